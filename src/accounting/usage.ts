@@ -1,0 +1,54 @@
+// How many tokens a reply took: the provider's own count if it gave one, else an estimate that is marked as one.
+
+import type { ChatRequest } from "../protocol/chat-request.ts";
+import { makeUsage, type Part } from "../protocol/reply.ts";
+import type { Usage } from "../protocol/shapes.ts";
+
+export type UsageSource = "provider" | "estimated" | "none";
+
+/** Four bytes of UTF-8 a token: a rule of thumb that is near for English text, and high for most other languages. */
+const BYTES_PER_TOKEN = 4;
+
+/** An estimate of the prompt's tokens: everything that the provider gets to read, media parts aside. */
+export function estimatePrompt(chat: ChatRequest): number {
+  let bytes = 0;
+  for (const message of chat.messages) {
+    if (typeof message.content === "string") bytes += Buffer.byteLength(message.content);
+    else for (const part of message.content ?? []) if (part.type === "text") bytes += Buffer.byteLength(part.text);
+    if (message.role === "assistant") for (const call of message.tool_calls) bytes += Buffer.byteLength(call.function.name + call.function.arguments);
+  }
+  if (chat.tools) bytes += Buffer.byteLength(JSON.stringify(chat.tools));
+  return Math.max(1, Math.ceil(bytes / BYTES_PER_TOKEN));
+}
+
+export interface Meter {
+  /** Every part that the provider sent, shown to the client or not. */
+  observe(part: Part): void;
+  /** The provider's figures, else an estimate from what was seen; "none" if nothing was generated. */
+  usage(): { readonly usage: Usage; readonly source: UsageSource };
+}
+
+export function createMeter(chat: ChatRequest): Meter {
+  let reported: Usage | undefined;
+  let bytes = 0;
+  let reasoningBytes = 0;
+  let finished = false;
+  return {
+    observe(part) {
+      if (part.type === "usage") reported = part.usage;
+      else if (part.type === "finish") finished = true;
+      else {
+        const size = Buffer.byteLength(part.type === "tool_call" ? part.name : part.text);
+        bytes += size;
+        if (part.type === "reasoning") reasoningBytes += size;
+      }
+    },
+    usage() {
+      if (reported) return { usage: reported, source: "provider" };
+      if (bytes === 0 && !finished) return { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" };
+      const completion = Math.ceil(bytes / BYTES_PER_TOKEN);
+      const reasoning = Math.ceil(reasoningBytes / BYTES_PER_TOKEN);
+      return { usage: makeUsage({ prompt: estimatePrompt(chat), completion, cacheHit: 0, reasoning }), source: "estimated" };
+    },
+  };
+}

@@ -1,0 +1,96 @@
+// How often: an exact sliding window. In any 60 seconds at most `limit` requests are admitted, without a burst at a
+// window's edge; a refused request costs nothing. Each window is a ring of admission times, as large as what it admitted.
+
+export const WINDOW_MS = 60_000;
+
+/** One limit that a request falls under: the account's, or the key's. */
+export interface Limit {
+  readonly name: string;
+  /** Requests per minute; null is unlimited. */
+  readonly rpm: number | null;
+}
+
+export interface Decision {
+  readonly admitted: boolean;
+  /** Of the limit that is nearest to its end: its size, what is left of it, and when it next gets room. Null: unlimited. */
+  readonly limit: number | null;
+  readonly remaining: number;
+  readonly resetMs: number;
+}
+
+export interface Limiter {
+  /** Admits a request under all of its limits, or under none. */
+  admit(limits: readonly Limit[]): Decision;
+}
+
+/** `now` must never go back: a monotonic clock in milliseconds. */
+export function createLimiter(now: () => number = () => performance.now()): Limiter {
+  const windows = new Map<string, SlidingWindow>();
+
+  function windowOf(name: string): SlidingWindow {
+    let window = windows.get(name);
+    if (!window) windows.set(name, (window = createWindow()));
+    return window;
+  }
+
+  return {
+    admit(limits) {
+      const time = now();
+      const states = limits.flatMap(({ name, rpm }) => {
+        if (rpm === null) return [];
+        const window = windowOf(name);
+        window.forget(time);
+        return [{ rpm, window }];
+      });
+      const admitted = states.every(({ rpm, window }) => window.count() < rpm);
+      if (admitted) for (const { window } of states) window.add(time);
+      let tightest: Decision = { admitted, limit: null, remaining: Infinity, resetMs: 0 };
+      for (const { rpm, window } of states) {
+        const remaining = Math.max(0, rpm - window.count());
+        // A limit that was lowered by a new configuration is full until enough of its admissions are forgotten.
+        const resetMs = window.expires(Math.max(0, window.count() - rpm)) - time;
+        const tighter = remaining < tightest.remaining || (remaining === tightest.remaining && resetMs > tightest.resetMs);
+        if (tighter) tightest = { admitted, limit: rpm, remaining, resetMs };
+      }
+      return tightest;
+    },
+  };
+}
+
+interface SlidingWindow {
+  count(): number;
+  add(time: number): void;
+  /** Drops what is 60 seconds old at `time`. */
+  forget(time: number): void;
+  /** When the n-th oldest admission is forgotten; a full window from now on if there is none (a limit of 0). */
+  expires(n: number): number;
+}
+
+function createWindow(): SlidingWindow {
+  let times = new Float64Array(8);
+  let head = 0;
+  let size = 0;
+  let latest = 0;
+  return {
+    count: () => size,
+    add(time) {
+      if (size === times.length) {
+        const larger = new Float64Array(size * 2);
+        larger.set(times.subarray(head));
+        larger.set(times.subarray(0, head), size - head);
+        times = larger;
+        head = 0;
+      }
+      times[(head + size) % times.length] = time;
+      size += 1;
+    },
+    forget(time) {
+      latest = time;
+      while (size > 0 && times[head]! + WINDOW_MS <= time) {
+        head = (head + 1) % times.length;
+        size -= 1;
+      }
+    },
+    expires: (n) => (n < size ? times[(head + n) % times.length]! : latest) + WINDOW_MS,
+  };
+}

@@ -1,0 +1,236 @@
+// What an operator writes in gateway.json: every field, its bounds, and what its absence means. The JSON Schema of the file
+// is derived from this. Secrets ("$NAME") are looked up in the environment while the file is checked, so that a missing
+// one is a fault like any other, with its path.
+
+import { createHash } from "node:crypto";
+import { THINKING_SWITCHES } from "../dialects/openai.ts";
+import {
+  array, boolean, CheckError, fail, literal, nullable, number, object, optional, record, refine, string, withDefault,
+  type Check, type Fault, type Infer,
+} from "../protocol/checker.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+/** What a request may need that not every model can do. */
+export const CAPABILITIES = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"] as const;
+export type Capability = (typeof CAPABILITIES)[number];
+
+const milliseconds = number({ min: 1, max: 86_400_000, integer: true });
+const port = number({ min: 0, max: 65_535, integer: true });
+const rpm = nullable(number({ min: 0, max: 1_000_000, integer: true }));
+const score = number();
+const url = refine(string({ min: 1 }), (text) => {
+  const parsed = URL.canParse(text) ? new URL(text) : undefined;
+  if (!parsed || !/^https?:$/.test(parsed.protocol)) fail("invalid_value", "expected an http:// or https:// address");
+  if (parsed.username || parsed.password) fail("invalid_value", "must not hold a user name or password; use api_key");
+  if (parsed.search || parsed.hash) fail("invalid_value", "must not have a query or fragment");
+  return text.replace(/\/+$/, "");
+});
+
+/**
+ * Currency per million tokens. Money is counted in whole pico-units (1 per million = 1e6 pico-units a token), so more than
+ * six decimals could not be billed exactly.
+ */
+const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
+  Number(value.toFixed(6)) === value ? value : fail("invalid_value", `expected at most six decimals, got ${value}`),
+);
+
+const timeouts = {
+  /** A new connection to the provider. */
+  connect_ms: milliseconds,
+  /** From the request's being sent to the first text, thinking or tool call; of a whole reply, to its first byte. */
+  first_token_ms: milliseconds,
+  /** Between two pieces of a reply. */
+  idle_ms: milliseconds,
+  /** The request altogether, all attempts included. */
+  total_ms: milliseconds,
+};
+const DEFAULT_TIMEOUTS = { connect_ms: 5_000, first_token_ms: 60_000, idle_ms: 60_000, total_ms: 900_000 };
+
+const retry = {
+  max_retries: number({ min: 0, max: 10, integer: true }),
+  backoff_ms: milliseconds,
+  max_wait_ms: number({ min: 0, max: 86_400_000, integer: true }),
+};
+const DEFAULT_RETRY = { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 };
+
+type Numbers = Record<string, Check<number>>;
+const eachOptional = <F extends Numbers>(fields: F) =>
+  object(Object.fromEntries(Object.entries(fields).map(([name, check]) => [name, optional(check)])) as Record<keyof F & string, Check<number | undefined>>, { strict: true });
+const eachDefault = <F extends Numbers>(fields: F, defaults: { readonly [K in keyof F]: number }) =>
+  section(Object.fromEntries(Object.entries(fields).map(([name, check]) => [name, withDefault(check, defaults[name as keyof F])])) as F);
+
+/** An object that may be left out: all its fields have defaults. */
+function section<F extends Record<string, Check<unknown>>>(fields: F) {
+  const check = object(fields, { strict: true });
+  const absent = refine(optional(check), (value) => value ?? check({}), check.schema);
+  return absent;
+}
+
+/** A string that may stand for an environment variable: `"$NAME"`, as a whole. Its value never shows in a message. */
+function secret(env: Environment): Check<string> {
+  return refine(string({ min: 1, secret: true }), (text) => {
+    if (!text.startsWith("$")) return text;
+    const name = text.slice(1);
+    return env[name] || fail("invalid_value", `the environment variable ${name} is not set`);
+  });
+}
+
+function schema(env: Environment) {
+  return object(
+    {
+      server: section({
+        host: withDefault(string({ min: 1 }), "127.0.0.1"),
+        port: withDefault(port, 8080),
+        max_body_bytes: withDefault(number({ min: 1, max: 1_073_741_824, integer: true }), 10_485_760),
+        /** A request must have arrived whole within this time, its head within a minute at the most. */
+        receive_ms: withDefault(milliseconds, 120_000),
+        /** A comment goes out when a stream has been silent for this long (WIRE 3.2). */
+        keep_alive_ms: withDefault(milliseconds, 15_000),
+        drain_ms: withDefault(number({ min: 0, max: 86_400_000, integer: true }), 30_000),
+        tls: optional(object({ cert_file: string({ min: 1 }), key_file: string({ min: 1 }) }, { strict: true })),
+      }),
+      admin: section({ host: withDefault(string({ min: 1 }), "127.0.0.1"), port: withDefault(port, 8081) }),
+      data_dir: withDefault(string({ min: 1 }), "./data"),
+      providers: record(
+        object(
+          {
+            dialect: literal("openai", "anthropic", "gemini", "demo"),
+            base_url: optional(url),
+            api_key: optional(secret(env)),
+            thinking: withDefault(literal(...THINKING_SWITCHES), "none"),
+            timeouts: optional(eachOptional(timeouts)),
+            retry: optional(eachOptional(retry)),
+            /** Only of the demo dialect: milliseconds between two tokens of a stream. */
+            pace_ms: withDefault(number({ min: 0, max: 10_000, integer: true }), 20),
+          },
+          { strict: true },
+        ),
+      ),
+      models: record(
+        object(
+          {
+            provider: string({ min: 1 }),
+            /** Absent: the model's own name. */
+            upstream_model: optional(string({ min: 1 })),
+            reasoning: withDefault(boolean(), false),
+            supports: withDefault(array(literal(...CAPABILITIES)), ["tools", "json_object", "json_schema", "logprobs"]),
+            context_tokens: optional(number({ min: 1, integer: true })),
+            max_output_tokens: optional(number({ min: 1, integer: true })),
+            reasoning_score: optional(score),
+            quality_score: optional(score),
+            price: optional(object({ input_cache_hit: optional(price), input_cache_miss: price, output: price }, { strict: true })),
+          },
+          { strict: true },
+        ),
+      ),
+      aliases: record(
+        refine(
+          object(
+            {
+              policy: optional(literal("reasoning", "value")),
+              models: optional(array(string({ min: 1 }), { min: 1 })),
+              enabled: withDefault(boolean(), true),
+            },
+            { strict: true },
+          ),
+          (alias) => exactlyOne(alias, "policy", "models"),
+        ),
+      ),
+      accounts: withDefault(record(object({ rpm: optional(rpm) }, { strict: true })), new Map()),
+      keys: withDefault(
+        array(
+          refine(
+            object(
+              {
+                account: string({ min: 1 }),
+                key: optional(secret(env)),
+                sha256: optional(string({ pattern: /^[0-9a-f]{64}$/, expected: "64 lower-case hexadecimal digits", secret: true })),
+                rpm: optional(rpm),
+                models: optional(array(string({ min: 1 }))),
+              },
+              { strict: true },
+            ),
+            (given) => {
+              const { key, sha256: digest, ...rest } = exactlyOne(given, "key", "sha256");
+              return { ...rest, digest: key === undefined ? (digest ?? "") : sha256(key) };
+            },
+          ),
+        ),
+        [],
+      ),
+      limits: section({
+        rpm: withDefault(rpm, 60),
+        store: withDefault(refine(secret(env), (store) => only(store, "memory")), "memory"),
+      }),
+      usage: section({
+        store: withDefault(refine(secret(env), (store) => only(store, "file")), "file"),
+        sync_ms: withDefault(milliseconds, 5_000),
+      }),
+      timeouts: eachDefault(timeouts, DEFAULT_TIMEOUTS),
+      retry: eachDefault(retry, DEFAULT_RETRY),
+      breaker: section({ failures: withDefault(number({ min: 1, integer: true }), 5), cooldown_ms: withDefault(milliseconds, 15_000) }),
+      compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
+      currency: withDefault(string({ pattern: /^[A-Z]{3}$/, expected: "three capital letters such as USD" }), "USD"),
+    },
+    { strict: true },
+  );
+}
+
+function exactlyOne<T extends object>(value: T, a: keyof T & string, b: keyof T & string): T {
+  const given = [value[a], value[b]].filter((field) => field !== undefined).length;
+  return given === 1 ? value : fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`);
+}
+
+/** A store that this version has; the address of another may hold a password, so it is not repeated. */
+function only(store: string, known: string): string {
+  return store === known ? store : fail("unsupported_value", `only "${known}" is available in this version`);
+}
+
+export type Config = Infer<ReturnType<typeof schema>>;
+export type ProviderConfig = Config["providers"] extends Map<string, infer P> ? P : never;
+export type ModelConfig = Config["models"] extends Map<string, infer M> ? M : never;
+export type KeyConfig = Config["keys"][number];
+
+/** The JSON Schema of gateway.json. */
+export const configSchema = () => schema({}).schema;
+
+const DEMO_KEY_DIGEST = sha256("sk-demo");
+const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+
+/** Checks a parsed gateway.json, its shape and then what its parts say of each other; throws a CheckError with all faults. */
+export function checkConfig(json: unknown, env: Environment): Config {
+  const config = schema(env)(json, true);
+  const faults: Fault[] = [];
+  const add = (path: Fault["path"], message: string) => void faults.push({ path, code: "invalid_value", message });
+
+  for (const [name, provider] of config.providers) {
+    if (provider.dialect === "anthropic" || provider.dialect === "gemini") {
+      add(["providers", name, "dialect"], `"${provider.dialect}" is not available in this version; available: "openai", "demo"`);
+    } else if (provider.dialect === "openai" && provider.base_url === undefined) add(["providers", name, "base_url"], "is required");
+  }
+  for (const [name, model] of config.models) {
+    if (!config.providers.has(model.provider)) add(["models", name, "provider"], `there is no provider named ${JSON.stringify(model.provider)}`);
+  }
+  for (const [name, alias] of config.aliases) {
+    if (config.models.has(name)) add(["aliases", name], "a model has the same name");
+    alias.models?.forEach((model, index) => {
+      if (!config.models.has(model)) add(["aliases", name, "models", index], `there is no model named ${JSON.stringify(model)}`);
+    });
+  }
+  const digests = new Set<string>();
+  config.keys.forEach((key, index) => {
+    if (digests.has(key.digest)) add(["keys", index], "the same key stands here twice");
+    digests.add(key.digest);
+    key.models?.forEach((name, at) => {
+      if (!config.models.has(name) && !config.aliases.has(name)) add(["keys", index, "models", at], `there is no model or alias named ${JSON.stringify(name)}`);
+    });
+  });
+  if (digests.has(DEMO_KEY_DIGEST) && !isLoopback(config.server.host)) {
+    add(["server", "host"], "must be a loopback address while the demo key, which everybody knows, is valid");
+  }
+  if (faults.length > 0) throw new CheckError(faults);
+  return config;
+}

@@ -1,0 +1,54 @@
+// What a dialect is: one provider format, both directions, pure and synchronous. No I/O, no waiting: the one asynchronous
+// pump (routing/attempt.ts) feeds it, and a test can cut the bytes anywhere and replay them.
+
+import type { ChatRequest } from "../protocol/chat-request.ts";
+import type { ErrorCode } from "../protocol/errors.ts";
+import type { Part } from "../protocol/reply.ts";
+
+/** What a dialect needs to know of the model that is to serve. */
+export interface Target {
+  readonly upstreamModel: string;
+  /** The model can think; others are never sent a thinking switch. */
+  readonly reasoning: boolean;
+}
+
+export interface DialectRequest {
+  /** Appended to the provider's base_url. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface Decoder {
+  /** The parts that one event (its JSON, parsed) says; throws a ProviderFault if it says that the provider failed. */
+  push(event: unknown): Part[];
+}
+
+export interface Dialect {
+  request(chat: ChatRequest, target: Target): DialectRequest;
+  /** A whole reply's JSON; throws a ProviderFault if it is an error, or no reply at all. */
+  reply(json: unknown): Part[];
+  decoder(): Decoder;
+  /** What an answer other than 200 means. `body` is its JSON if it was JSON. */
+  error(status: number, headers: { get(name: string): string | null }, body: unknown): ProviderFault;
+}
+
+/** The codes of the error table that can be the outcome of an attempt. */
+export type FaultCode = Extract<
+  ErrorCode,
+  | "model_unavailable" | "model_overloaded" | "upstream_timeout" | "upstream_error"
+  | "context_length_exceeded" | "content_filter" | "upstream_rejected"
+>;
+
+/** An attempt that failed. The message is for the operator's log only: it may name what a client must not see. */
+export class ProviderFault extends Error {
+  readonly code: FaultCode;
+  readonly status: number | undefined;
+  readonly retryAfterMs: number | undefined;
+  constructor(code: FaultCode, message: string, detail: { status?: number; retryAfterMs?: number | undefined; cause?: unknown } = {}) {
+    super(message, { cause: detail.cause });
+    this.code = code;
+    this.status = detail.status;
+    this.retryAfterMs = detail.retryAfterMs;
+  }
+}

@@ -1,0 +1,241 @@
+// The OpenAI-compatible dialect: what most providers and all local servers speak, each a little differently (WIRE.md 6).
+
+import { createHash, randomBytes } from "node:crypto";
+import type { ChatRequest, Message } from "../protocol/chat-request.ts";
+import { makeUsage, type Part } from "../protocol/reply.ts";
+import type { FinishReason, TokenLogprob, Usage } from "../protocol/shapes.ts";
+import { ProviderFault, type Decoder, type Dialect, type Target } from "./dialect.ts";
+import { faultOf, retryAfterMs, type ErrorWords } from "./faults.ts";
+import { asArray, asCount, asObject, asString } from "./foreign.ts";
+
+/** How a provider's thinking is switched; WIRE.md 6, column "Thinking on / off". */
+export const THINKING_SWITCHES = ["thinking", "reasoning_effort", "enable_thinking", "chat_template_kwargs", "always", "none"] as const;
+export type ThinkingSwitch = (typeof THINKING_SWITCHES)[number];
+
+export function createOpenaiDialect(options: { readonly thinking: ThinkingSwitch }): Dialect {
+  return {
+    request: (chat, target) => ({
+      path: "/chat/completions",
+      headers: {},
+      body: JSON.stringify(requestBody(chat, target, options.thinking)),
+    }),
+    reply(json) {
+      if (asArray(asObject(json)["choices"]).length === 0) {
+        throw errorIn(json) ?? new ProviderFault("upstream_error", "the reply has no choices");
+      }
+      const parts = createDecoder().push(json);
+      // Older servers leave finish_reason null in whole replies. The reply is there, so it is finished.
+      return parts.some((part) => part.type === "finish") ? parts : [...parts, { type: "finish", reason: "stop" }];
+    },
+    decoder: createDecoder,
+    error: (status, headers, body) => faultOf(status, errorWords(asObject(body)["error"] ?? body), retryAfterMs(headers.get("retry-after"), Date.now())),
+  };
+}
+
+// ---- out: the request
+
+function requestBody(chat: ChatRequest, target: Target, thinkingSwitch: ThinkingSwitch): object {
+  const thinking = chat.thinking && target.reasoning;
+  const echoReasoning = thinking && thinkingSwitch === "thinking";
+  return {
+    model: target.upstreamModel,
+    messages: chat.messages.map((message) => wireMessage(message, echoReasoning)),
+    stream: chat.stream || undefined,
+    // Usage is always asked for, whether or not the client wants to see it: the bill needs it.
+    stream_options: chat.stream ? { include_usage: true } : undefined,
+    temperature: chat.temperature,
+    max_tokens: chat.maxTokens,
+    top_p: chat.top_p,
+    frequency_penalty: chat.frequency_penalty,
+    presence_penalty: chat.presence_penalty,
+    stop: chat.stop,
+    tools: chat.tools,
+    tool_choice: chat.tools && chat.tool_choice,
+    parallel_tool_calls: chat.tools && chat.parallel_tool_calls,
+    response_format: chat.response_format,
+    logprobs: chat.logprobs || undefined,
+    top_logprobs: chat.logprobs ? chat.top_logprobs : undefined,
+    seed: chat.seed,
+    // Providers ask for a stable pseudonym of the end user; who it is stays here.
+    user: chat.user === undefined ? undefined : createHash("sha256").update(chat.user).digest("hex").slice(0, 32),
+    ...(target.reasoning ? thinkingFields(thinking, chat.effort, thinkingSwitch) : {}),
+  };
+}
+
+/** Thinking is switched off in so many words unless the client asked for it: many providers think by default (WIRE D5). */
+function thinkingFields(on: boolean, effort: string | undefined, thinkingSwitch: ThinkingSwitch): object {
+  const depth = on ? { reasoning_effort: effort } : {};
+  switch (thinkingSwitch) {
+    case "thinking":
+      return { thinking: { type: on ? "enabled" : "disabled" }, ...depth };
+    case "reasoning_effort":
+      return { reasoning_effort: on ? (effort ?? "medium") : "none" };
+    case "enable_thinking":
+      return { enable_thinking: on, ...depth };
+    case "chat_template_kwargs":
+      // Chat templates name the switch one way or the other; the one that they do not know does nothing.
+      return { chat_template_kwargs: { enable_thinking: on, thinking: on }, ...depth };
+    case "always":
+      return depth;
+    case "none":
+      return {};
+  }
+}
+
+/** The known fields of a message. `echoReasoning`: tool-call turns must carry their reasoning, if only as "". */
+function wireMessage(message: Message, echoReasoning: boolean): object {
+  if (message.role !== "assistant") return message;
+  const { role, content, tool_calls, reasoning_content } = message;
+  if (tool_calls.length === 0) return { role, content };
+  return { role, content, ...(echoReasoning && { reasoning_content: reasoning_content ?? "" }), tool_calls };
+}
+
+// ---- in: the reply
+
+/** Finish reasons as providers spell them; `failed` ones mean that the generation broke off (WIRE.md 2). */
+const FINISH_REASONS: { readonly [reason: string]: FinishReason | "failed" } = {
+  length: "length",
+  max_tokens: "length",
+  model_length: "length",
+  model_context_window_exceeded: "length",
+  tool_calls: "tool_calls",
+  function_call: "tool_calls",
+  tool_use: "tool_calls",
+  content_filter: "content_filter",
+  sensitive: "content_filter",
+  refusal: "content_filter",
+  insufficient_system_resource: "failed",
+  network_error: "failed",
+  abort: "failed",
+  error: "failed",
+};
+
+/** One tool call on its way in. A provider's index is its own affair; `call` is ours. */
+interface OpenCall {
+  /** -1 until its name has come. */
+  call: number;
+  id: string;
+  /** Arguments that came before the name. */
+  early: string;
+}
+
+function createDecoder(): Decoder {
+  const open = new Map<string | number, OpenCall>();
+  let last: OpenCall | undefined;
+  let count = 0;
+
+  function toolParts(fragment: Record<string, unknown>, parts: Part[]): void {
+    const fn = asObject(fragment["function"]);
+    const id = asString(fragment["id"]) || undefined;
+    const name = asString(fn["name"]) || undefined;
+    const slot = asCount(fragment["index"]) ?? id;
+    let current = slot === undefined ? (name === undefined ? last : undefined) : open.get(slot);
+    // Some providers give every parallel call the index 0: another id together with a name is another call.
+    if (!current || (id !== undefined && name !== undefined && current.call !== -1 && id !== current.id)) {
+      current = { call: -1, id: id ?? `call_${randomBytes(12).toString("hex")}`, early: "" };
+      open.set(slot ?? current.id, current);
+    }
+    last = current;
+    const given = fn["arguments"];
+    const text = current.early + (asString(given) ?? (given === undefined || given === null ? "" : JSON.stringify(given)));
+    if (current.call === -1) {
+      if (name === undefined) {
+        current.early = text;
+        return;
+      }
+      current.call = count++;
+      parts.push({ type: "tool_call", call: current.call, id: current.id, name });
+    }
+    if (text !== "") parts.push({ type: "tool_arguments", call: current.call, text });
+    current.early = "";
+  }
+
+  return {
+    push(json) {
+      const event = asObject(json);
+      const choice = asObject(asArray(event["choices"])[0]);
+      const error = errorIn(event) ?? errorIn(choice);
+      if (error) throw error;
+      const parts: Part[] = [];
+      const message = asObject(choice["delta"] ?? choice["message"]);
+      const logprobs = asObject(choice["logprobs"]);
+      const [text, thought] = splitContent(message["content"]);
+      const reasoning = thought + (asString(message["reasoning_content"]) ?? asString(message["reasoning"]) ?? "");
+      pushText(parts, "reasoning", reasoning, logprobs["reasoning_content"]);
+      pushText(parts, "text", text, logprobs["content"]);
+      pushText(parts, "refusal", asString(message["refusal"]) ?? "", logprobs["refusal"]);
+      for (const fragment of asArray(message["tool_calls"])) toolParts(asObject(fragment), parts);
+      const finish = asString(choice["finish_reason"]);
+      if (finish) {
+        const reason = FINISH_REASONS[finish] ?? "stop";
+        if (reason === "failed") throw new ProviderFault("upstream_error", `the provider gave up: finish_reason ${finish}`);
+        parts.push({ type: "finish", reason });
+      }
+      const usage = readUsage(event["usage"]) ?? readUsage(choice["usage"]) ?? readUsage(asObject(event["x_groq"])["usage"]);
+      if (usage) parts.push({ type: "usage", usage });
+      return parts;
+    },
+  };
+}
+
+function pushText(parts: Part[], type: "text" | "reasoning" | "refusal", text: string, given: unknown): void {
+  const logprobs = Array.isArray(given) && given.length > 0 ? given.map(tokenLogprob) : undefined;
+  if (text !== "" || logprobs) parts.push({ type, text, logprobs });
+}
+
+/** Text and thinking of a content that is a string, or a list of typed parts (Mistral). */
+function splitContent(content: unknown): [text: string, thinking: string] {
+  if (!Array.isArray(content)) return [asString(content) ?? "", ""];
+  let text = "";
+  let thinking = "";
+  for (const part of content.map(asObject)) {
+    if (part["type"] === "thinking") thinking += splitContent(part["thinking"])[0];
+    else text += asString(part["text"]) ?? "";
+  }
+  return [text, thinking];
+}
+
+/** WIRE.md 2: `bytes` is never missing, `top_logprobs` always a list. */
+function tokenLogprob(given: unknown): TokenLogprob {
+  const top = asArray(asObject(given)["top_logprobs"]).map(tokenFields);
+  return { ...tokenFields(given), top_logprobs: top };
+}
+
+function tokenFields(given: unknown): Omit<TokenLogprob, "top_logprobs"> {
+  const { token, logprob, bytes } = asObject(given);
+  return {
+    token: asString(token) ?? "",
+    logprob: typeof logprob === "number" && Number.isFinite(logprob) ? logprob : -9999,
+    bytes: Array.isArray(bytes) ? bytes.map((byte) => asCount(byte) ?? 0) : null,
+  };
+}
+
+/** Usage wherever a vendor puts its cached and reasoning counts; undefined where there is none worth the name. */
+function readUsage(given: unknown): Usage | undefined {
+  const usage = asObject(given);
+  const prompt = asCount(usage["prompt_tokens"]);
+  const completion = asCount(usage["completion_tokens"]);
+  if (prompt === undefined || completion === undefined || prompt + completion === 0) return undefined;
+  const cached =
+    asCount(usage["prompt_cache_hit_tokens"]) ?? asCount(asObject(usage["prompt_tokens_details"])["cached_tokens"]) ?? asCount(usage["cached_tokens"]);
+  const reasoning = asCount(asObject(usage["completion_tokens_details"])["reasoning_tokens"]);
+  return makeUsage({ prompt, completion, cacheHit: cached ?? 0, reasoning: reasoning ?? 0 });
+}
+
+// ---- in: errors
+
+/** An error that stands inside a 200, whole or as an event. Its own code may be an HTTP status (OpenRouter, vLLM). */
+function errorIn(json: unknown): ProviderFault | undefined {
+  const body = asObject(json);
+  const error = body["error"] ?? (body["object"] === "error" ? body : undefined);
+  if (error === undefined || error === null) return undefined;
+  const status = Number(asObject(error)["code"] ?? asObject(error)["status"]);
+  return faultOf(status >= 400 && status < 600 ? status : 500, errorWords(error));
+}
+
+/** `{message, type, code}`, or the flat and bare forms that some providers use. */
+function errorWords(error: unknown): ErrorWords {
+  const { message, detail, type, code } = asObject(error);
+  const text = asString(error) ?? asString(message) ?? (detail === undefined ? "" : JSON.stringify(detail));
+  return { message: text, code: asString(code) ?? "", type: asString(type) ?? "" };
+}

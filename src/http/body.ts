@@ -1,0 +1,55 @@
+// A request's body: read within its bound, decoded strictly, parsed. WIRE.md 1.1 and the 413, 415 and invalid_json rows
+// of its table 4.2.
+
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { ApiError } from "../protocol/errors.ts";
+
+/** The client went away: nobody is left to answer. */
+export class ClientGone extends Error {}
+
+/** Reads a JSON body of at most `maxBytes`. */
+export async function readJson(req: IncomingMessage, res: ServerResponse, maxBytes: number): Promise<unknown> {
+  const mediaType = req.headers["content-type"]?.split(";", 1)[0]!.trim().toLowerCase();
+  if (mediaType !== undefined && !/^application\/(.+\+)?json$/.test(mediaType)) {
+    throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
+  }
+  const encoding = req.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
+  if (encoding !== "identity") throw new ApiError("unsupported_media_type", "The body must not be compressed (Content-Encoding).");
+  return parseJson(await readBytes(req, res, maxBytes));
+}
+
+function parseJson(bytes: Buffer): unknown {
+  if (bytes.length === 0) throw new ApiError("invalid_json", "The request body is empty; expected a JSON object.");
+  if (!isUtf8(bytes)) throw new ApiError("invalid_json", "The request body is not valid UTF-8.");
+  const text = bytes.toString("utf8");
+  try {
+    return JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
+  } catch (error) {
+    // V8's message quotes the body, which is the client's own business; only the position is repeated.
+    const position = error instanceof SyntaxError ? /position \d+/.exec(error.message)?.[0] : undefined;
+    throw new ApiError("invalid_json", `The request body is not valid JSON${position ? ` (at ${position})` : ""}.`);
+  }
+}
+
+function readBytes(req: IncomingMessage, res: ServerResponse, maxBytes: number): Promise<Buffer> {
+  const tooLarge = () => new ApiError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);
+  if (Number(req.headers["content-length"] ?? 0) > maxBytes) return Promise.reject(tooLarge());
+  // A client that asked first (Expect: 100-continue) has waited until its key and its limit were looked at.
+  if (req.headers.expect !== undefined) res.writeContinue();
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    req.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBytes) chunks.push(chunk);
+      else {
+        req.removeAllListeners("data");
+        reject(tooLarge());
+      }
+    });
+    req.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    req.on("close", () => reject(new ClientGone("the client left while sending its request")));
+    req.on("error", () => reject(new ClientGone("the client left while sending its request")));
+  });
+}

@@ -1,0 +1,51 @@
+// Server-sent events, written: the answer to a client that asked for a stream. Status 200 and the headers wait for the
+// first text, so that until then a failure can still be answered with its true status. WIRE.md 3.1, 3.2 and 3.4.
+
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { createDeadline } from "./deadline.ts";
+
+const HEADERS = {
+  "Content-Type": "text/event-stream; charset=utf-8",
+  "Cache-Control": "no-cache, no-transform",
+  "X-Accel-Buffering": "no",
+};
+
+export interface EventSink {
+  /** Whether status 200 has been sent, be it for a comment only. */
+  begun(): boolean;
+  /** Sends one or more whole events. The promise, if there is one, resolves when the client has room for more. */
+  write(events: string): Promise<unknown> | undefined;
+  /** Sends the last events and ends the answer. */
+  end(events: string): void;
+  /** Stops the comments; to be called however the stream ends. */
+  release(): void;
+}
+
+/** After `keepAliveMs` of silence a comment goes out. `signal` ends the waiting for a client that has gone. */
+export function createEventSink(res: ServerResponse, keepAliveMs: number, signal: AbortSignal): EventSink {
+  const silence = createDeadline(() => {
+    if (!res.writableNeedDrain) send(": keep-alive\n\n");
+    silence.set("keep-alive", keepAliveMs);
+  });
+  silence.set("keep-alive", keepAliveMs);
+
+  function send(text: string): boolean {
+    if (!res.headersSent) res.writeHead(200, HEADERS);
+    return res.write(text);
+  }
+
+  return {
+    begun: () => res.headersSent,
+    write(events) {
+      silence.set("keep-alive", keepAliveMs);
+      return send(events) ? undefined : once(res, "drain", { signal });
+    },
+    end(events) {
+      silence.clear();
+      send(events);
+      res.end();
+    },
+    release: () => silence.clear(),
+  };
+}

@@ -1,0 +1,98 @@
+// The seam to the providers: one function of the fetch contract. `globalThis.fetch` fits it, the demo model is another
+// implementation, and this file holds the one that is used by default, over node:http and node:https: pooled keep-alive
+// sockets, a connect deadline, no redirects (a redirect would carry the provider's key to another host), no decompression
+// (identity is asked for), and none of the built-in fetch's fixed 300 s timeouts, which cut long silent reasoning.
+
+import http from "node:http";
+import https from "node:https";
+
+export interface FetchInit {
+  readonly method: "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly signal: AbortSignal;
+  readonly redirect: "manual";
+  /** How long a new connection may take to be made, in milliseconds. The built-in fetch does not know it. */
+  readonly connectMs: number;
+}
+
+export interface FetchResponse {
+  readonly status: number;
+  readonly headers: { get(name: string): string | null };
+  readonly body: AsyncIterable<Uint8Array> | null;
+}
+
+/** Rejects, and its body throws, with the signal's reason when that aborts; otherwise with what the network said. */
+export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
+
+export class ConnectTimeout extends Error {}
+
+/** A fetch with a pool of its own. `close` ends the idle connections. */
+export function createFetch(): Fetch & { close(): void } {
+  const pool = { keepAlive: true, maxFreeSockets: 1024, scheduling: "lifo" } as const;
+  const agents = { http: new http.Agent(pool), https: new https.Agent(pool) };
+
+  function send(url: string, init: FetchInit, fresh: boolean): Promise<FetchResponse> {
+    const { signal } = init;
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason as Error);
+      const secure = url.startsWith("https:");
+      const agent = fresh ? false : secure ? agents.https : agents.http;
+      const headers = { ...init.headers, "Content-Length": Buffer.byteLength(init.body) };
+      const req = (secure ? https : http).request(url, { method: init.method, headers, agent });
+      let response: http.IncomingMessage | undefined;
+      let connectTimer: NodeJS.Timeout | undefined;
+      let bytesBefore = 0;
+
+      const abort = () => {
+        response?.destroy(signal.reason as Error);
+        req.destroy(signal.reason as Error);
+      };
+      const release = () => {
+        clearTimeout(connectTimer);
+        signal.removeEventListener("abort", abort);
+      };
+      signal.addEventListener("abort", abort);
+
+      req.on("socket", (socket) => {
+        bytesBefore = socket.bytesRead;
+        if (!socket.connecting) return;
+        const timeout = () => req.destroy(new ConnectTimeout(`no connection within ${init.connectMs} ms`));
+        connectTimer = setTimeout(timeout, init.connectMs);
+        socket.once(secure ? "secureConnect" : "connect", () => clearTimeout(connectTimer));
+      });
+      req.on("response", (res) => {
+        response = res;
+        res.on("close", release);
+        resolve({ status: res.statusCode ?? 0, headers: headersOf(res), body: res });
+      });
+      req.on("error", (error: NodeJS.ErrnoException) => {
+        if (response) return; // the body's reader gets it
+        release();
+        // The other side may have closed a pooled connection just as it was taken: ask again on a new one, once, and only
+        // if the request cannot have been answered in part.
+        const stale = req.reusedSocket && !signal.aborted && req.socket?.bytesRead === bytesBefore;
+        if (stale && !fresh && (error.code === "ECONNRESET" || error.code === "EPIPE")) resolve(send(url, init, true));
+        else reject(error);
+      });
+      req.end(init.body);
+    });
+  }
+
+  const fetch: Fetch = (url, init) => send(url, init, false);
+  return Object.assign(fetch, {
+    close() {
+      agents.http.destroy();
+      agents.https.destroy();
+    },
+  });
+}
+
+function headersOf(res: http.IncomingMessage): FetchResponse["headers"] {
+  return {
+    get(name) {
+      const value = res.headers[name.toLowerCase()];
+      return Array.isArray(value) ? value.join(", ") : (value ?? null);
+    },
+  };
+}

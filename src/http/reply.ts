@@ -1,0 +1,50 @@
+// Answers that are one JSON document: normal ones, and every error.
+
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
+import { errorBody, type ApiError } from "../protocol/errors.ts";
+
+/** How much of a refused body is read and thrown away so that the client gets to see the refusal, and for how long. */
+const LINGER_BYTES = 64 * 1024 * 1024;
+const LINGER_MS = 2_000;
+
+/** `res` already carries X-Request-Id. */
+export function sendJson(res: ServerResponse, status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): void {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  res.writeHead(status, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text), ...headers });
+  res.end(text);
+}
+
+/** Answers with an error, before anything else was sent. */
+export function sendError(req: IncomingMessage, res: ServerResponse, error: ApiError, requestId: string): void {
+  const body = errorBody(error, requestId);
+  if (req.complete || error.status !== 413) return sendJson(res, error.status, body, error.headers);
+  // The client is still sending. Closing now would reset the connection and destroy the answer on its way, so the whole
+  // answer goes out first and the end waits until the client is through, within bounds.
+  const text = JSON.stringify(body);
+  res.writeHead(error.status, {
+    ...error.headers,
+    "Content-Type": "application/json",
+    "Content-Length": Buffer.byteLength(text),
+    Connection: "close",
+  });
+  res.write(text);
+  let left = LINGER_BYTES;
+  const timer = setTimeout(() => res.end(), LINGER_MS);
+  req.on("data", (chunk: Buffer) => (left -= chunk.length) < 0 && res.end());
+  req.on("end", () => res.end());
+  res.on("close", () => clearTimeout(timer));
+}
+
+/** A whole HTTP/1.1 error answer as text, for sockets whose request Node could not parse; it closes the connection. */
+export function rawError(error: ApiError, requestId: string): string {
+  const body = JSON.stringify(errorBody(error, requestId));
+  const headers = {
+    "X-Request-Id": requestId,
+    "Content-Type": "application/json",
+    "Content-Length": Buffer.byteLength(body),
+    Connection: "close",
+    ...error.headers,
+  };
+  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  return `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head}\r\n${body}`;
+}

@@ -1,0 +1,25 @@
+// The request id: the client's X-Request-Id if it is usable, else a new one. SPEC.md "Request ID", WIRE.md 5.
+
+import { randomBytes } from "node:crypto";
+
+export const newRequestId = (): string => `req_${randomBytes(16).toString("hex")}`;
+
+/** 1 to 512 printable ASCII characters; anything else is replaced rather than refused. */
+const usable = (value: string): boolean => /^[\x20-\x7e]{1,512}$/.test(value);
+
+/** `rawHeaders` is Node's flat list of names and values. Of several X-Request-Id the first counts. */
+export function requestId(rawHeaders: readonly string[]): string {
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]!.length === 12 && rawHeaders[i]!.toLowerCase() === "x-request-id") {
+      const value = rawHeaders[i + 1]!;
+      return usable(value) ? value : newRequestId();
+    }
+  }
+  return newRequestId();
+}
+
+/** The id of a request that Node could not parse, looked for in the bytes that it was given. */
+export function requestIdFromBytes(packet: Buffer | undefined): string {
+  const value = packet && /\r\nx-request-id:[ \t]*([^\r\n]*?)[ \t]*\r\n/i.exec(packet.toString("latin1"))?.[1];
+  return value !== undefined && usable(value) ? value : newRequestId();
+}

@@ -1,0 +1,193 @@
+// The request body of POST /v1/chat/completions: which fields, which ranges, which combinations. SPEC.md "Chat completion
+// request" and "Message", WIRE.md 1. What comes out is normalised (nulls gone, text parts joined, `developer` become
+// `system`) and holds known fields only, so that nothing else can travel on to a provider.
+
+import {
+  array, boolean, byType, fail, jsonObject, lenient, literal, number, object, optional, refine, string, variant, withDefault,
+  type Infer,
+} from "./checker.ts";
+
+const textPart = object({ text: string() });
+/** An assistant's earlier refusal comes back as a part of its own; to a provider it is text like any other. */
+const refusalPart = refine(object({ refusal: string() }), ({ refusal }) => ({ text: refusal }));
+const tagged = <T extends string, P extends object>(type: T) => (part: P) => ({ type, ...part });
+
+const mediaParts = {
+  image_url: refine(object({ image_url: object({ url: string({ min: 1 }), detail: optional(string()) }) }), tagged("image_url")),
+  input_audio: refine(object({ input_audio: jsonObject() }), tagged("input_audio")),
+  file: refine(object({ file: jsonObject() }), tagged("file")),
+};
+const text = refine(textPart, tagged("text"));
+const refusal = refine(refusalPart, tagged("text"));
+
+export type ContentPart = Infer<typeof text> | Infer<(typeof mediaParts)[keyof typeof mediaParts]>;
+
+/** Text parts are joined without a separator; a list stays a list only if it holds something else than text. */
+function joinText<P extends ContentPart>(content: string | P[]): string | P[] {
+  if (typeof content === "string" || content.some((part) => part.type !== "text")) return content;
+  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+const onlyText = (content: string | Infer<typeof text>[]): string =>
+  typeof content === "string" ? content : content.map((part) => part.text).join("");
+
+const textContent = refine(byType({ string: string(), array: array(variant("type", { text })) }), onlyText);
+const userContent = refine(byType({ string: string(), array: array(variant("type", { text, ...mediaParts })) }), joinText);
+const assistantContent = refine(byType({ string: string(), array: array(variant("type", { text, refusal })) }), onlyText);
+
+/** `arguments` is a string that a model wrote: it need not be JSON (WIRE 1.4). */
+const toolCall = object({
+  id: string({ min: 1 }),
+  type: withDefault(literal("function"), "function"),
+  function: object({ name: string({ min: 1 }), arguments: withDefault(string(), "") }),
+});
+
+const systemMessage = refine(object({ content: textContent }), (message) => ({ role: "system" as const, ...message }));
+
+const message = variant("role", {
+  system: systemMessage,
+  user: refine(object({ content: userContent }), (message) => ({ role: "user" as const, ...message })),
+  assistant: refine(
+    object({
+      content: optional(assistantContent),
+      reasoning_content: lenient(string()),
+      tool_calls: optional(array(toolCall)),
+    }),
+    ({ content, reasoning_content, tool_calls = [] }) => {
+      if (content === undefined && tool_calls.length === 0) {
+        return fail("missing_required_parameter", "is required in an assistant message without tool_calls", ["content"]);
+      }
+      return { role: "assistant" as const, content: content ?? null, reasoning_content, tool_calls };
+    },
+  ),
+  tool: refine(object({ tool_call_id: string({ min: 1 }), content: textContent }), (message) => ({ role: "tool" as const, ...message })),
+  developer: systemMessage,
+});
+
+export type Message = Infer<typeof message>;
+
+const TOOL_NAME = { pattern: /^[A-Za-z0-9_-]{1,64}$/, expected: "1 to 64 characters of A-Z a-z 0-9 _ -" };
+
+const tool = object({
+  type: refine(string(), (type) =>
+    type === "function" ? type : fail("unsupported_value", `only tools of type "function" are supported`),
+  ),
+  function: object({
+    name: string(TOOL_NAME),
+    description: optional(string()),
+    parameters: optional(jsonObject()),
+    strict: optional(boolean()),
+  }),
+});
+
+export type Tool = Infer<typeof tool>;
+
+const toolChoice = byType({
+  string: literal("none", "auto", "required"),
+  object: object({
+    type: refine(string(), (type) =>
+      type === "function" ? type : fail("unsupported_value", `only the object form {"type":"function","function":{"name":...}} is supported`),
+    ),
+    function: object({ name: string({ min: 1 }) }),
+  }),
+});
+
+const responseFormat = variant("type", {
+  text: refine(object({}), () => undefined),
+  json_object: refine(object({}), () => ({ type: "json_object" as const })),
+  json_schema: refine(
+    object({
+      json_schema: object({
+        name: string({ min: 1 }),
+        description: optional(string()),
+        schema: optional(jsonObject()),
+        strict: optional(boolean()),
+      }),
+    }),
+    ({ json_schema }) => ({ type: "json_schema" as const, json_schema }),
+  ),
+});
+
+const body = object({
+  model: string({ min: 1 }),
+  messages: array(message, { min: 1 }),
+  stream: withDefault(boolean(), false),
+  temperature: optional(number({ min: 0, max: 2 })),
+  max_tokens: optional(number({ min: 1, integer: true })),
+  max_completion_tokens: optional(number({ min: 1, integer: true })),
+  top_p: optional(number({ min: 0, max: 1 })),
+  frequency_penalty: optional(number({ min: -2, max: 2 })),
+  presence_penalty: optional(number({ min: -2, max: 2 })),
+  stop: optional(byType({ string: string({ min: 1 }), array: array(string({ min: 1 }), { max: 4 }) })),
+  tools: optional(array(tool, { max: 128 })),
+  tool_choice: optional(toolChoice),
+  response_format: optional(responseFormat),
+  thinking: optional(object({ type: literal("enabled", "disabled", "adaptive") })),
+  logprobs: withDefault(boolean(), false),
+  top_logprobs: optional(number({ min: 0, max: 20, integer: true })),
+  stream_options: optional(object({ include_usage: withDefault(boolean(), false) })),
+  n: optional(refine(number({ integer: true }), (n) => (n === 1 ? n : fail("unsupported_value", `only one choice is supported, got ${n}`)), { const: 1 })),
+  // Known to some providers, never an error here: a value that is no use is as good as absent (WIRE 1.2).
+  seed: lenient(number({ integer: true })),
+  user: lenient(string({ min: 1 })),
+  parallel_tool_calls: lenient(boolean()),
+  reasoning_effort: lenient(string({ min: 1 })),
+});
+
+/** A checked request. Wire names where the value is the wire's own, camel case where it has been worked on. */
+export interface ChatRequest
+  extends Pick<
+    Infer<typeof body>,
+    | "model" | "messages" | "stream" | "temperature" | "top_p" | "frequency_penalty" | "presence_penalty" | "tool_choice"
+    | "response_format" | "logprobs" | "top_logprobs" | "seed" | "user" | "parallel_tool_calls"
+  > {
+  /** The smaller of max_tokens and max_completion_tokens. */
+  readonly maxTokens: number | undefined;
+  /** At least one sequence, or undefined. */
+  readonly stop: string[] | undefined;
+  /** At least one tool, or undefined. */
+  readonly tools: Tool[] | undefined;
+  readonly thinking: boolean;
+  /** How deep to think; only meant when `thinking`. */
+  readonly effort: string | undefined;
+  readonly includeUsage: boolean;
+}
+
+/** Checks a parsed request body; throws a CheckError at the first fault. The rules are SPEC.md's and WIRE.md 1's. */
+export const chatRequest = refine(body, (given): ChatRequest => {
+  if (given.stream_options !== undefined && !given.stream) {
+    fail("invalid_parameter_combination", "may only be set when stream is true", ["stream_options"]);
+  }
+  const tools = given.tools?.length ? given.tools : undefined;
+  checkToolChoice(given.tool_choice, tools);
+  checkToolResults(given.messages);
+  const { stop, max_tokens, max_completion_tokens, thinking, stream_options, reasoning_effort, n: _, ...rest } = given;
+  return {
+    ...rest,
+    tools,
+    maxTokens: max_tokens === undefined ? max_completion_tokens : Math.min(max_tokens, max_completion_tokens ?? max_tokens),
+    stop: typeof stop === "string" ? [stop] : stop?.length ? stop : undefined,
+    thinking: thinking !== undefined && thinking.type !== "disabled",
+    effort: reasoning_effort === "none" ? undefined : reasoning_effort,
+    includeUsage: stream_options?.include_usage ?? false,
+  };
+});
+
+function checkToolChoice(choice: Infer<typeof toolChoice> | undefined, tools: Tool[] | undefined): void {
+  if (choice === undefined || choice === "none") return;
+  if (!tools) fail("invalid_parameter_combination", "may only be set, other than to \"none\", together with tools", ["tool_choice"]);
+  if (typeof choice === "object" && !tools.some((tool) => tool.function.name === choice.function.name)) {
+    fail("invalid_value", "names a function that is not among the tools", ["tool_choice"]);
+  }
+}
+
+/** A tool's result must answer a call that an assistant made before it. */
+function checkToolResults(messages: readonly Message[]): void {
+  const calls = new Set<string>();
+  messages.forEach((message, index) => {
+    if (message.role === "assistant") for (const call of message.tool_calls) calls.add(call.id);
+    if (message.role === "tool" && !calls.has(message.tool_call_id)) {
+      fail("invalid_value", "answers no tool call of an assistant message before it", ["messages", index, "tool_call_id"]);
+    }
+  });
+}

@@ -1,0 +1,87 @@
+// Every error that a client can get, in one table: condition (its code) to HTTP status and type. WIRE.md 4.2.
+// Whatever is thrown while a request is answered ends in `toApiError`; what is not an ApiError is a bare 500, its detail
+// kept for the log.
+
+import { CheckError, pathText, type Fault } from "./checker.ts";
+
+const TABLE = {
+  malformed_request: [400, "invalid_request_error"],
+  headers_too_large: [431, "invalid_request_error"],
+  request_timeout: [408, "invalid_request_error"],
+  expectation_failed: [417, "invalid_request_error"],
+  unknown_url: [404, "invalid_request_error"],
+  method_not_allowed: [405, "invalid_request_error"],
+  missing_api_key: [401, "authentication_error"],
+  invalid_api_key: [401, "authentication_error"],
+  rate_limit_exceeded: [429, "rate_limit_error"],
+  unsupported_media_type: [415, "invalid_request_error"],
+  request_too_large: [413, "invalid_request_error"],
+  invalid_json: [400, "invalid_request_error"],
+  missing_required_parameter: [400, "invalid_request_error"],
+  invalid_type: [400, "invalid_request_error"],
+  invalid_value: [400, "invalid_request_error"],
+  invalid_parameter_combination: [400, "invalid_request_error"],
+  unsupported_value: [400, "invalid_request_error"],
+  model_not_found: [404, "invalid_request_error"],
+  model_not_allowed: [403, "permission_error"],
+  context_length_exceeded: [400, "invalid_request_error"],
+  content_filter: [400, "invalid_request_error"],
+  upstream_rejected: [400, "invalid_request_error"],
+  model_unavailable: [503, "service_unavailable_error"],
+  model_overloaded: [503, "service_unavailable_error"],
+  upstream_timeout: [503, "service_unavailable_error"],
+  upstream_error: [503, "service_unavailable_error"],
+  server_overloaded: [503, "service_unavailable_error"],
+  internal_error: [500, "server_error"],
+} as const;
+
+export type ErrorCode = keyof typeof TABLE;
+
+export interface ErrorDetail {
+  /** The path of the request field that is to blame: `messages[2].role`. */
+  readonly param?: string;
+  /** Headers that belong to this error, such as Retry-After or Allow. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+}
+
+/** An error as the client will see it. Its message is for the client's eyes: no provider, address, key or stack. */
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly type: string;
+  readonly param: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, message: string, detail: ErrorDetail = {}) {
+    super(message, { cause: detail.cause });
+    const [status, type] = TABLE[code];
+    this.code = code;
+    this.status = status;
+    this.type = type;
+    this.param = detail.param ?? null;
+    // SDKs retry 5xx by themselves; each retry of these would buy a long generation again, or meet the same bug (WIRE 4.5).
+    const noRetry = code === "upstream_timeout" || code === "internal_error";
+    this.headers = noRetry ? { ...detail.headers, "x-should-retry": "false" } : { ...detail.headers };
+  }
+}
+
+export interface ErrorBody {
+  error: { message: string; type: string; code: string; param: string | null; request_id: string };
+}
+
+/** The JSON body of an error (SPEC "Errors"; `param` is WIRE.md 4.1's). */
+export function errorBody(error: ApiError, requestId: string): ErrorBody {
+  return { error: { message: error.message, type: error.type, code: error.code, param: error.param, request_id: requestId } };
+}
+
+/** Whatever was thrown, as the client may see it. */
+export function toApiError(thrown: unknown): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  const fault: Fault | undefined = thrown instanceof CheckError ? thrown.faults[0] : undefined;
+  if (!fault) return new ApiError("internal_error", "The gateway failed to handle this request.", { cause: thrown });
+  const param = pathText(fault.path);
+  return new ApiError(fault.code, param === "" ? `The request body: ${fault.message}.` : `Invalid '${param}': ${fault.message}.`, {
+    ...(param !== "" && { param }),
+  });
+}

@@ -1,0 +1,65 @@
+// GET /openapi.json: the contract as an OpenAPI 3.1 document, its schemas taken from the checks themselves.
+
+import { chatRequest } from "./chat-request.ts";
+import type { JsonSchema } from "./checker.ts";
+import { chunkShape, completionShape, errorShape, healthShape, modelListShape } from "./shapes.ts";
+
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const json = (schema: object) => ({ "application/json": { schema } });
+const requestIdHeader = { "X-Request-Id": { description: "The client's own X-Request-Id, or a new one.", schema: { type: "string" } } };
+const answer = (description: string, content: object) => ({ description, headers: requestIdHeader, content });
+const error = (description: string) => answer(description, json(ref("Error")));
+const bearer = [{ bearer: [] }];
+const requestIdParameter = { name: "X-Request-Id", in: "header", required: false, schema: { type: "string", minLength: 1, maxLength: 512 } };
+
+const schemas: Record<string, JsonSchema> = {
+  ChatCompletionRequest: chatRequest.schema,
+  ChatCompletion: completionShape.schema,
+  ChatCompletionChunk: chunkShape.schema,
+  ModelList: modelListShape.schema,
+  Health: healthShape.schema,
+  Error: errorShape.schema,
+};
+
+const document = {
+  openapi: "3.1.0",
+  info: { title: "chat-gateway", version: "1", description: "A chat-completions gateway: canonical models, routing aliases, streams, request ids." },
+  paths: {
+    "/v1/chat/completions": {
+      post: {
+        summary: "Generate a reply, whole or streamed",
+        security: bearer,
+        parameters: [requestIdParameter],
+        requestBody: { required: true, content: json(ref("ChatCompletionRequest")) },
+        responses: {
+          "200": answer("The reply. With stream true: one `data:` event a chunk, then `data: [DONE]`.", {
+            ...json(ref("ChatCompletion")),
+            "text/event-stream": { schema: ref("ChatCompletionChunk") },
+          }),
+          "400": error("The request is not valid; `error.param` says where."),
+          "401": error("No API key, or an unknown one."),
+          "403": error("The key may not use this model."),
+          "404": error("There is no such model or alias."),
+          "413": error("The body is too large."),
+          "415": error("The body is not JSON, or is compressed."),
+          "429": error("The requests-per-minute limit is exceeded; Retry-After says for how long."),
+          "500": error("A fault of the gateway."),
+          "503": error("The model is unavailable, overloaded, too slow, or failed."),
+        },
+      },
+    },
+    "/v1/models": {
+      get: {
+        summary: "The models and aliases that the key may use",
+        security: bearer,
+        responses: { "200": answer("The list.", json(ref("ModelList"))), "401": error("No API key, or an unknown one.") },
+      },
+    },
+    "/healthz": { get: { summary: "The process is alive", responses: { "200": answer("Alive.", json(ref("Health"))) } } },
+    "/openapi.json": { get: { summary: "This document", responses: { "200": answer("The document.", json({ type: "object" })) } } },
+  },
+  components: { schemas, securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
+};
+
+/** The document as text: it never changes while the process runs. */
+export const openapiText = JSON.stringify(document);

@@ -1,0 +1,187 @@
+// How a reply is put together: a dialect says what its provider said as a list of parts, and two writers turn the same
+// parts into the public format, whole (WIRE.md 2) or as server-sent chunks (WIRE.md 3). One vocabulary for both, so that a
+// stream's concatenated deltas equal the whole reply.
+
+import { randomBytes } from "node:crypto";
+import type { Completion, FinishReason, TokenLogprob, Usage } from "./shapes.ts";
+
+/**
+ * One thing that a provider said, in its order, whatever the dialect. `call` counts the reply's tool calls from 0; a call's
+ * id and name come once, before its arguments, which come in any number of pieces.
+ */
+export type Part =
+  | { readonly type: "text" | "reasoning" | "refusal"; readonly text: string; readonly logprobs?: TokenLogprob[] | undefined }
+  | { readonly type: "tool_call"; readonly call: number; readonly id: string; readonly name: string }
+  | { readonly type: "tool_arguments"; readonly call: number; readonly text: string }
+  | { readonly type: "finish"; readonly reason: FinishReason }
+  | { readonly type: "usage"; readonly usage: Usage };
+
+/** What the whole reply, or each of its chunks, carries: an id of our own, never the provider's; `created` in seconds. */
+export interface ReplyHead {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+  readonly system_fingerprint: string;
+}
+
+export function replyHead(model: string, fingerprint: string, now: number): ReplyHead {
+  return { id: `chatcmpl-${randomBytes(16).toString("hex")}`, created: Math.floor(now / 1000), model, system_fingerprint: fingerprint };
+}
+
+export interface ReplyOptions {
+  /** Thinking was asked for. Otherwise its text is left out; its tokens are in the usage all the same (WIRE D5). */
+  readonly showReasoning: boolean;
+  readonly showLogprobs: boolean;
+  /** A stream ends with a usage chunk (WIRE D7). Whole replies always carry usage. */
+  readonly includeUsage: boolean;
+}
+
+/** Usage from what a provider counts. Sums and shares are computed here, never taken over (WIRE.md 2). */
+export function makeUsage(counts: { prompt: number; completion: number; cacheHit: number; reasoning: number }): Usage {
+  const hit = Math.min(counts.cacheHit, counts.prompt);
+  return {
+    prompt_tokens: counts.prompt,
+    completion_tokens: counts.completion,
+    total_tokens: counts.prompt + counts.completion,
+    prompt_cache_hit_tokens: hit,
+    prompt_cache_miss_tokens: counts.prompt - hit,
+    prompt_tokens_details: { cached_tokens: hit },
+    completion_tokens_details: { reasoning_tokens: Math.min(counts.reasoning, counts.completion) },
+  };
+}
+
+/** Some providers say "stop" although they call tools (WIRE.md 2). */
+const finalReason = (reason: FinishReason, calls: number): FinishReason => (reason === "stop" && calls > 0 ? "tool_calls" : reason);
+
+/** The whole reply. `parts` are all that the provider said. */
+export function wholeReply(head: ReplyHead, options: ReplyOptions, parts: readonly Part[], usage: Usage): Completion {
+  const texts = { text: "", reasoning: "", refusal: "" };
+  const logprobs: { text?: TokenLogprob[]; reasoning?: TokenLogprob[]; refusal?: TokenLogprob[] } = {};
+  const calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = [];
+  let reason: FinishReason = "stop";
+  for (const part of parts) {
+    switch (part.type) {
+      case "text":
+      case "reasoning":
+      case "refusal":
+        texts[part.type] += part.text;
+        if (part.logprobs) (logprobs[part.type] ??= []).push(...part.logprobs);
+        break;
+      case "tool_call":
+        calls.push({ id: part.id, type: "function", function: { name: part.name, arguments: "" } });
+        break;
+      case "tool_arguments":
+        calls[part.call]!.function.arguments += part.text;
+        break;
+      case "finish":
+        reason = part.reason;
+        break;
+    }
+  }
+  for (const call of calls) call.function.arguments ||= "{}";
+  const { text, reasoning, refusal } = texts;
+  const anyLogprobs = options.showLogprobs && (logprobs.text || logprobs.refusal || (options.showReasoning && logprobs.reasoning));
+  return {
+    id: head.id,
+    object: "chat.completion",
+    created: head.created,
+    model: head.model,
+    system_fingerprint: head.system_fingerprint,
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: text === "" && (calls.length > 0 || refusal !== "") ? null : text,
+          reasoning_content: options.showReasoning ? reasoning : undefined,
+          refusal: refusal === "" ? undefined : refusal,
+          tool_calls: calls.length > 0 ? calls : undefined,
+        },
+        logprobs: anyLogprobs
+          ? {
+              content: logprobs.text ?? null,
+              refusal: logprobs.refusal ?? null,
+              reasoning_content: options.showReasoning ? logprobs.reasoning : undefined,
+            }
+          : null,
+        finish_reason: finalReason(reason, calls.length),
+      },
+    ],
+    usage,
+  };
+}
+
+const DELTA_FIELD = { text: "content", reasoning: "reasoning_content", refusal: "refusal" } as const;
+
+export interface ChunkWriter {
+  /** The events for one part, as text to send; empty if the client is to see nothing of it. */
+  part(part: Part): string;
+  /** The end of a reply that the provider finished: finish chunk, usage chunk if asked for, `[DONE]`. */
+  end(usage: Usage): string;
+}
+
+export const DONE = "data: [DONE]\n\n";
+
+/** The streamed reply. The head of each chunk is made once; per part only the delta is serialised. */
+export function createChunkWriter(head: ReplyHead, options: ReplyOptions): ChunkWriter {
+  const { id, created, model, system_fingerprint } = head;
+  const fields = JSON.stringify({ id, object: "chat.completion.chunk", created, model, system_fingerprint });
+  const open = `data: ${fields.slice(0, -1)},"choices":[`;
+  const close = options.includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
+  const emptyCalls = new Set<number>();
+  let begun = false;
+  let calls = 0;
+  let reason: FinishReason = "stop";
+
+  const chunk = (delta: object, finish: FinishReason | null = null, logprobs: object | null = null): string =>
+    `${open}{"index":0,"delta":${JSON.stringify(delta)},"logprobs":${JSON.stringify(logprobs)},"finish_reason":${JSON.stringify(finish)}}${close}`;
+
+  /** The role comes once, in a chunk of its own before the first delta (WIRE 3.3). */
+  function role(first: Part["type"]): string {
+    if (begun) return "";
+    begun = true;
+    const content = first === "text" ? "" : null;
+    return chunk({ role: "assistant", content, ...(options.showReasoning && { reasoning_content: "" }) });
+  }
+
+  const argumentsChunk = (call: number, text: string) => chunk({ tool_calls: [{ index: call, function: { arguments: text } }] });
+
+  return {
+    part(part) {
+      switch (part.type) {
+        case "text":
+        case "reasoning":
+        case "refusal": {
+          if (part.type === "reasoning" && !options.showReasoning) return "";
+          const logprobs = options.showLogprobs && part.logprobs;
+          if (part.text === "" && !logprobs) return "";
+          const field = DELTA_FIELD[part.type];
+          return role(part.type) + chunk({ [field]: part.text }, null, logprobs ? { content: null, refusal: null, [field]: logprobs } : null);
+        }
+        case "tool_call": {
+          calls += 1;
+          emptyCalls.add(part.call);
+          const started = { index: part.call, id: part.id, type: "function", function: { name: part.name, arguments: "" } };
+          return role(part.type) + chunk({ tool_calls: [started] });
+        }
+        case "tool_arguments":
+          if (part.text === "") return "";
+          emptyCalls.delete(part.call);
+          return argumentsChunk(part.call, part.text);
+        case "finish":
+          // Held back until the provider is done: some send it more than once, or text after it; a client must see it last.
+          reason = part.reason;
+          return "";
+        case "usage":
+          return "";
+      }
+    },
+    end(usage) {
+      let text = role("text");
+      for (const call of emptyCalls) text += argumentsChunk(call, "{}");
+      text += chunk({}, finalReason(reason, calls));
+      if (options.includeUsage) text += `${open}],"usage":${JSON.stringify(usage)}}\n\n`;
+      return text + DONE;
+    },
+  };
+}

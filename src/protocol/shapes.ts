@@ -1,0 +1,103 @@
+// The public shapes of everything that the gateway answers, as checks: SPEC.md "Chat completion response", "Stream chunk"
+// and "Error object", WIRE.md 2 and 3. The types of the code, the schemas of /openapi.json and the tests' validators are
+// all derived from these.
+
+import { array, literal, nullable, number, object, optional, string, type Infer } from "./checker.ts";
+
+const count = number({ min: 0, integer: true });
+
+/** Token statistics. hit + miss = prompt, prompt + completion = total; reasoning tokens are inside completion. WIRE.md 2. */
+export const usageShape = object({
+  prompt_tokens: count,
+  completion_tokens: count,
+  total_tokens: count,
+  prompt_cache_hit_tokens: count,
+  prompt_cache_miss_tokens: count,
+  prompt_tokens_details: object({ cached_tokens: count }),
+  completion_tokens_details: object({ reasoning_tokens: count }),
+});
+export type Usage = Infer<typeof usageShape>;
+
+const tokenFields = { token: string(), logprob: number(), bytes: nullable(array(number({ min: 0, max: 255, integer: true }))) };
+const tokenLogprob = object({ ...tokenFields, top_logprobs: array(object(tokenFields)) });
+export type TokenLogprob = Infer<typeof tokenLogprob>;
+
+const FINISH_REASONS = ["stop", "length", "tool_calls", "content_filter"] as const;
+export type FinishReason = (typeof FINISH_REASONS)[number];
+
+const logprobsShape = object({
+  content: nullable(array(tokenLogprob)),
+  refusal: nullable(array(tokenLogprob)),
+  reasoning_content: optional(array(tokenLogprob)),
+});
+export type Logprobs = Infer<typeof logprobsShape>;
+
+const toolCallShape = object({
+  id: string({ min: 1 }),
+  type: literal("function"),
+  function: object({ name: string(), arguments: string() }),
+});
+
+const envelope = { id: string({ min: 1 }), created: count, model: string({ min: 1 }), system_fingerprint: string() };
+
+export const completionShape = object({
+  ...envelope,
+  object: literal("chat.completion"),
+  choices: array(
+    object({
+      index: count,
+      message: object({
+        role: literal("assistant"),
+        content: nullable(string()),
+        reasoning_content: optional(string()),
+        refusal: optional(string()),
+        tool_calls: optional(array(toolCallShape, { min: 1 })),
+      }),
+      logprobs: nullable(logprobsShape),
+      finish_reason: literal(...FINISH_REASONS),
+    }),
+  ),
+  usage: usageShape,
+});
+
+export type Completion = Infer<typeof completionShape>;
+
+export const chunkShape = object({
+  ...envelope,
+  object: literal("chat.completion.chunk"),
+  choices: array(
+    object({
+      index: count,
+      delta: object({
+        role: optional(literal("assistant")),
+        content: optional(string()),
+        reasoning_content: optional(string()),
+        refusal: optional(string()),
+        tool_calls: optional(
+          array(
+            object({
+              index: count,
+              id: optional(string({ min: 1 })),
+              type: optional(literal("function")),
+              function: object({ name: optional(string()), arguments: string() }),
+            }),
+          ),
+        ),
+      }),
+      logprobs: nullable(logprobsShape),
+      finish_reason: nullable(literal(...FINISH_REASONS)),
+    }),
+  ),
+  usage: optional(usageShape),
+});
+
+export const errorShape = object({
+  error: object({ message: string(), type: string(), code: string(), param: optional(string()), request_id: string() }),
+});
+
+export const modelListShape = object({
+  object: literal("list"),
+  data: array(object({ id: string(), object: literal("model"), created: count, owned_by: string() })),
+});
+
+export const healthShape = object({ status: literal("ok") });

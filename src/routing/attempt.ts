@@ -1,0 +1,181 @@
+// One attempt at one provider: the request out, the reply in as batches of parts, deadlines, and every way in which it can
+// fail turned into a ProviderFault. This holds the only asynchronous pump: bytes are read here and pushed through the
+// dialect, one batch per read, and nothing is read while the batch before is still being delivered (backpressure).
+
+import { ProviderFault } from "../dialects/dialect.ts";
+import { createDeadline } from "../http/deadline.ts";
+import { createEventReader, EventTooLarge } from "../http/event-stream.ts";
+import { ConnectTimeout, type FetchResponse } from "../http/fetch.ts";
+import type { ChatRequest } from "../protocol/chat-request.ts";
+import type { Part } from "../protocol/reply.ts";
+import type { Model } from "./catalog.ts";
+
+/** Bound of a whole reply; of an error body only the beginning is read. */
+const MAX_REPLY_BYTES = 64 * 1024 * 1024;
+const MAX_ERROR_BYTES = 64 * 1024;
+/** How long a stream may take to close, or to bring its usage, after the reply in it was finished. */
+const CLOSING_MS = 2_000;
+
+export interface AttemptOptions {
+  /** Aborted when the client has gone or the request's whole time is up; its reason is what the attempt then throws. */
+  readonly signal: AbortSignal;
+  /** Told of each event of a stream that could not be read and was skipped. */
+  readonly unreadable: () => void;
+}
+
+/** Yields what the provider says, at least one part a batch; throws a ProviderFault, or the signal's reason. */
+export async function* attempt(chat: ChatRequest, model: Model, { signal, unreadable }: AttemptOptions): AsyncGenerator<Part[], void, undefined> {
+  const { provider } = model;
+  const { timeouts } = provider;
+  const abort = new AbortController();
+  const stop = () => abort.abort(signal.reason);
+  if (signal.aborted) throw signal.reason;
+  signal.addEventListener("abort", stop);
+  const deadline = createDeadline((name, ms) => abort.abort(new ProviderFault("upstream_timeout", `nothing within ${name} of ${ms} ms`)));
+  let finished = false;
+
+  try {
+    deadline.set("first_token_ms", timeouts.first_token_ms);
+    const response = await post();
+    if (response.status !== 200) throw await refusal(response);
+    if (!response.body) throw new ProviderFault("upstream_error", "the answer has no body");
+    const mediaType = response.headers.get("content-type")?.split(";", 1)[0]!.trim().toLowerCase() ?? "";
+    const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";
+    if (encoding !== "identity") throw new ProviderFault("upstream_error", "the answer is compressed although identity was asked for");
+    if (chat.stream && mediaType === "text/event-stream") yield* streamed(response.body);
+    else if (mediaType === "application/json") yield await whole(response.body);
+    else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
+  } catch (error) {
+    if (finished && !signal.aborted) return; // whatever breaks after the end of the reply takes nothing from it
+    throw abort.signal.aborted ? abort.signal.reason : asFault(error);
+  } finally {
+    deadline.clear();
+    signal.removeEventListener("abort", stop);
+  }
+
+  function post(): Promise<FetchResponse> {
+    const { path, headers, body } = provider.dialect.request(chat, model);
+    return provider.fetch(provider.baseUrl + path, {
+      method: "POST",
+      headers: {
+        "Content-Type": "application/json",
+        Accept: chat.stream ? "text/event-stream" : "application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": "chat-gateway",
+        ...provider.headers,
+        ...headers,
+      },
+      body,
+      signal: abort.signal,
+      redirect: "manual",
+      connectMs: timeouts.connect_ms,
+    });
+  }
+
+  async function refusal(response: FetchResponse): Promise<ProviderFault> {
+    let body: unknown;
+    try {
+      body = JSON.parse(await readAll(response.body, MAX_ERROR_BYTES));
+    } catch {
+      body = undefined; // a page, half a page, or nothing: the status says enough
+    }
+    return provider.dialect.error(response.status, response.headers, body);
+  }
+
+  async function whole(body: AsyncIterable<Uint8Array>): Promise<Part[]> {
+    const text = await readAll(body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms));
+    let json: unknown;
+    try {
+      json = JSON.parse(text);
+    } catch {
+      throw new ProviderFault("upstream_error", "the reply is not JSON");
+    }
+    return provider.dialect.reply(json);
+  }
+
+  async function* streamed(body: AsyncIterable<Uint8Array>): AsyncGenerator<Part[], void, undefined> {
+    const events = createEventReader();
+    const decoder = provider.dialect.decoder();
+    const reading = body[Symbol.asyncIterator]();
+    let begun = false;
+    let ended = false;
+    try {
+      while (!ended) {
+        const read = await reading.next();
+        const parts: Part[] = [];
+        let fault: unknown;
+        try {
+          for (const data of read.done ? events.end() : events.push(read.value)) {
+            if (data === "[DONE]") ended = true;
+            else parts.push(...decode(data));
+          }
+        } catch (error) {
+          fault = error; // thrown after what came before it was delivered
+        }
+        if (read.done) ended = true;
+        begun ||= parts.some((part) => part.type !== "usage" && part.type !== "finish");
+        finished ||= parts.some((part) => part.type === "finish");
+        // While a batch is being delivered the provider is not to blame for silence. Until the first token nothing moves
+        // the deadline, comments least of all; after the end there is only so much to wait for.
+        if (begun) deadline.clear();
+        if (parts.length > 0) yield parts;
+        if (fault !== undefined && !finished) throw fault;
+        if (finished) deadline.set("closing", CLOSING_MS);
+        else if (begun) deadline.set("idle_ms", timeouts.idle_ms);
+      }
+      if (!finished) throw new ProviderFault("upstream_error", "the stream ended without a finish_reason");
+    } finally {
+      leave(reading);
+    }
+
+    function decode(data: string): Part[] {
+      let json: unknown;
+      try {
+        json = JSON.parse(data);
+      } catch {
+        unreadable();
+        return [];
+      }
+      return decoder.push(json);
+    }
+  }
+
+  /** Lets go of a stream: read to its end if that comes at once, so that the connection can be used again, else closed. */
+  function leave(reading: AsyncIterator<Uint8Array>): void {
+    const timer = setTimeout(() => abort.abort(), CLOSING_MS);
+    const rest = async () => {
+      if (!finished || !(await reading.next()).done) await reading.return?.();
+    };
+    void rest()
+      .catch(() => undefined)
+      .finally(() => clearTimeout(timer));
+  }
+}
+
+/** A body as text, if it is no larger than `maxBytes`. `progress` is called for every piece. */
+async function readAll(body: AsyncIterable<Uint8Array> | null, maxBytes: number, progress?: () => void): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body ?? []) {
+    size += chunk.length;
+    if (size > maxBytes) throw new ProviderFault("upstream_error", `the body is larger than ${maxBytes} bytes`);
+    chunks.push(chunk);
+    progress?.();
+  }
+  return Buffer.concat(chunks, size).toString("utf8");
+}
+
+/** Codes of a connection that was never made: nobody is there, as against somebody who broke off. */
+const UNREACHABLE = /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/;
+
+/** What the network said, as a fault. Anything that no network says is our own bug and stays what it is. */
+function asFault(error: unknown): unknown {
+  if (error instanceof ConnectTimeout) return new ProviderFault("upstream_timeout", error.message, { cause: error });
+  if (error instanceof EventTooLarge) return new ProviderFault("upstream_error", error.message, { cause: error });
+  if (error instanceof ProviderFault || !(error instanceof Error)) return error;
+  // The built-in fetch wraps what happened in a TypeError; of several addresses tried, the first error tells.
+  const inner = [error, error.cause, error instanceof AggregateError ? error.errors[0] : undefined];
+  const code = inner.map((each) => (each as { code?: unknown } | undefined)?.code).find((each) => typeof each === "string");
+  if (typeof code !== "string") return error;
+  return new ProviderFault(UNREACHABLE.test(code) ? "model_unavailable" : "upstream_error", `the connection failed: ${code}`, { cause: error });
+}

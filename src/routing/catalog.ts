@@ -1,0 +1,153 @@
+// Which models there are, who serves them, and which ones a name stands for: canonical names and aliases, SPEC.md "Routing
+// aliases", DESIGN.md "Candidates".
+
+import { createHash } from "node:crypto";
+import type { Caller } from "../accounts/keys.ts";
+import type { Capability, Config, ModelConfig, ProviderConfig } from "../config/schema.ts";
+import { createDemoFetch } from "../demo/provider.ts";
+import type { Dialect } from "../dialects/dialect.ts";
+import { createOpenaiDialect } from "../dialects/openai.ts";
+import type { Fetch } from "../http/fetch.ts";
+import type { ChatRequest } from "../protocol/chat-request.ts";
+import { fail } from "../protocol/checker.ts";
+import { ApiError } from "../protocol/errors.ts";
+
+/** Raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint. */
+const ADAPTER_VERSION = 1;
+
+export interface Provider {
+  readonly name: string;
+  readonly dialect: Dialect;
+  readonly fetch: Fetch;
+  readonly baseUrl: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeouts: Config["timeouts"];
+}
+
+export interface Model {
+  readonly name: string;
+  readonly provider: Provider;
+  readonly upstreamModel: string;
+  readonly reasoning: boolean;
+  readonly supports: ReadonlySet<Capability>;
+  readonly contextTokens: number | undefined;
+  readonly fingerprint: string;
+}
+
+export interface Catalog {
+  /** The models that may serve the request, best first, never none; throws the ApiError or CheckError that says why not. */
+  candidates(chat: ChatRequest, caller: Caller): readonly [Model, ...Model[]];
+  /** Canonical names and enabled aliases that the caller may use. */
+  names(caller: Caller): string[];
+}
+
+export function createCatalog(config: Config, fetch: Fetch): Catalog {
+  const providers = new Map([...config.providers].map(([name, provider]) => [name, createProvider(name, provider, config, fetch)]));
+  const models = new Map([...config.models].map(([name, model]) => [name, createModel(name, model, providers.get(model.provider)!)]));
+  const aliases = new Map<string, readonly Model[]>();
+  for (const [name, alias] of config.aliases) {
+    if (alias.enabled) aliases.set(name, (alias.models ?? ranked(config, alias.policy)).map((model) => models.get(model)!));
+  }
+
+  return {
+    candidates(chat, caller) {
+      const canonical = models.get(chat.model);
+      const listed = canonical ? [canonical] : aliases.get(chat.model);
+      if (!listed) throw new ApiError("model_not_found", `The model ${JSON.stringify(shortened(chat.model))} does not exist.`, { param: "model" });
+      const allowed = allowedModels(listed, chat.model, caller);
+      const needs = needsOf(chat);
+      const able = allowed.filter((model) => needs.every((need) => model.supports.has(need.capability)));
+      const [first, ...others] = able;
+      if (first) return [first, ...others];
+      if (allowed.length === 0) throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, { param: "model" });
+      const unmet = needs.find((need) => !allowed.some((model) => model.supports.has(need.capability))) ?? needs[0]!;
+      return fail("unsupported_value", unmet.refusal, unmet.path);
+    },
+    names: (caller) => [...models.keys(), ...aliases.keys()].filter((name) => !caller.models || caller.models.has(name)),
+  };
+}
+
+/** Names in the order of an alias's policy. A tie keeps the order of the file: sort is stable. */
+function ranked(config: Config, policy: "reasoning" | "value" | undefined): string[] {
+  const scored = [...config.models].flatMap(([name, model]) => {
+    const score = policy === "reasoning" ? reasoningScore(model) : valueScore(model);
+    return score === undefined ? [] : [{ name, score }];
+  });
+  return scored.sort((a, b) => (b.score === a.score ? 0 : b.score - a.score)).map(({ name }) => name);
+}
+
+/** Policy "reasoning": models that think, strongest first; one without a score comes after those with one. */
+const reasoningScore = (model: ModelConfig): number | undefined => (model.reasoning ? (model.reasoning_score ?? -Infinity) : undefined);
+
+/** Policy "value": quality per blended price, 3 parts input at the cache-miss price to 1 part output. Free is the best value. */
+function valueScore({ quality_score, price }: ModelConfig): number | undefined {
+  if (quality_score === undefined || !price) return undefined;
+  const blend = (3 * price.input_cache_miss + price.output) / 4;
+  return blend === 0 ? Infinity : quality_score / blend;
+}
+
+/**
+ * A key's `models` are the names it may send. A key that names an alias may use the models behind it; if it also names
+ * some of these, only those.
+ */
+function allowedModels(listed: readonly Model[], name: string, { models }: Caller): readonly Model[] {
+  if (!models) return listed;
+  if (!models.has(name)) throw new ApiError("model_not_allowed", "This API key may not use this model.", { param: "model" });
+  const named = listed.filter((model) => models.has(model.name));
+  return named.length > 0 ? named : listed;
+}
+
+interface Need {
+  readonly capability: Capability;
+  readonly path: (string | number)[];
+  readonly refusal: string;
+}
+
+/** What a request asks for that not every model can do, with the words for a client whose model cannot. */
+function needsOf(chat: ChatRequest): Need[] {
+  const needs: Need[] = [];
+  const need = (capability: Capability, path: Need["path"], refusal: string) => needs.push({ capability, path, refusal });
+  if (chat.tools) need("tools", ["tools"], "this model does not support tools");
+  const format = chat.response_format?.type;
+  // LangChain for Python looks for this very phrase (WIRE 1.5).
+  if (format) need(format, ["response_format"], `'response_format' of type '${format}' is not supported with this model`);
+  if (chat.logprobs) need("logprobs", ["logprobs"], "this model does not support logprobs");
+  chat.messages.forEach((message, index) => {
+    if (typeof message.content === "string") return;
+    for (const part of message.content ?? []) {
+      const path = ["messages", index, "content"];
+      if (part.type === "image_url") need("images", path, "this model does not take images");
+      if (part.type === "input_audio") need("audio", path, "this model does not take audio");
+      if (part.type === "file") need("files", path, "this model does not take files");
+    }
+  });
+  return needs;
+}
+
+function createProvider(name: string, provider: ProviderConfig, config: Config, fetch: Fetch): Provider {
+  const given = Object.entries(provider.timeouts ?? {}).filter(([, value]) => value !== undefined);
+  return {
+    name,
+    dialect: createOpenaiDialect({ thinking: provider.dialect === "demo" ? "thinking" : provider.thinking }),
+    fetch: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : fetch,
+    baseUrl: provider.base_url ?? "http://demo.invalid",
+    headers: provider.api_key === undefined ? {} : { Authorization: `Bearer ${provider.api_key}` },
+    timeouts: { ...config.timeouts, ...Object.fromEntries(given) },
+  };
+}
+
+function createModel(name: string, model: ModelConfig, provider: Provider): Model {
+  const upstreamModel = model.upstream_model ?? name;
+  const identity = JSON.stringify([provider.name, upstreamModel, ADAPTER_VERSION]);
+  return {
+    name,
+    provider,
+    upstreamModel,
+    reasoning: model.reasoning,
+    supports: new Set(model.supports),
+    contextTokens: model.context_tokens,
+    fingerprint: `fp_${createHash("sha256").update(identity).digest("hex").slice(0, 12)}`,
+  };
+}
+
+const shortened = (name: string): string => (name.length > 80 ? `${name.slice(0, 77)}...` : name);

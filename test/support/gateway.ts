@@ -1,0 +1,137 @@
+// Starts the real gateway on a real port, in this process, and talks to it.
+
+import type { TestContext } from "node:test";
+import { demoConfig } from "../../src/config/demo.ts";
+import { checkConfig } from "../../src/config/schema.ts";
+import { createGateway, type Gateway, type GatewayDeps } from "../../src/gateway.ts";
+import { waitFor } from "./wait.ts";
+
+export const KEY = "sk-test-client-key";
+
+/** Deep enough for configurations: objects are merged, everything else is replaced. */
+export function merge(base: unknown, over: unknown): unknown {
+  const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
+  if (!isObject(base) || !isObject(over)) return over === undefined ? base : over;
+  const keys = new Set([...Object.keys(base), ...Object.keys(over)]);
+  return Object.fromEntries([...keys].map((key) => [key, merge(base[key], over[key])]));
+}
+
+/** One provider at `url`; every name in `models` is a model that the provider knows by the same name. */
+export function configFor(url: string, models: readonly string[], over: object = {}): object {
+  const base = {
+    server: { port: 0 },
+    providers: { lab: { dialect: "openai", base_url: url, api_key: "sk-provider-secret", thinking: "thinking" } },
+    models: Object.fromEntries(models.map((name) => [name, { provider: "lab", reasoning: true }])),
+    aliases: {},
+    keys: [{ account: "acme", key: KEY }],
+    limits: { rpm: null },
+    timeouts: { connect_ms: 2_000, first_token_ms: 5_000, idle_ms: 5_000, total_ms: 20_000 },
+  };
+  return merge(base, over) as object;
+}
+
+/** The demo configuration without pauses between tokens. */
+export const demo = (over: object = {}): object =>
+  merge(merge(demoConfig, { server: { port: 0 }, providers: { demo: { pace_ms: 0 } }, limits: { rpm: null } }), over) as object;
+
+export interface RunningGateway {
+  readonly url: string;
+  readonly gateway: Gateway;
+  readonly access: Record<string, unknown>[];
+  readonly diagnostics: Record<string, unknown>[];
+  /** The access log's line of a request, waited for: it is written when the response has closed. */
+  accessOf(requestId: string): Promise<Record<string, unknown>>;
+  /** POST /v1/chat/completions; a string is sent as it is. */
+  chat(body: unknown, headers?: Record<string, string>): Promise<Response>;
+}
+
+export async function startGateway(t: TestContext, config: object, deps: GatewayDeps = {}, env: Record<string, string> = {}): Promise<RunningGateway> {
+  const access: Record<string, unknown>[] = [];
+  const diagnostics: Record<string, unknown>[] = [];
+  const into = (list: Record<string, unknown>[]) => (lines: string) => void list.push(...lines.trim().split("\n").map((line) => JSON.parse(line)));
+  const gateway = createGateway(checkConfig(config, env), { accessLog: into(access), diagnostics: into(diagnostics), ...deps });
+  const url = await gateway.listen();
+  t.after(() => gateway.close(0));
+  return {
+    url,
+    gateway,
+    access,
+    diagnostics,
+    accessOf: (id) => waitFor(() => access.find((record) => record["request_id"] === id), `the access log line of ${id}`),
+    chat: (body, headers = {}) =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${KEY}`, ...headers },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      }),
+  };
+}
+
+export const user = (content: string) => [{ role: "user", content }];
+
+export interface Chunk {
+  id: string;
+  object: string;
+  created: number;
+  model: string;
+  system_fingerprint: string;
+  choices: { index: number; delta: Record<string, any>; logprobs: any; finish_reason: string | null }[];
+  usage?: any;
+}
+
+export interface StreamRead {
+  readonly chunks: Chunk[];
+  readonly done: boolean;
+  readonly error: { message: string; type: string; code: string; request_id: string } | undefined;
+  readonly comments: number;
+  readonly text: string;
+}
+
+/** Reads a stream to its end, strictly: nothing but `data: {json}`, `data: [DONE]` and comments, each with its blank line. */
+export async function readStream(response: Response): Promise<StreamRead> {
+  const text = await response.text();
+  const chunks: Chunk[] = [];
+  let done = false;
+  let error: StreamRead["error"];
+  let comments = 0;
+  if (!text.endsWith("\n\n")) throw new Error(`a stream must end with a blank line: ${JSON.stringify(text.slice(-80))}`);
+  for (const block of text.slice(0, -2).split("\n\n")) {
+    if (done || error) throw new Error(`something follows the end of the stream: ${block}`);
+    if (block === ": keep-alive") comments += 1;
+    else if (block === "data: [DONE]") done = true;
+    else if (!block.startsWith("data: {") || block.includes("\n")) throw new Error(`not an event of ours: ${JSON.stringify(block)}`);
+    else {
+      const json = JSON.parse(block.slice(6));
+      if (json.error) error = json.error;
+      else chunks.push(json);
+    }
+  }
+  return { chunks, done, error, comments, text };
+}
+
+/** What a client that concatenates deltas ends up with. */
+export function assemble(chunks: readonly Chunk[]) {
+  const message: Record<string, any> = {};
+  const calls: any[] = [];
+  let finish: string | null = null;
+  const logprobs: any[] = [];
+  for (const { choices } of chunks) {
+    for (const { delta, finish_reason, logprobs: given } of choices) {
+      for (const field of ["role", "content", "reasoning_content", "refusal"]) {
+        if (typeof delta[field] === "string") message[field] = (message[field] ?? "") + delta[field];
+        else if (delta[field] === null) message[field] ??= null;
+      }
+      for (const call of delta["tool_calls"] ?? []) {
+        if (call.id) calls[call.index] = { id: call.id, type: call.type, function: { ...call.function } };
+        else calls[call.index].function.arguments += call.function.arguments;
+      }
+      logprobs.push(...(given?.content ?? []));
+      if (finish_reason !== null) {
+        if (finish !== null) throw new Error("finish_reason came twice");
+        finish = finish_reason;
+      }
+    }
+  }
+  if (calls.length > 0) message["tool_calls"] = calls;
+  return { message, finish_reason: finish, logprobs };
+}

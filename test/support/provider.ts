@@ -1,0 +1,150 @@
+// A provider for the tests, on a real socket, that does what it is told: by the name of the model that it is asked for.
+// What each name does is in the table that a test gives it, made of the behaviours below.
+
+import http, { type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type { TestContext } from "node:test";
+import { waitFor } from "./wait.ts";
+
+export interface Asked {
+  readonly body: Record<string, any>;
+  readonly headers: IncomingMessage["headers"];
+  readonly path: string;
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly socket: Socket;
+  /** The connection was closed before the answer was complete. */
+  closed(): boolean;
+}
+
+export type Behaviour = (asked: Asked) => void | Promise<void>;
+
+export interface Provider {
+  readonly url: string;
+  readonly asked: Asked[];
+  /** Connections ever made to it. */
+  connections(): number;
+  /** The n-th request (from 0), waited for. */
+  nth(n: number): Promise<Asked>;
+  readonly server: http.Server;
+}
+
+export async function startProvider(t: TestContext, behaviours: Readonly<Record<string, Behaviour>>): Promise<Provider> {
+  const asked: Asked[] = [];
+  let connections = 0;
+  const server = http.createServer({ noDelay: true }, (req, res) => {
+    const pieces: Buffer[] = [];
+    req.on("data", (piece: Buffer) => pieces.push(piece));
+    req.on("end", () => {
+      const body = JSON.parse(Buffer.concat(pieces).toString("utf8"));
+      let closed = false;
+      res.on("close", () => (closed = !res.writableFinished));
+      const record: Asked = { body, headers: req.headers, path: req.url ?? "", req, res, socket: req.socket, closed: () => closed };
+      asked.push(record);
+      const behaviour = behaviours[body.model] ?? status(404, { error: { message: `no model ${body.model}` } });
+      void behaviour(record);
+    });
+  });
+  server.on("connection", () => (connections += 1));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    asked,
+    connections: () => connections,
+    nth: (n) => waitFor(() => asked[n], `request ${n} at the provider`),
+    server,
+  };
+}
+
+export const USAGE = {
+  prompt_tokens: 20,
+  completion_tokens: 7,
+  total_tokens: 27,
+  prompt_tokens_details: { cached_tokens: 8 },
+  completion_tokens_details: { reasoning_tokens: 3 },
+};
+
+/** A chunk as a provider sends it. */
+export const chunk = (delta: object, finish: string | null = null, more: object = {}): object => ({
+  id: "upstream-1",
+  object: "chat.completion.chunk",
+  created: 1,
+  model: "upstream-model-2026-01-01",
+  choices: [{ index: 0, delta, finish_reason: finish }],
+  ...more,
+});
+
+export const usageChunk = (usage: object = USAGE): object => ({ id: "upstream-1", object: "chat.completion.chunk", created: 1, model: "u", choices: [], usage });
+
+export const event = (json: unknown): string => `data: ${typeof json === "string" ? json : JSON.stringify(json)}\n\n`;
+
+/** A whole reply as a provider sends it. */
+export const completion = (message: object, finish: string | null = "stop", more: object = {}): object => ({
+  id: "upstream-1",
+  object: "chat.completion",
+  created: 1,
+  model: "upstream-model-2026-01-01",
+  choices: [{ index: 0, message: { role: "assistant", ...message }, finish_reason: finish }],
+  usage: USAGE,
+  ...more,
+});
+
+const SSE = { "content-type": "text/event-stream" };
+
+/** Any status with a JSON (or, as a string, any) body. */
+export const status =
+  (code: number, body: unknown = {}, headers: Record<string, string> = { "content-type": "application/json" }): Behaviour =>
+  ({ res }) => {
+    res.writeHead(code, headers);
+    res.end(typeof body === "string" ? body : JSON.stringify(body));
+  };
+
+/** Events, then [DONE] and the end, unless told otherwise: "eof" ends without [DONE], "cut" resets, "open" stays silent. */
+export const stream =
+  (events: readonly unknown[], ending: "done" | "eof" | "cut" | "open" = "done"): Behaviour =>
+  ({ res, socket }) => {
+    res.writeHead(200, SSE);
+    const text = events.map(event).join("");
+    const after = () => {
+      if (ending === "cut") socket.resetAndDestroy();
+      else if (ending !== "open") res.end();
+    };
+    if (text === "" && ending === "open") res.flushHeaders();
+    else res.write(ending === "done" ? `${text}${event("[DONE]")}` : text, after);
+  };
+
+/** Raw bytes as the body of a stream, in pieces of the given size, each a write of its own. */
+export const rawStream =
+  (bytes: Buffer | string, pieceSize = Infinity): Behaviour =>
+  async ({ res }) => {
+    const all = Buffer.from(bytes as string);
+    res.writeHead(200, SSE);
+    for (let at = 0; at < all.length; at += pieceSize) await new Promise((resolve) => res.write(all.subarray(at, at + pieceSize), resolve));
+    res.end();
+  };
+
+/** Answers whole or streamed, as asked: the words of `text` are the deltas. */
+export const speak =
+  (text: string, { reasoning = "" }: { reasoning?: string } = {}): Behaviour =>
+  (asked) => {
+    if (!asked.body["stream"]) return status(200, completion({ content: text, ...(reasoning && { reasoning_content: reasoning }) }))(asked);
+    const words = (given: string) => given.match(/\s*\S+/g) ?? [];
+    return stream([
+      chunk({ role: "assistant", content: "" }),
+      ...words(reasoning).map((word) => chunk({ reasoning_content: word })),
+      ...words(text).map((word) => chunk({ content: word })),
+      chunk({}, "stop"),
+      usageChunk(),
+    ])(asked);
+  };
+
+/** Accepts the request and never answers. */
+export const silent: Behaviour = () => undefined;
+
+/** Resets the connection before any byte of an answer. */
+export const reset: Behaviour = ({ socket }) => void socket.resetAndDestroy();

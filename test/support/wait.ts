@@ -1,0 +1,27 @@
+// Waiting for events, each wait with a deadline that names what it waited for.
+
+import { setImmediate as turn } from "node:timers/promises";
+
+/** The promise's value, or an error that says what did not happen. */
+export async function within<T>(promise: Promise<T>, what: string, ms = 5_000): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`waited ${ms} ms for ${what}`)), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Looks once a turn of the event loop until `find` finds something. */
+export async function waitFor<T>(find: () => T | undefined | false, what: string, ms = 5_000): Promise<T> {
+  const end = performance.now() + ms;
+  for (;;) {
+    const found = find();
+    if (found !== undefined && found !== false) return found;
+    if (performance.now() > end) throw new Error(`waited ${ms} ms for ${what}`);
+    await turn();
+  }
+}
