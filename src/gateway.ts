@@ -46,6 +46,9 @@ interface Live extends Exchange {
   rawStatus?: number;
 }
 
+/** At shutdown: how long the last error events may take to reach clients that are slow to read. */
+const LAST_WORDS_MS = 1_000;
+
 export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
   const now = deps.now ?? Date.now;
   const access = createLineLog(deps.accessLog ?? (() => undefined));
@@ -185,9 +188,11 @@ export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
       draining = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });
-      const timer = setTimeout(() => live.forEach(({ abort }) => abort.abort(stopping())), drainMs);
+      const drain = setTimeout(() => live.forEach(({ abort }) => abort.abort(stopping())), drainMs);
+      const cut = setTimeout(() => server.closeAllConnections(), drainMs + LAST_WORDS_MS);
       await closed;
-      clearTimeout(timer);
+      clearTimeout(drain);
+      clearTimeout(cut);
       ownFetch?.close();
       access.flush();
       diagnostics.flush();

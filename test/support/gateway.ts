@@ -67,6 +67,9 @@ export async function startGateway(t: TestContext, config: object, deps: Gateway
   };
 }
 
+/** A JSON body, for tests to look into. */
+export const json = (response: { json(): Promise<unknown> }): Promise<any> => response.json();
+
 export const user = (content: string) => [{ role: "user", content }];
 
 export interface Chunk {

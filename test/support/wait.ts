@@ -25,3 +25,17 @@ export async function waitFor<T>(find: () => T | undefined | false, what: string
     await turn();
   }
 }
+/** Waits until a value has not changed for `quietMs`: for things that stop, of which there is no event. */
+export async function settled(value: () => number, what: string, quietMs: number, ms = 10_000): Promise<void> {
+  let last = value();
+  let since = performance.now();
+  await waitFor(
+    () => {
+      const now = value();
+      if (now !== last) [last, since] = [now, performance.now()];
+      return performance.now() - since > quietMs;
+    },
+    what,
+    ms,
+  );
+}

@@ -1,0 +1,34 @@
+// Raw bytes to a port and what comes back, for requests that no client library would send.
+
+import net from "node:net";
+import { within } from "./wait.ts";
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly text: string;
+}
+
+/** Sends the bytes and reads until the server closes the connection. */
+export async function rawRequest(url: string, bytes: string | Buffer, { end = false } = {}): Promise<RawAnswer> {
+  const { port } = new URL(url);
+  const socket = net.connect(Number(port), "127.0.0.1");
+  const pieces: Buffer[] = [];
+  const closed = new Promise<void>((resolve, reject) => {
+    socket.on("data", (piece: Buffer) => pieces.push(piece));
+    socket.on("close", () => resolve());
+    socket.on("error", (error) => (pieces.length > 0 ? resolve() : reject(error)));
+  });
+  if (end) socket.end(bytes);
+  else socket.write(bytes);
+  await within(closed, "the server to close the connection", 8_000).finally(() => socket.destroy());
+  return parseAnswer(Buffer.concat(pieces).toString("latin1"));
+}
+
+export function parseAnswer(text: string): RawAnswer {
+  const [head = "", ...rest] = text.split("\r\n\r\n");
+  const [start = "", ...lines] = head.split("\r\n");
+  const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()]));
+  return { status: Number(start.split(" ")[1]), headers, body: rest.join("\r\n\r\n"), text };
+}
