@@ -72,9 +72,11 @@ async function answer(exchange: Exchange, chat: ChatRequest, model: Model, deps:
   const meter = createMeter(chat);
   const head = replyHead(model.name, model.fingerprint, deps.now());
   const options = { showReasoning: chat.thinking && model.reasoning, showLogprobs: chat.logprobs, includeUsage: chat.includeUsage };
-  const time = withTotal(exchange.signal, config.timeouts.total_ms);
-  const batches = attempt(chat, model, { signal: time.signal, unreadable: () => diagnose({ event: "unreadable_event", ...about }) });
-  const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, time.signal) : undefined;
+  const { total_ms } = config.timeouts;
+  const timeUp = () => exchange.abort(new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
+  const total = setTimeout(timeUp, total_ms);
+  const batches = attempt(chat, model, { signal: exchange.signal, unreadable: () => diagnose({ event: "unreadable_event", ...about }) });
+  const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, exchange.signal) : undefined;
   try {
     if (sink) await relay(batches, createChunkWriter(head, options), meter, sink);
     else {
@@ -83,7 +85,8 @@ async function answer(exchange: Exchange, chat: ChatRequest, model: Model, deps:
       parts.forEach(meter.observe);
       sendJson(res, 200, wholeReply(head, options, parts, meter.usage().usage));
     }
-  } catch (error) {
+  } catch (thrown) {
+    const error: unknown = exchange.signal.aborted ? exchange.signal.reason : thrown;
     if (error instanceof ClientGone) throw error;
     if (error instanceof ProviderFault) diagnose({ event: "attempt_failed", ...about, code: error.code, status: error.status, detail: error.message });
     const failure = error instanceof ProviderFault ? clientError(error, chat.model, model) : toApiError(error);
@@ -92,7 +95,7 @@ async function answer(exchange: Exchange, chat: ChatRequest, model: Model, deps:
     if (failure.code === "internal_error") diagnose({ event: "internal_error", ...about, detail: describe(error) });
     sink.end(`data: ${JSON.stringify(errorBody(failure, exchange.requestId))}\n\n`);
   } finally {
-    time.clear();
+    clearTimeout(total);
     sink?.release();
     if (meter.usage().source === "estimated") log.usage_source = "estimated";
   }
@@ -110,20 +113,4 @@ async function relay(batches: AsyncIterable<Part[]>, writer: ChunkWriter, meter:
     if (room) await room;
   }
   sink.end(writer.end(meter.usage().usage));
-}
-
-/** A signal that follows `signal` and also ends when the request's whole time is up. */
-function withTotal(signal: AbortSignal, ms: number): { readonly signal: AbortSignal; clear(): void } {
-  const control = new AbortController();
-  const follow = () => control.abort(signal.reason);
-  if (signal.aborted) follow();
-  signal.addEventListener("abort", follow);
-  const timer = setTimeout(() => control.abort(new ProviderFault("upstream_timeout", `not finished within total_ms of ${ms} ms`)), ms);
-  return {
-    signal: control.signal,
-    clear() {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", follow);
-    },
-  };
 }

@@ -6,6 +6,7 @@ import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
+import { createSecureContext } from "node:tls";
 import { createKeyring } from "./accounts/keys.ts";
 import { createLimiter } from "./accounts/limiter.ts";
 import { createChatHandler } from "./chat.ts";
@@ -16,6 +17,7 @@ import { createLineLog, describe, type AccessRecord, type WriteLines } from "./h
 import { rawError, sendError, sendJson } from "./http/reply.ts";
 import { requestId, requestIdFromBytes } from "./http/request-id.ts";
 import { pathOf, route, type Exchange, type Routes } from "./http/router.ts";
+import { fail } from "./protocol/checker.ts";
 import { ApiError, toApiError } from "./protocol/errors.ts";
 import { openapiText } from "./protocol/openapi.ts";
 import { createCatalog } from "./routing/catalog.ts";
@@ -40,7 +42,6 @@ export interface Gateway {
 
 /** One request on its way, with what the access log needs. */
 interface Live extends Exchange {
-  readonly abort: AbortController;
   readonly startedAt: number;
   /** Set where the socket was answered past `res`. */
   rawStatus?: number;
@@ -80,14 +81,15 @@ export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
   let draining = false;
 
   function handle(req: IncomingMessage, res: ServerResponse, refusal?: ApiError): void {
-    const abort = new AbortController();
-    const exchange: Live = { req, res, requestId: requestId(req.rawHeaders), signal: abort.signal, log: {}, abort, startedAt: performance.now() };
+    const control = new AbortController();
+    const abort = (reason: Error) => control.abort(reason);
+    const exchange: Live = { req, res, requestId: requestId(req.rawHeaders), abort, signal: control.signal, log: {}, startedAt: performance.now() };
     live.add(exchange);
     onSocket.set(req.socket, exchange);
     res.setHeader("X-Request-Id", exchange.requestId);
     if (draining) res.setHeader("Connection", "close");
     res.on("close", () => {
-      if (!res.writableFinished) abort.abort(new ClientGone("the client left before it had its whole answer"));
+      if (!res.writableFinished) abort(new ClientGone("the client left before it had its whole answer"));
       logAccess(exchange, exchange.rawStatus ?? (res.writableFinished ? res.statusCode : 499));
       live.delete(exchange);
       if (draining) server.closeIdleConnections();
@@ -162,7 +164,7 @@ export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
     noDelay: true,
   };
   const { tls } = config.server;
-  const server = tls ? https.createServer({ ...options, cert: readFileSync(tls.cert_file), key: readFileSync(tls.key_file) }) : http.createServer(options);
+  const server = tls ? https.createServer({ ...options, ...readTls(tls) }) : http.createServer(options);
   server.on("request", handle);
   server.on("checkContinue", handle);
   server.on("checkExpectation", (req: IncomingMessage, res: ServerResponse) =>
@@ -188,7 +190,7 @@ export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
       draining = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });
-      const drain = setTimeout(() => live.forEach(({ abort }) => abort.abort(stopping())), drainMs);
+      const drain = setTimeout(() => live.forEach(({ abort }) => abort(stopping())), drainMs);
       const cut = setTimeout(() => server.closeAllConnections(), drainMs + LAST_WORDS_MS);
       await closed;
       clearTimeout(drain);
@@ -198,6 +200,24 @@ export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
       diagnostics.flush();
     },
   };
+}
+
+/** Certificate and key; a file that cannot be read, or is not one, is a fault of the configuration. */
+function readTls(tls: { readonly cert_file: string; readonly key_file: string }): { cert: Buffer; key: Buffer } {
+  const read = (field: "cert_file" | "key_file") => {
+    try {
+      return readFileSync(tls[field]);
+    } catch (error) {
+      return fail("invalid_value", `cannot be read: ${(error as NodeJS.ErrnoException).code}`, ["server", "tls", field]);
+    }
+  };
+  const pair = { cert: read("cert_file"), key: read("key_file") };
+  try {
+    createSecureContext(pair);
+  } catch (error) {
+    fail("invalid_value", `not a certificate and its key: ${(error as Error).message}`, ["server", "tls"]);
+  }
+  return pair;
 }
 
 /** What Node's parser or its clock found wrong with a request. */

@@ -442,6 +442,7 @@ describe("clients that leave or stop reading", () => {
     req.destroy();
     await waitFor(() => asked.closed(), "the provider's connection to close");
     assert.equal((await gateway.accessOf("left-2"))["status"], 499);
+    assert.deepEqual(gateway.diagnostics, []);
   });
 });
 

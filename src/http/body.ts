@@ -48,8 +48,9 @@ function readBytes(req: IncomingMessage, res: ServerResponse, maxBytes: number):
         reject(tooLarge());
       }
     });
+    const left = () => req.complete || reject(new ClientGone("the client left while sending its request"));
     req.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
-    req.on("close", () => reject(new ClientGone("the client left while sending its request")));
-    req.on("error", () => reject(new ClientGone("the client left while sending its request")));
+    req.on("close", left);
+    req.on("error", left);
   });
 }

@@ -8,7 +8,9 @@ export interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly requestId: string;
-  /** Aborted, with a ClientGone, when the client has left before it had its whole answer; with an ApiError at shutdown. */
+  /** Ends the work on this request; the reason is what the handler then meets as an error. */
+  readonly abort: (reason: Error) => void;
+  /** Aborted by whoever called `abort` first: with a ClientGone when the client has left before it had its whole answer. */
   readonly signal: AbortSignal;
   /** Fields of the access log that only the handler can know. */
   readonly log: { account?: string; key_id?: string; model?: string; usage_source?: string };

@@ -280,6 +280,7 @@ export function refine<T, U>(check: Check<T>, rule: (value: T) => U, extra: Json
 /** Takes the value if it passes, else does as if it were absent: for fields that must never be an error. */
 export function lenient<T>(check: Check<T>): Check<T | undefined> {
   const run = make<T | undefined>({}, (value) => {
+    if (value === undefined) return undefined;
     try {
       return check(value);
     } catch (error) {

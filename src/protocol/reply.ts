@@ -65,7 +65,7 @@ export function wholeReply(head: ReplyHead, options: ReplyOptions, parts: readon
       case "reasoning":
       case "refusal":
         texts[part.type] += part.text;
-        if (part.logprobs) (logprobs[part.type] ??= []).push(...part.logprobs);
+        if (part.logprobs) logprobs[part.type] = [...(logprobs[part.type] ?? []), ...part.logprobs];
         break;
       case "tool_call":
         calls.push({ id: part.id, type: "function", function: { name: part.name, arguments: "" } });

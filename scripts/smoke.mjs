@@ -1,0 +1,37 @@
+// One call to the built file, alone in an empty folder: `node scripts/smoke.mjs dist/chat-gateway.mjs`. Exit 1 if it fails.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+copyFileSync(process.argv[2], join(folder, "chat-gateway.mjs"));
+const gateway = spawn(process.execPath, ["chat-gateway.mjs", "--port", "0"], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+const deadline = setTimeout(() => gateway.kill("SIGKILL"), 20_000);
+try {
+  const [line] = await once(createInterface(gateway.stdout), "line");
+  const address = /http:\S+/.exec(line)?.[0];
+  assert.ok(address, `the first line names the address: ${line}`);
+  const response = await fetch(`${address}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: "Bearer sk-demo", "content-type": "application/json", "x-request-id": "smoke" },
+    body: JSON.stringify({ model: "auto/chat", messages: [{ role: "user", content: "Say hello" }] }),
+  });
+  const reply = await response.json();
+  assert.equal(response.status, 200);
+  assert.equal(response.headers.get("x-request-id"), "smoke");
+  assert.equal(reply.model, "demo-chat");
+  assert.match(reply.choices[0].message.content, /Say hello/);
+  gateway.kill("SIGTERM");
+  const [code] = await once(gateway, "exit");
+  assert.equal(code, 0, "SIGTERM ends it cleanly");
+  console.log("smoke: the built file answers");
+} finally {
+  clearTimeout(deadline);
+  gateway.kill("SIGKILL");
+  rmSync(folder, { recursive: true });
+}

@@ -1,0 +1,91 @@
+// The README keeps its word: every shell block in it is run as it stands (only the port is a free one), or is run word for
+// word by .ci/run; the configuration example is valid; the size that it states is true. The blocks in other languages
+// are run in test/clients, where the SDKs are.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { demo, startGateway } from "./support/gateway.ts";
+import { blocksOf } from "./support/readme.ts";
+import { waitFor, within } from "./support/wait.ts";
+
+const shell = blocksOf("sh");
+const ci = readFileSync(".ci/run", "utf8");
+
+/** Runs a script to its end; fails if it does. */
+async function run(script: string): Promise<string> {
+  const child = spawn("bash", ["-euo", "pipefail", "-c", script], { stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  child.stdout.on("data", (data: Buffer) => (output += data.toString()));
+  child.stderr.on("data", (data: Buffer) => (output += data.toString()));
+  const code = await within(new Promise((resolve) => child.once("close", resolve)), `the end of: ${script}`, 30_000);
+  assert.equal(code, 0, `${script}\n${output}`);
+  return output;
+}
+
+/** Runs a script that serves, until it says where; then ends it, with all that it started. */
+async function serve(t: TestContext, script: string): Promise<string> {
+  const child = spawn("bash", ["-euo", "pipefail", "-c", script], { stdio: ["ignore", "pipe", "pipe"], detached: true });
+  let output = "";
+  child.stdout.on("data", (data: Buffer) => (output += data.toString()));
+  child.stderr.on("data", (data: Buffer) => (output += data.toString()));
+  const closed = new Promise((resolve) => child.once("close", resolve));
+  t.after(async () => {
+    if (child.exitCode === null) process.kill(-child.pid!, "SIGTERM");
+    await within(closed, `the end of: ${script}`, 10_000);
+  });
+  return waitFor(() => /chat-gateway listens on (http:\S+)/.exec(output)?.[1] ?? (child.exitCode !== null && assert.fail(output)), `the address of: ${script}`, 30_000);
+}
+
+describe("README", () => {
+  it("has the shell blocks that this test knows how to run", () => {
+    const kinds = shell.map((block) => (block.startsWith("curl") ? "curl" : block.split(/\s/).slice(0, 4).join(" ")));
+    assert.deepEqual(kinds, ["npm ci && npm", "curl", "curl", "curl", "export DEEPSEEK_API_KEY=sk-from-deepseek ACME_KEY=sk-for-your-client npm", "npm ci && npm", "npm run build node", "npm ci --prefix test/clients"].map((kind) => kind.split(/\s/).slice(0, 4).join(" ")));
+  });
+
+  it("npm ci && npm start", async (t) => {
+    assert.equal(shell[0], "npm ci && npm start");
+    assert.ok(ci.includes("npm ci && npm test"), ".ci/run installs the same way");
+    const address = await serve(t, "npm start -- --port 0");
+    assert.equal((await fetch(`${address}/healthz`)).status, 200);
+  });
+
+  shell.forEach((block, index) => {
+    if (!block.startsWith("curl")) return;
+    it(`call ${index}: ${/"model": "([^"]+)"/.exec(block)?.[1]}`, async (t) => {
+      const gateway = await startGateway(t, demo());
+      assert.ok(block.includes("http://127.0.0.1:8080"));
+      const output = await run(block.replace("http://127.0.0.1:8080", gateway.url));
+      assert.match(output, block.includes('"stream": true') ? /data: \[DONE\]\n\n$/ : /"object":"chat\.completion"/);
+      assert.equal(output.includes('"reasoning_content":"The"'), block.includes('"thinking"'));
+      assert.equal(output.includes('"usage":{'), !block.includes('"stream": true') || block.includes("include_usage"));
+      if (block.includes("X-Request-Id")) await gateway.accessOf("my-first-thought");
+    });
+  });
+
+  it("a configuration of one's own: check it, serve it", async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, "gateway.json");
+    writeFileSync(file, blocksOf("json")[0]!);
+    const [environment, check, server] = shell[4]!.replaceAll("gateway.json", file).split("\n");
+    assert.match(await run(`${environment}\n${check}`), /is valid: 2 models, 3 aliases, 1 keys/);
+    const address = await serve(t, `${environment}\n${server} --port 0`);
+    const models = await fetch(`${address}/v1/models`, { headers: { authorization: "Bearer sk-for-your-client" } });
+    assert.equal(models.status, 200);
+  });
+
+  it("the built file", async (t) => {
+    const [build, start] = shell[6]!.split("\n");
+    await run(build!);
+    const address = await serve(t, `exec ${start!.replace("8080", "0")}`);
+    assert.equal((await fetch(`${address}/healthz`)).status, 200);
+  });
+
+  it("the blocks that install from the registry are run by .ci/run, word for word", () => {
+    for (const block of [shell[5]!, shell[7]!]) for (const line of block.split("\n")) assert.ok(ci.includes(line), line);
+  });
+});
