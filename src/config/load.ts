@@ -23,13 +23,14 @@ export interface Loaded {
 /** Throws a CheckError with every fault at its path; a file that cannot be read or parsed is a fault at the root. */
 export function loadConfig(options: LoadOptions): Loaded {
   const [json, source] = readSource(options.file);
-  const given = json as { server?: object } | null;
-  const overrides = { ...(options.host !== undefined && { host: options.host }), ...(options.port !== undefined && { port: options.port }) };
-  const merged = Object.keys(overrides).length > 0 && isPlainObject(given) ? { ...given, server: { ...given.server, ...overrides } } : given;
-  return { config: checkConfig(merged, options.env), source };
+  const { host, port } = options;
+  if (host === undefined && port === undefined) return { config: checkConfig(json, options.env), source };
+  const overrides = { ...(host !== undefined && { host }), ...(port !== undefined && { port }) };
+  // Only an object can take them; anything else is a fault that the check must see as it is.
+  const isObject = (value: unknown): value is { server?: unknown } => typeof value === "object" && value !== null && !Array.isArray(value);
+  const takes = isObject(json) && (json.server === undefined || isObject(json.server));
+  return { config: checkConfig(takes ? { ...json, server: { ...(json.server as object), ...overrides } } : json, options.env), source };
 }
-
-const isPlainObject = (value: unknown): value is object => typeof value === "object" && value !== null && !Array.isArray(value);
 
 function readSource(file: string | undefined): [json: unknown, source: string | undefined] {
   const name = file ?? "gateway.json";
@@ -41,12 +42,34 @@ function readSource(file: string | undefined): [json: unknown, source: string | 
     if (file === undefined && code === "ENOENT") return [demoConfig, undefined];
     return fail("invalid_value", `cannot read ${name}: ${code}`);
   }
+  const json = text.replace(/^\ufeff/, "");
   try {
-    return [JSON.parse(text.replace(/^\ufeff/, "")), name];
-  } catch (error) {
-    // V8 quotes the file around the fault, which may be a key; only the place is repeated.
-    const position = Number(/position (\d+)/.exec((error as Error).message)?.[1] ?? text.length);
-    const lines = text.slice(0, position).split("\n");
+    return [JSON.parse(json), name];
+  } catch {
+    // V8 quotes the file around the fault, which may be a key; only the place is told.
+    const lines = json.slice(0, faultIn(json)).split("\n");
     return fail("invalid_value", `${name} is not JSON: the fault is at line ${lines.length}, column ${lines.at(-1)!.length + 1}`);
   }
+}
+
+/** Where a text ceases to be JSON. V8 does not always say; but a beginning that only lacks its end is told from a wrong one. */
+function faultIn(text: string): number {
+  const messageOf = (length: number): string => {
+    try {
+      JSON.parse(text.slice(0, length));
+      return "";
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  const stated = /position (\d+)/.exec(messageOf(text.length))?.[1];
+  if (stated !== undefined) return Number(stated);
+  const wrong = (length: number) => !/^$|end of (JSON )?input|^Unterminated|^No number after|^Exponent|^Bad /i.test(messageOf(length));
+  let [sound, broken] = [0, text.length + 1];
+  while (broken - sound > 1) {
+    const middle = (sound + broken) >> 1;
+    if (wrong(middle)) broken = middle;
+    else sound = middle;
+  }
+  return broken > text.length ? text.length : broken - 1;
 }

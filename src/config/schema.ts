@@ -3,6 +3,7 @@
 // one is a fault like any other, with its path.
 
 import { createHash } from "node:crypto";
+import { asArray, asObject } from "../dialects/foreign.ts";
 import { THINKING_SWITCHES } from "../dialects/openai.ts";
 import {
   array, boolean, CheckError, fail, literal, nullable, number, object, optional, record, refine, string, withDefault,
@@ -74,7 +75,7 @@ function secret(env: Environment): Check<string> {
   return refine(string({ min: 1, secret: true }), (text) => {
     if (!text.startsWith("$")) return text;
     const name = text.slice(1);
-    return env[name] || fail("invalid_value", `the environment variable ${name} is not set`);
+    return (Object.hasOwn(env, name) && env[name]) || fail("invalid_value", `the environment variable ${name} is not set`);
   });
 }
 
@@ -200,37 +201,56 @@ export const configSchema = () => schema({}).schema;
 const DEMO_KEY_DIGEST = sha256("sk-demo");
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 
-/** Checks a parsed gateway.json, its shape and then what its parts say of each other; throws a CheckError with all faults. */
+/** Checks a parsed gateway.json: its shape, and what its parts say of each other. Throws one CheckError with all faults. */
 export function checkConfig(json: unknown, env: Environment): Config {
-  const config = schema(env)(json, true);
-  const faults: Fault[] = [];
-  const add = (path: Fault["path"], message: string) => void faults.push({ path, code: "invalid_value", message });
+  const faults = danglingNames(json);
+  try {
+    const config = schema(env)(json, true);
+    faults.push(...keyFaults(config));
+    if (faults.length === 0) return config;
+  } catch (error) {
+    if (!(error instanceof CheckError)) throw error;
+    faults.unshift(...error.faults);
+  }
+  throw new CheckError(faults);
+}
 
-  for (const [name, provider] of config.providers) {
-    if (provider.dialect === "anthropic" || provider.dialect === "gemini") {
-      add(["providers", name, "dialect"], `"${provider.dialect}" is not available in this version; available: "openai", "demo"`);
-    } else if (provider.dialect === "openai" && provider.base_url === undefined) add(["providers", name, "base_url"], "is required");
+const invalid = (path: Fault["path"], message: string): Fault => ({ path, code: "invalid_value", message });
+
+/** Names that stand for something that is not there. Looks at the raw JSON, so that a fault of shape elsewhere hides none. */
+function danglingNames(json: unknown): Fault[] {
+  const faults: Fault[] = [];
+  const [providers, models, aliases] = ["providers", "models", "aliases"].map((field) => asObject(asObject(json)[field]));
+  const known = (names: object | undefined, name: unknown) => typeof name !== "string" || name === "" || Object.hasOwn(names!, name);
+  for (const [name, { dialect, base_url }] of Object.entries(providers!).map(([name, given]) => [name, asObject(given)] as const)) {
+    if (dialect === "anthropic" || dialect === "gemini") {
+      faults.push(invalid(["providers", name, "dialect"], `"${dialect}" is not available in this version; available: "openai", "demo"`));
+    } else if (dialect === "openai" && base_url === undefined) faults.push(invalid(["providers", name, "base_url"], "is required"));
   }
-  for (const [name, model] of config.models) {
-    if (!config.providers.has(model.provider)) add(["models", name, "provider"], `there is no provider named ${JSON.stringify(model.provider)}`);
+  for (const [name, model] of Object.entries(models!)) {
+    const { provider } = asObject(model);
+    if (!known(providers, provider)) faults.push(invalid(["models", name, "provider"], `there is no provider named ${JSON.stringify(provider)}`));
   }
-  for (const [name, alias] of config.aliases) {
-    if (config.models.has(name)) add(["aliases", name], "a model has the same name");
-    alias.models?.forEach((model, index) => {
-      if (!config.models.has(model)) add(["aliases", name, "models", index], `there is no model named ${JSON.stringify(model)}`);
+  for (const [name, alias] of Object.entries(aliases!)) {
+    if (Object.hasOwn(models!, name)) faults.push(invalid(["aliases", name], "a model has the same name"));
+    asArray(asObject(alias)["models"]).forEach((model, index) => {
+      if (!known(models, model)) faults.push(invalid(["aliases", name, "models", index], `there is no model named ${JSON.stringify(model)}`));
     });
   }
-  const digests = new Set<string>();
-  config.keys.forEach((key, index) => {
-    if (digests.has(key.digest)) add(["keys", index], "the same key stands here twice");
-    digests.add(key.digest);
-    key.models?.forEach((name, at) => {
-      if (!config.models.has(name) && !config.aliases.has(name)) add(["keys", index, "models", at], `there is no model or alias named ${JSON.stringify(name)}`);
+  asArray(asObject(json)["keys"]).forEach((key, index) => {
+    asArray(asObject(key)["models"]).forEach((name, at) => {
+      if (known(models, name) || known(aliases, name)) return;
+      faults.push(invalid(["keys", index, "models", at], `there is no model or alias named ${JSON.stringify(name)}`));
     });
   });
-  if (digests.has(DEMO_KEY_DIGEST) && !isLoopback(config.server.host)) {
-    add(["server", "host"], "must be a loopback address while the demo key, which everybody knows, is valid");
+  return faults;
+}
+
+function keyFaults(config: Config): Fault[] {
+  const digests = config.keys.map((key) => key.digest);
+  const faults = digests.flatMap((digest, index) => (digests.indexOf(digest) < index ? [invalid(["keys", index], "the same key stands here twice")] : []));
+  if (digests.includes(DEMO_KEY_DIGEST) && !isLoopback(config.server.host)) {
+    faults.push(invalid(["server", "host"], "must be a loopback address while the demo key, which everybody knows, is valid"));
   }
-  if (faults.length > 0) throw new CheckError(faults);
-  return config;
+  return faults;
 }
