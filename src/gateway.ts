@@ -92,9 +92,15 @@ export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
       if (!res.writableFinished) abort(new ClientGone("the client left before it had its whole answer"));
       logAccess(exchange, exchange.rawStatus ?? (res.writableFinished ? res.statusCode : 499));
       live.delete(exchange);
-      if (draining) server.closeIdleConnections();
+      if (draining) closeUnused();
     });
     void run(exchange, refusal).catch((error: unknown) => answerError(exchange, error));
+  }
+
+  /** While draining: connections between requests end; once no request is left, those on which nothing was ever asked too. */
+  function closeUnused(): void {
+    if (live.size === 0) server.closeAllConnections();
+    else server.closeIdleConnections();
   }
 
   async function run(exchange: Live, refusal: ApiError | undefined): Promise<void> {
@@ -189,6 +195,7 @@ export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
     async close(drainMs = 0) {
       draining = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      closeUnused();
       const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });
       const drain = setTimeout(() => live.forEach(({ abort }) => abort(stopping())), drainMs);
       const cut = setTimeout(() => server.closeAllConnections(), drainMs + LAST_WORDS_MS);

@@ -1,7 +1,7 @@
 // What the demo model says: thinking, a text, JSON or a tool call, as lists of tokens, cut by `stop` and `max_tokens`.
 
 import { createHash } from "node:crypto";
-import { exampleOf } from "./example.ts";
+import { cut, exampleOf } from "./example.ts";
 
 /** The fields of the gateway's own outgoing request that the demo model looks at. */
 export interface DemoRequest {
@@ -44,7 +44,7 @@ export function composeReply(request: DemoRequest): DemoReply {
   if (state.finish === "length") return { reasoning, content: [], toolCall: undefined, finish: "length" };
   if (tool) {
     const { name, parameters } = tool.function;
-    const args = take(JSON.stringify(exampleOf(parameters ?? { type: "object" }, question)));
+    const args = take(JSON.stringify(exampleOf({ type: "object", ...parameters }, question)));
     return { reasoning, content: [], toolCall: { id: callId(request), name, arguments: args }, finish: state.finish };
   }
   const content = take(cutAt(request.stop, text(request, question)));
@@ -69,7 +69,7 @@ function textOf(content: unknown): string {
 
 const quoted = (text: string): string => {
   const line = text.trim().replace(/\s+/g, " ");
-  return line.length > 120 ? `${line.slice(0, 120)}…` : line;
+  return line.length > 120 ? `${cut(line, 120)}…` : line;
 };
 
 function thoughts(question: string, tool: string | undefined): string {

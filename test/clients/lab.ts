@@ -2,6 +2,7 @@
 // and the words to skip with where a client library is not installed.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import type { TestContext } from "node:test";
 import { demoConfig } from "../../src/config/demo.ts";
@@ -18,6 +19,11 @@ export function skipUnless(present: boolean, otherwise: string): false | string 
 }
 
 export const notInstalled = () => skipUnless(existsSync(new URL("node_modules", import.meta.url)), "run npm ci in test/clients");
+
+export const PYTHON = process.env["CLIENTS_PYTHON"] ?? "python3";
+
+export const noPython = () =>
+  skipUnless(spawnSync(PYTHON, ["-c", "import openai"]).status === 0, `${PYTHON} cannot import openai: pip install -r test/clients/requirements.txt, or set CLIENTS_PYTHON`);
 
 export const GENERATED_ID = /^req_[0-9a-f]{32}$/;
 
@@ -87,24 +93,27 @@ export interface Lab extends RunningGateway {
 
 export async function startLab(t: TestContext, over: object = {}, deps: GatewayDeps = {}): Promise<Lab> {
   const provider = await startProvider(t, BEHAVIOURS);
-  const base = merge(demo(), configFor(provider.url, Object.keys(BEHAVIOURS), { aliases: demoConfig.aliases, retry: { max_retries: 0 } })) as { keys: object[] };
+  // Timeouts far beyond any wait of the tests: a connection that is closed was closed because the client left.
+  const timeouts = { first_token_ms: 60_000, idle_ms: 60_000, total_ms: 60_000 };
+  const scripted = configFor(provider.url, Object.keys(BEHAVIOURS), { aliases: demoConfig.aliases, retry: { max_retries: 0 }, timeouts });
+  const base = merge(demo(), scripted) as { keys: object[] };
   const keys = [...base.keys, { account: "acme", key: RESTRICTED_KEY, models: ["demo-chat"] }];
   const gateway = await startGateway(t, merge({ ...base, keys }, over) as object, deps);
   return { ...gateway, baseURL: `${gateway.url}/v1`, provider };
 }
 
 /**
- * A lab that admits one request a minute, and has admitted it; half a second of that minute is left. The minute is over as
- * soon as somebody was refused, so the client that comes back gets its answer.
+ * A lab that admits one request a minute, and has admitted it; half a second of that minute is left. By the limiter's clock
+ * the minute is over once somebody was refused, so the client that comes back gets its answer.
  */
 export async function startFullLab(t: TestContext): Promise<Lab> {
-  let time = 0;
-  const lab = await startLab(t, { limits: { rpm: 1 } }, { monotonic: () => time });
+  let admitted = false;
+  const refused = () => lab.access.some(({ status }) => status === 429);
+  const lab: Lab = await startLab(t, { limits: { rpm: 1 } }, { monotonic: () => (!admitted ? 0 : refused() ? 60_000 : 59_500) });
   const first = await lab.chat({ model: "demo-chat", messages: [{ role: "user", content: "first" }] });
   assert.equal(first.status, 200);
   await first.text();
-  time = 59_500;
-  void waitFor(() => lab.access.some(({ status }) => status === 429), "a refusal").then(() => (time = 60_000));
+  admitted = true;
   return lab;
 }
 
@@ -114,10 +123,10 @@ export async function statuses(lab: Lab, count: number): Promise<unknown[]> {
   return lab.access.map(({ status }) => status);
 }
 
-/** The client has gone: the provider's connection is closed and the log says 499. */
-export async function assertLeft({ provider, access }: Lab): Promise<void> {
-  await waitFor(() => provider.asked[0]?.closed(), "the provider's connection to be closed after the client left");
-  const line = await waitFor(() => access[0], "the access log line of the request that the client left");
+/** The client of `model` has gone: the provider's connection is closed and the log says 499. */
+export async function assertLeft({ provider, access }: Lab, model: "endless" | "silent" = "endless"): Promise<void> {
+  await waitFor(() => provider.asked.find(({ body }) => body["model"] === model)?.closed(), "the provider's connection to be closed after the client left");
+  const line = await waitFor(() => access.find((record) => record["model"] === model), "the access log line of the request that the client left");
   assert.equal(line["status"], 499);
 }
 

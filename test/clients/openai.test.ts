@@ -123,7 +123,8 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
 
     const helped = await client.chat.completions.stream(base).finalChatCompletion();
     const message = helped.choices[0]!.message;
-    assert.deepEqual(message.tool_calls?.map(({ id, type, function: { name, arguments: args } }) => ({ id, type, function: { name, arguments: args } })), expected);
+    const calls = (message.tool_calls ?? []).flatMap((call) => (call.type === "function" ? [call] : []));
+    assert.deepEqual(calls.map(({ id, type, function: { name, arguments: args } }) => ({ id, type, function: { name, arguments: args } })), expected);
     const results = CALLS.map((call) => ({ role: "tool" as const, tool_call_id: call.id, content: clock(JSON.parse(call.arguments).city) }));
     const answer = await client.chat.completions.create({ ...base, messages: [...messages, message, ...results] });
     assert.equal(answer.choices[0]?.message.content, AFTER_CALLS);
@@ -189,7 +190,7 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
     await provider.nth(0);
     abort.abort();
     await pending;
-    await assertLeft(lab);
+    await assertLeft(lab, "silent");
   });
 
   const failures = [

@@ -1,0 +1,394 @@
+// The command line: the real process, its arguments, its output, its exit codes, its signals.
+
+import assert from "node:assert/strict";
+import { spawn, type ChildProcessByStdio } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Readable } from "node:stream";
+import { describe, it, type TestContext } from "node:test";
+import { demo, merge } from "./support/gateway.ts";
+import { waitFor, within } from "./support/wait.ts";
+
+const MAIN = resolve("src/main.ts");
+const TSX = import.meta.resolve("tsx");
+/** Newer Node lines run TypeScript as it is. */
+const LOADER = "typescript" in process.features && process.features.typescript ? [] : ["--import", TSX];
+
+interface Ended {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface Running {
+  readonly child: ChildProcessByStdio<null, Readable, Readable>;
+  stdout(): string;
+  stderr(): string;
+  /** Ended, all of its output read. */
+  readonly ended: Promise<Ended>;
+  /** The address in the line that says that it listens. */
+  address(): Promise<string>;
+}
+
+interface RunOptions {
+  readonly cwd?: string;
+  readonly env?: Record<string, string>;
+}
+
+function run(t: TestContext, args: readonly string[], { cwd = emptyDirectory(t), env = {} }: RunOptions = {}): Running {
+  const { PATH = "", NODE_V8_COVERAGE } = process.env;
+  const child = spawn(process.execPath, [...LOADER, MAIN, ...args], {
+    cwd,
+    stdio: ["ignore", "pipe", "pipe"],
+    // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not ours.
+    env: { PATH, NODE_NO_WARNINGS: "1", ...(NODE_V8_COVERAGE !== undefined && { NODE_V8_COVERAGE }), ...env },
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const ended = once(child, "close").then(([code, signal]) => ({ code: code as number | null, signal: signal as string | null, stdout, stderr }));
+  t.after(async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  const address = () =>
+    waitFor(() => {
+      if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${stderr}`);
+      return /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout)?.[1];
+    }, "the line that says where it listens", 10_000);
+  return { child, stdout: () => stdout, stderr: () => stderr, ended, address };
+}
+
+/** Runs it to its end. */
+const ended = (t: TestContext, args: readonly string[], options: RunOptions = {}): Promise<Ended> => within(run(t, args, options).ended, `the end of ${args.join(" ")}`, 10_000);
+
+function emptyDirectory(t: TestContext): string {
+  const path = mkdtempSync(join(tmpdir(), "gateway-cli-"));
+  t.after(() => rmSync(path, { recursive: true }));
+  return path;
+}
+
+/** A configuration in a file of its own; the demo's, with these fields over it. */
+function configFile(t: TestContext, over: object = {}): string {
+  const file = join(emptyDirectory(t), "some.json");
+  writeFileSync(file, JSON.stringify(demo(over)));
+  return file;
+}
+
+const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");
+
+/** What it says when it fails: one line, which begins with its name. */
+function assertOneLine({ stdout, stderr }: Ended, words: RegExp): void {
+  assert.equal(stdout, "");
+  assert.match(stderr, /^chat-gateway: [^\n]+\n$/, `one line on stderr: ${JSON.stringify(stderr)}`);
+  assert.match(stderr, words);
+}
+
+interface Reply {
+  readonly status: number | undefined;
+  readonly requestId: string;
+  text(): string;
+  readonly whole: Promise<string>;
+}
+
+/** Asks the demo model; resolves with the headers. */
+async function ask(address: string, body: object, agent: http.Agent | false = false): Promise<Reply> {
+  const headers = { authorization: "Bearer sk-demo", "content-type": "application/json" };
+  const req = http.request(`${address}/v1/chat/completions`, { method: "POST", headers, agent });
+  req.end(JSON.stringify({ model: "demo-chat", messages: [{ role: "user", content: "Hello." }], ...body }));
+  const [res] = (await within(once(req, "response"), "the headers of an answer")) as [http.IncomingMessage];
+  let text = "";
+  res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+  const whole = once(res, "end").then(() => text);
+  whole.catch(() => undefined); // a test that does not read to the end is not to blame for a cut
+  return { status: res.statusCode, requestId: String(res.headers["x-request-id"]), text: () => text, whole };
+}
+
+describe("arguments", { concurrency: 4 }, () => {
+  for (const [args, words] of [
+    [["frobnicate"], /no command 'frobnicate'; commands: serve, check/],
+    [["toString"], /no command 'toString'/],
+    [["serve", "now"], /unexpected argument 'now'/],
+    [["--colour"], /--colour/],
+    [["serve", "--json"], /serve has no option --json/],
+    [["--port"], /--port/],
+    [["--port", "http"], /--port must be a number from 0 to 65535/],
+    [["--port", "-1"], /--port/],
+    [["--port", "65536"], /--port must be a number from 0 to 65535/],
+  ] as const) {
+    it(`${args.join(" ")}: one line, exit 2`, async (t) => {
+      const end = await ended(t, args);
+      assertOneLine(end, words);
+      assert.equal(end.code, 2);
+    });
+  }
+
+  for (const args of [["--help"], ["check", "-h"]]) {
+    it(`${args.join(" ")}: the usage on stdout, exit 0`, async (t) => {
+      const { code, stdout, stderr } = await ended(t, args);
+      assert.deepEqual([code, stderr], [0, ""]);
+      for (const word of ["serve [--config FILE] [--host H] [--port N]", "check [--config FILE]", "gateway.json"]) assert.ok(stdout.includes(word), stdout);
+    });
+  }
+});
+
+describe("check", { concurrency: 4 }, () => {
+  it("a good file: one line that counts, exit 0", async (t) => {
+    const file = configFile(t);
+    const { code, stdout, stderr } = await ended(t, ["check", "--config", file]);
+    assert.deepEqual([code, stdout, stderr], [0, `${file} is valid: 2 models, 2 aliases, 1 keys\n`, ""]);
+  });
+
+  it("a good file, for programs", async (t) => {
+    const file = configFile(t);
+    const { code, stdout, stderr } = await ended(t, ["check", "--json", "--config", file]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.deepEqual(JSON.parse(stdout), { ok: true, source: file, models: 2, aliases: 2, keys: 1 });
+  });
+
+  it("no file: the demo", async (t) => {
+    const { code, stdout } = await ended(t, ["check", "--json"]);
+    assert.equal(code, 0);
+    assert.deepEqual(JSON.parse(stdout), { ok: true, source: null, models: 2, aliases: 2, keys: 1 });
+  });
+
+  it("./gateway.json is found, and its secrets are looked up in the environment", async (t) => {
+    const cwd = emptyDirectory(t);
+    writeFileSync(join(cwd, "gateway.json"), JSON.stringify(demo({ keys: [{ account: "a", key: "$A_KEY" }] })));
+    const unset = await ended(t, ["check"], { cwd });
+    assert.deepEqual([unset.code, unset.stdout, unset.stderr], [1, "", "chat-gateway: keys[0].key: the environment variable A_KEY is not set\n"]);
+    const set = await ended(t, ["check"], { cwd, env: { A_KEY: "CANARY" } });
+    assert.deepEqual([set.code, set.stdout, set.stderr], [0, "gateway.json is valid: 2 models, 2 aliases, 1 keys\n", ""]);
+  });
+
+  const faulty = { server: { port: "x", prot: 1 }, limits: { rpm: -1 }, keys: [{ account: "a", sha256: "CANARY" }] };
+  const paths = ["server.port", "server.prot", "keys[0].sha256", "limits.rpm"];
+
+  it("faults: each on a line of its own with its path, exit 1", async (t) => {
+    const { code, stdout, stderr } = await ended(t, ["check", "--config", configFile(t, faulty)]);
+    assert.deepEqual([code, stdout], [1, ""]);
+    const found = lines(stderr).map((line) => /^chat-gateway: (\S+): \S/.exec(line)?.[1]);
+    assert.deepEqual(found, paths);
+    assert.doesNotMatch(stderr, /CANARY/);
+  });
+
+  it("faults, for programs: on stdout, exit 1", async (t) => {
+    const { code, stdout, stderr } = await ended(t, ["check", "--json", "--config", configFile(t, faulty)]);
+    assert.deepEqual([code, stderr], [1, ""]);
+    const report = JSON.parse(stdout) as { ok: boolean; faults: { path: string; message: string }[] };
+    assert.equal(report.ok, false);
+    assert.deepEqual(report.faults.map(({ path }) => path), paths);
+    assert.ok(report.faults.every(({ message }) => message !== ""));
+    assert.doesNotMatch(stdout, /CANARY/);
+  });
+
+  const broken = "broken.json is not JSON: the fault is at line 3, column 3";
+  for (const [args, stdout, stderr] of [
+    [["--config", "nowhere.json"], "", "chat-gateway: cannot read nowhere.json: ENOENT\n"],
+    [["--config", "broken.json"], "", `chat-gateway: ${broken}\n`],
+    [["--config", "broken.json", "--json"], `{"ok":false,"faults":[{"path":"","message":"${broken}"}]}\n`, ""],
+  ] as const) {
+    it(`${args.join(" ")}: a file that is missing, or no JSON: exit 1`, async (t) => {
+      const cwd = emptyDirectory(t);
+      writeFileSync(join(cwd, "broken.json"), '{\n  "api_key": "CANARY"\n  "x": 1\n}');
+      assert.deepEqual(await ended(t, ["check", ...args], { cwd }), { code: 1, signal: null, stdout, stderr });
+    });
+  }
+});
+
+describe("serve that cannot", { concurrency: 4 }, () => {
+  it("with a port in use: one line, exit 1", async (t) => {
+    const holder = createServer().listen(0, "127.0.0.1");
+    await once(holder, "listening");
+    t.after(() => holder.close());
+    const { port } = holder.address() as AddressInfo;
+    const end = await ended(t, ["serve", "--port", String(port)]);
+    assertOneLine(end, new RegExp(`EADDRINUSE.*${port}`));
+    assert.equal(end.code, 1);
+  });
+
+  it("with the demo on an open address: one line, exit 1", async (t) => {
+    const end = await ended(t, ["serve", "--host", "0.0.0.0", "--port", "0"]);
+    assertOneLine(end, /server\.host: must be a loopback address/);
+    assert.equal(end.code, 1);
+  });
+
+  it("with a faulty file: its faults, exit 1", async (t) => {
+    const end = await ended(t, ["--config", configFile(t, { server: { drain_ms: -1 } })]);
+    assertOneLine(end, /server\.drain_ms: /);
+    assert.equal(end.code, 1);
+  });
+
+  it("with a file that is missing: one line, exit 1", async (t) => {
+    const end = await ended(t, ["--config", "nowhere.json"]);
+    assertOneLine(end, /cannot read nowhere\.json: ENOENT/);
+    assert.equal(end.code, 1);
+  });
+
+  it("with a certificate that is missing: one line, exit 1", async (t) => {
+    const end = await ended(t, ["--config", configFile(t, { server: { tls: { cert_file: "nowhere.pem", key_file: "nowhere.pem" } } })]);
+    assertOneLine(end, /server\.tls\.cert_file: .*ENOENT/);
+    assert.equal(end.code, 1);
+  });
+
+  it("with a host that is not its own: one line, exit 1", async (t) => {
+    const over = { server: { host: "192.0.2.1" }, keys: [{ account: "a", key: "k" }] };
+    const end = await ended(t, ["--config", configFile(t, over)]);
+    assertOneLine(end, /EADDRNOTAVAIL/);
+    assert.equal(end.code, 1);
+  });
+});
+
+describe("serve", { concurrency: 4 }, () => {
+  it("is the default; without a file it is the demo; it says first where it listens", async (t) => {
+    const gw = run(t, ["--port", "0"]);
+    const address = await gw.address();
+    assert.match(address, /^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
+    assert.equal(gw.stdout(), `chat-gateway listens on ${address} (the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo)\n`);
+    const reply = await ask(address, {});
+    assert.equal(reply.status, 200);
+    assert.match(await within(reply.whole, "the reply"), /You said: “Hello\.”/);
+  });
+
+  it("takes host and port from the arguments before the file's", async (t) => {
+    const file = configFile(t, { server: { host: "127.0.0.9", port: 1 } });
+    const address = await run(t, ["serve", "--config", file, "--host", "127.0.0.2", "--port=0"]).address();
+    assert.match(address, /^http:\/\/127\.0\.0\.2:[1-9]\d*$/);
+    assert.equal((await fetch(`${address}/healthz`)).status, 200);
+  });
+
+  it("tells the file that it runs with", async (t) => {
+    const cwd = emptyDirectory(t);
+    writeFileSync(join(cwd, "gateway.json"), JSON.stringify(demo()));
+    const gw = run(t, ["serve"], { cwd });
+    const address = await gw.address();
+    assert.equal(gw.stdout(), `chat-gateway listens on ${address} (gateway.json)\n`);
+  });
+
+  it("writes one JSON line a response to stdout, and nothing else", async (t) => {
+    const gw = run(t, ["--port", "0"]);
+    const address = await gw.address();
+    const get = async (path: string, id: string) => (await fetch(address + path, { headers: { "x-request-id": id } })).text();
+    await get("/healthz?deep=1", "one");
+    await get("/nowhere", 'tw"o');
+    const { requestId, whole } = await ask(address, {});
+    await within(whole, "the reply");
+    const log = await waitFor(() => lines(gw.stdout()).length === 4 && lines(gw.stdout()).slice(1), "three lines of access log");
+    const records = log.map((line) => JSON.parse(line) as Record<string, unknown>);
+    const seen = records.map(({ request_id, method, path, status, account, model }) => [request_id, method, path, status, account, model]);
+    assert.deepEqual(seen, [
+      ["one", "GET", "/healthz", 200, null, null],
+      ['tw"o', "GET", "/nowhere", 404, null, null],
+      [requestId, "POST", "/v1/chat/completions", 200, "demo", "demo-chat"],
+    ]);
+    for (const { time, duration_ms, key_id } of records) {
+      assert.match(String(time), /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+      assert.ok(typeof duration_ms === "number" && duration_ms >= 0);
+      assert.ok(key_id === null || /^key_[0-9a-f]{16}$/.test(String(key_id)));
+    }
+    assert.doesNotMatch(gw.stdout().slice(gw.stdout().indexOf("\n")), /sk-demo|Hello/, "neither keys nor what was said");
+    assert.equal(gw.stderr(), "");
+  });
+
+  it("survives a reader of its log that goes away", async (t) => {
+    const gw = run(t, ["--port", "0"]);
+    const address = await gw.address();
+    gw.child.stdout.destroy();
+    gw.child.stderr.destroy();
+    for (let i = 0; i < 5; i += 1) assert.equal((await fetch(`${address}/healthz`)).status, 200);
+    gw.child.kill("SIGTERM");
+    assert.deepEqual(await within(once(gw.child, "exit"), "its exit"), [0, null]);
+  });
+});
+
+describe("signals", { concurrency: 4 }, () => {
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    it(`${signal} while idle: exit 0 at once, also with a kept-alive connection`, async (t) => {
+      const gw = run(t, ["--config", configFile(t, { server: { drain_ms: 60_000 } })]);
+      const address = await gw.address();
+      const agent = new http.Agent({ keepAlive: true });
+      t.after(() => agent.destroy());
+      await (await ask(address, {}, agent)).whole;
+      gw.child.kill(signal);
+      const { code, stdout, stderr } = await within(gw.ended, `the end after ${signal}`, 3_000);
+      assert.deepEqual([code, stderr], [0, ""]);
+      assert.equal(lines(stdout).length, 2, "the access log is complete");
+    });
+  }
+
+  it("SIGTERM: a stream in flight is finished; no new connection is taken; then exit 0", async (t) => {
+    const gw = run(t, ["--config", configFile(t, { server: { drain_ms: 60_000 }, providers: { demo: { pace_ms: 10 } } })]);
+    const address = await gw.address();
+    const reply = await ask(address, { stream: true });
+    await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
+    gw.child.kill("SIGTERM");
+    const refused = async (): Promise<boolean> => fetch(`${address}/healthz`).then(() => false, () => true);
+    const until = performance.now() + 2_000;
+    while (!(await refused())) assert.ok(performance.now() < until, "new connections are still taken");
+    assert.doesNotMatch(reply.text(), /\[DONE\]/, "the stream had not ended by then, so this says something");
+    assert.match(await within(reply.whole, "the end of the stream"), /"finish_reason":"stop"\}\]\}\n\ndata: \[DONE\]\n\n$/);
+    const { code, stdout } = await within(gw.ended, "the end");
+    assert.equal(code, 0);
+    const record = lines(stdout).map((line) => (line.startsWith("{") ? (JSON.parse(line) as Record<string, unknown>) : {})).find((each) => each["request_id"] === reply.requestId);
+    assert.equal(record?.["status"], 200, "its line of the access log is there");
+  });
+
+  it("SIGTERM: at drain_ms a stream gets an error in its band and no [DONE]; then exit 0", async (t) => {
+    const gw = run(t, ["--config", configFile(t, { server: { drain_ms: 100 }, providers: { demo: { pace_ms: 10_000 } } })]);
+    const address = await gw.address();
+    const reply = await ask(address, { stream: true });
+    await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
+    gw.child.kill("SIGTERM");
+    const text = await within(reply.whole, "the end of the stream");
+    const last = lines(text).at(-1) ?? "";
+    assert.ok(last.startsWith("data: {") && text.endsWith("\n\n"), last);
+    assert.deepEqual(JSON.parse(last.slice(6)), {
+      error: { message: "The gateway is shutting down.", type: "service_unavailable_error", code: "server_overloaded", param: null, request_id: reply.requestId },
+    });
+    assert.doesNotMatch(text, /\[DONE\]/);
+    assert.equal((await within(gw.ended, "the end")).code, 0);
+  });
+
+  it("SIGTERM: at drain_ms a request that has no answer yet gets a 503", async (t) => {
+    const silent = http.createServer(() => undefined).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    t.after(() => {
+      silent.closeAllConnections();
+      silent.close();
+    });
+    const { port } = silent.address() as AddressInfo;
+    const over = { providers: { far: { dialect: "openai", base_url: `http://127.0.0.1:${port}` } }, models: { far: { provider: "far" } } };
+    const gw = run(t, ["--config", configFile(t, merge({ server: { drain_ms: 100 } }, over) as object)]);
+    const address = await gw.address();
+    const asked = once(silent, "request");
+    const reply = ask(address, { model: "far" });
+    reply.catch(() => undefined);
+    await within(asked, "the provider to be asked");
+    gw.child.kill("SIGTERM");
+    const { status, whole } = await reply;
+    assert.equal(status, 503);
+    assert.equal((JSON.parse(await within(whole, "the refusal")) as { error: { code: string } }).error.code, "server_overloaded");
+    assert.equal((await within(gw.ended, "the end")).code, 0);
+  });
+
+  it("a second signal: exit at once", async (t) => {
+    const gw = run(t, ["--config", configFile(t, { server: { drain_ms: 60_000 }, providers: { demo: { pace_ms: 10_000 } } })]);
+    const address = await gw.address();
+    const reply = await ask(address, { stream: true });
+    await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
+    gw.child.kill("SIGTERM");
+    const closed = async (): Promise<boolean> => fetch(`${address}/healthz`).then(() => false, () => true);
+    const until = performance.now() + 2_000;
+    while (!(await closed())) assert.ok(performance.now() < until, "the first signal did nothing");
+    assert.equal(gw.child.exitCode, null, "it is draining");
+    gw.child.kill("SIGINT");
+    const { code, signal } = await within(gw.ended, "the end after the second signal", 2_000);
+    assert.deepEqual([code, signal], [1, null]);
+  });
+});
