@@ -43,7 +43,7 @@ function readArguments(argv: readonly string[]): Arguments | "help" {
   try {
     parsed = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true, tokens: true });
   } catch (error) {
-    throw new UsageError((error as Error).message.split(". ")[0]!);
+    throw new UsageError((error as Error).message.split(/\.[ \n]|\n/)[0]!);
   }
   const { values, positionals, tokens } = parsed;
   if (values.help || positionals[0] === "help") return "help";
@@ -54,7 +54,7 @@ function readArguments(argv: readonly string[]): Arguments | "help" {
   for (const token of tokens) {
     if (token.kind === "option" && !allowed.includes(token.name)) throw new UsageError(`${command} has no option --${token.name}`);
   }
-  if (values.port !== undefined && !/^\d{1,5}$/.test(values.port)) throw new UsageError("--port must be a number from 0 to 65535");
+  if (values.port !== undefined && !(/^\d{1,5}$/.test(values.port) && Number(values.port) <= 65_535)) throw new UsageError("--port must be a number from 0 to 65535");
   return { command, config: values.config, host: values.host, port: values.port === undefined ? undefined : Number(values.port), json: values.json };
 }
 

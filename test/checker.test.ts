@@ -37,7 +37,8 @@ describe("string", () => {
     assert.equal(string()("\u0000é𝄞"), "\u0000é𝄞");
   });
 
-  for (const [value, got] of [[null, "null"], [[], "an array"], [{}, "an object"], [1, "a number"], [true, "a boolean"], [undefined, "nothing"]] as const) {
+  for (const [value, got] of [[null, "null"], [[], "an array"], [{}, "an object"], [1, "a number"], [true, "a boolean"],
+    [undefined, "nothing"]] as const) {
     it(`refuses ${got}`, () => refused(string(), value, "invalid_type", `expected a string, got ${got}`));
   }
 
@@ -213,7 +214,8 @@ describe("object", () => {
   });
 
   it("with `all` it gathers every fault below it, in order, nothing twice", () => {
-    const deep = object({ a: string(), list: array(object({ n: number({ min: 0 }) }, { strict: true })), map: record(boolean()) }, { strict: true });
+    const deep = object({ a: string(), list: array(object({ n: number({ min: 0 }) }, { strict: true })), map: record(boolean()) },
+      { strict: true });
     assert.deepEqual(faults(deep, { list: [{ n: -1 }, {}, { n: 1, m: 2 }], map: { x: 1, y: true, z: null }, typo: 0 }, true), [
       ["a", "missing_required_parameter", "is required"],
       ["list[0].n", "invalid_value", "expected a number of at least 0, got -1"],
@@ -231,7 +233,8 @@ describe("object", () => {
       optional: optional(two), withDefault: withDefault(two, { x: "", y: "" }), nullable: nullable(two), byType: byType({ object: two }),
       variant: variant("x", { k: object({ y: string(), z: string() }) }), refine: refine(two, (value) => value),
     };
-    for (const [name, each] of Object.entries(wrapped)) assert.equal(faults(each, { x: name === "variant" ? "k" : 1, y: 2 }, true).length, 2, name);
+    for (const [name, each] of Object.entries(wrapped))
+      assert.equal(faults(each, { x: name === "variant" ? "k" : 1, y: 2 }, true).length, 2, name);
   });
 
   it("an error that is no CheckError passes through as it is", () => {
@@ -242,7 +245,8 @@ describe("object", () => {
   });
 
   it("carries its schema", () => {
-    assert.deepEqual(check.schema, { type: "object", properties: { a: { type: "string" }, b: { type: ["number", "null"] } }, required: ["a"] });
+    assert.deepEqual(check.schema, { type: "object", properties: { a: { type: "string" }, b: { type: ["number", "null"] } },
+      required: ["a"] });
     assert.deepEqual(object({ b: optional(string()) }, { strict: true }).schema, {
       type: "object", properties: { b: { type: ["string", "null"] } }, additionalProperties: false,
     });
@@ -325,10 +329,12 @@ describe("byType", () => {
 });
 
 describe("refine", () => {
-  const even = refine(number({ integer: true }), (n) => (n % 2 === 0 ? n / 2 : fail("unsupported_value", "must be even", ["half"])), { multipleOf: 2 });
+  const even = refine(number({ integer: true }), (n) => (n % 2 === 0 ? n / 2 : fail("unsupported_value", "must be even", ["half"])),
+    { multipleOf: 2 });
   it("returns what the rule returns", () => assert.equal(even(8), 4));
   it("checks the inner rule first", () => refused(even, "8", "invalid_type", "expected an integer, got a string"));
-  it("refuses what the rule refuses, at the rule's path", () => refused(object({ n: even }), { n: 3 }, "unsupported_value", "must be even", "n.half"));
+  it("refuses what the rule refuses, at the rule's path", () =>
+    refused(object({ n: even }), { n: 3 }, "unsupported_value", "must be even", "n.half"));
   it("stays optional", () => {
     const check = object({ n: refine(optional(number()), (n) => n ?? -1) });
     assert.deepEqual(check({}), { n: -1 });
@@ -388,13 +394,17 @@ describe("variant", () => {
     assert.deepEqual(check({ type: "text", text: "hi", more: 1 }), { type: "text", text: "hi" });
     assert.deepEqual(check({ type: "mark", text: 5 }), {});
   });
-  it("refuses an unknown tag", () => refused(check, { type: "image" }, "invalid_value", 'expected one of "text", "mark", got "image"', "type"));
+  it("refuses an unknown tag", () =>
+    refused(check, { type: "image" }, "invalid_value", 'expected one of "text", "mark", got "image"', "type"));
   for (const tag of ["__proto__", "constructor", "toString"]) {
-    it(`refuses ${tag} as a tag`, () => refused(check, { type: tag }, "invalid_value", `expected one of "text", "mark", got "${tag}"`, "type"));
+    it(`refuses ${tag} as a tag`, () =>
+      refused(check, { type: tag }, "invalid_value", `expected one of "text", "mark", got "${tag}"`, "type"));
   }
   it("refuses a missing tag", () => refused(check, { text: "hi" }, "missing_required_parameter", "is required", "type"));
-  it("refuses a tag in __proto__", () => refused(check, JSON.parse('{"__proto__":{"type":"mark"}}'), "missing_required_parameter", "is required", "type"));
-  it("refuses a tag of another type", () => refused(check, { type: 1 }, "invalid_type", 'expected one of "text", "mark", got a number', "type"));
+  it("refuses a tag in __proto__", () =>
+    refused(check, JSON.parse('{"__proto__":{"type":"mark"}}'), "missing_required_parameter", "is required", "type"));
+  it("refuses a tag of another type", () =>
+    refused(check, { type: 1 }, "invalid_type", 'expected one of "text", "mark", got a number', "type"));
   it("refuses what is not an object", () => refused(check, "text", "invalid_type", "expected an object, got a string"));
   it("refuses by the rules of the tagged check", () => refused(check, { type: "text" }, "missing_required_parameter", "is required", "text"));
   it("carries its schema", () =>
@@ -429,9 +439,11 @@ describe("paths and messages", () => {
   });
 
   it("a CheckError's message is one line a fault", () =>
-    assert.throws(() => object({ a: string(), b: string() })({ a: 1 }, true), { message: "a: expected a string, got a number\nb: is required" }));
+    assert.throws(() => object({ a: string(), b: string() })({ a: 1 }, true),
+      { message: "a: expected a string, got a number\nb: is required" }));
 
   it("fail throws one fault, by default at the root", () => {
-    assert.throws(() => fail("invalid_value", "no"), (error) => error instanceof CheckError && error.faults.length === 1 && error.faults[0]?.path.length === 0);
+    assert.throws(() => fail("invalid_value", "no"), (error) => error instanceof CheckError && error.faults.length === 1
+      && error.faults[0]?.path.length === 0);
   });
 });

@@ -52,7 +52,8 @@ function run(t: TestContext, args: readonly string[], { cwd = emptyDirectory(t),
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-  const ended = once(child, "close").then(([code, signal]) => ({ code: code as number | null, signal: signal as string | null, stdout, stderr }));
+  const ended = once(child, "close").then(([code, signal]) =>
+    ({ code: code as number | null, signal: signal as string | null, stdout, stderr }));
   t.after(async () => {
     child.kill("SIGKILL");
     await ended;
@@ -66,7 +67,8 @@ function run(t: TestContext, args: readonly string[], { cwd = emptyDirectory(t),
 }
 
 /** Runs it to its end. */
-const ended = (t: TestContext, args: readonly string[], options: RunOptions = {}): Promise<Ended> => within(run(t, args, options).ended, `the end of ${args.join(" ")}`, 10_000);
+const ended = (t: TestContext, args: readonly string[], options: RunOptions = {}): Promise<Ended> =>
+within(run(t, args, options).ended, `the end of ${args.join(" ")}`, 10_000);
 
 function emptyDirectory(t: TestContext): string {
   const path = mkdtempSync(join(tmpdir(), "gateway-cli-"));
@@ -133,7 +135,8 @@ describe("arguments", { concurrency: 4 }, () => {
     it(`${args.join(" ")}: the usage on stdout, exit 0`, async (t) => {
       const { code, stdout, stderr } = await ended(t, args);
       assert.deepEqual([code, stderr], [0, ""]);
-      for (const word of ["serve [--config FILE] [--host H] [--port N]", "check [--config FILE]", "gateway.json"]) assert.ok(stdout.includes(word), stdout);
+      for (const word of ["serve [--config FILE] [--host H] [--port N]", "check [--config FILE]", "gateway.json"])
+        assert.ok(stdout.includes(word), stdout);
     });
   }
 });
@@ -162,7 +165,8 @@ describe("check", { concurrency: 4 }, () => {
     const cwd = emptyDirectory(t);
     writeFileSync(join(cwd, "gateway.json"), JSON.stringify(demo({ keys: [{ account: "a", key: "$A_KEY" }] })));
     const unset = await ended(t, ["check"], { cwd });
-    assert.deepEqual([unset.code, unset.stdout, unset.stderr], [1, "", "chat-gateway: keys[0].key: the environment variable A_KEY is not set\n"]);
+    assert.deepEqual([unset.code, unset.stdout, unset.stderr],
+      [1, "", "chat-gateway: keys[0].key: the environment variable A_KEY is not set\n"]);
     const set = await ended(t, ["check"], { cwd, env: { A_KEY: "CANARY" } });
     assert.deepEqual([set.code, set.stdout, set.stderr], [0, "gateway.json is valid: 2 models, 2 aliases, 1 keys\n", ""]);
   });
@@ -250,7 +254,8 @@ describe("serve", { concurrency: 4 }, () => {
     const gw = run(t, ["--port", "0"]);
     const address = await gw.address();
     assert.match(address, /^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
-    assert.equal(gw.stdout(), `chat-gateway listens on ${address} (the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo)\n`);
+    assert.equal(gw.stdout(),
+      `chat-gateway listens on ${address} (the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo)\n`);
     const reply = await ask(address, {});
     assert.equal(reply.status, 200);
     assert.match(await within(reply.whole, "the reply"), /You said: “Hello\.”/);
@@ -335,7 +340,8 @@ describe("signals", { concurrency: 4 }, () => {
     assert.match(await within(reply.whole, "the end of the stream"), /"finish_reason":"stop"\}\]\}\n\ndata: \[DONE\]\n\n$/);
     const { code, stdout } = await within(gw.ended, "the end");
     assert.equal(code, 0);
-    const record = lines(stdout).map((line) => (line.startsWith("{") ? (JSON.parse(line) as Record<string, unknown>) : {})).find((each) => each["request_id"] === reply.requestId);
+    const record = lines(stdout).map((line) => (line.startsWith("{") ? (JSON.parse(line) as Record<string, unknown>) : {})).find((each) =>
+      each["request_id"] === reply.requestId);
     assert.equal(record?.["status"], 200, "its line of the access log is there");
   });
 
@@ -349,7 +355,8 @@ describe("signals", { concurrency: 4 }, () => {
     const last = lines(text).at(-1) ?? "";
     assert.ok(last.startsWith("data: {") && text.endsWith("\n\n"), last);
     assert.deepEqual(JSON.parse(last.slice(6)), {
-      error: { message: "The gateway is shutting down.", type: "service_unavailable_error", code: "server_overloaded", param: null, request_id: reply.requestId },
+      error: { message: "The gateway is shutting down.", type: "service_unavailable_error", code: "server_overloaded", param: null,
+        request_id: reply.requestId },
     });
     assert.doesNotMatch(text, /\[DONE\]/);
     assert.equal((await within(gw.ended, "the end")).code, 0);

@@ -40,7 +40,8 @@ const accepted = (over: object, env: Environment = {}) => checkConfig(merge(LAB,
 
 describe("defaults", () => {
   const DEFAULTS = {
-    server: { host: "127.0.0.1", port: 8080, max_body_bytes: 10_485_760, receive_ms: 120_000, keep_alive_ms: 15_000, drain_ms: 30_000, tls: undefined },
+    server: { host: "127.0.0.1", port: 8080, max_body_bytes: 10_485_760, receive_ms: 120_000, keep_alive_ms: 15_000, drain_ms: 30_000,
+      tls: undefined },
     admin: { host: "127.0.0.1", port: 8081 },
     data_dir: "./data",
     providers: new Map(),
@@ -79,7 +80,8 @@ describe("defaults", () => {
 
   it("of a provider", () =>
     assert.deepEqual(accepted({}).providers.get("lab"), {
-      dialect: "openai", base_url: "http://127.0.0.1:8000/v1", api_key: undefined, thinking: "none", timeouts: undefined, retry: undefined, pace_ms: 20,
+      dialect: "openai", base_url: "http://127.0.0.1:8000/v1", api_key: undefined, thinking: "none", timeouts: undefined,
+      retry: undefined, pace_ms: 20,
     }));
 
   it("of a model", () =>
@@ -88,7 +90,9 @@ describe("defaults", () => {
       context_tokens: undefined, max_output_tokens: undefined, reasoning_score: undefined, quality_score: undefined, price: undefined,
     }));
 
-  it("of an alias", () => assert.deepEqual(accepted({ aliases: { a: { policy: "value" } } }).aliases.get("a"), { policy: "value", models: undefined, enabled: true }));
+  it("of an alias", () =>
+    assert.deepEqual(accepted({ aliases: { a: { policy: "value" } } }).aliases.get("a"),
+      { policy: "value", models: undefined, enabled: true }));
 
   it("of a key: its text is gone, its digest stays", () =>
     assert.deepEqual(accepted({ keys: [{ account: "acme", key: "sk-secret" }] }).keys, [
@@ -96,7 +100,8 @@ describe("defaults", () => {
     ]));
 
   it("null is unlimited, absent is the default", () => {
-    const { limits, accounts, keys } = accepted({ limits: { rpm: null }, accounts: { a: { rpm: null }, b: {}, c: { rpm: 0 } }, keys: [{ account: "a", key: "k", rpm: null }] });
+    const { limits, accounts, keys } = accepted({ limits: { rpm: null }, accounts: { a: { rpm: null }, b: {}, c: { rpm: 0 } },
+      keys: [{ account: "a", key: "k", rpm: null }] });
     assert.equal(limits.rpm, null);
     assert.deepEqual([...accounts.values()], [{ rpm: null }, { rpm: undefined }, { rpm: 0 }]);
     assert.equal(keys[0]?.rpm, null);
@@ -133,19 +138,22 @@ describe("ranges", () => {
     it(`${path}: ${min} to ${max ?? "any"}`, () => {
       const over = (value: unknown) => path.split(".").reduceRight<unknown>((inner, step) => ({ [step]: inner }), value) as object;
       for (const value of [min, max ?? 1e9]) assert.ok(accepted(over(value)));
-      for (const value of [min - 1, ...(max === null ? [] : [max + 1]), min + 0.5, "1", true, []]) assert.deepEqual(pathsOf(over(value)), [path], String(value));
+      for (const value of [min - 1, ...(max === null ? [] : [max + 1]), min + 0.5, "1", true, []])
+        assert.deepEqual(pathsOf(over(value)), [path], String(value));
     });
   }
 
   it("scores are numbers, of any sign", () => {
     assert.ok(accepted({ models: { m: { reasoning_score: -1.5, quality_score: 0 } } }));
-    for (const score of ["reasoning_score", "quality_score"]) assert.deepEqual(pathsOf({ models: { m: { [score]: "78" } } }), [`models.m.${score}`]);
+    for (const score of ["reasoning_score", "quality_score"])
+      assert.deepEqual(pathsOf({ models: { m: { [score]: "78" } } }), [`models.m.${score}`]);
   });
 
   it("prices: from 0, with at most six decimals", () => {
     const price = (input_cache_miss: unknown) => ({ models: { m: { price: { input_cache_miss, output: 1 } } } });
     for (const value of [0, 0.000001, 0.28, 1_000_000, 999_999.999999, 0.1]) assert.ok(accepted(price(value)), String(value));
-    for (const value of [-0.01, 1_000_001, 0.0000001, 0.1234567, "0.28"]) assert.deepEqual(pathsOf(price(value)), ["models.m.price.input_cache_miss"], String(value));
+    for (const value of [-0.01, 1_000_001, 0.0000001, 0.1234567, "0.28"])
+      assert.deepEqual(pathsOf(price(value)), ["models.m.price.input_cache_miss"], String(value));
     assert.match(refusedConfig(price(0.1234567))[0]?.message ?? "", /six decimals/);
     const bare = accepted({ models: { m: { price: { input_cache_miss: 1, output: 2 } } } }).models.get("m");
     assert.deepEqual(bare?.price, { input_cache_hit: undefined, input_cache_miss: 1, output: 2 });
@@ -254,7 +262,8 @@ describe("all faults at once", () => {
         aliases: { m: { policy: "value" }, a: { models: ["m", "ghost"] } },
         keys: [{ account: "x", key: "k" }, { account: "y", key: "k", models: ["m", "a", "ghost"] }],
       }),
-      ["providers.far.base_url", "providers.claude.dialect", "models.n.provider", "aliases.m", "aliases.a.models[1]", "keys[1].models[2]", "keys[1]"],
+      ["providers.far.base_url", "providers.claude.dialect", "models.n.provider", "aliases.m", "aliases.a.models[1]",
+        "keys[1].models[2]", "keys[1]"],
     ));
 
   it("a misspelt field does not hide a dangling reference elsewhere", () =>
@@ -262,7 +271,8 @@ describe("all faults at once", () => {
 
   for (const [got, value] of [["an array", []], ["null", null], ["a string", "x"], ["a number", 1]] as const) {
     it(`${got} is no configuration`, () =>
-      assert.deepEqual(faultsOf(() => checkConfig(value, {})), [{ path: "", code: "invalid_type", message: `expected an object, got ${got}` }]));
+      assert.deepEqual(faultsOf(() => checkConfig(value, {})),
+        [{ path: "", code: "invalid_type", message: `expected an object, got ${got}` }]));
   }
 });
 
@@ -272,17 +282,22 @@ describe("references", () => {
     ["an alias of an unknown model", { aliases: { a: { models: ["m", "ghost"] } } }, "aliases.a.models[1]", /no model named "ghost"/],
     ["an alias of an alias", { aliases: { a: { policy: "value" }, b: { models: ["a"] } } }, "aliases.b.models[0]", /no model named "a"/],
     ["an alias with a model's name", { aliases: { m: { policy: "value" } } }, "aliases.m", /same name/],
-    ["an alias with both a policy and models", { aliases: { a: { policy: "value", models: ["m"] } } }, "aliases.a", /exactly one of policy and models/],
+    ["an alias with both a policy and models", { aliases: { a: { policy: "value", models: ["m"] } } }, "aliases.a",
+      /exactly one of policy and models/],
     ["an alias with neither", { aliases: { a: {} } }, "aliases.a", /exactly one of policy and models/],
-    ["a key for an unknown model", { keys: [{ account: "a", key: "k", models: ["ghost"] }] }, "keys[0].models[0]", /no model or alias named "ghost"/],
+    ["a key for an unknown model", { keys: [{ account: "a", key: "k", models: ["ghost"] }] }, "keys[0].models[0]",
+      /no model or alias named "ghost"/],
     ["a key with both a text and a digest", { keys: [{ account: "a", key: "k", sha256: HEX }] }, "keys[0]", /exactly one of key and sha256/],
     ["a key with neither", { keys: [{ account: "a" }] }, "keys[0]", /exactly one of key and sha256/],
     ["a key twice", { keys: [{ account: "a", key: "k" }, { account: "b", key: "k" }] }, "keys[1]", /twice/],
     ["a key twice, once as a digest", { keys: [{ account: "a", key: "k" }, { account: "b", sha256: sha256("k") }] }, "keys[1]", /twice/],
     ["a provider without an address", { providers: { x: { dialect: "openai" } } }, "providers.x.base_url", /required/],
-    ["the anthropic dialect", { providers: { x: { dialect: "anthropic", base_url: "https://x" } } }, "providers.x.dialect", /not available in this version.*"openai", "demo"/],
-    ["the gemini dialect", { providers: { x: { dialect: "gemini", base_url: "https://x" } } }, "providers.x.dialect", /not available in this version.*"openai", "demo"/],
-    ["a dialect that nobody knows", { providers: { x: { dialect: "morse", base_url: "https://x" } } }, "providers.x.dialect", /expected one of/],
+    ["the anthropic dialect", { providers: { x: { dialect: "anthropic", base_url: "https://x" } } }, "providers.x.dialect",
+      /not available in this version.*"openai", "demo"/],
+    ["the gemini dialect", { providers: { x: { dialect: "gemini", base_url: "https://x" } } }, "providers.x.dialect",
+      /not available in this version.*"openai", "demo"/],
+    ["a dialect that nobody knows", { providers: { x: { dialect: "morse", base_url: "https://x" } } }, "providers.x.dialect",
+      /expected one of/],
     ["limits in redis", { limits: { store: "redis://127.0.0.1" } }, "limits.store", /only "memory" is available in this version/],
     ["usage in postgres", { usage: { store: "postgres://127.0.0.1" } }, "usage.store", /only "file" is available in this version/],
   ] as const) {
@@ -317,14 +332,16 @@ describe("secrets", () => {
 
   for (const [path, over] of Object.entries(places)) {
     it(`${path}: "$NAME" is looked up; unset or empty is a fault that names it`, () => {
-      const found = (config: ReturnType<typeof checkConfig>) => (path.startsWith("keys") ? config.keys[0]?.digest : config.providers.get("lab")?.api_key);
+      const found = (config: ReturnType<typeof checkConfig>) =>
+      (path.startsWith("keys") ? config.keys[0]?.digest : config.providers.get("lab")?.api_key);
       const seen = (text: string) => (path.startsWith("keys") ? sha256(text) : text);
       assert.equal(found(accepted(over("$LAB_KEY"), { LAB_KEY: "sk-1" })), seen("sk-1"));
       assert.equal(found(accepted(over("sk-literal"), {})), seen("sk-literal"));
       assert.equal(found(accepted(over("sk-$LAB_KEY"), { LAB_KEY: "x" })), seen("sk-$LAB_KEY"), "only as a whole string");
       assert.equal(found(accepted(over("$LAB_KEY"), { LAB_KEY: "$OTHER", OTHER: "x" })), seen("$OTHER"), "looked up once");
       for (const env of [{}, { LAB_KEY: "" }, { LAB_KEY: undefined }]) {
-        assert.deepEqual(refusedConfig(over("$LAB_KEY"), env), [{ path, code: "invalid_value", message: "the environment variable LAB_KEY is not set" }]);
+        assert.deepEqual(refusedConfig(over("$LAB_KEY"), env),
+          [{ path, code: "invalid_value", message: "the environment variable LAB_KEY is not set" }]);
       }
       assert.deepEqual(pathsOf(over("")), [path]);
     });
@@ -365,7 +382,8 @@ describe("secrets", () => {
       const faults = refusedConfig(over, env);
       assert.ok(faults.length > 0);
       assert.doesNotMatch(JSON.stringify(faults), /CANARY/);
-      assert.throws(() => checkConfig(merge(LAB, over), env), (error) => !/CANARY/.test(`${(error as Error).message}${(error as Error).stack}`));
+      assert.throws(() => checkConfig(merge(LAB, over), env), (error) =>
+        !/CANARY/.test(`${(error as Error).message}${(error as Error).stack}`));
     });
   }
 
@@ -399,12 +417,14 @@ describe("the demo", () => {
     });
   }
 
-  it("without its key any host will do", () => assert.equal(accepted({ server: { host: "0.0.0.0" }, keys: [{ account: "a", key: "k" }] }).server.host, "0.0.0.0"));
+  it("without its key any host will do", () =>
+    assert.equal(accepted({ server: { host: "0.0.0.0" }, keys: [{ account: "a", key: "k" }] }).server.host, "0.0.0.0"));
 });
 
 describe("a configuration with everything in it", () => {
   const example = {
-    server: { host: "127.0.0.1", port: 8080, max_body_bytes: 10_485_760, drain_ms: 30_000, tls: { cert_file: "cert.pem", key_file: "key.pem" } },
+    server: { host: "127.0.0.1", port: 8080, max_body_bytes: 10_485_760, drain_ms: 30_000,
+      tls: { cert_file: "cert.pem", key_file: "key.pem" } },
     admin: { host: "127.0.0.1", port: 8081 },
     data_dir: "./data",
     providers: {
@@ -419,7 +439,8 @@ describe("a configuration with everything in it", () => {
         price: { input_cache_hit: 0.028, input_cache_miss: 0.28, output: 0.42 },
       },
     },
-    aliases: { "auto/reasoning": { policy: "reasoning" }, "auto/chat": { policy: "value" }, "team/fast": { models: ["deepseek-chat"], enabled: true } },
+    aliases: { "auto/reasoning": { policy: "reasoning" }, "auto/chat": { policy: "value" },
+      "team/fast": { models: ["deepseek-chat"], enabled: true } },
     accounts: { acme: { rpm: 600 } },
     keys: [{ account: "acme", key: "$ACME_KEY" }, { account: "beta", sha256: HEX, rpm: 60, models: ["auto/chat"] }],
     limits: { rpm: 60, store: "memory" },
@@ -440,7 +461,8 @@ describe("a configuration with everything in it", () => {
       { account: "acme", rpm: undefined, models: undefined, digest: sha256("sk-acme") },
       { account: "beta", rpm: 60, models: ["auto/chat"], digest: HEX },
     ]);
-    assert.deepEqual([config.timeouts, config.retry, config.breaker, config.compat], [example.timeouts, example.retry, example.breaker, example.compat]);
+    assert.deepEqual([config.timeouts, config.retry, config.breaker, config.compat],
+      [example.timeouts, example.retry, example.breaker, example.compat]);
   });
 
   it("without the environment both secrets are faults", () =>
@@ -506,7 +528,8 @@ describe("where it comes from", () => {
 
   it("a named file that is missing is an error, not the demo", (t) => {
     directory(t);
-    assert.deepEqual(faultsOf(() => load({ file: "nowhere.json" })), [{ path: "", code: "invalid_value", message: "cannot read nowhere.json: ENOENT" }]);
+    assert.deepEqual(faultsOf(() => load({ file: "nowhere.json" })),
+      [{ path: "", code: "invalid_value", message: "cannot read nowhere.json: ENOENT" }]);
   });
 
   it("a directory in its place is an error", (t) => {
@@ -541,9 +564,11 @@ describe("where it comes from", () => {
 
   it("a syntax error repeats nothing of the file", (t) => {
     const file = written(t, "");
-    for (const text of ['{"api_key": "CANARY" "x": 1}', '{"api_key": CANARY}', "CANARY", '{"api_key": "CANARY\n"}', '{"api_key":"CANARY"', "['CANARY']"]) {
+    for (const text of ['{"api_key": "CANARY" "x": 1}', '{"api_key": CANARY}', "CANARY", '{"api_key": "CANARY\n"}', '{"api_key":"CANARY"',
+      "['CANARY']"]) {
       writeFileSync(file, text);
-      assert.throws(() => load({ file }), (error) => error instanceof CheckError && !/CANARY/.test(JSON.stringify(error.faults) + error.stack), text);
+      assert.throws(() => load({ file }), (error) => error instanceof CheckError
+        && !/CANARY/.test(JSON.stringify(error.faults) + error.stack), text);
     }
   });
 

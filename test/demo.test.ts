@@ -78,7 +78,8 @@ function assertUsage(usage: Usage): void {
   assert.equal(usage.prompt_tokens, usage.prompt_cache_hit_tokens + usage.prompt_cache_miss_tokens);
   assert.equal(usage.prompt_tokens_details.cached_tokens, usage.prompt_cache_hit_tokens);
   assert.ok(usage.completion_tokens_details.reasoning_tokens <= usage.completion_tokens);
-  for (const count of [usage.prompt_tokens, usage.completion_tokens, usage.prompt_cache_hit_tokens]) assert.ok(Number.isInteger(count) && count >= 0);
+  for (const count of [usage.prompt_tokens, usage.completion_tokens, usage.prompt_cache_hit_tokens])
+    assert.ok(Number.isInteger(count) && count >= 0);
 }
 
 const deltas = (chunks: readonly Chunk[], field: string) => chunks.flatMap(({ choices }) => choices).filter(({ delta }) => delta[field]);
@@ -108,7 +109,8 @@ describe("text", () => {
     const { whole } = await bench(t);
     const messages = [{ role: "system", content: "Be brief." }, ...user("First."), { role: "assistant", content: "Yes." }];
     const asText = await whole({ messages: [...messages, ...user("Second one?")] });
-    const asParts = await whole({ messages: [...messages, { role: "user", content: [{ type: "text", text: "Second " }, { type: "text", text: "one?" }] }] });
+    const asParts = await whole({ messages: [...messages, { role: "user",
+      content: [{ type: "text", text: "Second " }, { type: "text", text: "one?" }] }] });
     assert.match(asText.message.content ?? "", /Second one\?/);
     assert.deepEqual(asParts.choice, asText.choice);
   });
@@ -173,7 +175,8 @@ describe("thinking", () => {
     assert.match(message.content ?? "", /Norway/);
     assert.ok(usage.completion_tokens_details.reasoning_tokens > 0);
     const { chunks } = await streamed(THINK);
-    const order = chunks.flatMap(({ choices }) => choices).flatMap(({ delta }) => (delta["reasoning_content"] ? "r" : delta["content"] ? "c" : []));
+    const order = chunks.flatMap(({ choices }) => choices).flatMap(({ delta }) =>
+      (delta["reasoning_content"] ? "r" : delta["content"] ? "c" : []));
     assert.match(order.join(""), /^r+c+$/);
   });
 
@@ -274,8 +277,10 @@ function violations(schema: unknown, value: unknown, root: Json, path = "$"): st
   const below = (inner: unknown, at: unknown, step: string) => found.push(...violations(inner, at, root, `${path}${step}`));
   const fits = (inner: unknown) => violations(inner, value, root, path).length === 0;
   const known = new Set([
-    "$ref", "$defs", "definitions", "title", "description", "default", "examples", "type", "enum", "const", "anyOf", "oneOf", "allOf", "properties",
-    "required", "additionalProperties", "items", "prefixItems", "minItems", "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum",
+    "$ref", "$defs", "definitions", "title", "description", "default", "examples", "type", "enum", "const", "anyOf", "oneOf", "allOf",
+    "properties",
+    "required", "additionalProperties", "items", "prefixItems", "minItems", "maxItems", "uniqueItems", "minimum", "maximum",
+    "exclusiveMinimum",
     "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "format",
   ]);
   for (const keyword of Object.keys(schema)) assert.ok(known.has(keyword), `the test's own checker does not know ${keyword}`);
@@ -303,14 +308,16 @@ function violations(schema: unknown, value: unknown, root: Json, path = "$"): st
   if (isObject(value)) {
     const properties = isObject(schema["properties"]) ? schema["properties"] : {};
     for (const name of list("required")) rule(Object.hasOwn(value, String(name)), `must have ${String(name)}`);
-    for (const [name, inner] of Object.entries(value)) below(Object.hasOwn(properties, name) ? properties[name] : schema["additionalProperties"], inner, `.${name}`);
+    for (const [name, inner] of Object.entries(value))
+      below(Object.hasOwn(properties, name) ? properties[name] : schema["additionalProperties"], inner, `.${name}`);
   }
   if (Array.isArray(value)) {
     const prefix = list("prefixItems");
     value.forEach((item, index) => below(index < prefix.length ? prefix[index] : schema["items"], item, `[${index}]`));
     limit("minItems", (bound) => value.length >= bound);
     limit("maxItems", (bound) => value.length <= bound);
-    if (schema["uniqueItems"] === true) rule(new Set(value.map((item) => JSON.stringify(item))).size === value.length, "must have no item twice");
+    if (schema["uniqueItems"] === true) rule(new Set(value.map((item) => JSON.stringify(item))).size === value.length,
+      "must have no item twice");
   }
   if (typeof value === "number") {
     limit("minimum", (bound) => value >= bound);
@@ -329,65 +336,89 @@ function violations(schema: unknown, value: unknown, root: Json, path = "$"): st
   return found;
 }
 
-const closed = (properties: Json, more: object = {}) => ({ type: "object", properties, required: Object.keys(properties), additionalProperties: false, ...more });
+const closed = (properties: Json, more: object = {}) => ({ type: "object", properties, required: Object.keys(properties),
+  additionalProperties: false, ...more });
 
 const SCHEMAS: Record<string, Json> = {
   "no parameters": { type: "object", properties: {} },
   "a city": closed({ city: { type: "string", description: "Where" } }),
   "every type": closed({
-    s: { type: "string" }, i: { type: "integer" }, n: { type: "number" }, b: { type: "boolean" }, z: { type: "null" }, a: { type: "array" }, o: { type: "object" },
+    s: { type: "string" }, i: { type: "integer" }, n: { type: "number" }, b: { type: "boolean" }, z: { type: "null" },
+    a: { type: "array" }, o: { type: "object" },
   }),
   "optional properties only": { type: "object", properties: { a: { type: "string" }, b: { type: "integer" } }, additionalProperties: false },
-  "required next to optional": { type: "object", properties: { a: { type: "string" }, b: { type: "integer" } }, required: ["b"], additionalProperties: false },
+  "required next to optional": { type: "object", properties: { a: { type: "string" }, b: { type: "integer" } }, required: ["b"],
+    additionalProperties: false },
   "a required property that is not described": { type: "object", properties: {}, required: ["a"] },
-  enums: closed({ unit: { type: "string", enum: ["celsius", "fahrenheit"] }, level: { type: "integer", enum: [3, 5] }, any: { enum: [null, 1, "x", [1]] } }),
+  enums: closed({ unit: { type: "string", enum: ["celsius", "fahrenheit"] }, level: { type: "integer", enum: [3, 5] },
+    any: { enum: [null, 1, "x", [1]] } }),
   const: closed({ kind: { const: "circle" }, version: { const: 2 } }),
   "types in a list": closed({ a: { type: ["string", "null"] }, b: { type: ["null", "integer"] }, c: { type: ["null"] } }),
-  "anyOf with null": closed({ a: { anyOf: [{ type: "null" }, { type: "integer", minimum: 5 }] }, b: { anyOf: [{ type: "string" }, { type: "null" }] } }),
-  oneOf: closed({ shape: { oneOf: [closed({ kind: { const: "circle" }, radius: { type: "number" } }), closed({ kind: { const: "square" }, side: { type: "number" } })] } }),
-  allOf: { allOf: [closed({ a: { type: "string" } }, { additionalProperties: true }), { properties: { b: { type: "integer" } }, required: ["b"] }], type: "object" },
-  "$ref to $defs": { ...closed({ from: { $ref: "#/$defs/City" }, to: { $ref: "#/$defs/City" } }), $defs: { City: closed({ name: { type: "string" }, zip: { type: "string", minLength: 4 } }) } },
-  "$ref to definitions": { ...closed({ c: { $ref: "#/definitions/Color" } }), definitions: { Color: { type: "string", enum: ["red", "green"] } } },
+  "anyOf with null": closed({ a: { anyOf: [{ type: "null" }, { type: "integer", minimum: 5 }] },
+    b: { anyOf: [{ type: "string" }, { type: "null" }] } }),
+  oneOf: closed({ shape: { oneOf: [closed({ kind: { const: "circle" }, radius: { type: "number" } }),
+    closed({ kind: { const: "square" }, side: { type: "number" } })] } }),
+  allOf: { allOf: [closed({ a: { type: "string" } }, { additionalProperties: true }),
+    { properties: { b: { type: "integer" } }, required: ["b"] }], type: "object" },
+  "$ref to $defs": { ...closed({ from: { $ref: "#/$defs/City" }, to: { $ref: "#/$defs/City" } }),
+    $defs: { City: closed({ name: { type: "string" }, zip: { type: "string", minLength: 4 } }) } },
+  "$ref to definitions": { ...closed({ c: { $ref: "#/definitions/Color" } }),
+    definitions: { Color: { type: "string", enum: ["red", "green"] } } },
   "$ref through $ref": { ...closed({ a: { $ref: "#/$defs/A" } }), $defs: { A: { $ref: "#/$defs/B" }, B: { type: "integer", minimum: 7 } } },
   "$ref with escapes": { ...closed({ a: { $ref: "#/$defs/a~1b~0c" } }), $defs: { "a/b~c": { type: "boolean" } } },
   "$ref into properties": closed({ a: { type: "integer", maximum: -3 }, b: { $ref: "#/properties/a" } }),
-  "nested arrays": closed({ grid: { type: "array", items: { type: "array", items: { type: "integer", minimum: 2 }, minItems: 3 }, minItems: 2 } }),
-  "an array of objects": closed({ people: { type: "array", minItems: 2, items: closed({ name: { type: "string" }, age: { type: "integer", minimum: 18 } }) } }),
-  "an array that must be short": closed({ none: { type: "array", items: { type: "string" }, maxItems: 0 }, two: { type: "array", items: { type: "string" }, minItems: 2, maxItems: 2 } }),
+  "nested arrays": closed({ grid: { type: "array", items: { type: "array", items: { type: "integer", minimum: 2 }, minItems: 3 },
+    minItems: 2 } }),
+  "an array of objects": closed({ people: { type: "array", minItems: 2,
+    items: closed({ name: { type: "string" }, age: { type: "integer", minimum: 18 } }) } }),
+  "an array that must be short": closed({ none: { type: "array", items: { type: "string" }, maxItems: 0 },
+    two: { type: "array", items: { type: "string" }, minItems: 2, maxItems: 2 } }),
   tuples: closed({ point: { type: "array", prefixItems: [{ type: "number" }, { type: "string" }], items: false } }),
   "items without a type": closed({ a: { items: { type: "integer" } }, b: { properties: { c: { type: "integer" } }, required: ["c"] } }),
   "unique numbers": closed({ a: { type: "array", items: { type: "integer" }, minItems: 4, uniqueItems: true } }),
   "unique strings": closed({ a: { type: "array", items: { type: "string" }, minItems: 4, uniqueItems: true } }),
   "unique enums": closed({ days: { type: "array", items: { enum: ["mon", "tue", "wed"] }, minItems: 2, uniqueItems: true } }),
   "bounds of integers": closed({
-    a: { type: "integer", minimum: 5 }, b: { type: "integer", maximum: -5 }, c: { type: "integer", minimum: 5, maximum: 5 }, d: { type: "integer", exclusiveMinimum: 5 },
-    e: { type: "integer", exclusiveMaximum: 0 }, f: { type: "integer", multipleOf: 7, minimum: 10 }, g: { type: "integer", minimum: 1.5 }, h: { type: "integer", multipleOf: 5, maximum: 3 },
-    i: { type: "integer", minimum: -10, maximum: -2 }, j: { type: "integer", exclusiveMinimum: 0, exclusiveMaximum: 2 }, k: { type: "integer", minimum: 0 },
+    a: { type: "integer", minimum: 5 }, b: { type: "integer", maximum: -5 }, c: { type: "integer", minimum: 5, maximum: 5 },
+    d: { type: "integer", exclusiveMinimum: 5 },
+    e: { type: "integer", exclusiveMaximum: 0 }, f: { type: "integer", multipleOf: 7, minimum: 10 }, g: { type: "integer", minimum: 1.5 },
+    h: { type: "integer", multipleOf: 5, maximum: 3 },
+    i: { type: "integer", minimum: -10, maximum: -2 }, j: { type: "integer", exclusiveMinimum: 0, exclusiveMaximum: 2 },
+    k: { type: "integer", minimum: 0 },
   }),
   "bounds of numbers": closed({
-    a: { type: "number", minimum: 0, maximum: 1 }, b: { type: "number", minimum: 0.2, maximum: 0.3 }, c: { type: "number", exclusiveMinimum: 0, maximum: 0.5 },
-    d: { type: "number", exclusiveMaximum: 0 }, e: { type: "number", multipleOf: 0.25, minimum: 1.1 }, f: { type: "number", minimum: -90, maximum: 90 },
+    a: { type: "number", minimum: 0, maximum: 1 }, b: { type: "number", minimum: 0.2, maximum: 0.3 },
+    c: { type: "number", exclusiveMinimum: 0, maximum: 0.5 },
+    d: { type: "number", exclusiveMaximum: 0 }, e: { type: "number", multipleOf: 0.25, minimum: 1.1 },
+    f: { type: "number", minimum: -90, maximum: 90 },
     g: { type: "number", exclusiveMinimum: 10 }, h: { type: "number", maximum: -1e6 },
   }),
-  "narrow open bounds": closed({ a: { type: "number", exclusiveMinimum: 0, exclusiveMaximum: 0.1 }, b: { type: "number", exclusiveMinimum: 2, exclusiveMaximum: 3 } }),
-  "lengths of strings": closed({ a: { type: "string", minLength: 200 }, b: { type: "string", maxLength: 3 }, c: { type: "string", minLength: 2, maxLength: 2 }, d: { type: "string", maxLength: 0 } }),
+  "narrow open bounds": closed({ a: { type: "number", exclusiveMinimum: 0, exclusiveMaximum: 0.1 },
+    b: { type: "number", exclusiveMinimum: 2, exclusiveMaximum: 3 } }),
+  "lengths of strings": closed({ a: { type: "string", minLength: 200 }, b: { type: "string", maxLength: 3 },
+    c: { type: "string", minLength: 2, maxLength: 2 }, d: { type: "string", maxLength: 0 } }),
   formats: closed(Object.fromEntries(Object.keys(FORMATS).map((format) => [format, { type: "string", format }]))),
   patterns: closed({
-    code: { type: "string", pattern: "^[A-Z]{3}$" }, day: { type: "string", pattern: "^\\d{4}-\\d{2}-\\d{2}$" }, slug: { type: "string", pattern: "^[a-z0-9-]+$" },
+    code: { type: "string", pattern: "^[A-Z]{3}$" }, day: { type: "string", pattern: "^\\d{4}-\\d{2}-\\d{2}$" },
+    slug: { type: "string", pattern: "^[a-z0-9-]+$" },
     hour: { type: "string", pattern: "^[0-9]{2}:[0-9]{2}$" }, long: { type: "string", pattern: "^[a-z]+$", minLength: 12 },
   }),
-  "defaults and examples": closed({ a: { type: "string", default: "x" }, b: { type: "integer", examples: [42] }, c: { type: "boolean", default: false } }),
-  "names that every object has": closed({ constructor: { type: "integer" }, toString: { type: "string" }, hasOwnProperty: { type: "boolean" } }),
+  "defaults and examples": closed({ a: { type: "string", default: "x" }, b: { type: "integer", examples: [42] },
+    c: { type: "boolean", default: false } }),
+  "names that every object has": closed({ constructor: { type: "integer" }, toString: { type: "string" },
+    hasOwnProperty: { type: "boolean" } }),
   "a linked list": {
     ...closed({ linked_list: { $ref: "#/$defs/node" } }),
     $defs: { node: closed({ value: { type: "number" }, next: { anyOf: [{ $ref: "#/$defs/node" }, { type: "null" }] } }) },
   },
   "a tree": closed({ label: { type: "string" }, children: { type: "array", items: { $ref: "#" } } }),
   "a tree of pages": {
-    ...closed({ type: { type: "string", enum: ["div", "button"] }, label: { type: "string" }, children: { type: "array", items: { $ref: "#" } },
+    ...closed({ type: { type: "string", enum: ["div", "button"] }, label: { type: "string" },
+      children: { type: "array", items: { $ref: "#" } },
       attributes: { type: "array", items: closed({ name: { type: "string" }, value: { type: "string" } }) } }),
   },
-  "deep objects": closed({ a: closed({ b: closed({ c: closed({ d: closed({ e: { type: "array", items: closed({ f: { type: "integer" } }), minItems: 1 } }) }) }) }) }),
+  "deep objects": closed({ a: closed({ b: closed({ c: closed({ d: closed({ e: { type: "array", items: closed({ f: { type: "integer" } }),
+    minItems: 1 } }) }) }) }) }),
 };
 
 describe("what a tool is called with satisfies its schema", () => {
@@ -404,7 +435,8 @@ describe("what a tool is called with satisfies its schema", () => {
     });
   }
 
-  for (const [what, fields] of [["no schema", {}], ["an empty schema", { parameters: {} }], ["a schema that says nothing of types", { parameters: { title: "F" } }]] as const) {
+  for (const [what, fields] of [["no schema", {}], ["an empty schema", { parameters: {} }],
+    ["a schema that says nothing of types", { parameters: { title: "F" } }]] as const) {
     it(`with ${what} it is an object all the same`, async (t) => {
       const { whole } = await bench(t);
       const { message } = await whole({ tools: [{ type: "function", function: { name: "f", ...fields } }], tool_choice: "required" });
@@ -414,7 +446,8 @@ describe("what a tool is called with satisfies its schema", () => {
 
   it("strings say something: the question, or what the name asks for", async (t) => {
     const { whole } = await bench(t);
-    const { message } = await whole({ tools: [tool(closed({ query: { type: "string" }, city: { type: "string" } }))], tool_choice: "required" });
+    const { message } = await whole({ tools: [tool(closed({ query: { type: "string" }, city: { type: "string" } }))],
+      tool_choice: "required" });
     assert.deepEqual(JSON.parse(message.tool_calls?.[0]?.function.arguments ?? ""), { query: QUESTION, city: "Oslo" });
   });
 });
@@ -506,7 +539,8 @@ describe("stop", () => {
     const at = (text: string) => full.slice(0, full.indexOf(text));
     assert.ok(full.includes("demo model") && full.indexOf("offline") === -1);
     for (const [stop, expected] of [
-      ["demo model", at("demo model")], [["same answer", "demo model"], at("demo model")], [["offline"], full], [[], full], ["You said", ""], ["\n\n", at("\n\n")],
+      ["demo model", at("demo model")], [["same answer", "demo model"], at("demo model")], [["offline"], full], [[], full],
+      ["You said", ""], ["\n\n", at("\n\n")],
     ] as const) {
       const { message, choice, usage } = await whole({ stop });
       assert.equal(message.content, expected, JSON.stringify(stop));
@@ -545,7 +579,8 @@ describe("max_tokens", () => {
     assert.deepEqual([inside.choice.finish_reason, inside.message.content, inside.usage.completion_tokens], ["length", "", 3]);
     assert.ok(full.message.reasoning_content?.startsWith(inside.message.reasoning_content ?? "-"));
     const at = await whole({ ...THINK, max_tokens: thoughts });
-    assert.deepEqual([at.choice.finish_reason, at.message.content, at.message.reasoning_content], ["length", "", full.message.reasoning_content]);
+    assert.deepEqual([at.choice.finish_reason, at.message.content, at.message.reasoning_content],
+      ["length", "", full.message.reasoning_content]);
     const past = await whole({ ...THINK, max_tokens: thoughts + 1 });
     assert.equal(past.choice.finish_reason, "length");
     assert.ok((past.message.content ?? "").length > 0);
@@ -632,7 +667,8 @@ describe("hostile schemas", () => {
     const file = join(directory, "gateway.json");
     writeFileSync(file, JSON.stringify(demo()));
     const typescript = "typescript" in process.features && process.features.typescript;
-    const child = spawn(process.execPath, [...(typescript ? [] : ["--import", "tsx"]), "src/main.ts", "serve", "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(process.execPath, [...(typescript ? [] : ["--import", "tsx"]), "src/main.ts", "serve", "--config", file],
+      { stdio: ["ignore", "pipe", "inherit"] });
     let out = "";
     child.stdout.on("data", (text) => (out += text));
     const url = await waitFor(() => /listens on (\S+)/.exec(out)?.[1], "the demo to listen", 10_000);
@@ -654,7 +690,8 @@ describe("hostile schemas", () => {
   });
 
   const many = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => make(index));
-  const numbered = (count: number, make: (index: number) => unknown) => Object.fromEntries(many(count, (index) => [`p${index}`, make(index)]));
+  const numbered = (count: number, make: (index: number) => unknown) =>
+  Object.fromEntries(many(count, (index) => [`p${index}`, make(index)]));
   const next = (index: number) => ({ $ref: `#/$defs/p${index + 1}` });
   const all = { $ref: "#/$defs/big" };
   const table: Record<string, Json> = {
@@ -662,28 +699,39 @@ describe("hostile schemas", () => {
     "refers to itself in a circle": { $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } } },
     "requires itself, twice": closed({ a: { $ref: "#" }, b: { $ref: "#" } }),
     "requires lists of itself": closed({ a: { type: "array", items: { $ref: "#" }, minItems: 100 } }),
-    "doubles with every reference": { ...closed({ a: next(-1) }), $defs: numbered(40, (index) => closed({ a: next(index), b: next(index) })) },
-    "doubles with every choice": { ...next(-1), $defs: numbered(40, (index) => ({ anyOf: [next(index), next(index)], oneOf: [next(index), next(index)] })) },
+    "doubles with every reference": { ...closed({ a: next(-1) }),
+      $defs: numbered(40, (index) => closed({ a: next(index), b: next(index) })) },
+    "doubles with every choice": { ...next(-1), $defs: numbered(40, (index) =>
+      ({ anyOf: [next(index), next(index)], oneOf: [next(index), next(index)] })) },
     "doubles with every part": { ...next(-1), $defs: numbered(40, (index) => ({ allOf: [next(index), next(index)] })) },
     "a long string": { type: "string", minLength: 1e15 },
     "a long list": { type: "array", minItems: 1e15, items: { type: "string" } },
-    "long lists of long lists of long strings": { type: "array", minItems: 1e9, items: { type: "array", minItems: 1e9, items: { type: "string", minLength: 1e9 } } },
+    "long lists of long lists of long strings": { type: "array", minItems: 1e9,
+      items: { type: "array", minItems: 1e9, items: { type: "string", minLength: 1e9 } } },
     "many long strings": closed(numbered(20_000, () => ({ type: "string", minLength: 1e9 }))),
-    "a large constant, often": { type: "array", minItems: 100, items: { type: "array", minItems: 100, items: all }, $defs: { big: { const: "x".repeat(300_000) } } },
-    "many parts with many properties": { allOf: many(9_000, () => all), $defs: { big: { type: "object", properties: numbered(9_000, () => true) } } },
-    "many parts with much that is required": { allOf: many(9_000, () => all), $defs: { big: { type: "object", required: many(9_000, (index) => `p${index}`) } } },
+    "a large constant, often": { type: "array", minItems: 100, items: { type: "array", minItems: 100, items: all },
+      $defs: { big: { const: "x".repeat(300_000) } } },
+    "many parts with many properties": { allOf: many(9_000, () => all),
+      $defs: { big: { type: "object", properties: numbered(9_000, () => true) } } },
+    "many parts with much that is required": { allOf: many(9_000, () => all),
+      $defs: { big: { type: "object", required: many(9_000, (index) => `p${index}`) } } },
     "many choices": { anyOf: many(50_000, () => ({ type: "null" })) },
     "a pattern with nested repeats": { type: "string", pattern: "^(?:(?:a+)+)+$" },
     "a pattern that backtracks on nothing": { type: "string", pattern: "(?:a?|a?|a?){40}z" },
     "a pattern too large to compile": { type: "string", pattern: "(?:(?:(?:a{1000}){1000}){1000}){1000}" },
     "a pattern that is none": { type: "string", pattern: "(((" },
     "an empty enum": { enum: [] },
-    "numbers out of this world": closed({ a: { type: "number", multipleOf: 1e-320, minimum: 5 }, b: { type: "integer", multipleOf: -3 }, c: { type: "integer", minimum: 1e308 }, d: { multipleOf: 0, type: "number" } }),
-    "bounds that contradict": closed({ a: { type: "integer", minimum: 5, maximum: 3 }, b: { type: "string", minLength: 5, maxLength: 1 }, c: { type: "array", minItems: 2, maxItems: 1 } }),
-    "keywords of the wrong type": { type: 5, properties: "x", required: { a: 1 }, items: 1, prefixItems: "x", enum: {}, allOf: 1, anyOf: "x", oneOf: null, $ref: 1, minLength: "x", pattern: {}, examples: 1 },
-    "keywords that cannot become text": { type: "object", required: [{ toString: 1, valueOf: 1 }], properties: { a: { type: "string", format: { toString: 1 } } } },
+    "numbers out of this world": closed({ a: { type: "number", multipleOf: 1e-320, minimum: 5 }, b: { type: "integer", multipleOf: -3 },
+      c: { type: "integer", minimum: 1e308 }, d: { multipleOf: 0, type: "number" } }),
+    "bounds that contradict": closed({ a: { type: "integer", minimum: 5, maximum: 3 }, b: { type: "string", minLength: 5, maxLength: 1 },
+      c: { type: "array", minItems: 2, maxItems: 1 } }),
+    "keywords of the wrong type": { type: 5, properties: "x", required: { a: 1 }, items: 1, prefixItems: "x", enum: {}, allOf: 1,
+      anyOf: "x", oneOf: null, $ref: 1, minLength: "x", pattern: {}, examples: 1 },
+    "keywords that cannot become text": { type: "object", required: [{ toString: 1, valueOf: 1 }],
+      properties: { a: { type: "string", format: { toString: 1 } } } },
     "a format that cannot become text": { type: "string", format: { toString: 1, valueOf: 1 } },
-    "references to nowhere": closed({ a: { $ref: "#/$defs/%" }, b: { $ref: "http://127.0.0.1/x" }, c: { $ref: "#/__proto__/constructor" }, d: { $ref: "" }, e: { $ref: "#/a/b/c" } }),
+    "references to nowhere": closed({ a: { $ref: "#/$defs/%" }, b: { $ref: "http://127.0.0.1/x" }, c: { $ref: "#/__proto__/constructor" },
+      d: { $ref: "" }, e: { $ref: "#/a/b/c" } }),
   };
 
   for (const [name, schema] of Object.entries(table)) {
@@ -694,7 +742,8 @@ describe("hostile schemas", () => {
       try {
         for (const body of [asTool, asFormat]) {
           const headers = { ...AUTH, "content-type": "application/json" };
-          const answer = fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) }).then(async (res) => ({ status: res.status, text: await res.text() }));
+          const answer = fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) }).then(async (res) =>
+            ({ status: res.status, text: await res.text() }));
           const { status, text } = await within(answer, "the answer to a hostile schema", 2_000);
           assert.equal(status, 200, text.slice(0, 300));
           const { message } = (JSON.parse(text) as Completion).choices[0]!;

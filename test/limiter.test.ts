@@ -85,7 +85,8 @@ describe("the window", () => {
   it("gives room back one by one, as the requests leave the window", () => {
     const { clock, one } = clocked();
     for (clock.now = 0; clock.now < 3_000; clock.now += 1_000) assert.ok(one(3).admitted);
-    for (const [now, admitted] of [[59_999, false], [60_000, true], [60_001, false], [61_000, true], [61_999, false], [62_000, true]] as const) {
+    for (const [now, admitted] of [[59_999, false], [60_000, true], [60_001, false], [61_000, true], [61_999, false],
+      [62_000, true]] as const) {
       clock.now = now;
       assert.equal(one(3).admitted, admitted, `at ${now}`);
     }
@@ -212,7 +213,8 @@ describe("the ring of times", () => {
 });
 
 describe("two limits", () => {
-  const limits = (account: number | null, key: number | null): [Limit, Limit] => [{ name: "account", rpm: account }, { name: "key", rpm: key }];
+  const limits = (account: number | null, key: number | null): [Limit, Limit] =>
+  [{ name: "account", rpm: account }, { name: "key", rpm: key }];
 
   it("admit under both or count under neither", () => {
     const { admit, one } = clocked();
@@ -405,7 +407,8 @@ describe("over HTTP", () => {
 
   it("/v1/models and /healthz cost nothing", async (t) => {
     const { gw, ask } = await limited(t, { limits: { rpm: 1 } });
-    const get = async ({ url }: RunningGateway, path: string) => (await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${KEY}` } })).status;
+    const get = async ({ url }: RunningGateway, path: string) =>
+    (await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${KEY}` } })).status;
     for (let i = 0; i < 3; i += 1) assert.deepEqual([await get(gw, "/v1/models"), await get(gw, "/healthz")], [200, 200]);
     assert.equal((await ask()).status, 200);
   });

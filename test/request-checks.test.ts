@@ -59,7 +59,8 @@ async function bench(t: TestContext, over: object = {}): Promise<Bench> {
 }
 
 /** An error as it must be: status, four strings and `param`, the id equal to the header's, JSON. Its message. */
-async function assertRefusal(res: Response, { code, param, status = 400, type = "invalid_request_error" }: Refusal, about = code): Promise<string> {
+async function assertRefusal(res: Response, { code, param, status = 400, type = "invalid_request_error" }: Refusal,
+  about = code): Promise<string> {
   const text = await res.text();
   const { error } = JSON.parse(text) as { error: Json };
   assert.deepEqual([res.status, error["type"], error["code"], error["param"]], [status, type, code, param], `${about}: ${text}`);
@@ -104,7 +105,8 @@ describe("numbers and their ranges", () => {
       for (const value of ["1", "", true, [1], { value: 1 }]) await refused({ [field]: value }, wrongType(field));
       if (integer) await refused({ [field]: min + 0.5 }, wrongType(field));
       // JSON.parse makes Infinity of it.
-      for (const raw of ["1e400", "-1e400"]) await assertRefusal(await gw.chat(withRaw({ [field]: "<raw>" }, raw)), wrongValue(field), `${field} ${raw}`);
+      for (const raw of ["1e400", "-1e400"])
+        await assertRefusal(await gw.chat(withRaw({ [field]: "<raw>" }, raw)), wrongValue(field), `${field} ${raw}`);
       const before = asked.length;
       assert.equal((await gw.chat(withRaw({ [field]: "<raw>", ...extra }, "1.0"))).status, 200, `${field} 1.0 is the number 1`);
       assert.deepEqual(asked[before]?.body, { ...PLAIN, [out]: 1, ...extra });
@@ -113,8 +115,10 @@ describe("numbers and their ranges", () => {
 
   it("the message names the field, the range and the value", async (t) => {
     const { refused } = await bench(t);
-    assert.equal(await refused({ temperature: 2.5 }, wrongValue("temperature")), "Invalid 'temperature': expected a number from 0 to 2, got 2.5.");
-    assert.equal(await refused({ max_tokens: 0 }, wrongValue("max_tokens")), "Invalid 'max_tokens': expected an integer of at least 1, got 0.");
+    assert.equal(await refused({ temperature: 2.5 }, wrongValue("temperature")),
+      "Invalid 'temperature': expected a number from 0 to 2, got 2.5.");
+    assert.equal(await refused({ max_tokens: 0 }, wrongValue("max_tokens")),
+      "Invalid 'max_tokens': expected an integer of at least 1, got 0.");
   });
 
   it("of max_tokens and max_completion_tokens the smaller counts", async (t) => {
@@ -141,7 +145,8 @@ describe("numbers and their ranges", () => {
 
 describe("model", () => {
   it("a string that is not empty, and known", async (t) => {
-    const { accepted, refused } = await bench(t, { aliases: { "team/off": { models: ["m"], enabled: false }, "team/on": { models: ["m"] } } });
+    const { accepted, refused } = await bench(t, { aliases: { "team/off": { models: ["m"], enabled: false },
+      "team/on": { models: ["m"] } } });
     await refused({ model: undefined }, missing("model"));
     for (const model of [null, 1, true, ["m"], { name: "m" }]) await refused({ model }, wrongType("model"));
     await refused({ model: "" }, wrongValue("model"));
@@ -176,7 +181,8 @@ describe("messages", () => {
     for (const role of ["function", "User", "", "tools", "__proto__", "constructor"]) {
       await refused({ messages: [...user("a"), ...user("b"), { role, content: "x" }] }, wrongValue("messages[2].role"));
     }
-    for (const role of [null, 1, ["user"]]) await refused({ messages: [...user("a"), { role, content: "x" }] }, wrongType("messages[1].role"));
+    for (const role of [null, 1, ["user"]])
+      await refused({ messages: [...user("a"), { role, content: "x" }] }, wrongType("messages[1].role"));
     await refused({ messages: [{ content: "x" }] }, missing("messages[0].role"));
   });
 
@@ -193,7 +199,8 @@ describe("messages", () => {
       const sent = async (content: unknown) => (await accepted({ messages: [{ role, content }] }))["messages"];
       assert.deepEqual(await sent("text"), [{ role: out, content: "text" }]);
       assert.deepEqual(await sent(""), [{ role: out, content: "" }]);
-      const parts = [{ type: "text", text: "What time " }, { type: "text", text: "is it?", cache_control: { type: "x" } }, { type: "text", text: "" }];
+      const parts = [{ type: "text", text: "What time " }, { type: "text", text: "is it?", cache_control: { type: "x" } },
+        { type: "text", text: "" }];
       assert.deepEqual(await sent(parts), [{ role: out, content: "What time is it?" }], "joined without a separator");
       const at = (content: unknown, refusal: Refusal) => refused({ messages: [{ role, content }] }, refusal);
       for (const content of [1, true, { text: "x" }]) await at(content, wrongType("messages[0].content"));
@@ -213,7 +220,8 @@ describe("messages", () => {
   it("an assistant's refusal parts are text", async (t) => {
     const { accepted, refused } = await bench(t);
     const content = [{ type: "refusal", refusal: "I will " }, { type: "text", text: "not." }];
-    assert.deepEqual((await accepted({ messages: [{ role: "assistant", content }] }))["messages"], [{ role: "assistant", content: "I will not." }]);
+    assert.deepEqual((await accepted({ messages: [{ role: "assistant", content }] }))["messages"],
+      [{ role: "assistant", content: "I will not." }]);
     await refused({ messages: [{ role: "assistant", content: [{ type: "refusal" }] }] }, missing("messages[0].content[0].refusal"));
   });
 
@@ -257,10 +265,12 @@ describe("messages", () => {
 
   it("each tool call is checked, and completed where it may be incomplete", async (t) => {
     const { accepted, refused } = await bench(t);
-    const { messages } = await accepted({ messages: [{ role: "assistant", tool_calls: [{ id: "c", function: { name: "f", extra: 1 }, index: 0 }] }] });
+    const { messages } = await accepted({ messages: [{ role: "assistant",
+      tool_calls: [{ id: "c", function: { name: "f", extra: 1 }, index: 0 }] }] });
     assert.deepEqual(messages, [{ role: "assistant", content: null, tool_calls: [call("c", "f", "")] }]);
     const at = (toolCall: unknown, refusal: (param: string) => Refusal, param: string) =>
-      refused({ messages: [{ role: "assistant", content: "x", tool_calls: [call("c"), toolCall] }] }, refusal(`messages[0].tool_calls[1]${param}`));
+      refused({ messages: [{ role: "assistant", content: "x", tool_calls: [call("c"), toolCall] }] },
+        refusal(`messages[0].tool_calls[1]${param}`));
     await at("x", wrongType, "");
     await at({ function: { name: "f" } }, missing, ".id");
     await at({ id: "", function: { name: "f" } }, wrongValue, ".id");
@@ -277,7 +287,8 @@ describe("messages", () => {
     const { accepted, refused } = await bench(t);
     const asks = { role: "assistant", content: null, tool_calls: [call("call_7"), call("call_8")] };
     const answers = { role: "tool", tool_call_id: "call_7", content: "14:05" };
-    const parts = { role: "tool", tool_call_id: "call_8", name: "get_time", content: [{ type: "text", text: "14:" }, { type: "text", text: "05" }] };
+    const parts = { role: "tool", tool_call_id: "call_8", name: "get_time",
+      content: [{ type: "text", text: "14:" }, { type: "text", text: "05" }] };
     const { messages } = await accepted({ messages: [...user("hi"), asks, answers, parts] });
     assert.deepEqual(messages, [...user("hi"), asks, answers, { ...answers, tool_call_id: "call_8" }]);
     await refused({ messages: [...user("hi"), answers] }, wrongValue("messages[1].tool_call_id"));
@@ -288,13 +299,15 @@ describe("messages", () => {
     await refused({ messages: [asks, { ...answers, tool_call_id: 7 }] }, wrongType("messages[1].tool_call_id"));
     await refused({ messages: [asks, { ...answers, content: null }] }, wrongType("messages[1].content"));
     await refused({ messages: [asks, { ...answers, content: undefined }] }, missing("messages[1].content"));
-    await refused({ messages: [asks, { ...answers, content: [{ type: "image_url", image_url: { url: "x" } }] }] }, wrongValue("messages[1].content[0].type"));
+    await refused({ messages: [asks, { ...answers, content: [{ type: "image_url", image_url: { url: "x" } }] }] },
+      wrongValue("messages[1].content[0].type"));
   });
 
   it("reasoning_content of an earlier turn: never an error, and only with tool calls to a provider that wants it", async (t) => {
     const { accepted } = await bench(t);
     const turn = { role: "assistant", content: null, reasoning_content: "Need the clock.", tool_calls: [call("call_7")] };
-    const sent = async (message: object, fields: object = {}) => ((await accepted({ messages: [message], ...fields }))["messages"] as Json[])[0];
+    const sent = async (message: object, fields: object = {}) =>
+    ((await accepted({ messages: [message], ...fields }))["messages"] as Json[])[0];
     const thinking = { thinking: { type: "enabled" } };
     const { reasoning_content: _, ...bare } = turn;
     assert.deepEqual(await sent(turn, thinking), turn);
@@ -307,7 +320,8 @@ describe("messages", () => {
   it("fields that a message does not have are ignored and stay here", async (t) => {
     const { accepted } = await bench(t);
     const extra = { name: "Ada", id: "msg_1", cache_control: {}, tool_call_id: "x", refusal: null, audio: null, annotations: [] };
-    const messages = [{ role: "system", content: "s", ...extra }, { role: "user", content: "u", ...extra }, { role: "assistant", content: "a", ...extra }];
+    const messages = [{ role: "system", content: "s", ...extra }, { role: "user", content: "u", ...extra },
+      { role: "assistant", content: "a", ...extra }];
     assert.deepEqual(await accepted({ messages }), { ...PLAIN, messages: messages.map(({ role, content }) => ({ role, content })) });
   });
 });
@@ -323,7 +337,8 @@ describe("switches", () => {
   it("stream true is passed on, and usage is always asked for; stream false is not mentioned", async (t) => {
     const { accepted } = await bench(t);
     const streamed = { ...PLAIN, stream: true, stream_options: { include_usage: true } };
-    for (const stream_options of [undefined, null, {}, { include_usage: false }, { include_usage: true }, { include_obfuscation: true, other: 1 }]) {
+    for (const stream_options of [undefined, null, {}, { include_usage: false }, { include_usage: true },
+      { include_obfuscation: true, other: 1 }]) {
       assert.deepEqual(await accepted({ stream: true, stream_options }), streamed);
     }
     assert.deepEqual(await accepted({ stream: false }), PLAIN);
@@ -388,12 +403,14 @@ describe("tools", () => {
     for (const tool of [null, "get_time", []]) await at(tool, wrongType("tools[1]"));
     await at({ function: { name: "f" } }, missing("tools[1].type"));
     await at({ ...fn("f"), type: 1 }, wrongType("tools[1].type"));
-    for (const type of ["custom", "web_search", ""]) await at({ type, function: { name: "f" }, custom: { name: "f" } }, unsupported("tools[1].type"));
+    for (const type of ["custom", "web_search", ""])
+      await at({ type, function: { name: "f" }, custom: { name: "f" } }, unsupported("tools[1].type"));
     await at({ type: "function" }, missing("tools[1].function"));
     await at({ type: "function", function: "f" }, wrongType("tools[1].function"));
     await at({ type: "function", function: {} }, missing("tools[1].function.name"));
     for (const name of [1, null, ["f"]]) await at({ type: "function", function: { name } }, wrongType("tools[1].function.name"));
-    for (const name of ["", "x".repeat(65), "get time", "get.time", "naïve", "f\n", "a/b"]) await at(fn(name), wrongValue("tools[1].function.name"));
+    for (const name of ["", "x".repeat(65), "get time", "get.time", "naïve", "f\n", "a/b"])
+      await at(fn(name), wrongValue("tools[1].function.name"));
     for (const name of ["x", "x".repeat(64), "A-z_09", "-", "__proto__"]) {
       assert.deepEqual((await accepted({ tools: [fn(name)] }))["tools"], [fn(name)]);
     }
@@ -430,7 +447,8 @@ describe("tools", () => {
     for (const tool_choice of ["any", "", "get_time", "AUTO"]) await refused({ tools, tool_choice }, wrongValue("tool_choice"));
     for (const tool_choice of [1, true, ["auto"]]) await refused({ tools, tool_choice }, wrongType("tool_choice"));
     await refused({ tools, tool_choice: { function: { name: "b" } } }, missing("tool_choice.type"));
-    for (const type of ["allowed_tools", "custom", "any"]) await refused({ tools, tool_choice: { type, function: { name: "b" } } }, unsupported("tool_choice.type"));
+    for (const type of ["allowed_tools", "custom", "any"])
+      await refused({ tools, tool_choice: { type, function: { name: "b" } } }, unsupported("tool_choice.type"));
     await refused({ tools, tool_choice: { type: "function" } }, missing("tool_choice.function"));
     await refused({ tools, tool_choice: { type: "function", function: {} } }, missing("tool_choice.function.name"));
     await refused({ tools, tool_choice: { type: "function", function: { name: "" } } }, wrongValue("tool_choice.function.name"));
@@ -460,7 +478,8 @@ describe("tools", () => {
 
   it("a model that does not support them: a clear refusal, whatever the choice", async (t) => {
     const { refused } = await bench(t);
-    for (const tool_choice of [undefined, "none", "auto"]) await refused({ model: "plain", tools: [full], tool_choice }, unsupported("tools"));
+    for (const tool_choice of [undefined, "none", "auto"])
+      await refused({ model: "plain", tools: [full], tool_choice }, unsupported("tools"));
   });
 });
 
@@ -518,7 +537,8 @@ describe("thinking", () => {
   it("enabled, disabled, adaptive; other keys are ignored", async (t) => {
     const { accepted, refused } = await bench(t);
     for (const [type, sent] of [["enabled", "enabled"], ["adaptive", "enabled"], ["disabled", "disabled"]] as const) {
-      assert.deepEqual(await accepted({ thinking: { type, budget_tokens: -1, budgetTokens: "x", keep: {} } }), { ...PLAIN, thinking: { type: sent } });
+      assert.deepEqual(await accepted({ thinking: { type, budget_tokens: -1, budgetTokens: "x", keep: {} } }),
+        { ...PLAIN, thinking: { type: sent } });
     }
     for (const thinking of ["enabled", true, 1, []]) await refused({ thinking }, wrongType("thinking"));
     await refused({ thinking: {} }, missing("thinking.type"));
@@ -529,7 +549,8 @@ describe("thinking", () => {
   // On, on with a depth, and off, as each kind of provider is told.
   const on = { type: "enabled" };
   for (const [mode, expected] of Object.entries({
-    thinking: [{ thinking: { type: "enabled" } }, { thinking: { type: "enabled" }, reasoning_effort: "high" }, { thinking: { type: "disabled" } }],
+    thinking: [{ thinking: { type: "enabled" } }, { thinking: { type: "enabled" }, reasoning_effort: "high" },
+      { thinking: { type: "disabled" } }],
     reasoning_effort: [{ reasoning_effort: "medium" }, { reasoning_effort: "high" }, { reasoning_effort: "none" }],
     enable_thinking: [{ enable_thinking: true }, { enable_thinking: true, reasoning_effort: "high" }, { enable_thinking: false }],
     chat_template_kwargs: [
@@ -545,13 +566,15 @@ describe("thinking", () => {
       const bare = { model: "m", messages: user("hi") };
       assert.deepEqual(await accepted({ thinking: on }), { ...bare, ...expected[0] });
       assert.deepEqual(await accepted({ thinking: on, reasoning_effort: "high" }), { ...bare, ...expected[1] });
-      for (const off of [{}, { thinking: null }, { thinking: { type: "disabled" } }, { reasoning_effort: "high" }, { reasoning_effort: "none" }]) {
+      for (const off of [{}, { thinking: null }, { thinking: { type: "disabled" } }, { reasoning_effort: "high" },
+        { reasoning_effort: "none" }]) {
         assert.deepEqual(await accepted(off), { ...bare, ...expected[2] }, `off in so many words: ${JSON.stringify(off)}`);
       }
       // "none" sets no depth, and does not undo what `thinking` says.
       assert.deepEqual(await accepted({ thinking: on, reasoning_effort: "none" }), { ...bare, ...expected[0] });
       for (const fields of [{ thinking: on, reasoning_effort: "high" }, {}]) {
-        assert.deepEqual(await accepted({ model: "plain", ...fields }), { ...bare, model: "plain" }, "a model that cannot think hears nothing of it");
+        assert.deepEqual(await accepted({ model: "plain", ...fields }), { ...bare, model: "plain" },
+          "a model that cannot think hears nothing of it");
       }
     });
   }
@@ -585,7 +608,8 @@ describe("fields that are never an error", () => {
   for (const [kind, value] of [["an array", [1]], ["an object", { a: 1 }], ["null", null]] as const) {
     it(`${kind} in each of them is as good as absent`, async (t) => {
       const { accepted } = await bench(t);
-      for (const name of names) assert.deepEqual(await accepted({ [name]: value, thinking: { type: "enabled" } }), { ...PLAIN, thinking: { type: "enabled" } });
+      for (const name of names)
+        assert.deepEqual(await accepted({ [name]: value, thinking: { type: "enabled" } }), { ...PLAIN, thinking: { type: "enabled" } });
     });
   }
 
@@ -603,7 +627,8 @@ describe("fields that are never an error", () => {
 
   it("fields that nobody knows are ignored and not passed on", async (t) => {
     const { gw, asked, accepted } = await bench(t);
-    const unknown = { top_k: 5, min_p: 0.1, best_of: 3, echo: true, providerOptions: { x: 1 }, route: "fallback", models: ["other"], api_key: "x", extra_body: {} };
+    const unknown = { top_k: 5, min_p: 0.1, best_of: 3, echo: true, providerOptions: { x: 1 }, route: "fallback", models: ["other"],
+      api_key: "x", extra_body: {} };
     assert.deepEqual(await accepted(unknown), PLAIN);
     const text = `{"constructor":{"prototype":{"polluted":1}},"toString":1,"__proto__":{"temperature":5,"stream":true},${JSON.stringify(PLAIN).slice(1)}`;
     assert.equal((await gw.chat(text)).status, 200);
@@ -646,7 +671,8 @@ describe("every field together", () => {
     const tools = [fn("f")];
     const fields = {
       temperature: 0.5, top_p: 0.9, frequency_penalty: 0.1, presence_penalty: -0.1, max_tokens: 100, stop: ["x"], tools, tool_choice: "auto",
-      parallel_tool_calls: false, response_format: { type: "json_object" }, thinking: { type: "enabled" }, logprobs: true, top_logprobs: 2, seed: 3,
+      parallel_tool_calls: false, response_format: { type: "json_object" }, thinking: { type: "enabled" }, logprobs: true,
+      top_logprobs: 2, seed: 3,
       stream: true, stream_options: { include_usage: true }, reasoning_effort: "low",
     };
     assert.deepEqual(await accepted(fields), { ...PLAIN, ...fields });
@@ -674,7 +700,8 @@ interface Post {
 }
 
 /** A request over node:http, which sends exactly what it is told to. */
-async function post(gw: RunningGateway, body: Buffer | string, { headers = {}, chunked = false, path = "/v1/chat/completions", method = "POST" }: Post = {}): Promise<Answer> {
+async function post(gw: RunningGateway, body: Buffer | string,
+  { headers = {}, chunked = false, path = "/v1/chat/completions", method = "POST" }: Post = {}): Promise<Answer> {
   const bytes = Buffer.from(body as string);
   const answer = new Promise<Answer>((resolve, reject) => {
     const length = chunked ? { "transfer-encoding": "chunked" } : { "content-length": String(bytes.length) };
@@ -722,10 +749,14 @@ describe("hostile bodies", () => {
     ["as messages", body(`"messages":${arrays}`), wrongType("messages[0]")],
     ["as a message", body(`"messages":[${objects}]`), missing("messages[0].role")],
     ["as content", body(`"messages":[{"role":"user","content":${arrays}}]`), wrongType("messages[0].content[0]")],
-    ["as audio", body(`"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":${objects}}]}]`), wrongValue("messages[0].content[0].input_audio")],
-    ["as tool parameters", body(`${messages},"tools":[{"type":"function","function":{"name":"f","parameters":${objects}}}]`), wrongValue("tools[0].function.parameters")],
-    ["inside tool parameters", body(`${messages},"tools":[{"type":"function","function":{"name":"f","parameters":{"a":${arrays}}}}]`), wrongValue("tools[0].function.parameters")],
-    ["as a JSON schema", body(`${messages},"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":${objects}}}`), wrongValue("response_format.json_schema.schema")],
+    ["as audio", body(`"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":${objects}}]}]`),
+      wrongValue("messages[0].content[0].input_audio")],
+    ["as tool parameters", body(`${messages},"tools":[{"type":"function","function":{"name":"f","parameters":${objects}}}]`),
+      wrongValue("tools[0].function.parameters")],
+    ["inside tool parameters", body(`${messages},"tools":[{"type":"function","function":{"name":"f","parameters":{"a":${arrays}}}}]`),
+      wrongValue("tools[0].function.parameters")],
+    ["as a JSON schema", body(`${messages},"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":${objects}}}`),
+      wrongValue("response_format.json_schema.schema")],
     ["as stop", body(`${messages},"stop":${arrays}`), wrongType("stop[0]")],
     ["never closed", "[".repeat(DEEP), badJson],
     ["closed too often", `${body(messages)}${"}".repeat(DEEP)}`, badJson],
@@ -742,6 +773,24 @@ describe("hostile bodies", () => {
     const { gw, asked } = await bench(t);
     for (const deep of [arrays, objects]) assert.equal((await post(gw, body(`${messages},"metadata":${deep},"x":${deep}`))).status, 200);
     assert.deepEqual(asked.map((each) => each.body), [PLAIN, PLAIN]);
+  });
+
+  it("nesting is bounded: 200,000 levels are looked at, one more is refused as no JSON of ours", async (t) => {
+    const { gw, asked } = await bench(t);
+    const levels = (count: number) => `${"[".repeat(count)} ${"]".repeat(count)}`;
+    assertError(await post(gw, levels(200_000)), notAnObject);
+    const answer = await post(gw, levels(200_001));
+    assertError(answer, badJson);
+    assert.match(String(answer.error["message"]), /nested deeper than 200000 levels/);
+    assert.equal(asked.length, 0);
+  });
+
+  it("brackets in a text are no nesting, whatever quotes and backslashes stand beside them; nor are brackets side by side", async (t) => {
+    const { gw, asked } = await bench(t);
+    const content = '"[{\\'.repeat(150_000);
+    assert.equal((await post(gw, JSON.stringify({ ...PLAIN, thinking: undefined, messages: user(content) }))).status, 200);
+    assert.equal(asked[0]?.body["messages"][0].content, content);
+    assert.equal((await post(gw, body(`${messages},"x":[${"[],".repeat(300_000)}{}]`))).status, 200);
   });
 
   for (const [name, text, refusal] of [
@@ -823,7 +872,8 @@ describe("the size of a body", () => {
       await accepted({}, "the gateway is well");
     });
 
-    it(`a refusal is readable also for a client that sends 8 MiB past the bound, ${chunked ? "chunked" : "with Content-Length"}`, async (t) => {
+    it(`a refusal is readable also for a client that sends 8 MiB past the bound, ${chunked ? "chunked" : "with Content-Length"}`,
+      async (t) => {
       const { gw, asked } = await bench(t, { server: { max_body_bytes: 1_000 } });
       assertError(await post(gw, Buffer.alloc(8 * 1024 * 1024, "x"), { chunked }), tooLarge);
       assert.equal(asked.length, 0);
@@ -881,36 +931,44 @@ describe("media type and encoding", () => {
   const text = JSON.stringify(PLAIN);
   it("JSON, with parameters, of a +json type, or unsaid", async (t) => {
     const { gw } = await bench(t);
-    for (const type of ["application/json", "Application/JSON; charset=utf-8", "application/json;charset=UTF-8", "application/vnd.api+json"]) {
+    for (const type of ["application/json", "Application/JSON; charset=utf-8", "application/json;charset=UTF-8",
+      "application/vnd.api+json"]) {
       assert.equal((await post(gw, text, { headers: { "content-type": type } })).status, 200, type);
     }
     const req = http.request(`${gw.url}/v1/chat/completions`, { method: "POST", headers: { authorization: `Bearer ${KEY}` }, agent: false });
-    const status = new Promise((resolve, reject) => req.on("response", (res) => res.resume().on("end", () => resolve(res.statusCode))).on("error", reject));
+    const status = new Promise((resolve, reject) => req.on("response", (res) =>
+      res.resume().on("end", () => resolve(res.statusCode))).on("error", reject));
     req.end(text);
     assert.equal(await within(status, "the answer without a Content-Type"), 200);
   });
 
   it("anything else is 415", async (t) => {
     const { gw, asked } = await bench(t);
-    for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonp", "text/json", "json", "application/"]) {
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonp",
+      "text/json", "json", "application/"]) {
       assertError(await post(gw, text, { headers: { "content-type": type } }), badMedia);
     }
-    for (const encoding of ["gzip", "br", "deflate", "identity, gzip"]) assertError(await post(gw, text, { headers: { "content-encoding": encoding } }), badMedia);
+    for (const encoding of ["gzip", "br", "deflate", "identity, gzip"])
+      assertError(await post(gw, text, { headers: { "content-encoding": encoding } }), badMedia);
     assert.equal(asked.length, 0);
-    for (const encoding of ["identity", "Identity"]) assert.equal((await post(gw, text, { headers: { "content-encoding": encoding } })).status, 200);
+    for (const encoding of ["identity", "Identity"])
+      assert.equal((await post(gw, text, { headers: { "content-encoding": encoding } })).status, 200);
   });
 });
 
 describe("the order of the checks", () => {
   const wrong = JSON.stringify({ model: "unknown", messages: [], temperature: 9 });
   it("path, method, key, limit, media type, size, JSON, fields, model", async (t) => {
-    const { gw } = await bench(t, { server: { max_body_bytes: 100 }, accounts: { full: { rpm: 0 } }, keys: [{ account: "acme", key: KEY }, { account: "full", key: "sk-full" }] });
+    const { gw } = await bench(t, { server: { max_body_bytes: 100 }, accounts: { full: { rpm: 0 } },
+      keys: [{ account: "acme", key: KEY }, { account: "full", key: "sk-full" }] });
     const large = "x".repeat(101);
     const text = { "content-type": "text/plain" };
     const noKey = { status: 401, type: "authentication_error", param: null };
     const limited = { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded", param: null };
-    assertError(await post(gw, large, { path: "/v1/other", headers: { ...text, authorization: "" } }), { status: 404, code: "unknown_url", param: null });
-    assertError(await post(gw, large, { method: "PUT", headers: { ...text, authorization: "" } }), { status: 405, code: "method_not_allowed", param: null });
+    assertError(await post(gw, large, { path: "/v1/other", headers: { ...text, authorization: "" } }),
+      { status: 404, code: "unknown_url", param: null });
+    assertError(await post(gw, large, { method: "PUT", headers: { ...text, authorization: "" } }),
+      { status: 405, code: "method_not_allowed", param: null });
     assertError(await post(gw, large, { headers: { ...text, authorization: "Basic x" } }), { ...noKey, code: "missing_api_key" });
     assertError(await post(gw, large, { headers: { ...text, authorization: "Bearer sk-wrong" } }), { ...noKey, code: "invalid_api_key" });
     assertError(await post(gw, large, { headers: { ...text, authorization: "Bearer sk-full" } }), limited);
@@ -918,7 +976,8 @@ describe("the order of the checks", () => {
     assertError(await post(gw, large), tooLarge);
     assertError(await post(gw, "x"), badJson);
     assertError(await post(gw, wrong), wrongValue("messages"));
-    assertError(await post(gw, JSON.stringify({ model: "unknown", messages: user("hi") })), { status: 404, code: "model_not_found", param: "model" });
+    assertError(await post(gw, JSON.stringify({ model: "unknown", messages: user("hi") })),
+      { status: 404, code: "model_not_found", param: "model" });
   });
 
   it("a client's own X-Request-Id is in the header and in the error", async (t) => {
