@@ -325,6 +325,12 @@ describe("references", () => {
 });
 
 describe("secrets", () => {
+  it("one that begins with $ but is no variable's name is not repeated", () => {
+    const [fault] = refusedConfig({ providers: { lab: { dialect: "openai", base_url: "http://x", api_key: "$2b$10$CANARY" } } });
+    assert.equal(fault?.path, "providers.lab.api_key");
+    assert.doesNotMatch(fault?.message ?? "CANARY", /CANARY|2b/);
+  });
+
   const places = {
     "providers.lab.api_key": (value: string) => ({ providers: { lab: { api_key: value } } }),
     "keys[0].key": (value: string) => ({ keys: [{ account: "a", key: value }] }),

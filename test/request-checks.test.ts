@@ -775,19 +775,19 @@ describe("hostile bodies", () => {
     assert.deepEqual(asked.map((each) => each.body), [PLAIN, PLAIN]);
   });
 
-  it("nesting is bounded: 200,000 levels are looked at, one more is refused as no JSON of ours", async (t) => {
+  it("arrays and objects are bounded in number: a million are looked at, one more is refused", async (t) => {
     const { gw, asked } = await bench(t);
-    const levels = (count: number) => `${"[".repeat(count)} ${"]".repeat(count)}`;
-    assertError(await post(gw, levels(200_000)), notAnObject);
-    const answer = await post(gw, levels(200_001));
+    const lists = (count: number) => `[${"[],".repeat(count - 2)}[]]`;
+    assertError(await post(gw, lists(1_000_000)), notAnObject);
+    const answer = await post(gw, lists(1_000_001));
     assertError(answer, badJson);
-    assert.match(String(answer.error["message"]), /nested deeper than 200000 levels/);
+    assert.match(String(answer.error["message"]), /more than 1000000 arrays and objects/);
     assert.equal(asked.length, 0);
   });
 
-  it("brackets in a text are no nesting, whatever quotes and backslashes stand beside them; nor are brackets side by side", async (t) => {
+  it("brackets in a text are not counted, whatever quotes and backslashes stand beside them; nor are brackets side by side", async (t) => {
     const { gw, asked } = await bench(t);
-    const content = '"[{\\'.repeat(150_000);
+    const content = '"[{\\'.repeat(600_000);
     assert.equal((await post(gw, JSON.stringify({ ...PLAIN, thinking: undefined, messages: user(content) }))).status, 200);
     assert.equal(asked[0]?.body["messages"][0].content, content);
     assert.equal((await post(gw, body(`${messages},"x":[${"[],".repeat(300_000)}{}]`))).status, 200);
@@ -895,6 +895,7 @@ describe("the size of a body", () => {
     ["of many small messages", `{"model":"none","messages":[${many}]}`, 404],
     ["of one long text", `{"model":"none","messages":[{"role":"user","content":"${"x".repeat(MiB10 - 100)}"}]}`, 404],
     ["of nothing but nesting", "[".repeat(MiB10 / 2) + "]".repeat(MiB10 / 2), 400],
+    ["of nothing but empty lists", `[${"[],".repeat(MiB10 / 3 - 2)}[]]`, 400],
   ] as const) {
     it(`a 10 MiB body ${name} does not keep /healthz waiting`, async (t) => {
       const { gw } = await bench(t);
@@ -919,10 +920,11 @@ describe("the size of a body", () => {
       const health = await within(fetch(`${gw.url}/healthz`), "/healthz beside a large body", 10_000);
       assert.equal(health.status, 200);
       assert.equal(await within(answered, "the answer to the large body", 10_000), status);
+      // Side by side with what a parse of as much honest JSON takes on this machine, now.
       const from = performance.now();
-      JSON.parse(text);
+      JSON.parse(`[${many}]`);
       const parse = performance.now() - from;
-      assert.ok(longest < 5 * parse + 250, `for ${Math.round(longest)} ms nobody was answered; the parse takes ${Math.round(parse)} ms`);
+      assert.ok(longest < 5 * parse + 250, `for ${Math.round(longest)} ms nobody was answered; an honest parse takes ${Math.round(parse)} ms`);
     });
   }
 });

@@ -315,6 +315,56 @@ describe("streams that fail", () => {
   });
 });
 
+describe("usage where the provider gives none", () => {
+  it("counts what was sent, tools and earlier calls among it, and what came, hidden thinking among it", async (t) => {
+    const call = { id: "c1", type: "function", function: { name: "look", arguments: '{"at":"sky"}' } };
+    const messages = [
+      ...user("12345678"),
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "c1", content: "blue" },
+      { role: "user", content: [{ type: "text", text: "1234" }, { type: "image_url", image_url: { url: "data:," } }] },
+    ];
+    const tools = [{ type: "function", function: { name: "look" } }];
+    const reply = status(200, completion({ content: "12345678", reasoning_content: "1234", tool_calls: [call] }, "stop", { usage: undefined }));
+    const { response, gateway } = await ask(t, reply, { stream: false, messages, tools }, { models: { m: { supports: ["tools", "images"] } } });
+    const { usage, choices } = await json(response);
+    const prompt = Math.ceil((8 + 4 + 12 + 4 + 4 + JSON.stringify(tools).length) / 4);
+    const completionTokens = Math.ceil((8 + 4 + 4 + 12) / 4);
+    assert.deepEqual([usage.prompt_tokens, usage.completion_tokens, usage.total_tokens], [prompt, completionTokens, prompt + completionTokens]);
+    assert.deepEqual([usage.prompt_cache_hit_tokens, usage.prompt_cache_miss_tokens, usage.completion_tokens_details.reasoning_tokens], [0, prompt, 1]);
+    assert.equal(choices[0].finish_reason, "tool_calls");
+    assert.equal((await gateway.accessOf(response.headers.get("x-request-id")!))["usage_source"], "estimated");
+  });
+
+  for (const usage of [null, {}, { prompt_tokens: 0, completion_tokens: 0 }, { prompt_tokens: -1, completion_tokens: 2 }, { prompt_tokens: "5", completion_tokens: 2 }, "none"]) {
+    it(`figures that are none: ${JSON.stringify(usage)}`, async (t) => {
+      const { response } = await ask(t, status(200, completion({ content: "1234" }, "stop", { usage })), { stream: false });
+      assert.deepEqual([(await json(response)).usage.prompt_tokens], [1]);
+    });
+  }
+
+  for (const [name, usage, hit] of [
+    ["DeepSeek's", { prompt_cache_hit_tokens: 5, prompt_cache_miss_tokens: 99 }, 5],
+    ["OpenAI's", { prompt_tokens_details: { cached_tokens: 6 } }, 6],
+    ["Moonshot's", { cached_tokens: 7 }, 7],
+    ["more than there were", { cached_tokens: 70 }, 20],
+  ] as const) {
+    it(`cached tokens in ${name} field; sums are our own`, async (t) => {
+      const given = { prompt_tokens: 20, completion_tokens: 3, total_tokens: 1, ...usage, completion_tokens_details: { reasoning_tokens: 9 } };
+      const { response } = await ask(t, status(200, completion({ content: "x" }, "stop", { usage: given })), { stream: false });
+      const got = (await json(response)).usage;
+      assert.deepEqual([got.prompt_cache_hit_tokens, got.prompt_cache_miss_tokens, got.total_tokens, got.completion_tokens_details.reasoning_tokens], [hit, 20 - hit, 23, 3]);
+    });
+  }
+
+  for (const [name, place] of [["in the choice", (usage: object) => ({ choices: [{ index: 0, delta: {}, finish_reason: "stop", usage }] })], ["in x_groq", (usage: object) => ({ ...chunk({}, "stop"), x_groq: { usage } })]] as const) {
+    it(`streamed figures ${name}; the last ones count`, async (t) => {
+      const { response } = await ask(t, stream([chunk({ content: "x" }, null, { usage: { prompt_tokens: 1, completion_tokens: 1 } }), place(USAGE)]), { stream_options: { include_usage: true } });
+      assert.equal((await readStream(response)).chunks.at(-1)!.usage.total_tokens, 27);
+    });
+  }
+});
+
 describe("keep-alive comments", () => {
   it("come while the provider is silent; a failure after them is in-band", async (t) => {
     let finish: (() => void) | undefined;

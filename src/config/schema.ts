@@ -75,6 +75,8 @@ function secret(env: Environment): Check<string> {
   return refine(string({ min: 1, secret: true }), (text) => {
     if (!text.startsWith("$")) return text;
     const name = text.slice(1);
+    // What is no variable's name may be a secret itself, so it is not repeated.
+    if (!/^[A-Za-z_]\w*$/.test(name)) fail("invalid_value", "expected the secret, or $ and the name of an environment variable");
     return (Object.hasOwn(env, name) && env[name]) || fail("invalid_value", `the environment variable ${name} is not set`);
   });
 }

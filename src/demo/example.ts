@@ -30,7 +30,6 @@ export const cut = (text: string, length: number): string => (text.length <= len
 /** `question` fills strings that nothing else is known of. */
 export function exampleOf(schema: Schema, question: string): unknown {
   let budget = BUDGET;
-  return example(schema, "", 0, 0);
 
   /** A value that stands in the schema itself. */
   function stated(value: unknown): unknown {
@@ -120,6 +119,8 @@ export function exampleOf(schema: Schema, question: string): unknown {
     budget -= padded.length;
     return cut(padded, asCount(here["maxLength"]) ?? MAX_STRING);
   }
+
+  return example(schema, "", 0, 0);
 }
 
 /** A number within the bounds, 1 if it may be; the `nth` one where numbers must differ. `step` is 1 for integers. */

@@ -274,7 +274,7 @@ export function byType<const C extends ByType>(checks: C): Check<Infer<C[keyof C
 /** A further rule on the typed value; it returns the value (or a better one) or calls `fail`. */
 export function refine<T, U>(check: Check<T>, rule: (value: T) => U, extra: JsonSchema = {}): Check<U> {
   const run = make({ ...check.schema, ...extra }, (value, all) => rule(check(value, all)));
-  return check.optional ? Object.assign(run, { optional: true }) : run;
+  return Object.assign(run, { ...(check.optional && { optional: true }), ...(check.takesNull && { takesNull: true }) });
 }
 
 /** Takes the value if it passes, else does as if it were absent: for fields that must never be an error. */
