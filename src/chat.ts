@@ -36,7 +36,7 @@ export function createChatHandler(deps: ChatDeps): Handler {
     exchange.log.account = caller.account;
     exchange.log.key_id = caller.keyId;
     admit(deps.limiter, caller, res);
-    const body = await readJson(req, res, deps.config.server.max_body_bytes);
+    const body = await readJson(req, res, deps.config.server.max_body_bytes, exchange.signal);
     const chat = withDefaults(chatRequest(body), deps.config);
     const [model] = deps.catalog.candidates(chat, caller);
     exchange.log.model = model.name;
@@ -75,7 +75,8 @@ async function answer(exchange: Exchange, chat: ChatRequest, model: Model, deps:
   const { total_ms } = config.timeouts;
   const timeUp = () => exchange.abort(new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
   const total = setTimeout(timeUp, total_ms);
-  const batches = attempt(chat, model, { signal: exchange.signal, unreadable: () => diagnose({ event: "unreadable_event", ...about }) });
+  res.on("close", () => clearTimeout(total)); // it bounds the client's reading too
+  const batches = attempt(chat, model, { signal: exchange.signal, unreadable: (events) => diagnose({ event: "unreadable_events", ...about, events }) });
   const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, exchange.signal) : undefined;
   try {
     if (sink) await relay(batches, createChunkWriter(head, options), meter, sink);
@@ -95,7 +96,6 @@ async function answer(exchange: Exchange, chat: ChatRequest, model: Model, deps:
     if (failure.code === "internal_error") diagnose({ event: "internal_error", ...about, detail: describe(error) });
     sink.end(`data: ${JSON.stringify(errorBody(failure, exchange.requestId))}\n\n`);
   } finally {
-    clearTimeout(total);
     sink?.release();
     if (meter.usage().source === "estimated") log.usage_source = "estimated";
   }

@@ -46,7 +46,8 @@ function run(t: TestContext, args: readonly string[], { cwd = emptyDirectory(t),
     cwd,
     stdio: ["ignore", "pipe", "pipe"],
     // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not ours.
-    env: { PATH, NODE_NO_WARNINGS: "1", ...(NODE_V8_COVERAGE !== undefined && { NODE_V8_COVERAGE }), ...env },
+    // tsx must compile for it what it compiles for the tests (same tsconfig.json), or its coverage cannot be added to theirs.
+    env: { PATH, NODE_NO_WARNINGS: "1", TSX_TSCONFIG_PATH: resolve("tsconfig.json"), ...(NODE_V8_COVERAGE !== undefined && { NODE_V8_COVERAGE }), ...env },
   });
   let stdout = "";
   let stderr = "";

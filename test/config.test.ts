@@ -113,7 +113,7 @@ describe("ranges", () => {
   for (const [path, min, max] of [
     ["server.port", 0, 65_535],
     ["admin.port", 0, 65_535],
-    ["server.max_body_bytes", 1, 1_073_741_824],
+    ["server.max_body_bytes", 1, 524_288_000],
     ["server.receive_ms", 1, 86_400_000],
     ["server.keep_alive_ms", 1, 86_400_000],
     ["server.drain_ms", 0, 86_400_000],
@@ -325,6 +325,14 @@ describe("references", () => {
 });
 
 describe("secrets", () => {
+  for (const bad of ["sk-a\n", "sk a", "sk-\u00e9"]) {
+    it(`one that no header can carry is refused: ${JSON.stringify(bad)}`, () => {
+      const over = { providers: { lab: { dialect: "openai", base_url: "http://x", api_key: "$SECRET" } } };
+      const [fault] = faultsOf(() => checkConfig({ ...LAB, ...over }, { SECRET: bad }));
+      assert.deepEqual([fault?.path, fault?.message], ["providers.lab.api_key", "expected printable ASCII without spaces or line ends"]);
+    });
+  }
+
   it("one that begins with $ but is no variable's name is not repeated", () => {
     const [fault] = refusedConfig({ providers: { lab: { dialect: "openai", base_url: "http://x", api_key: "$2b$10$CANARY" } } });
     assert.equal(fault?.path, "providers.lab.api_key");

@@ -6,7 +6,7 @@ import http from "node:http";
 import net from "node:net";
 import { describe, it } from "node:test";
 import { configFor, demo, json, KEY, startGateway, user } from "./support/gateway.ts";
-import { silent, speak, startProvider } from "./support/provider.ts";
+import { chunk, event, silent, speak, startProvider, stream, type Behaviour } from "./support/provider.ts";
 import { parseAnswer, rawRequest, type RawAnswer } from "./support/raw.ts";
 import { waitFor, within } from "./support/wait.ts";
 
@@ -101,6 +101,124 @@ describe("answers that Node would give by itself", () => {
     assert.equal((await fetch(`${gateway.url}/healthz`)).status, 200);
     socket.resetAndDestroy();
     assert.equal((await gateway.accessOf("gone-1"))["status"], 499);
+  });
+});
+
+describe("connections that carry more than one request", () => {
+  const post = (body: string, more = "") =>
+    `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nContent-Type: application/json\r\n${more}Content-Length: ${body.length}\r\n\r\n${body}`;
+  const ask = (model: string, id: string) => post(JSON.stringify({ model, stream: true, messages: user("hi") }), `X-Request-Id: ${id}\r\n`);
+
+  it("a client that leaves leaves all of its pipelined requests: each is aborted and logged, once", async (t) => {
+    const provider = await startProvider(t, { m: stream([chunk({ content: "Once" })], "open") });
+    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
+    const ids = Array.from({ length: 12 }, (_, index) => `pipe-${index}`);
+    socket.write(ids.map((id) => ask("m", id)).join(""));
+    await provider.nth(ids.length - 1);
+    socket.destroy();
+    await waitFor(() => provider.asked.every((asked) => asked.closed()), "all of the provider's connections to close");
+    for (const id of ids) assert.equal((await gateway.accessOf(id))["status"], 499);
+    assert.equal(gateway.access.length, ids.length);
+  });
+
+  const nonsense: [name: string, bytes: string][] = [
+    ["a body in bad chunks", `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n`],
+    ["no HTTP", "nonsense\r\n\r\n"],
+    ["CONNECT", "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"],
+  ];
+  for (const [name, bytes] of nonsense) {
+    it(`${name} behind a stream that is running does not get into it`, async (t) => {
+      let finish: (() => void) | undefined;
+      const slow: Behaviour = ({ res }) => {
+        res.writeHead(200, { "content-type": "text/event-stream" });
+        res.write(event(chunk({ content: "Once" })));
+        finish = () => res.end(event(chunk({ content: " more." }, "stop")));
+      };
+      const provider = await startProvider(t, { m: slow });
+      const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+      const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
+      let text = "";
+      socket.on("data", (data: Buffer) => (text += data.toString()));
+      const closed = new Promise((resolve) => socket.on("close", resolve));
+      socket.write(ask("m", "running"));
+      await waitFor(() => text.includes("Once"), "the first event");
+      socket.write(bytes);
+      // The gateway has read it when it has answered somebody who asked later.
+      await (await fetch(`${gateway.url}/healthz`)).text();
+      finish!();
+      await within(closed, "the connection to end after the stream");
+      assert.equal(text.match(/HTTP\/1\.1 /g)?.length, 1, text);
+      assert.ok(text.includes("data: [DONE]"), text);
+      assert.equal((await gateway.accessOf("running"))["status"], 200);
+    });
+  }
+
+  it("CONNECT by a client that resets at once, many times: nothing but the connection ends", async (t) => {
+    const gateway = await startGateway(t, demo());
+    for (let i = 0; i < 100; i += 1) {
+      const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
+      socket.on("error", () => undefined);
+      await within(new Promise((resolve) => socket.once("connect", resolve)), "the connection");
+      const closed = new Promise((resolve) => socket.once("close", resolve));
+      socket.write(`${"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".repeat(i)}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`, () => socket.resetAndDestroy());
+      await within(closed, "the reset");
+    }
+    assert.equal((await fetch(`${gateway.url}/healthz`)).status, 200);
+  });
+
+  it("what follows a request that was refused before its body came gets no second answer", async (t) => {
+    const gateway = await startGateway(t, demo({ server: { receive_ms: 300 } }));
+    const head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\n";
+    for (const [first, then] of [[`${head}Transfer-Encoding: chunked\r\n\r\n`, "ZZ\r\n"], [`${head}Content-Length: 100\r\n\r\n{`, ""]]) {
+      const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
+      let text = "";
+      socket.on("data", (data: Buffer) => (text += data.toString()));
+      const closed = new Promise((resolve) => socket.on("close", resolve));
+      socket.write(first!);
+      await waitFor(() => text.includes("invalid_api_key"), "the refusal");
+      if (then) socket.write(then);
+      await within(closed, "the connection to close", 10_000);
+      assert.equal(text.match(/HTTP\/1\.1 /g)?.length, 1, text);
+    }
+    assert.deepEqual(gateway.access.map((line) => line["status"]), [401, 401]);
+  });
+
+  it("a 413 is in the log as one, although the client hangs up on it", async (t) => {
+    const gateway = await startGateway(t, demo({ server: { max_body_bytes: 10 } }));
+    const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
+    let text = "";
+    socket.on("data", (data: Buffer) => (text += data.toString()));
+    socket.write("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-demo\r\nX-Request-Id: large\r\nContent-Length: 100\r\n\r\n{");
+    await waitFor(() => text.includes("request_too_large"), "the refusal");
+    socket.destroy();
+    assert.equal((await gateway.accessOf("large"))["status"], 413);
+  });
+
+  it("three thousand small headers: none is lost", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const answer = await rawRequest(gateway.url, `GET /healthz HTTP/1.1\r\nHost: x\r\n${"a:\r\n".repeat(3_000)}X-Request-Id: last\r\n${close}\r\n`);
+    assert.deepEqual([answer.status, answer.headers["x-request-id"]], [200, "last"]);
+  });
+
+  it("100 Continue is not said to HTTP/1.0", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const body = JSON.stringify({ model: "demo-chat", messages: user("hi") });
+    const answer = await rawRequest(gateway.url, `POST /v1/chat/completions HTTP/1.0\r\nAuthorization: Bearer sk-demo\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    assert.equal(answer.status, 200, answer.text.slice(0, 200));
+  });
+
+  it("at shutdown a request whose body is still coming is told so", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
+    let text = "";
+    socket.on("data", (data: Buffer) => (text += data.toString()));
+    socket.write("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-demo\r\nX-Request-Id: half\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{");
+    await waitFor(() => socket.bytesWritten > 0, "the bytes to leave");
+    await (await fetch(`${gateway.url}/healthz`)).text();
+    await within(gateway.gateway.close(0), "the gateway to close");
+    await waitFor(() => text.includes("server_overloaded"), "the refusal");
+    assert.equal((await gateway.accessOf("half"))["status"], 503);
   });
 });
 

@@ -119,6 +119,7 @@ describe("tool calls", () => {
     ["id and name repeated in every fragment", [start(0, "a", "f", '{"x"'), start(0, "a", "f", ":1}"), start(1, "b", "g", '{"y": "\u00fc"}'), end]],
     ["every call with index 0", [start(0, "a", "f", '{"x":1}'), start(0, "b", "g", '{"y": "\u00fc"}'), end]],
     ["an empty id in later fragments", [start(0, "a", "f", '{"x"'), more(0, ":1}", { id: "" }), start(1, "b", "g", '{"y": "\u00fc"}'), end]],
+    ["one index, no ids", [start(0, undefined, "f", '{"x":1}'), start(0, undefined, "g", '{"y": "\u00fc"}'), end]],
     ["the id before the name", [chunk({ tool_calls: [{ index: 0, id: "a", function: { arguments: '{"x"' } }] }), start(0, undefined, "f", ":1}"), start(1, "b", "g", '{"y": "\u00fc"}'), end]],
     ["finished with stop", [start(0, "a", "f", '{"x":1}'), start(1, "b", "g", '{"y": "\u00fc"}'), chunk({}, "stop")]],
     ["both in one event", [chunk({ tool_calls: two.map((call, index) => ({ index, ...call })) }), end]],
@@ -131,12 +132,13 @@ describe("tool calls", () => {
       assertSound(chunks, "m");
       const fragments = chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => delta["tool_calls"] ?? []));
       for (const fragment of fragments) assert.equal(typeof fragment.function.arguments, "string");
+      const ids = name === "one index, no ids" ? fragments.filter((each) => each.id).map((each) => each.id) : ["a", "b"];
       assert.deepEqual(fragments.filter((each) => each.id).map((each) => [each.index, each.id, each.type, each.function.name]), [
-        [0, "a", "function", "f"],
-        [1, "b", "function", "g"],
+        [0, ids[0], "function", "f"],
+        [1, ids[1], "function", "g"],
       ]);
       const { message, finish_reason } = assemble(chunks);
-      assert.deepEqual(message, { role: "assistant", content: null, tool_calls: two });
+      assert.deepEqual(message, { role: "assistant", content: null, tool_calls: two.map((call, index) => ({ ...call, id: ids[index] })) });
       assert.equal(finish_reason, "tool_calls");
     });
   }
@@ -235,7 +237,7 @@ describe("bytes", () => {
     const raw = `${event(chunk({ content: "a" }))}data: {"broken\n\n${event(chunk({ content: "b" }))}${event(chunk({}, "stop"))}data: [DONE]\n\n`;
     const { response, gateway } = await ask(t, rawStream(raw));
     assert.equal(assemble((await readStream(response)).chunks).message["content"], "ab");
-    await waitFor(() => gateway.diagnostics.find((line) => line["event"] === "unreadable_event"), "the diagnostic line");
+    await waitFor(() => gateway.diagnostics.find((line) => line["event"] === "unreadable_events"), "the diagnostic line");
   });
 
   it("a provider that answers a stream with a whole reply is still streamed to the client", async (t) => {
@@ -255,6 +257,7 @@ describe("streams that fail", () => {
     ["[DONE] without finish_reason", stream(begun, "done")],
     ["an error event", stream([...begun, { error: { message: "boom at http://10.0.0.1 with sk-provider-secret", code: 500 } }], "eof")],
     ["a finish_reason that means failure", stream([...begun, chunk({}, "insufficient_system_resource")])],
+    ["a tool call that never gets a name", stream([...begun, chunk({ tool_calls: [{ index: 0, id: "a", function: { arguments: "{}" } }] }), chunk({}, "tool_calls")])],
     ["an error inside a choice", stream([...begun, { choices: [{ index: 0, delta: {}, error: { message: "x" }, finish_reason: "error" }] }])],
   ];
   for (const [name, behaviour] of late) {
@@ -346,6 +349,8 @@ describe("usage where the provider gives none", () => {
   for (const [name, usage, hit] of [
     ["DeepSeek's", { prompt_cache_hit_tokens: 5, prompt_cache_miss_tokens: 99 }, 5],
     ["OpenAI's", { prompt_tokens_details: { cached_tokens: 6 } }, 6],
+    ["Mistral's", { num_cached_tokens: 4 }, 4],
+    ["Mistral's other", { prompt_token_details: { cached_tokens: 3 } }, 3],
     ["Moonshot's", { cached_tokens: 7 }, 7],
     ["more than there were", { cached_tokens: 70 }, 20],
   ] as const) {
@@ -356,6 +361,20 @@ describe("usage where the provider gives none", () => {
       assert.deepEqual([got.prompt_cache_hit_tokens, got.prompt_cache_miss_tokens, got.total_tokens, got.completion_tokens_details.reasoning_tokens], [hit, 20 - hit, 23, 3]);
     });
   }
+
+  it("reasoning that a provider counts beside completion_tokens (xAI) is added to them", async (t) => {
+    const given = { prompt_tokens: 12, completion_tokens: 1, total_tokens: 303, completion_tokens_details: { reasoning_tokens: 290 } };
+    const { response } = await ask(t, status(200, completion({ content: "x" }, "stop", { usage: given })), { stream: false });
+    const { usage } = await json(response);
+    assert.deepEqual([usage.completion_tokens, usage.total_tokens, usage.completion_tokens_details.reasoning_tokens], [291, 303, 290]);
+  });
+
+  it("figures from before any text, of a stream that gave no others, do not hide the text", async (t) => {
+    const { response } = await ask(t, stream([chunk({}, null, { usage: { prompt_tokens: 9, completion_tokens: 0 } }), chunk({ content: "12345678" }, "stop")]), {
+      stream_options: { include_usage: true },
+    });
+    assert.equal((await readStream(response)).chunks.at(-1)!.usage.completion_tokens, 2);
+  });
 
   for (const [name, place] of [["in the choice", (usage: object) => ({ choices: [{ index: 0, delta: {}, finish_reason: "stop", usage }] })], ["in x_groq", (usage: object) => ({ ...chunk({}, "stop"), x_groq: { usage } })]] as const) {
     it(`streamed figures ${name}; the last ones count`, async (t) => {
@@ -463,6 +482,33 @@ describe("clients that leave or stop reading", () => {
     assert.ok(size > pieces * 64 * 1024);
     assert.ok(tail.endsWith("data: [DONE]\n\n"));
     assert.equal(sent, pieces);
+  });
+
+  it("a client that never reads again does not outlive total_ms", async (t) => {
+    const endless: Behaviour = ({ res }) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
+      const fill = () => {
+        while (!res.destroyed && res.write(piece));
+      };
+      res.on("drain", fill);
+      fill();
+    };
+    const provider = await startProvider(t, { m: endless, whole: status(200, completion({ content: "x".repeat(16_000_000) })) });
+    const gateway = await startGateway(t, configFor(provider.url, ["m", "whole"], { timeouts: { total_ms: 1_500 } }));
+    for (const model of ["m", "whole"]) {
+      const body = JSON.stringify({ model, stream: model === "m", messages: user("hi") });
+      const headers = { "content-type": "application/json", authorization: `Bearer ${KEY}`, "content-length": body.length, "x-request-id": `stuck-${model}` };
+      const req = http.request(`${gateway.url}/v1/chat/completions`, { method: "POST", headers });
+      req.on("error", () => undefined);
+      req.end(body);
+      const res = await within(new Promise<http.IncomingMessage>((resolve) => req.once("response", resolve)), "the response");
+      res.pause();
+      res.on("error", () => undefined);
+      assert.equal((await gateway.accessOf(`stuck-${model}`))["status"], 499);
+      req.destroy();
+    }
+    await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
   });
 
   it("a client that leaves while it is not reading leaves nothing behind", async (t) => {

@@ -19,6 +19,9 @@ const FAULTS: [name: string, behaviour: Behaviour, status: number, code: string,
   ["413 prompt is too long", status(413, error("prompt is too long: 9 tokens > 8 maximum")), 400, "context_length_exceeded", "messages"],
   ["400 by a content filter", status(400, error("The response was filtered", { code: "content_filter" })), 400, "content_filter", "messages"],
   ["400 otherwise", status(400, error("unknown field foo")), 400, "upstream_rejected", null],
+  ["400 that speaks of sensitive letters and safety", status(400, error("'safety_identifier' is unknown; names are case-sensitive")), 400, "upstream_rejected", null],
+  ["400 for the provider's key, in a list", status(400, [error("API key not valid. Please pass a valid API key.", { status: "INVALID_ARGUMENT" })]), 503, "model_unavailable", "model"],
+  ["400 with a body of 100 KB", status(400, error(`maximum context length is 10 tokens ${"x".repeat(100_000)}`)), 400, "context_length_exceeded", "messages"],
   ["422 in FastAPI's form", status(422, { detail: [{ loc: ["body"], msg: "bad" }] }), 400, "upstream_rejected", null],
   ["400 for the provider's key", status(400, error("API key not valid.", { code: "API_KEY_INVALID" })), 503, "model_unavailable", "model"],
   ["401", status(401, error("Incorrect API key provided: sk-provider-secret")), 503, "model_unavailable", "model"],
@@ -39,6 +42,7 @@ const FAULTS: [name: string, behaviour: Behaviour, status: number, code: string,
   ["502 with a page", status(502, "<html>", { "content-type": "text/html" }), 503, "upstream_error", "model"],
   ["504", status(504), 503, "upstream_error", "model"],
   ["a redirect, which is not followed", status(307, {}, { ...JSON_TYPE, location: "http://127.0.0.1:1/steal" }), 503, "upstream_error", "model"],
+  ["101", ({ socket }) => void socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), 503, "upstream_error", "model"],
   ["204", status(204, ""), 503, "upstream_error", "model"],
   ["200 with a page", status(200, "<html>hello</html>", { "content-type": "text/html" }), 503, "upstream_error", "model"],
   ["200 without a content type", status(200, "{}", {}), 503, "upstream_error", "model"],
@@ -47,6 +51,7 @@ const FAULTS: [name: string, behaviour: Behaviour, status: number, code: string,
   ["200 with a bare error", status(200, { error: "no" }), 503, "upstream_error", "model"],
   ["200 with a flat error", status(200, { object: "error", message: "maximum context length", code: 400 }), 400, "context_length_exceeded", "messages"],
   ["200 without choices", status(200, { choices: [] }), 503, "upstream_error", "model"],
+  ["200 with a choice that is empty", status(200, { choices: [{}] }), 503, "upstream_error", "model"],
   ["200 that is a list", status(200, []), 503, "upstream_error", "model"],
   ["200 compressed although identity was asked for", (asked) => status(200, "", { ...JSON_TYPE, "content-encoding": "gzip" })({ ...asked, res: Object.assign(asked.res, { end: asked.res.end.bind(asked.res, gzipSync("{}")) }) }), 503, "upstream_error", "model"],
   ["a failed finish_reason", status(200, completion({ content: "x" }, "insufficient_system_resource")), 503, "upstream_error", "model"],
@@ -117,6 +122,18 @@ describe("faults of a provider, for a client who named the model", () => {
     assert.equal(response.status, 503);
     await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
   });
+
+  for (const mediaType of ["text/html", "application/json"]) {
+    it(`a 200 of ${mediaType} that is refused is not read on`, async (t) => {
+      const endless: Behaviour = ({ res }) => {
+        res.writeHead(200, { "content-type": mediaType, ...(mediaType === "application/json" && { "content-encoding": "gzip" }) });
+        res.write("<html>");
+      };
+      const { response, provider } = await answered(t, endless);
+      assert.equal(response.status, 503);
+      await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
+    });
+  }
 
   it("an error of our own is a bare 500, and its detail goes to the log", async (t) => {
     const broken: Fetch = () => Promise.reject(new TypeError("a bug that names sk-provider-secret"));
@@ -223,8 +240,10 @@ describe("deadlines", () => {
   });
 
   it("a provider's own timeouts override the general ones", async (t) => {
-    const { response } = await answered(t, silent, { providers: { lab: { timeouts: { first_token_ms: 50 } } } });
-    assert.equal((await json(response)).error.code, "upstream_timeout");
+    for (const timeouts of [{ first_token_ms: 50 }, { total_ms: 50 }]) {
+      const { response } = await answered(t, silent, { providers: { lab: { timeouts } } });
+      assert.equal((await json(response)).error.code, "upstream_timeout");
+    }
   });
 });
 

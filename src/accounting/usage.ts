@@ -44,7 +44,8 @@ export function createMeter(chat: ChatRequest): Meter {
       }
     },
     usage() {
-      if (reported) return { usage: reported, source: "provider" };
+      // Figures from the beginning of a stream that broke off know nothing of what was generated since.
+      if (reported && (reported.completion_tokens > 0 || bytes === 0)) return { usage: reported, source: "provider" };
       if (bytes === 0 && !finished) return { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" };
       const completion = Math.ceil(bytes / BYTES_PER_TOKEN);
       const reasoning = Math.ceil(reasoningBytes / BYTES_PER_TOKEN);

@@ -21,13 +21,12 @@ export type Capability = (typeof CAPABILITIES)[number];
 const milliseconds = number({ min: 1, max: 86_400_000, integer: true });
 const port = number({ min: 0, max: 65_535, integer: true });
 const rpm = nullable(number({ min: 0, max: 1_000_000, integer: true }));
-const score = number();
 const url = refine(string({ min: 1 }), (text) => {
   const parsed = URL.canParse(text) ? new URL(text) : undefined;
   if (!parsed || !/^https?:$/.test(parsed.protocol)) fail("invalid_value", "expected an http:// or https:// address");
   if (parsed.username || parsed.password) fail("invalid_value", "must not hold a user name or password; use api_key");
   if (parsed.search || parsed.hash) fail("invalid_value", "must not have a query or fragment");
-  return text.replace(/\/+$/, "");
+  return parsed.href.replace(/\/+$/, "");
 });
 
 /**
@@ -57,28 +56,34 @@ const retry = {
 };
 const DEFAULT_RETRY = { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 };
 
-type Numbers = Record<string, Check<number>>;
-const eachOptional = <F extends Numbers>(fields: F) =>
-  object(Object.fromEntries(Object.entries(fields).map(([name, check]) => [name, optional(check)])) as Record<keyof F & string, Check<number | undefined>>, { strict: true });
-const eachDefault = <F extends Numbers>(fields: F, defaults: { readonly [K in keyof F]: number }) =>
-  section(Object.fromEntries(Object.entries(fields).map(([name, check]) => [name, withDefault(check, defaults[name as keyof F])])) as F);
+type Fields = Record<string, Check<unknown>>;
 
 /** An object that may be left out: all its fields have defaults. */
-function section<F extends Record<string, Check<unknown>>>(fields: F) {
+function section<F extends Fields>(fields: F) {
   const check = object(fields, { strict: true });
-  const absent = refine(optional(check), (value) => value ?? check({}), check.schema);
-  return absent;
+  return refine(optional(check), (value) => value ?? check({}), check.schema);
 }
+
+/** The same fields, each wrapped: with its default, or optional (where they override the general ones). */
+type Numbers<F> = { readonly [K in keyof F]: Check<number> };
+const withDefaults = <F extends Numbers<F>>(fields: F, defaults: { readonly [K in keyof F]: number }) =>
+  section(Object.fromEntries(Object.entries<Check<number>>(fields).map(([name, check]) => [name, withDefault(check, defaults[name as keyof F])])) as F);
+const overrides = <F extends Numbers<F>>(fields: F) =>
+  optional(object(Object.fromEntries(Object.entries<Check<number>>(fields).map(([name, check]) => [name, optional(check)])) as Record<keyof F & string, Check<number | undefined>>, { strict: true }));
 
 /** A string that may stand for an environment variable: `"$NAME"`, as a whole. Its value never shows in a message. */
 function secret(env: Environment): Check<string> {
   return refine(string({ min: 1, secret: true }), (text) => {
-    if (!text.startsWith("$")) return text;
-    const name = text.slice(1);
+    const value = text.startsWith("$") ? lookUp(text.slice(1)) : text;
+    // It travels in a header. A line end at the end of a file that was read into the environment is the usual mistake.
+    return /^[\x21-\x7e]+$/.test(value) ? value : fail("invalid_value", "expected printable ASCII without spaces or line ends");
+  });
+
+  function lookUp(name: string): string {
     // What is no variable's name may be a secret itself, so it is not repeated.
     if (!/^[A-Za-z_]\w*$/.test(name)) fail("invalid_value", "expected the secret, or $ and the name of an environment variable");
     return (Object.hasOwn(env, name) && env[name]) || fail("invalid_value", `the environment variable ${name} is not set`);
-  });
+  }
 }
 
 function schema(env: Environment) {
@@ -87,7 +92,7 @@ function schema(env: Environment) {
       server: section({
         host: withDefault(string({ min: 1 }), "127.0.0.1"),
         port: withDefault(port, 8080),
-        max_body_bytes: withDefault(number({ min: 1, max: 1_073_741_824, integer: true }), 10_485_760),
+        max_body_bytes: withDefault(number({ min: 1, max: 500 * 1024 * 1024, integer: true }), 10_485_760), // V8's strings end soon after
         /** A request must have arrived whole within this time, its head within a minute at the most. */
         receive_ms: withDefault(milliseconds, 120_000),
         /** A comment goes out when a stream has been silent for this long (WIRE 3.2). */
@@ -104,8 +109,8 @@ function schema(env: Environment) {
             base_url: optional(url),
             api_key: optional(secret(env)),
             thinking: withDefault(literal(...THINKING_SWITCHES), "none"),
-            timeouts: optional(eachOptional(timeouts)),
-            retry: optional(eachOptional(retry)),
+            timeouts: overrides(timeouts),
+            retry: overrides(retry),
             /** Only of the demo dialect: milliseconds between two tokens of a stream. */
             pace_ms: withDefault(number({ min: 0, max: 10_000, integer: true }), 20),
           },
@@ -122,8 +127,8 @@ function schema(env: Environment) {
             supports: withDefault(array(literal(...CAPABILITIES)), ["tools", "json_object", "json_schema", "logprobs"]),
             context_tokens: optional(number({ min: 1, integer: true })),
             max_output_tokens: optional(number({ min: 1, integer: true })),
-            reasoning_score: optional(score),
-            quality_score: optional(score),
+            reasoning_score: optional(number()),
+            quality_score: optional(number()),
             price: optional(object({ input_cache_hit: optional(price), input_cache_miss: price, output: price }, { strict: true })),
           },
           { strict: true },
@@ -172,8 +177,8 @@ function schema(env: Environment) {
         store: withDefault(refine(secret(env), (store) => only(store, "file")), "file"),
         sync_ms: withDefault(milliseconds, 5_000),
       }),
-      timeouts: eachDefault(timeouts, DEFAULT_TIMEOUTS),
-      retry: eachDefault(retry, DEFAULT_RETRY),
+      timeouts: withDefaults(timeouts, DEFAULT_TIMEOUTS),
+      retry: withDefaults(retry, DEFAULT_RETRY),
       breaker: section({ failures: withDefault(number({ min: 1, integer: true }), 5), cooldown_ms: withDefault(milliseconds, 15_000) }),
       compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
       currency: withDefault(string({ pattern: /^[A-Z]{3}$/, expected: "three capital letters such as USD" }), "USD"),
@@ -222,28 +227,24 @@ const invalid = (path: Fault["path"], message: string): Fault => ({ path, code: 
 /** Names that stand for something that is not there. Looks at the raw JSON, so that a fault of shape elsewhere hides none. */
 function danglingNames(json: unknown): Fault[] {
   const faults: Fault[] = [];
-  const [providers, models, aliases] = ["providers", "models", "aliases"].map((field) => asObject(asObject(json)[field]));
-  const known = (names: object | undefined, name: unknown) => typeof name !== "string" || name === "" || Object.hasOwn(names!, name);
-  for (const [name, { dialect, base_url }] of Object.entries(providers!).map(([name, given]) => [name, asObject(given)] as const)) {
+  const [providers, models, aliases] = ["providers", "models", "aliases"].map((field) => asObject(asObject(json)[field])) as [object, object, object];
+  const refer = (path: Fault["path"], name: unknown, noun: string, ...tables: object[]) => {
+    if (typeof name !== "string" || name === "" || tables.some((table) => Object.hasOwn(table, name))) return;
+    faults.push(invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`));
+  };
+  for (const [name, provider] of Object.entries(providers)) {
+    const { dialect, base_url } = asObject(provider);
     if (dialect === "anthropic" || dialect === "gemini") {
       faults.push(invalid(["providers", name, "dialect"], `"${dialect}" is not available in this version; available: "openai", "demo"`));
     } else if (dialect === "openai" && base_url === undefined) faults.push(invalid(["providers", name, "base_url"], "is required"));
   }
-  for (const [name, model] of Object.entries(models!)) {
-    const { provider } = asObject(model);
-    if (!known(providers, provider)) faults.push(invalid(["models", name, "provider"], `there is no provider named ${JSON.stringify(provider)}`));
-  }
-  for (const [name, alias] of Object.entries(aliases!)) {
-    if (Object.hasOwn(models!, name)) faults.push(invalid(["aliases", name], "a model has the same name"));
-    asArray(asObject(alias)["models"]).forEach((model, index) => {
-      if (!known(models, model)) faults.push(invalid(["aliases", name, "models", index], `there is no model named ${JSON.stringify(model)}`));
-    });
+  for (const [name, model] of Object.entries(models)) refer(["models", name, "provider"], asObject(model)["provider"], "provider", providers);
+  for (const [name, alias] of Object.entries(aliases)) {
+    if (Object.hasOwn(models, name)) faults.push(invalid(["aliases", name], "a model has the same name"));
+    asArray(asObject(alias)["models"]).forEach((model, at) => refer(["aliases", name, "models", at], model, "model", models));
   }
   asArray(asObject(json)["keys"]).forEach((key, index) => {
-    asArray(asObject(key)["models"]).forEach((name, at) => {
-      if (known(models, name) || known(aliases, name)) return;
-      faults.push(invalid(["keys", index, "models", at], `there is no model or alias named ${JSON.stringify(name)}`));
-    });
+    asArray(asObject(key)["models"]).forEach((name, at) => refer(["keys", index, "models", at], name, "model or alias", models, aliases));
   });
   return faults;
 }

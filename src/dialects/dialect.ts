@@ -29,7 +29,7 @@ export interface Dialect {
   /** A whole reply's JSON; throws a ProviderFault if it is an error, or no reply at all. */
   reply(json: unknown): Part[];
   decoder(): Decoder;
-  /** What an answer other than 200 means. `body` is its JSON if it was JSON. */
+  /** What an answer other than 200 means. `body` is its JSON, or its text (or the beginning of it) if it was none. */
   error(status: number, headers: { get(name: string): string | null }, body: unknown): ProviderFault;
 }
 

@@ -11,7 +11,7 @@ export interface ErrorWords {
 }
 
 const CONTEXT = /context[ _]length|context window|maximum context|exceed_context_size|prompt is too long|too many (input )?tokens|input token count|reduce the length/i;
-const FILTER = /content[ _]filter|content[ _]policy|content management policy|data_inspection|safety|sensitive|moderation/i;
+const FILTER = /content[ _]filter|content[ _]policy|content management policy|data_inspection|content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)|moderation[_ ](blocked|failed)/i;
 const BAD_KEY = /api[ _]key[ _](invalid|not[ _]valid|expired)|invalid[ _]api[ _]key|incorrect api key/i;
 
 function codeOf(status: number, words: ErrorWords): FaultCode {

@@ -20,15 +20,14 @@ export function createOpenaiDialect(options: { readonly thinking: ThinkingSwitch
       body: JSON.stringify(requestBody(chat, target, options.thinking)),
     }),
     reply(json) {
-      if (asArray(asObject(json)["choices"]).length === 0) {
-        throw errorIn(json) ?? new ProviderFault("upstream_error", "the reply has no choices");
-      }
+      const { message, error } = asObject(asArray(asObject(json)["choices"])[0]);
+      if (message === undefined && error === undefined) throw errorIn(json) ?? new ProviderFault("upstream_error", "the reply has no message");
       const parts = createDecoder().push(json);
       // Older servers leave finish_reason null in whole replies. The reply is there, so it is finished.
       return parts.some((part) => part.type === "finish") ? parts : [...parts, { type: "finish", reason: "stop" }];
     },
     decoder: createDecoder,
-    error: (status, headers, body) => faultOf(status, errorWords(asObject(body)["error"] ?? body), retryAfterMs(headers.get("retry-after"), Date.now())),
+    error: (status, headers, body) => faultOf(status, errorWords(body), retryAfterMs(headers.get("retry-after"), Date.now())),
   };
 }
 
@@ -115,6 +114,7 @@ interface OpenCall {
   /** -1 until its name has come. */
   call: number;
   id: string;
+  name: string;
   /** Arguments that came before the name. */
   early: string;
 }
@@ -130,9 +130,10 @@ function createDecoder(): Decoder {
     const name = asString(fn["name"]) || undefined;
     const slot = asCount(fragment["index"]) ?? id;
     let current = slot === undefined ? (name === undefined ? last : undefined) : open.get(slot);
-    // Some providers give every parallel call the index 0: another id together with a name is another call.
-    if (!current || (id !== undefined && name !== undefined && current.call !== -1 && id !== current.id)) {
-      current = { call: -1, id: id ?? `call_${randomBytes(12).toString("hex")}`, early: "" };
+    // Some providers give every parallel call the index 0: another name, or a name with another id, is another call.
+    const another = current && current.call !== -1 && name !== undefined && (name !== current.name || (id !== undefined && id !== current.id));
+    if (!current || another) {
+      current = { call: -1, id: id ?? `call_${randomBytes(12).toString("hex")}`, name: "", early: "" };
       open.set(slot ?? current.id, current);
     }
     last = current;
@@ -144,6 +145,7 @@ function createDecoder(): Decoder {
         return;
       }
       current.call = count++;
+      current.name = name;
       parts.push({ type: "tool_call", call: current.call, id: current.id, name });
     }
     if (text !== "") parts.push({ type: "tool_arguments", call: current.call, text });
@@ -160,7 +162,7 @@ function createDecoder(): Decoder {
       const message = asObject(choice["delta"] ?? choice["message"]);
       const logprobs = asObject(choice["logprobs"]);
       const [text, thought] = splitContent(message["content"]);
-      const reasoning = thought + (asString(message["reasoning_content"]) ?? asString(message["reasoning"]) ?? "");
+      const reasoning = thought + (asString(message["reasoning_content"]) || asString(message["reasoning"]) || "");
       pushText(parts, "reasoning", reasoning, logprobs["reasoning_content"]);
       pushText(parts, "text", text, logprobs["content"]);
       pushText(parts, "refusal", asString(message["refusal"]) ?? "", logprobs["refusal"]);
@@ -168,6 +170,7 @@ function createDecoder(): Decoder {
       const finish = asString(choice["finish_reason"]);
       if (finish) {
         const reason = FINISH_REASONS[finish] ?? "stop";
+        if ([...open.values()].some(({ call }) => call === -1)) throw new ProviderFault("upstream_error", "a tool call without a name");
         if (reason === "failed") throw new ProviderFault("upstream_error", `the provider gave up: finish_reason ${finish}`);
         parts.push({ type: "finish", reason });
       }
@@ -216,10 +219,13 @@ function readUsage(given: unknown): Usage | undefined {
   const prompt = asCount(usage["prompt_tokens"]);
   const completion = asCount(usage["completion_tokens"]);
   if (prompt === undefined || completion === undefined || prompt + completion === 0) return undefined;
-  const cached =
-    asCount(usage["prompt_cache_hit_tokens"]) ?? asCount(asObject(usage["prompt_tokens_details"])["cached_tokens"]) ?? asCount(usage["cached_tokens"]);
-  const reasoning = asCount(asObject(usage["completion_tokens_details"])["reasoning_tokens"]);
-  return makeUsage({ prompt, completion, cacheHit: cached ?? 0, reasoning: reasoning ?? 0 });
+  const details = asObject(usage["prompt_tokens_details"] ?? usage["prompt_token_details"]);
+  const cached = [usage["prompt_cache_hit_tokens"], usage["num_cached_tokens"], details["cached_tokens"], usage["cached_tokens"]].map(asCount);
+  const reasoning = asCount(asObject(usage["completion_tokens_details"])["reasoning_tokens"]) ?? 0;
+  // xAI counts reasoning beside completion_tokens, everybody else inside; its own total gives it away.
+  const beside = reasoning > 0 && usage["total_tokens"] === prompt + completion + reasoning;
+  const cacheHit = cached.find((count) => count !== undefined) ?? 0;
+  return makeUsage({ prompt, completion: completion + (beside ? reasoning : 0), cacheHit, reasoning });
 }
 
 // ---- in: errors
@@ -234,7 +240,9 @@ function errorIn(json: unknown): ProviderFault | undefined {
 }
 
 /** `{message, type, code}`, or the flat and bare forms that some providers use. */
-function errorWords(error: unknown): ErrorWords {
+function errorWords(body: unknown): ErrorWords {
+  const outer = Array.isArray(body) ? body[0] : body; // Gemini's compatible endpoint wraps it in a list
+  const error = asObject(outer)["error"] ?? outer;
   const { message, detail, type, code } = asObject(error);
   const text = asString(error) ?? asString(message) ?? (detail === undefined ? "" : JSON.stringify(detail));
   return { message: text, code: asString(code) ?? "", type: asString(type) ?? "" };

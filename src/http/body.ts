@@ -14,15 +14,15 @@ const MAX_CONTAINERS = 1_000_000;
 /** The client went away: nobody is left to answer. */
 export class ClientGone extends Error {}
 
-/** Reads a JSON body of at most `maxBytes`. */
-export async function readJson(req: IncomingMessage, res: ServerResponse, maxBytes: number): Promise<unknown> {
+/** Reads a JSON body of at most `maxBytes`; rejects with the signal's reason if that aborts first. */
+export async function readJson(req: IncomingMessage, res: ServerResponse, maxBytes: number, signal: AbortSignal): Promise<unknown> {
   const mediaType = req.headers["content-type"]?.split(";", 1)[0]!.trim().toLowerCase();
   if (mediaType !== undefined && !/^application\/(.+\+)?json$/.test(mediaType)) {
     throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
   }
   const encoding = req.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   if (encoding !== "identity") throw new ApiError("unsupported_media_type", "The body must not be compressed (Content-Encoding).");
-  return parseJson(await readBytes(req, res, maxBytes));
+  return parseJson(await readBytes(req, res, maxBytes, signal));
 }
 
 function parseJson(bytes: Buffer): unknown {
@@ -54,11 +54,12 @@ function countContainers(bytes: Buffer): number {
   return count;
 }
 
-function readBytes(req: IncomingMessage, res: ServerResponse, maxBytes: number): Promise<Buffer> {
+function readBytes(req: IncomingMessage, res: ServerResponse, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
   const tooLarge = () => new ApiError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);
   if (Number(req.headers["content-length"] ?? 0) > maxBytes) return Promise.reject(tooLarge());
   // A client that asked first (Expect: 100-continue) has waited until its key and its limit were looked at.
-  if (req.headers.expect !== undefined) res.writeContinue();
+  if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
+  delete req.headers.expect; // it has been met: from here on a body comes
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -70,9 +71,12 @@ function readBytes(req: IncomingMessage, res: ServerResponse, maxBytes: number):
         reject(tooLarge());
       }
     });
-    const left = () => req.complete || reject(new ClientGone("the client left while sending its request"));
-    req.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
-    req.on("close", left);
-    req.on("error", left);
+    const stop = () => reject(signal.reason as Error);
+    signal.addEventListener("abort", stop);
+    req.on("error", () => undefined); // its end is told by the signal
+    req.on("end", () => {
+      signal.removeEventListener("abort", stop);
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size));
+    });
   });
 }

@@ -24,15 +24,16 @@ export function createEventReader(maxChars = MAX_EVENT_CHARS): EventReader {
   let afterCR = false; // the last text ended in CR: an LF that follows belongs to it
   let atStart = true;
   let events: string[] = [];
+  let failure: EventTooLarge | undefined; // thrown only after the events before it have been given
 
   function endLine(text: string): void {
     if (text === "") {
-      if (data !== undefined) events.push(data);
+      if (data) events.push(data); // by the standard an event without data is none
       data = undefined;
     } else if (text.startsWith("data")) {
       const value = text.startsWith("data: ") ? text.slice(6) : text.startsWith("data:") ? text.slice(5) : text === "data" ? "" : undefined;
       if (value !== undefined) data = data === undefined ? value : `${data}\n${value}`;
-      if (data !== undefined && data.length > maxChars) throw new EventTooLarge(`an event of more than ${maxChars} characters`);
+      if (data !== undefined && data.length > maxChars) failure ??= new EventTooLarge(`an event of more than ${maxChars} characters`);
     }
   }
 
@@ -61,17 +62,19 @@ export function createEventReader(maxChars = MAX_EVENT_CHARS): EventReader {
       }
     }
     line += text.slice(start);
-    if (line.length > maxChars) throw new EventTooLarge(`a line of more than ${maxChars} characters`);
+    if (line.length > maxChars) failure ??= new EventTooLarge(`a line of more than ${maxChars} characters`);
   }
 
   function take(): string[] {
     const complete = events;
     events = [];
+    if (failure && complete.length === 0) throw failure;
     return complete;
   }
 
   return {
     push(bytes) {
+      if (failure) throw failure;
       read(decoder.write(Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)));
       return take();
     },

@@ -36,7 +36,7 @@ export function createFetch(): Fetch & { close(): void } {
     const { signal } = init;
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
-      const secure = url.startsWith("https:");
+      const secure = url.startsWith("https:"); // the configuration has it in lower case
       const agent = fresh ? false : secure ? agents.https : agents.http;
       const headers = { ...init.headers, "Content-Length": Buffer.byteLength(init.body) };
       const req = (secure ? https : http).request(url, { method: init.method, headers, agent });
@@ -47,6 +47,7 @@ export function createFetch(): Fetch & { close(): void } {
       const abort = () => {
         response?.destroy(signal.reason as Error);
         req.destroy(signal.reason as Error);
+        reject(signal.reason as Error); // whatever the request has to say of it
       };
       const release = () => {
         clearTimeout(connectTimer);
@@ -65,6 +66,11 @@ export function createFetch(): Fetch & { close(): void } {
         response = res;
         res.on("close", release);
         resolve({ status: res.statusCode ?? 0, headers: headersOf(res), body: res });
+      });
+      req.on("upgrade", (_res, socket) => {
+        socket.destroy(); // nobody asked for another protocol
+        release();
+        reject(Object.assign(new Error("the answer changes the protocol"), { code: "EPROTO" }));
       });
       req.on("error", (error: NodeJS.ErrnoException) => {
         if (response) return; // the body's reader gets it

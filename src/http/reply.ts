@@ -17,7 +17,7 @@ export function sendJson(res: ServerResponse, status: number, body: unknown, hea
 /** Answers with an error, before anything else was sent. */
 export function sendError(req: IncomingMessage, res: ServerResponse, error: ApiError, requestId: string): void {
   const body = errorBody(error, requestId);
-  if (req.complete || error.status !== 413) return sendJson(res, error.status, body, error.headers);
+  if (req.complete || error.status !== 413 || req.headers.expect !== undefined) return sendJson(res, error.status, body, error.headers);
   // The client is still sending. Closing now would reset the connection and destroy the answer on its way, so the whole
   // answer goes out first and the end waits until the client is through, within bounds.
   const text = JSON.stringify(body);

@@ -51,9 +51,11 @@ const message = variant("role", {
     object({
       content: optional(assistantContent),
       reasoning_content: lenient(string()),
+      refusal: lenient(string()),
       tool_calls: optional(array(toolCall)),
     }),
-    ({ content, reasoning_content, tool_calls = [] }) => {
+    ({ content: given, refusal, reasoning_content, tool_calls = [] }) => {
+      const content = given ?? refusal; // our own reply to an earlier request, sent back as it was
       if (content === undefined && tool_calls.length === 0) {
         return fail("missing_required_parameter", "is required in an assistant message without tool_calls", ["content"]);
       }
@@ -131,7 +133,7 @@ const body = object({
   seed: lenient(number({ integer: true })),
   user: lenient(string({ min: 1 })),
   parallel_tool_calls: lenient(boolean()),
-  reasoning_effort: lenient(string({ min: 1 })),
+  reasoning_effort: lenient(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
 });
 
 /** A checked request. Wire names where the value is the wire's own, camel case where it has been worked on. */

@@ -4,38 +4,26 @@
 
 import { CheckError, pathText, type Fault } from "./checker.ts";
 
-const TABLE = {
-  malformed_request: [400, "invalid_request_error"],
-  headers_too_large: [431, "invalid_request_error"],
-  request_timeout: [408, "invalid_request_error"],
-  expectation_failed: [417, "invalid_request_error"],
-  unknown_url: [404, "invalid_request_error"],
-  method_not_allowed: [405, "invalid_request_error"],
-  missing_api_key: [401, "authentication_error"],
-  invalid_api_key: [401, "authentication_error"],
-  rate_limit_exceeded: [429, "rate_limit_error"],
-  unsupported_media_type: [415, "invalid_request_error"],
-  request_too_large: [413, "invalid_request_error"],
-  invalid_json: [400, "invalid_request_error"],
-  missing_required_parameter: [400, "invalid_request_error"],
-  invalid_type: [400, "invalid_request_error"],
-  invalid_value: [400, "invalid_request_error"],
-  invalid_parameter_combination: [400, "invalid_request_error"],
-  unsupported_value: [400, "invalid_request_error"],
-  model_not_found: [404, "invalid_request_error"],
-  model_not_allowed: [403, "permission_error"],
-  context_length_exceeded: [400, "invalid_request_error"],
-  content_filter: [400, "invalid_request_error"],
-  upstream_rejected: [400, "invalid_request_error"],
-  model_unavailable: [503, "service_unavailable_error"],
-  model_overloaded: [503, "service_unavailable_error"],
-  upstream_timeout: [503, "service_unavailable_error"],
-  upstream_error: [503, "service_unavailable_error"],
-  server_overloaded: [503, "service_unavailable_error"],
-  internal_error: [500, "server_error"],
+const TYPES = {
+  invalid_request_error: {
+    malformed_request: 400, invalid_json: 400, missing_required_parameter: 400, invalid_type: 400, invalid_value: 400,
+    invalid_parameter_combination: 400, unsupported_value: 400, context_length_exceeded: 400, content_filter: 400,
+    upstream_rejected: 400, unknown_url: 404, model_not_found: 404, method_not_allowed: 405, request_timeout: 408,
+    request_too_large: 413, unsupported_media_type: 415, expectation_failed: 417, headers_too_large: 431,
+  },
+  authentication_error: { missing_api_key: 401, invalid_api_key: 401 },
+  permission_error: { model_not_allowed: 403 },
+  rate_limit_error: { rate_limit_exceeded: 429 },
+  service_unavailable_error: { model_unavailable: 503, model_overloaded: 503, upstream_timeout: 503, upstream_error: 503, server_overloaded: 503 },
+  server_error: { internal_error: 500 },
 } as const;
 
-export type ErrorCode = keyof typeof TABLE;
+type CodesOf<T> = T extends unknown ? keyof T : never;
+export type ErrorCode = CodesOf<(typeof TYPES)[keyof typeof TYPES]>;
+
+const BY_CODE = new Map<string, { readonly status: number; readonly type: string }>(
+  Object.entries(TYPES).flatMap(([type, codes]) => Object.entries(codes).map(([code, status]) => [code, { status, type }] as const)),
+);
 
 export interface ErrorDetail {
   /** The path of the request field that is to blame: `messages[2].role`. */
@@ -55,7 +43,7 @@ export class ApiError extends Error {
 
   constructor(code: ErrorCode, message: string, detail: ErrorDetail = {}) {
     super(message, { cause: detail.cause });
-    const [status, type] = TABLE[code];
+    const { status, type } = BY_CODE.get(code)!;
     this.code = code;
     this.status = status;
     this.type = type;

@@ -32,62 +32,35 @@ const logprobsShape = object({
 });
 export type Logprobs = Infer<typeof logprobsShape>;
 
-const toolCallShape = object({
-  id: string({ min: 1 }),
-  type: literal("function"),
-  function: object({ name: string(), arguments: string() }),
+const toolCallShape = object({ id: string({ min: 1 }), type: literal("function"), function: object({ name: string(), arguments: string() }) });
+const toolFragment = object({
+  index: count,
+  id: optional(string({ min: 1 })),
+  type: optional(literal("function")),
+  function: object({ name: optional(string()), arguments: string() }),
 });
+/** What a whole message and a delta have in common. */
+const texts = { reasoning_content: optional(string()), refusal: optional(string()) };
 
 const envelope = { id: string({ min: 1 }), created: count, model: string({ min: 1 }), system_fingerprint: string() };
+
+const message = object({ role: literal("assistant"), content: nullable(string()), ...texts, tool_calls: optional(array(toolCallShape, { min: 1 })) });
+const delta = object({ role: optional(literal("assistant")), content: optional(string()), ...texts, tool_calls: optional(array(toolFragment)) });
+const finishReason = literal(...FINISH_REASONS);
+const logprobs = nullable(logprobsShape);
 
 export const completionShape = object({
   ...envelope,
   object: literal("chat.completion"),
-  choices: array(
-    object({
-      index: count,
-      message: object({
-        role: literal("assistant"),
-        content: nullable(string()),
-        reasoning_content: optional(string()),
-        refusal: optional(string()),
-        tool_calls: optional(array(toolCallShape, { min: 1 })),
-      }),
-      logprobs: nullable(logprobsShape),
-      finish_reason: literal(...FINISH_REASONS),
-    }),
-  ),
+  choices: array(object({ index: count, message, logprobs, finish_reason: finishReason })),
   usage: usageShape,
 });
-
 export type Completion = Infer<typeof completionShape>;
 
 export const chunkShape = object({
   ...envelope,
   object: literal("chat.completion.chunk"),
-  choices: array(
-    object({
-      index: count,
-      delta: object({
-        role: optional(literal("assistant")),
-        content: optional(string()),
-        reasoning_content: optional(string()),
-        refusal: optional(string()),
-        tool_calls: optional(
-          array(
-            object({
-              index: count,
-              id: optional(string({ min: 1 })),
-              type: optional(literal("function")),
-              function: object({ name: optional(string()), arguments: string() }),
-            }),
-          ),
-        ),
-      }),
-      logprobs: nullable(logprobsShape),
-      finish_reason: nullable(literal(...FINISH_REASONS)),
-    }),
-  ),
+  choices: array(object({ index: count, delta, logprobs, finish_reason: nullable(finishReason) })),
   usage: optional(usageShape),
 });
 

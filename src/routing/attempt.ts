@@ -19,8 +19,8 @@ const CLOSING_MS = 2_000;
 export interface AttemptOptions {
   /** Aborted when the client has gone or the request's whole time is up; its reason is what the attempt then throws. */
   readonly signal: AbortSignal;
-  /** Told of each event of a stream that could not be read and was skipped. */
-  readonly unreadable: () => void;
+  /** Told, at the end, how many events of a stream could not be read and were skipped. */
+  readonly unreadable: (events: number) => void;
 }
 
 /** Yields what the provider says, at least one part a batch; throws a ProviderFault, or the signal's reason. */
@@ -32,7 +32,11 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
   if (signal.aborted) throw signal.reason;
   signal.addEventListener("abort", stop);
   const deadline = createDeadline((name, ms) => abort.abort(new ProviderFault("upstream_timeout", `nothing within ${name} of ${ms} ms`)));
+  const { total_ms } = provider.timeouts;
+  const timeUp = () => abort.abort(new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
+  const total = setTimeout(timeUp, total_ms);
   let finished = false;
+  let skipped = 0;
 
   try {
     deadline.set("first_token_ms", timeouts.first_token_ms);
@@ -47,10 +51,14 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
     else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
   } catch (error) {
     if (finished && !signal.aborted) return; // whatever breaks after the end of the reply takes nothing from it
-    throw abort.signal.aborted ? abort.signal.reason : asFault(error);
+    const reason: unknown = abort.signal.aborted ? abort.signal.reason : asFault(error);
+    abort.abort(reason); // whatever is left of the answer is not read
+    throw reason;
   } finally {
     deadline.clear();
+    clearTimeout(total);
     signal.removeEventListener("abort", stop);
+    if (skipped > 0) unreadable(skipped);
   }
 
   function post(): Promise<FetchResponse> {
@@ -73,17 +81,18 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
   }
 
   async function refusal(response: FetchResponse): Promise<ProviderFault> {
-    let body: unknown;
+    const text = await readAll(response.body, MAX_ERROR_BYTES, { cut: true });
+    let body: unknown = text;
     try {
-      body = JSON.parse(await readAll(response.body, MAX_ERROR_BYTES));
+      body = JSON.parse(text);
     } catch {
-      body = undefined; // a page, half a page, or nothing: the status says enough
+      // a page, or half of something: its words may still tell
     }
     return provider.dialect.error(response.status, response.headers, body);
   }
 
   async function whole(body: AsyncIterable<Uint8Array>): Promise<Part[]> {
-    const text = await readAll(body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms));
+    const text = await readAll(body, MAX_REPLY_BYTES, { progress: () => deadline.set("idle_ms", timeouts.idle_ms) });
     let json: unknown;
     try {
       json = JSON.parse(text);
@@ -133,7 +142,7 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
       try {
         json = JSON.parse(data);
       } catch {
-        unreadable();
+        skipped += 1;
         return [];
       }
       return decoder.push(json);
@@ -152,15 +161,16 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
   }
 }
 
-/** A body as text, if it is no larger than `maxBytes`. `progress` is called for every piece. */
-async function readAll(body: AsyncIterable<Uint8Array> | null, maxBytes: number, progress?: () => void): Promise<string> {
+/** A body as text. What is larger than `maxBytes` is a fault, or is cut there; `progress` is called for every piece. */
+async function readAll(body: AsyncIterable<Uint8Array> | null, maxBytes: number, { cut = false, progress = () => {} }): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body ?? []) {
     size += chunk.length;
-    if (size > maxBytes) throw new ProviderFault("upstream_error", `the body is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
-    progress?.();
+    if (size > maxBytes && cut) break;
+    if (size > maxBytes) throw new ProviderFault("upstream_error", `the body is larger than ${maxBytes} bytes`);
+    progress();
   }
   return Buffer.concat(chunks, size).toString("utf8");
 }

@@ -1,0 +1,251 @@
+// The HTTP server: sockets to exchanges. Every request becomes an Exchange, every response carries X-Request-Id and leaves
+// one line in the access log, also those that Node would otherwise give by itself (WIRE.md 4.6). It knows nothing of chat.
+
+import http, { type IncomingMessage, type ServerResponse } from "node:http";
+import https from "node:https";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { ApiError, toApiError } from "../protocol/errors.ts";
+import { ClientGone } from "./body.ts";
+import type { AccessRecord } from "./log.ts";
+import { rawError, sendError } from "./reply.ts";
+import { requestId, requestIdFromBytes } from "./request-id.ts";
+import { pathOf, route, type Exchange, type Routes } from "./router.ts";
+
+/** How long the last bytes of an answer that was broken off may take to reach a client that is slow to read. */
+const LAST_WORDS_MS = 1_000;
+
+export interface ServerOptions {
+  readonly host: string;
+  readonly port: number;
+  /** A request must have arrived whole in this time. */
+  readonly receive_ms: number;
+  /** Certificate and key; absent: plain HTTP. */
+  readonly tls?: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+}
+
+export interface ServerDeps {
+  /** Wall clock, milliseconds. */
+  readonly now: () => number;
+  readonly access: (record: AccessRecord) => void;
+  /** An error of our own, met while answering. */
+  readonly failed: (exchange: Exchange, error: unknown) => void;
+}
+
+export interface Server {
+  /** Resolves with the address that clients can use; rejects if it cannot be bound. */
+  listen(): Promise<string>;
+  /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
+  close(drainMs: number): Promise<void>;
+}
+
+/** A request on its way. */
+interface Live extends Exchange {
+  readonly connection: Connection;
+  readonly startedAt: number;
+  /** All of the answer was handed to the socket. Node also says "finish" when a socket dies with data in it. */
+  delivered: boolean;
+  /** What the access log says where `res` does not know. */
+  status?: number;
+}
+
+/** A socket on which something was asked. Requests may be pipelined: only the first of `live` is being answered. */
+interface Connection {
+  readonly socket: Duplex;
+  readonly live: Set<Live>;
+  last?: Live;
+  /** Nothing more can be read from it: it ends when the answers that are owed have been given. */
+  broken: boolean;
+}
+
+export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps): Server {
+  const connections = new Map<Duplex, Connection>();
+  let draining = false;
+
+  function connectionOf(socket: Duplex): Connection {
+    let connection = connections.get(socket);
+    if (!connection) {
+      connection = { socket, live: new Set(), broken: false };
+      connections.set(socket, connection);
+      // Only the response that owns the socket hears of its end; those that wait behind it must not be forgotten.
+      const { live } = connection;
+      socket.once("close", () => {
+        connections.delete(socket);
+        live.forEach(finish);
+      });
+    }
+    return connection;
+  }
+
+  function handle(req: IncomingMessage, res: ServerResponse, refusal?: ApiError): void {
+    const control = new AbortController();
+    const connection = connectionOf(req.socket);
+    const exchange: Live = {
+      req,
+      res,
+      requestId: requestId(req.rawHeaders),
+      signal: control.signal,
+      abort(reason) {
+        control.abort(reason);
+        setTimeout(() => exchange.delivered || res.destroy(), LAST_WORDS_MS).unref();
+      },
+      log: {},
+      connection,
+      startedAt: performance.now(),
+      delivered: false,
+    };
+    connection.live.add(exchange);
+    connection.last = exchange;
+    res.setHeader("X-Request-Id", exchange.requestId);
+    if (draining) res.setHeader("Connection", "close");
+    res.on("finish", () => (exchange.delivered = !req.socket.destroyed));
+    res.on("close", () => finish(exchange));
+    void answer(exchange, refusal).catch((error: unknown) => answerError(exchange, error));
+  }
+
+  async function answer(exchange: Live, refusal: ApiError | undefined): Promise<void> {
+    const { req } = exchange;
+    if (req.headers.host === undefined && req.httpVersion === "1.1") {
+      throw new ApiError("malformed_request", "The request has no Host header.", { headers: { Connection: "close" } });
+    }
+    if (refusal) throw refusal;
+    await route(routes, req.method ?? "", pathOf(req.url ?? ""))(exchange);
+  }
+
+  function answerError(exchange: Live, thrown: unknown): void {
+    if (thrown instanceof ClientGone) return;
+    const error = toApiError(thrown);
+    if (error.code === "internal_error") deps.failed(exchange, thrown);
+    if (exchange.res.headersSent) return void exchange.res.destroy();
+    if (error.status === 413) exchange.status = 413; // known before its connection ends
+    sendError(exchange.req, exchange.res, error, exchange.requestId);
+  }
+
+  /** The end of an exchange, however it came; once. */
+  function finish(exchange: Live): void {
+    const { req, res, connection, requestId, log, startedAt, delivered } = exchange;
+    if (!connection.live.delete(exchange)) return;
+    if (!delivered) exchange.abort(new ClientGone("the client left before it had its whole answer"));
+    writeAccess(requestId, req.method, pathOf(req.url ?? ""), exchange.status ?? (delivered ? res.statusCode : 499), log, startedAt);
+    if (connection.broken && ![...connection.live].some((other) => other.req.complete)) connection.socket.end();
+    if (draining) closeUnused();
+  }
+
+  function writeAccess(id: string, method: string | undefined, path: string | undefined, status: number, log: Exchange["log"] = {}, startedAt = performance.now()): void {
+    deps.access({
+      time: new Date(deps.now()).toISOString(),
+      request_id: id,
+      method: method ?? null,
+      path: path ?? null,
+      status,
+      duration_ms: Math.round((performance.now() - startedAt) * 1000) / 1000,
+      account: log.account ?? null,
+      key_id: log.key_id ?? null,
+      model: log.model ?? null,
+      usage_source: log.usage_source,
+    });
+  }
+
+  /** Answers on a socket past any `res`, and closes it. */
+  function answerRaw(socket: Duplex, error: ApiError, id: string): void {
+    socket.on("error", () => socket.destroy());
+    socket.end(rawError(error, id), () => socket.destroy());
+  }
+
+  function onClientError(error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket: Duplex): void {
+    const connection = connections.get(socket);
+    if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
+    if (connection?.broken) return;
+    const fault = parseFault(error);
+    const [first, second] = connection?.live ?? [];
+    if (first && !second && !first.req.complete && !first.res.headersSent) {
+      first.status = fault.status;
+      connection!.broken = true;
+      answerRaw(socket, fault, first.requestId);
+    } else if (first) {
+      endAfterAnswers(connection!);
+    } else if (connection?.last && !connection.last.req.complete) {
+      socket.destroy(); // the rest of a request that has had its answer
+    } else {
+      const id = requestIdFromBytes(error.rawPacket);
+      answerRaw(socket, fault, id);
+      writeAccess(id, undefined, undefined, fault.status);
+    }
+  }
+
+  /** What came on this connection makes no sense; the requests before it get their answers all the same. */
+  function endAfterAnswers(connection: Connection): void {
+    connection.broken = true;
+    const owed = [...connection.live].filter(({ req }) => req.complete);
+    if (owed.length === 0) connection.socket.destroy();
+    for (const { res } of owed.slice(-1)) if (!res.headersSent) res.setHeader("Connection", "close");
+  }
+
+  function onConnect(req: IncomingMessage, socket: Duplex): void {
+    socket.on("error", () => socket.destroy()); // Node has taken its own listener away
+    const connection = connections.get(socket);
+    if (connection && connection.live.size > 0) return endAfterAnswers(connection);
+    const error = new ApiError("method_not_allowed", "This is no proxy: CONNECT is not supported.", { headers: { Allow: "GET, HEAD, POST" } });
+    const id = requestId(req.rawHeaders);
+    answerRaw(socket, error, id);
+    writeAccess(id, "CONNECT", req.url, error.status);
+  }
+
+  const live = () => [...connections.values()].flatMap((connection) => [...connection.live]);
+
+  /** While draining: connections between requests end; once no request is left, those on which nothing was ever asked too. */
+  function closeUnused(): void {
+    if (live().length === 0) server.closeAllConnections();
+    else server.closeIdleConnections();
+  }
+
+  const nodeOptions = {
+    requireHostHeader: false, // Node's own answer to a missing Host has no request id
+    keepAliveTimeout: 75_000, // above the usual 60 s of clients and load balancers, so that they close first
+    headersTimeout: Math.min(60_000, options.receive_ms),
+    requestTimeout: options.receive_ms,
+    connectionsCheckingInterval: Math.min(5_000, Math.ceil(options.receive_ms / 2)),
+    noDelay: true,
+  };
+  const { tls } = options;
+  const server = tls ? https.createServer({ ...nodeOptions, ...tls }) : http.createServer(nodeOptions);
+  server.maxHeadersCount = 0; // their size is bounded; Node would drop the ones beyond a number in silence
+  server.on("request", handle);
+  server.on("checkContinue", handle);
+  server.on("checkExpectation", (req: IncomingMessage, res: ServerResponse) =>
+    handle(req, res, new ApiError("expectation_failed", "The only expectation that is supported is 100-continue.")),
+  );
+  server.on("connect", onConnect);
+  server.on("clientError", onClientError);
+
+  return {
+    listen: () =>
+      new Promise((resolve, reject) => {
+        server.once("error", reject);
+        server.listen(options.port, options.host, () => {
+          server.off("error", reject);
+          const { address, family, port } = server.address() as AddressInfo;
+          resolve(`${tls ? "https" : "http"}://${family === "IPv6" ? `[${address}]` : address}:${port}`);
+        });
+      }),
+    async close(drainMs) {
+      draining = true;
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const { res } of live()) if (!res.headersSent) res.setHeader("Connection", "close");
+      closeUnused();
+      const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });
+      const drain = setTimeout(() => live().forEach(({ abort }) => abort(stopping())), drainMs);
+      const cut = setTimeout(() => server.closeAllConnections(), drainMs + LAST_WORDS_MS);
+      await closed;
+      clearTimeout(drain);
+      clearTimeout(cut);
+    },
+  };
+}
+
+/** What Node's parser or its clock found wrong with a request. */
+function parseFault({ code }: NodeJS.ErrnoException): ApiError {
+  if (code === "HPE_HEADER_OVERFLOW") return new ApiError("headers_too_large", "The request's headers are larger than 16 KiB.");
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return new ApiError("request_timeout", "The request did not arrive in time.");
+  return new ApiError("malformed_request", "This is not a valid HTTP request.");
+}
