@@ -14,33 +14,36 @@ import { describe, type Diagnose } from "./http/log.ts";
 import { chatRequest, type ChatRequest } from "./protocol/chat-request.ts";
 import { ApiError, errorBody, toApiError } from "./protocol/errors.ts";
 import { createChunkWriter, replyHead, wholeReply, type ChunkWriter, type Part } from "./protocol/reply.ts";
-import { attempt } from "./routing/attempt.ts";
 import type { Catalog, Model } from "./routing/catalog.ts";
 import { clientError } from "./routing/failure.ts";
+import { begin, type Begun } from "./routing/fallback.ts";
 
+/** What a configuration makes of the gateway; a request keeps those that it began with. */
 export interface ChatDeps {
   readonly config: Config;
   readonly keyring: Keyring;
   readonly catalog: Catalog;
+}
+
+export interface ChatWorld {
   readonly limiter: Limiter;
   /** Wall clock in milliseconds, for `created`. */
   readonly now: () => number;
-  /** A line for the operator. */
   readonly diagnose: Diagnose;
 }
 
-export function createChatHandler(deps: ChatDeps): Handler {
+export function createChatHandler(current: () => ChatDeps, world: ChatWorld): Handler {
   return async (exchange) => {
+    const { config, keyring, catalog } = current();
     const { req, res } = exchange;
-    const caller = deps.keyring.authenticate(req.headers.authorization);
+    const caller = keyring.authenticate(req.headers.authorization);
     exchange.log.account = caller.account;
     exchange.log.key_id = caller.keyId;
-    admit(deps.limiter, caller, res);
-    const body = await readJson(req, res, deps.config.server.max_body_bytes, exchange.signal);
-    const chat = withDefaults(chatRequest(body), deps.config);
-    const [model] = deps.catalog.candidates(chat, caller);
-    exchange.log.model = model.name;
-    await answer(exchange, chat, model, deps);
+    admit(world.limiter, caller, res);
+    const body = await readJson(req, res, config.server.max_body_bytes, exchange.signal);
+    const chat = withDefaults(chatRequest(body), config);
+    const candidates = catalog.candidates(chat, caller);
+    await answer(exchange, chat, candidates, config, world);
   };
 }
 
@@ -65,51 +68,69 @@ function withDefaults(chat: ChatRequest, config: Config): ChatRequest {
   return chat.tools && chat.tool_choice === undefined ? { ...chat, tool_choice: config.compat.tool_choice_default } : chat;
 }
 
-async function answer(exchange: Exchange, chat: ChatRequest, model: Model, deps: ChatDeps): Promise<void> {
-  const { res, log } = exchange;
-  const { config, diagnose } = deps;
-  const about = { request_id: exchange.requestId, model: model.name, provider: model.provider.name };
+async function answer(exchange: Exchange, chat: ChatRequest, candidates: readonly Model[], config: Config, { now, diagnose }: ChatWorld): Promise<void> {
+  const { res, log, signal } = exchange;
+  const about = ({ name, provider }: Model) => ({ request_id: exchange.requestId, model: name, provider: provider.name });
   const meter = createMeter(chat);
-  const head = replyHead(model.name, model.fingerprint, deps.now());
-  const options = { showReasoning: chat.thinking && model.reasoning, showLogprobs: chat.logprobs, includeUsage: chat.includeUsage };
   const { total_ms } = config.timeouts;
   const timeUp = () => exchange.abort(new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
   const total = setTimeout(timeUp, total_ms);
   res.on("close", () => clearTimeout(total)); // it bounds the client's reading too
-  const batches = attempt(chat, model, { signal: exchange.signal, unreadable: (events) => diagnose({ event: "unreadable_events", ...about, events }) });
-  const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, exchange.signal) : undefined;
+  const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, signal) : undefined;
+  let begun: Begun | undefined;
   try {
-    if (sink) await relay(batches, createChunkWriter(head, options), meter, sink);
+    log.model = candidates[0]!.name;
+    begun = await begin(chat, candidates, {
+      signal,
+      unreadable: (model, events) => diagnose({ event: "unreadable_events", ...about(model), events }),
+      failed: ({ model, fault }) => diagnose({ event: "attempt_failed", ...about(model), ...faultWords(fault) }),
+    });
+    const { model } = begun;
+    log.model = model.name;
+    const head = replyHead(model.name, model.fingerprint, now());
+    const options = { showReasoning: chat.thinking && model.reasoning, showLogprobs: chat.logprobs, includeUsage: chat.includeUsage };
+    if (sink) await relay(begun, createChunkWriter(head, options), meter, sink);
     else {
-      const parts: Part[] = [];
-      for await (const batch of batches) parts.push(...batch);
+      const parts = begun.first.flat();
+      for await (const batch of begun.batches) parts.push(...batch);
       parts.forEach(meter.observe);
       sendJson(res, 200, wholeReply(head, options, parts, meter.usage().usage));
     }
+    begun.ended();
   } catch (thrown) {
-    const error: unknown = exchange.signal.aborted ? exchange.signal.reason : thrown;
+    const error: unknown = signal.aborted ? signal.reason : thrown;
+    begun?.ended(error);
     if (error instanceof ClientGone) throw error;
-    if (error instanceof ProviderFault) diagnose({ event: "attempt_failed", ...about, code: error.code, status: error.status, detail: error.message });
-    const failure = error instanceof ProviderFault ? clientError(error, chat.model, model) : toApiError(error);
-    if (!sink?.begun()) throw failure;
+    if (begun && error instanceof ProviderFault) diagnose({ event: "reply_cut", ...about(begun.model), ...faultWords(error) });
+    const failure = error instanceof ProviderFault ? clientError(error, chat.model, begun?.model ?? candidates[0]!) : toApiError(error);
+    if (!sink?.begun()) throw failure.code === "internal_error" ? error : failure;
     // Past the commit point: status and first events are out, so the failure is an event of its own, and no [DONE] follows.
-    if (failure.code === "internal_error") diagnose({ event: "internal_error", ...about, detail: describe(error) });
+    if (failure.code === "internal_error") diagnose({ event: "internal_error", request_id: exchange.requestId, detail: describe(error) });
     sink.end(`data: ${JSON.stringify(errorBody(failure, exchange.requestId))}\n\n`);
   } finally {
     sink?.release();
+    void begun?.batches.return();
     if (meter.usage().source === "estimated") log.usage_source = "estimated";
   }
 }
 
+/** A fault for the operator's log; one that only the operator can mend is an error, the others pass. */
+const faultWords = ({ code, blame, detail, message }: ProviderFault) => ({ level: blame === "operator" ? "error" : "warn", code, blame, status: detail.status, detail: message });
+
 /** The streamed reply: the commit point is the first write. Nothing is read ahead of a client that is slow to read. */
-async function relay(batches: AsyncIterable<Part[]>, writer: ChunkWriter, meter: Meter, sink: EventSink): Promise<void> {
-  for await (const batch of batches) {
+async function relay({ first, batches }: Begun, writer: ChunkWriter, meter: Meter, sink: EventSink): Promise<void> {
+  const send = (batch: readonly Part[]) => {
     let events = "";
     for (const part of batch) {
       meter.observe(part);
       events += writer.part(part);
     }
-    const room = events === "" ? undefined : sink.write(events);
+    return events === "" ? undefined : sink.write(events);
+  };
+  let room = send(first.flat());
+  if (room) await room;
+  for await (const batch of batches) {
+    room = send(batch);
     if (room) await room;
   }
   sink.end(writer.end(meter.usage().usage));

@@ -2,71 +2,128 @@
 
 import { createKeyring } from "./accounts/keys.ts";
 import { createLimiter } from "./accounts/limiter.ts";
+import { adminRoutes } from "./admin.ts";
 import { createChatHandler } from "./chat.ts";
 import type { Config } from "./config/schema.ts";
 import { readTls } from "./config/tls.ts";
 import { createFetch, type Fetch } from "./http/fetch.ts";
 import { createLineLog, describe, type Diagnose, type WriteLines } from "./http/log.ts";
 import { sendJson } from "./http/reply.ts";
-import type { Routes } from "./http/router.ts";
+import type { Exchange, Routes } from "./http/router.ts";
 import { createServer } from "./http/server.ts";
+import { ApiError } from "./protocol/errors.ts";
 import { openapiText } from "./protocol/openapi.ts";
-import { createCatalog } from "./routing/catalog.ts";
+import { createCatalog, type Breakers } from "./routing/catalog.ts";
 
 /** What the gateway needs of the world. Absent means the real thing, and no log. */
 export interface GatewayDeps {
   readonly fetch?: Fetch;
   /** Wall clock, milliseconds. */
   readonly now?: () => number;
-  /** Monotonic clock, milliseconds: the limiter's. */
+  /** Monotonic clock, milliseconds: the limiter's and the breakers'. */
   readonly monotonic?: () => number;
   readonly accessLog?: WriteLines;
   readonly diagnostics?: WriteLines;
 }
 
 export interface Gateway {
-  /** Resolves with the address that clients can use. Rejects if the address cannot be bound. */
+  /** Resolves with the address that clients can use. Rejects if an address cannot be bound. */
   listen(): Promise<string>;
+  /** The admin listener's address; undefined if its default port was taken. */
+  adminAddress(): string | undefined;
+  /** Puts a new configuration in force for requests that come from now on. Breakers and limit windows go on. */
+  reload(config: Config): void;
   /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
   close(drainMs?: number): Promise<void>;
 }
 
-export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
+/** Settings that are read once, at start. */
+const fixedSettings = ({ server: { host, port, tls, receive_ms }, admin, data_dir }: Config) => JSON.stringify([host, port, tls, receive_ms, admin, data_dir]);
+
+export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway {
   const now = deps.now ?? Date.now;
   const access = createLineLog(deps.accessLog ?? (() => undefined));
   const diagnostics = createLineLog(deps.diagnostics ?? (() => undefined));
   const diagnose: Diagnose = (event) => diagnostics.write({ time: new Date(now()).toISOString(), ...event });
   const ownFetch = deps.fetch ? undefined : createFetch();
-  const keyring = createKeyring(config);
-  const catalog = createCatalog(config, deps.fetch ?? ownFetch!);
+  const breakers: Breakers = new Map();
   const limiter = createLimiter(deps.monotonic);
   const created = Math.floor(now() / 1000);
+  let draining = false;
+  let adminAddress: string | undefined;
+
+  /** All that a configuration decides: replaced as one. */
+  const build = (config: Config) => ({
+    config,
+    keyring: createKeyring(config),
+    catalog: createCatalog(config, deps.fetch ?? ownFetch!, breakers, deps.monotonic),
+    loadedAt: new Date(now()).toISOString(),
+  });
+  let current = build(initial);
+
+  const chat = createChatHandler(() => current, { limiter, now, diagnose });
+  const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });
 
   const routes: Routes = {
-    "/v1/chat/completions": { POST: createChatHandler({ config, keyring, catalog, limiter, now, diagnose }) },
+    "/v1/chat/completions": {
+      POST: (exchange) => {
+        if (draining) throw stopping();
+        return chat(exchange);
+      },
+    },
     "/v1/models": {
       GET: ({ req, res, log }) => {
-        const caller = keyring.authenticate(req.headers.authorization);
+        const caller = current.keyring.authenticate(req.headers.authorization);
         Object.assign(log, { account: caller.account, key_id: caller.keyId });
-        const data = catalog.names(caller).map((id) => ({ id, object: "model", created, owned_by: "chat-gateway" }));
+        const data = current.catalog.names(caller).map((id) => ({ id, object: "model", created, owned_by: "chat-gateway" }));
         sendJson(res, 200, { object: "list", data });
       },
     },
     "/healthz": { GET: ({ res }) => sendJson(res, 200, { status: "ok" }, { "Cache-Control": "no-store" }) },
+    "/readyz": {
+      GET: ({ res }) => {
+        if (draining) throw stopping();
+        const serves = [...current.catalog.models.values()].some(({ breaker }) => breaker.status().retryMs === 0);
+        if (!serves) throw new ApiError("model_unavailable", "No model can serve at the moment.");
+        sendJson(res, 200, { status: "ready" }, { "Cache-Control": "no-store" });
+      },
+    },
     "/openapi.json": { GET: ({ res }) => sendJson(res, 200, openapiText) },
   };
 
-  const { tls, ...address } = config.server;
-  const server = createServer(routes, { ...address, tls: tls && readTls(tls) }, {
-    now,
-    access: access.write,
-    failed: ({ requestId }, error) => diagnose({ event: "internal_error", request_id: requestId, detail: describe(error) }),
-  });
+  const { tls, ...address } = initial.server;
+  const failed = ({ requestId }: Exchange, error: unknown) => diagnose({ event: "internal_error", level: "error", request_id: requestId, detail: describe(error) });
+  const server = createServer(routes, { ...address, tls: tls && readTls(tls) }, { now, access: access.write, failed });
+  const view = () => ({ ...current, limiter, draining, inFlight: server.inFlight() });
+  const adminOptions = { ...address, host: "127.0.0.1", port: 8081, ...initial.admin };
+  const admin = createServer(adminRoutes(view), adminOptions, { now, access: () => undefined, failed });
 
   return {
-    listen: server.listen,
+    async listen() {
+      const publicAddress = await server.listen();
+      try {
+        adminAddress = await admin.listen();
+      } catch (error) {
+        if (initial.admin || (error as NodeJS.ErrnoException).code !== "EADDRINUSE") {
+          await server.close(0);
+          throw error;
+        }
+        diagnose({ event: "admin_port_taken", level: "warn", detail: "127.0.0.1:8081 is taken: there is no admin listener; set admin.port" });
+      }
+      return publicAddress;
+    },
+    adminAddress: () => adminAddress,
+    reload(config) {
+      if (fixedSettings(config) !== fixedSettings(initial)) {
+        diagnose({ event: "restart_needed", level: "warn", detail: "host, port, tls, receive_ms, admin and data_dir are read at start only" });
+      }
+      current = build(config);
+      diagnose({ event: "reloaded", level: "info" });
+    },
     async close(drainMs = 0) {
+      draining = true;
       await server.close(drainMs);
+      await admin.close(0);
       ownFetch?.close();
       access.flush();
       diagnostics.flush();

@@ -4,13 +4,17 @@
 
 import { parseArgs } from "node:util";
 import { loadConfig } from "./config/load.ts";
+import { watchConfig } from "./config/reload.ts";
+import type { Config } from "./config/schema.ts";
 import { createGateway } from "./gateway.ts";
 import { CheckError, faultText, pathText } from "./protocol/checker.ts";
+import { rank } from "./routing/policy.ts";
 
 const USAGE = `chat-gateway: a chat-completions gateway
 
   serve [--config FILE] [--host H] [--port N]   run the gateway (the default command)
   check [--config FILE] [--json]                validate a configuration
+  explain ALIAS [--config FILE] [--json]        the candidates of an alias in order, and why
 
 Without --config: ./gateway.json if it is there, else the built-in demo configuration.`;
 
@@ -19,6 +23,8 @@ class UsageError extends Error {}
 
 interface Arguments {
   readonly command: string;
+  /** Of explain: the alias. */
+  readonly operand: string | undefined;
   readonly config: string | undefined;
   readonly host: string | undefined;
   readonly port: number | undefined;
@@ -36,6 +42,7 @@ const OPTIONS = {
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   serve: ["config", "host", "port"],
   check: ["config", "json"],
+  explain: ["config", "json"],
 };
 
 function readArguments(argv: readonly string[]): Arguments | "help" {
@@ -50,16 +57,21 @@ function readArguments(argv: readonly string[]): Arguments | "help" {
   const [command = "serve", ...rest] = positionals;
   const allowed = Object.hasOwn(ALLOWED, command) ? ALLOWED[command] : undefined;
   if (!allowed) throw new UsageError(`there is no command '${command}'; commands: ${Object.keys(ALLOWED).join(", ")}`);
-  if (rest.length > 0) throw new UsageError(`unexpected argument '${rest[0]}'`);
+  const operands = command === "explain" ? 1 : 0;
+  if (rest.length > operands) throw new UsageError(`unexpected argument '${rest[operands]}'`);
+  if (rest.length < operands) throw new UsageError("explain needs the name of an alias");
   for (const token of tokens) {
     if (token.kind === "option" && !allowed.includes(token.name)) throw new UsageError(`${command} has no option --${token.name}`);
   }
   if (values.port !== undefined && !(/^\d{1,5}$/.test(values.port) && Number(values.port) <= 65_535)) throw new UsageError("--port must be a number from 0 to 65535");
-  return { command, config: values.config, host: values.host, port: values.port === undefined ? undefined : Number(values.port), json: values.json };
+  return { command, operand: rest[0], config: values.config, host: values.host, port: values.port === undefined ? undefined : Number(values.port), json: values.json };
 }
 
-async function serve(args: Arguments): Promise<void> {
-  const { config, source } = loadConfig({ file: args.config, host: args.host, port: args.port, env: process.env });
+async function serve(args: Arguments): Promise<undefined> {
+  const load = (file: string | undefined) => loadConfig({ file, host: args.host, port: args.port, env: process.env });
+  const loaded = load(args.config);
+  let { config } = loaded;
+  const { source } = loaded;
   const gateway = createGateway(config, {
     accessLog: (lines) => process.stdout.write(lines),
     diagnostics: (lines) => process.stderr.write(lines),
@@ -68,6 +80,12 @@ async function serve(args: Arguments): Promise<void> {
   const name = source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
   process.stdout.write(`chat-gateway listens on ${address} (${name})\n`);
 
+  // Once a file was read, its absence is a fault: the demo configuration, whose key everybody knows, must not creep in.
+  const apply = (next: Config) => gateway.reload((config = next));
+  const diagnose = (event: object) => process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`);
+  const reloader = watchConfig(source ?? "gateway.json", () => load(source).config, apply, diagnose);
+  process.on("SIGHUP", reloader.reload);
+
   // A reader of our logs that goes away must not take the gateway with it.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   let stopping = false;
@@ -75,16 +93,47 @@ async function serve(args: Arguments): Promise<void> {
     process.on(signal, () => {
       if (stopping) process.exit(1);
       stopping = true;
+      reloader.close();
       void gateway.close(config.server.drain_ms).then(() => process.exit(0));
     });
   }
 }
 
-function check(args: Arguments): void {
+function check(args: Arguments): number {
   const { config, source } = loadConfig({ file: args.config, env: process.env });
   const counts = { models: config.models.size, aliases: config.aliases.size, keys: config.keys.length };
   const found = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
   process.stdout.write(args.json ? `${JSON.stringify({ ok: true, source: source ?? null, ...counts })}\n` : `${source ?? "the demo configuration"} is valid: ${found}\n`);
+  return 0;
+}
+
+function explain(args: Arguments): number {
+  const { config } = loadConfig({ file: args.config, env: process.env });
+  const name = args.operand!;
+  const alias = config.aliases.get(name);
+  if (!alias) {
+    const kind = config.models.has(name) ? "is a model, and is served by itself or not at all" : "is not an alias here";
+    process.stderr.write(`chat-gateway: '${name}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}\n`);
+    return 1;
+  }
+  const rows = rank(config, alias).map((row) => {
+    const { provider, supports, context_tokens } = config.models.get(row.model)!;
+    return { ...row, provider, supports, context_tokens: context_tokens ?? null };
+  });
+  if (args.json) {
+    process.stdout.write(`${JSON.stringify({ alias: name, enabled: alias.enabled, policy: alias.policy ?? "list", candidates: rows })}\n`);
+    return 0;
+  }
+  const policy = { reasoning: "the models that think, strongest reasoning_score first", value: "the highest quality_score per blended price (3 parts input, 1 part output) first" };
+  const lines = rows.map(({ rank, model, provider, why, supports, context_tokens }) => [
+    rank === null ? "-" : String(rank), model, provider, why, `${supports.join(" ") || "text only"}${context_tokens === null ? "" : `, ${context_tokens} tokens`}`,
+  ]);
+  const table = [["rank", "model", "provider", "why", "can"], ...lines];
+  const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)));
+  process.stdout.write(`${name}${alias.enabled ? "" : " (disabled)"}: ${alias.policy ? policy[alias.policy] : "its models in the order of its own list"}\n`);
+  for (const row of table) process.stdout.write(`  ${row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd()}\n`);
+  process.stdout.write("A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status tells which are.\n");
+  return 0;
 }
 
 function reportFaults({ faults }: CheckError, json: boolean): void {
@@ -102,9 +151,9 @@ async function main(argv: readonly string[]): Promise<number | undefined> {
       return 0;
     }
     json = args.json;
-    if (args.command === "check") check(args);
-    else await serve(args);
-    return args.command === "serve" ? undefined : 0;
+    if (args.command === "explain") return explain(args);
+    if (args.command === "check") return check(args);
+    return await serve(args);
   } catch (error) {
     if (error instanceof UsageError) {
       process.stderr.write(`chat-gateway: ${error.message}\n`);

@@ -18,6 +18,9 @@ const TSX = import.meta.resolve("tsx");
 /** Newer Node lines run TypeScript as it is. */
 const LOADER = "typescript" in process.features && process.features.typescript ? [] : ["--import", TSX];
 
+/** Several gateways run here at once: all but one find the admin listener's default port taken, and say so. */
+const withoutPortNotice = (stderr: string) => stderr.replace(/^\{[^\n]*"admin_port_taken"[^\n]*\n/gm, "");
+
 interface Ended {
   readonly code: number | null;
   readonly signal: string | null;
@@ -54,7 +57,7 @@ function run(t: TestContext, args: readonly string[], { cwd = emptyDirectory(t),
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   const ended = once(child, "close").then(([code, signal]) =>
-    ({ code: code as number | null, signal: signal as string | null, stdout, stderr }));
+    ({ code: code as number | null, signal: signal as string | null, stdout, stderr: withoutPortNotice(stderr) }));
   t.after(async () => {
     child.kill("SIGKILL");
     await ended;
@@ -64,7 +67,7 @@ function run(t: TestContext, args: readonly string[], { cwd = emptyDirectory(t),
       if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${stderr}`);
       return /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout)?.[1];
     }, "the line that says where it listens", 10_000);
-  return { child, stdout: () => stdout, stderr: () => stderr, ended, address };
+  return { child, stdout: () => stdout, stderr: () => withoutPortNotice(stderr), ended, address };
 }
 
 /** Runs it to its end. */
@@ -310,6 +313,107 @@ describe("serve", { concurrency: 4 }, () => {
     for (let i = 0; i < 5; i += 1) assert.equal((await fetch(`${address}/healthz`)).status, 200);
     gw.child.kill("SIGTERM");
     assert.deepEqual(await within(once(gw.child, "exit"), "its exit"), [0, null]);
+  });
+});
+
+describe("reload", () => {
+  const config = (rpm: unknown) => JSON.stringify({ ...SMALL, limits: { rpm } });
+  const SMALL = {
+    admin: { port: 0 },
+    providers: { demo: { dialect: "demo", pace_ms: 0 } },
+    models: { m: { provider: "demo" } },
+    aliases: {},
+    keys: [{ account: "a", key: "sk-small" }],
+  };
+  const remaining = async (address: string) => {
+    const headers = { authorization: "Bearer sk-small", "content-type": "application/json" };
+    const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
+    const response = await fetch(`${address}/v1/chat/completions`, { method: "POST", headers, body });
+    await response.text();
+    return [response.status, response.headers.get("x-ratelimit-limit-requests")];
+  };
+
+  for (const how of ["SIGHUP", "a change of the file"] as const) {
+    it(`by ${how}; a bad file is told and changes nothing; a file that is gone is not replaced by the demo`, async (t) => {
+      const cwd = emptyDirectory(t);
+      const file = join(cwd, "gateway.json");
+      writeFileSync(file, config(10));
+      const gw = run(t, ["--port", "0"], { cwd });
+      const address = await gw.address();
+      const change = (text: string | undefined, event: string) => {
+        const before = gw.stderr().split(`"${event}"`).length;
+        if (text === undefined) rmSync(file);
+        else writeFileSync(file, text);
+        if (how === "SIGHUP") gw.child.kill("SIGHUP");
+        return waitFor(() => gw.stderr().split(`"${event}"`).length > before, `${event} on stderr`);
+      };
+      assert.deepEqual(await remaining(address), [200, "10"]);
+      await change(config(20), "reloaded");
+      assert.deepEqual(await remaining(address), [200, "20"]);
+      await change(config(-1), "reload_failed");
+      assert.match(gw.stderr(), /"path":"limits\.rpm"/);
+      assert.deepEqual(await remaining(address), [200, "20"]);
+      if (how === "SIGHUP") {
+        await change(undefined, "reload_failed");
+        assert.deepEqual(await remaining(address), [200, "20"]);
+        const demoKey = await fetch(`${address}/v1/models`, { headers: { authorization: "Bearer sk-demo" } });
+        assert.equal(demoKey.status, 401);
+      }
+      await change(config(30), "reloaded");
+      assert.deepEqual(await remaining(address), [200, "30"]);
+    });
+  }
+});
+
+describe("explain", () => {
+  const file = (t: TestContext) => {
+    const name = join(emptyDirectory(t), "some.json");
+    writeFileSync(name, JSON.stringify({
+      providers: { lab: { dialect: "openai", base_url: "http://127.0.0.1:1" } },
+      models: {
+        cheap: { provider: "lab", quality_score: 50, price: { input_cache_miss: 0.4, output: 0.8 }, supports: ["tools"], context_tokens: 8_000 },
+        good: { provider: "lab", reasoning: true, reasoning_score: 80, quality_score: 90, price: { input_cache_miss: 1, output: 1 } },
+        odd: { provider: "lab", reasoning: true, supports: [] },
+      },
+      aliases: { think: { policy: "reasoning" }, value: { policy: "value" }, mine: { models: ["odd", "cheap"], enabled: false } },
+    }));
+    return name;
+  };
+
+  it("prints the candidates in order, why, and why the others are out", async (t) => {
+    const { code, stdout, stderr } = await ended(t, ["explain", "value", "--config", file(t)]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.deepEqual(lines(stdout), [
+      "value: the highest quality_score per blended price (3 parts input, 1 part output) first",
+      "  rank  model  provider  why                                                can",
+      "  1     cheap  lab       quality_score 50 / blended price 0.5 USD = 100.00  tools, 8000 tokens",
+      "  2     good   lab       quality_score 90 / blended price 1 USD = 90.00     tools json_object json_schema logprobs",
+      "  -     odd    lab       out: it has no quality_score                       text only",
+      "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status tells which are.",
+    ]);
+  });
+
+  it("--json for programs; policies and lists", async (t) => {
+    const config = file(t);
+    const candidates = async (alias: string) => {
+      const explained = JSON.parse((await ended(t, ["explain", alias, "--json", "--config", config])).stdout);
+      return [explained.policy, explained.enabled, ...explained.candidates.map(({ rank, model, why }: any) => [rank, model, why])];
+    };
+    assert.deepEqual(await candidates("think"), [
+      "reasoning", true,
+      [1, "good", "reasoning_score 80"], [2, "odd", "thinks, but has no reasoning_score"],
+      [null, "cheap", "out: it does not think (reasoning is not true)"],
+    ]);
+    assert.deepEqual(await candidates("mine"), ["list", false, [1, "odd", "number 1 of the alias's own list"], [2, "cheap", "number 2 of the alias's own list"]]);
+  });
+
+  it("a name that is no alias: one line, exit 1; no name: exit 2", async (t) => {
+    const config = file(t);
+    const model = await ended(t, ["explain", "good", "--config", config]);
+    assert.deepEqual([model.code, model.stderr], [1, "chat-gateway: 'good' is a model, and is served by itself or not at all; aliases: think, value, mine\n"]);
+    assert.match((await ended(t, ["explain", "ghost", "--config", config])).stderr, /'ghost' is not an alias here/);
+    const nothing = await ended(t, ["explain"]);
+    assert.deepEqual([nothing.code, nothing.stderr], [2, "chat-gateway: explain needs the name of an alias\n"]);
   });
 });
 

@@ -42,7 +42,7 @@ describe("defaults", () => {
   const DEFAULTS = {
     server: { host: "127.0.0.1", port: 8080, max_body_bytes: 10_485_760, receive_ms: 120_000, keep_alive_ms: 15_000, drain_ms: 30_000,
       tls: undefined },
-    admin: { host: "127.0.0.1", port: 8081 },
+    admin: undefined,
     data_dir: "./data",
     providers: new Map(),
     models: new Map(),
@@ -61,10 +61,15 @@ describe("defaults", () => {
   it("everything but providers, models and aliases has one", () => assert.deepEqual(checkConfig(MINIMAL, {}), DEFAULTS));
 
   it("an empty section, an absent one and null are the same", () => {
-    const sections = ["server", "admin", "limits", "usage", "timeouts", "retry", "breaker", "compat"];
+    const sections = ["server", "limits", "usage", "timeouts", "retry", "breaker", "compat"];
     for (const value of [{}, null]) {
       assert.deepEqual(checkConfig({ ...MINIMAL, ...Object.fromEntries(sections.map((name) => [name, value])) }, {}), DEFAULTS);
     }
+  });
+
+  it("an admin section that is there is meant: its port must be free", () => {
+    assert.deepEqual(checkConfig({ ...MINIMAL, admin: {} }, {}).admin, { host: "127.0.0.1", port: 8081 });
+    assert.deepEqual(refusedConfig({ admin: { host: "0.0.0.0" } }).map(({ path }) => path), ["admin.host"]);
   });
 
   it("one field given leaves the others at their defaults", () => {
@@ -439,7 +444,7 @@ describe("a configuration with everything in it", () => {
   const example = {
     server: { host: "127.0.0.1", port: 8080, max_body_bytes: 10_485_760, drain_ms: 30_000,
       tls: { cert_file: "cert.pem", key_file: "key.pem" } },
-    admin: { host: "127.0.0.1", port: 8081 },
+    admin: undefined,
     data_dir: "./data",
     providers: {
       deepseek: { dialect: "openai", base_url: "https://api.deepseek.com", api_key: "$DEEPSEEK_API_KEY", thinking: "thinking" },

@@ -272,7 +272,7 @@ describe("streams that fail", () => {
       assert.equal(error!.type, "service_unavailable_error");
       assert.equal(error!.request_id, response.headers.get("x-request-id"));
       assert.ok(!/10\.0\.0\.1|sk-provider|\blab\b/.test(JSON.stringify(error)));
-      const line = await waitFor(() => gateway.diagnostics.find((each) => each["event"] === "attempt_failed"), "the diagnostic line");
+      const line = await waitFor(() => gateway.diagnostics.find((each) => each["event"] === "reply_cut"), "the diagnostic line");
       assert.equal(line["request_id"], error!.request_id);
     });
   }

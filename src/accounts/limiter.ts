@@ -21,6 +21,8 @@ export interface Decision {
 export interface Limiter {
   /** Admits a request under all of its limits, or under none. */
   admit(limits: readonly Limit[]): Decision;
+  /** How many requests of the last 60 seconds stand in each window that is not empty. */
+  used(): ReadonlyMap<string, number>;
 }
 
 /** `now` must never go back: a monotonic clock in milliseconds. */
@@ -53,6 +55,11 @@ export function createLimiter(now: () => number = () => performance.now()): Limi
         if (tighter) tightest = { admitted, limit: rpm, remaining, resetMs };
       }
       return tightest;
+    },
+    used() {
+      const time = now();
+      for (const window of windows.values()) window.forget(time);
+      return new Map([...windows].flatMap(([name, window]) => (window.count() > 0 ? [[name, window.count()] as const] : [])));
     },
   };
 }

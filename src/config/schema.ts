@@ -18,6 +18,7 @@ export const sha256 = (text: string): string => createHash("sha256").update(text
 export const CAPABILITIES = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
+const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 const milliseconds = number({ min: 1, max: 86_400_000, integer: true });
 const port = number({ min: 0, max: 65_535, integer: true });
 const rpm = nullable(number({ min: 0, max: 1_000_000, integer: true }));
@@ -100,7 +101,16 @@ function schema(env: Environment) {
         drain_ms: withDefault(number({ min: 0, max: 86_400_000, integer: true }), 30_000),
         tls: optional(object({ cert_file: string({ min: 1 }), key_file: string({ min: 1 }) }, { strict: true })),
       }),
-      admin: section({ host: withDefault(string({ min: 1 }), "127.0.0.1"), port: withDefault(port, 8081) }),
+      /** Absent: 127.0.0.1:8081, and nothing if that port is taken. */
+      admin: optional(
+        object(
+          {
+            host: refine(withDefault(string({ min: 1 }), "127.0.0.1"), (host) => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"))),
+            port: withDefault(port, 8081),
+          },
+          { strict: true },
+        ),
+      ),
       data_dir: withDefault(string({ min: 1 }), "./data"),
       providers: record(
         object(
@@ -206,7 +216,6 @@ export type KeyConfig = Config["keys"][number];
 export const configSchema = () => schema({}).schema;
 
 const DEMO_KEY_DIGEST = sha256("sk-demo");
-const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 
 /** Checks a parsed gateway.json: its shape, and what its parts say of each other. Throws one CheckError with all faults. */
 export function checkConfig(json: unknown, env: Environment): Config {

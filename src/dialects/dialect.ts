@@ -40,15 +40,26 @@ export type FaultCode = Extract<
   | "context_length_exceeded" | "content_filter" | "upstream_rejected"
 >;
 
+const CLIENTS_FAULTS: readonly FaultCode[] = ["context_length_exceeded", "content_filter", "upstream_rejected"];
+
+export interface FaultDetail {
+  readonly status?: number;
+  /** When the provider says that it may be asked again. */
+  readonly retryAfterMs?: number | undefined;
+  /** The provider refuses this gateway: its key, or something else of its configuration. */
+  readonly operator?: "key" | "other" | undefined;
+  readonly cause?: unknown;
+}
+
 /** An attempt that failed. The message is for the operator's log only: it may name what a client must not see. */
 export class ProviderFault extends Error {
   readonly code: FaultCode;
-  readonly status: number | undefined;
-  readonly retryAfterMs: number | undefined;
-  constructor(code: FaultCode, message: string, detail: { status?: number; retryAfterMs?: number | undefined; cause?: unknown } = {}) {
+  readonly blame: "provider" | "operator" | "client";
+  readonly detail: FaultDetail;
+  constructor(code: FaultCode, message: string, detail: FaultDetail = {}) {
     super(message, { cause: detail.cause });
     this.code = code;
-    this.status = detail.status;
-    this.retryAfterMs = detail.retryAfterMs;
+    this.blame = CLIENTS_FAULTS.includes(code) ? "client" : detail.operator ? "operator" : "provider";
+    this.detail = detail;
   }
 }

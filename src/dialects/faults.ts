@@ -1,5 +1,6 @@
-// What a provider's refusal means, for every dialect: HTTP status and error body to the code of our own table, WIRE.md 4.3.
-// Nothing of the provider's text is passed on; it may quote its keys, hosts or our client's content.
+// What a provider's refusal means, for every dialect, in one table: HTTP status and the words of the error body to a code of
+// our own error table and to who is to blame. WIRE.md 4.3. Nothing of the provider's text is passed on; it may quote its keys,
+// its hosts or our client's content.
 
 import { ProviderFault, type FaultCode } from "./dialect.ts";
 
@@ -10,35 +11,38 @@ export interface ErrorWords {
   readonly type: string;
 }
 
+interface Rule {
+  readonly statuses: readonly number[];
+  /** Looked for in code, type and message; absent: any. */
+  readonly words?: RegExp;
+  readonly code: FaultCode;
+  /** The provider refuses this gateway, not this request: a matter for the operator, and no use in trying again. */
+  readonly operator?: "key" | "other";
+}
+
+const BAD_REQUEST = [400, 413, 422];
 const CONTEXT = /context[ _]length|context window|maximum context|exceed_context_size|prompt is too long|too many (input )?tokens|input token count|reduce the length/i;
 const FILTER = /content[ _]filter|content[ _]policy|content management policy|data_inspection|content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)|moderation[_ ](blocked|failed)/i;
 const BAD_KEY = /api[ _]key[ _](invalid|not[ _]valid|expired)|invalid[ _]api[ _]key|incorrect api key/i;
 
-function codeOf(status: number, words: ErrorWords): FaultCode {
-  const text = `${words.code} ${words.type} ${words.message}`;
-  switch (status) {
-    case 400:
-    case 413:
-    case 422:
-      if (BAD_KEY.test(text)) return "model_unavailable";
-      if (CONTEXT.test(text)) return "context_length_exceeded";
-      return FILTER.test(text) ? "content_filter" : "upstream_rejected";
-    case 408:
-    case 409:
-    case 425:
-    case 429:
-    case 503:
-    case 529:
-      return "model_overloaded";
-    default:
-      // Other 4xx: our key, our address or our method is wrong, which is the operator's business, not the client's.
-      return status >= 400 && status < 500 ? "model_unavailable" : "upstream_error";
-  }
-}
+/** The first rule that fits. */
+const RULES: readonly Rule[] = [
+  { statuses: BAD_REQUEST, words: BAD_KEY, code: "model_unavailable", operator: "key" },
+  { statuses: BAD_REQUEST, words: CONTEXT, code: "context_length_exceeded" },
+  { statuses: BAD_REQUEST, words: FILTER, code: "content_filter" },
+  { statuses: BAD_REQUEST, code: "upstream_rejected" },
+  { statuses: [401, 402, 403], code: "model_unavailable", operator: "key" },
+  { statuses: [429], words: /insufficient_quota|insufficient balance|billing/i, code: "model_unavailable", operator: "key" },
+  { statuses: [408, 409, 425, 429, 503, 529], code: "model_overloaded" },
+];
 
 /** The fault of an answer with an error status, or of an error body inside a 200 (`status` is then the one it states). */
 export function faultOf(status: number, words: ErrorWords, retryAfterMs?: number): ProviderFault {
-  return new ProviderFault(codeOf(status, words), `the provider answered with status ${status}`, { status, retryAfterMs });
+  const text = `${words.code} ${words.type} ${words.message}`;
+  const rule = RULES.find(({ statuses, words: pattern }) => statuses.includes(status) && (!pattern || pattern.test(text)));
+  // Any other 4xx: our address or our method is wrong. Anything else that is no 200 is the provider's failure.
+  const { code, operator } = rule ?? (status >= 400 && status < 500 ? { code: "model_unavailable", operator: "other" } as const : { code: "upstream_error", operator: undefined } as const);
+  return new ProviderFault(code, `the provider answered with status ${status}`, { status, retryAfterMs, operator });
 }
 
 /** Retry-After in milliseconds: seconds or an HTTP date; undefined if absent or unreadable. */

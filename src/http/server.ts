@@ -37,6 +37,7 @@ export interface Server {
   listen(): Promise<string>;
   /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
   close(drainMs: number): Promise<void>;
+  inFlight(): number;
 }
 
 /** A request on its way. */
@@ -240,6 +241,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       clearTimeout(drain);
       clearTimeout(cut);
     },
+    inFlight: () => live().length,
   };
 }
 

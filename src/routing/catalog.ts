@@ -3,6 +3,7 @@
 
 import { createHash } from "node:crypto";
 import type { Caller } from "../accounts/keys.ts";
+import { estimatePrompt } from "../accounting/usage.ts";
 import type { Capability, Config, ModelConfig, ProviderConfig } from "../config/schema.ts";
 import { createDemoFetch } from "../demo/provider.ts";
 import type { Dialect } from "../dialects/dialect.ts";
@@ -11,6 +12,8 @@ import type { Fetch } from "../http/fetch.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { fail } from "../protocol/checker.ts";
 import { ApiError } from "../protocol/errors.ts";
+import { createBreaker, type Breaker, type BreakerRules } from "./breaker.ts";
+import { rank, type Ranked } from "./policy.ts";
 
 /** Raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint. */
 const ADAPTER_VERSION = 1;
@@ -22,6 +25,7 @@ export interface Provider {
   readonly baseUrl: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeouts: Config["timeouts"];
+  readonly retry: Config["retry"];
 }
 
 export interface Model {
@@ -32,6 +36,8 @@ export interface Model {
   readonly supports: ReadonlySet<Capability>;
   readonly contextTokens: number | undefined;
   readonly fingerprint: string;
+  readonly breaker: Breaker;
+  readonly breakerRules: BreakerRules;
 }
 
 export interface Catalog {
@@ -39,14 +45,40 @@ export interface Catalog {
   candidates(chat: ChatRequest, caller: Caller): readonly [Model, ...Model[]];
   /** Canonical names and enabled aliases that the caller may use. */
   names(caller: Caller): string[];
+  readonly models: ReadonlyMap<string, Model>;
+  /** Of every alias, enabled or not, all models with their rank and the reason for it. */
+  readonly ranking: ReadonlyMap<string, readonly Ranked[]>;
 }
 
-export function createCatalog(config: Config, fetch: Fetch): Catalog {
+/** The breakers by model: they outlive a configuration. */
+export type Breakers = Map<string, Breaker>;
+
+/** `monotonic` is the breakers' clock, in milliseconds. */
+export function createCatalog(config: Config, fetch: Fetch, breakers: Breakers = new Map(), monotonic = () => performance.now()): Catalog {
   const providers = new Map([...config.providers].map(([name, provider]) => [name, createProvider(name, provider, config, fetch)]));
   const models = new Map([...config.models].map(([name, model]) => [name, createModel(name, model, providers.get(model.provider)!)]));
+  const ranking = new Map([...config.aliases].map(([name, alias]) => [name, rank(config, alias)]));
   const aliases = new Map<string, readonly Model[]>();
   for (const [name, alias] of config.aliases) {
-    if (alias.enabled) aliases.set(name, (alias.models ?? ranked(config, alias.policy)).map((model) => models.get(model)!));
+    if (alias.enabled) aliases.set(name, ranking.get(name)!.flatMap(({ model, rank }) => (rank === null ? [] : [models.get(model)!])));
+  }
+
+  function createModel(name: string, model: ModelConfig, provider: Provider): Model {
+    const upstreamModel = model.upstream_model ?? name;
+    const identity = JSON.stringify([provider.name, upstreamModel, ADAPTER_VERSION]);
+    const breaker = breakers.get(name) ?? createBreaker(monotonic);
+    breakers.set(name, breaker);
+    return {
+      name,
+      provider,
+      upstreamModel,
+      reasoning: model.reasoning,
+      supports: new Set(model.supports),
+      contextTokens: model.context_tokens,
+      fingerprint: `fp_${createHash("sha256").update(identity).digest("hex").slice(0, 12)}`,
+      breaker,
+      breakerRules: config.breaker,
+    };
   }
 
   return {
@@ -57,33 +89,27 @@ export function createCatalog(config: Config, fetch: Fetch): Catalog {
       const allowed = allowedModels(listed, chat.model, caller);
       const needs = needsOf(chat);
       const able = allowed.filter((model) => needs.every((need) => model.supports.has(need.capability)));
-      const [first, ...others] = able;
+      const [first, ...others] = withRoom(able, chat);
       if (first) return [first, ...others];
       if (allowed.length === 0) throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, { param: "model" });
       const unmet = needs.find((need) => !allowed.some((model) => model.supports.has(need.capability))) ?? needs[0]!;
       return fail("unsupported_value", unmet.refusal, unmet.path);
     },
+    models,
+    ranking,
     names: (caller) => [...models.keys(), ...aliases.keys()].filter((name) => !caller.models || caller.models.has(name)),
   };
 }
 
-/** Names in the order of an alias's policy. A tie keeps the order of the file: sort is stable. */
-function ranked(config: Config, policy: "reasoning" | "value" | undefined): string[] {
-  const scored = [...config.models].flatMap(([name, model]) => {
-    const score = policy === "reasoning" ? reasoningScore(model) : valueScore(model);
-    return score === undefined ? [] : [{ name, score }];
-  });
-  return scored.sort((a, b) => (b.score === a.score ? 0 : b.score - a.score)).map(({ name }) => name);
-}
-
-/** Policy "reasoning": models that think, strongest first; one without a score comes after those with one. */
-const reasoningScore = (model: ModelConfig): number | undefined => (model.reasoning ? (model.reasoning_score ?? -Infinity) : undefined);
-
-/** Policy "value": quality per blended price, 3 parts input at the cache-miss price to 1 part output. Free is the best value. */
-function valueScore({ quality_score, price }: ModelConfig): number | undefined {
-  if (quality_score === undefined || !price) return undefined;
-  const blend = (3 * price.input_cache_miss + price.output) / 4;
-  return blend === 0 ? Infinity : quality_score / blend;
+/**
+ * The candidates that have room for the prompt, by a cheap estimate that is rather too low than too high. If none seems to,
+ * all stay: the provider counts better.
+ */
+function withRoom(models: readonly Model[], chat: ChatRequest): readonly Model[] {
+  if (models.length < 2) return models;
+  const tokens = 0.75 * estimatePrompt(chat) + (chat.maxTokens ?? 0);
+  const roomy = models.filter(({ contextTokens = Infinity }) => tokens <= contextTokens);
+  return roomy.length > 0 ? roomy : models;
 }
 
 /**
@@ -125,29 +151,17 @@ function needsOf(chat: ChatRequest): Need[] {
 }
 
 function createProvider(name: string, provider: ProviderConfig, config: Config, fetch: Fetch): Provider {
-  const given = Object.entries(provider.timeouts ?? {}).filter(([, value]) => value !== undefined);
   return {
     name,
     dialect: createOpenaiDialect({ thinking: provider.dialect === "demo" ? "thinking" : provider.thinking }),
     fetch: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : fetch,
     baseUrl: provider.base_url ?? "http://demo.invalid",
     headers: provider.api_key === undefined ? {} : { Authorization: `Bearer ${provider.api_key}` },
-    timeouts: { ...config.timeouts, ...Object.fromEntries(given) },
+    timeouts: { ...config.timeouts, ...given(provider.timeouts) },
+    retry: { ...config.retry, ...given(provider.retry) },
   };
 }
 
-function createModel(name: string, model: ModelConfig, provider: Provider): Model {
-  const upstreamModel = model.upstream_model ?? name;
-  const identity = JSON.stringify([provider.name, upstreamModel, ADAPTER_VERSION]);
-  return {
-    name,
-    provider,
-    upstreamModel,
-    reasoning: model.reasoning,
-    supports: new Set(model.supports),
-    contextTokens: model.context_tokens,
-    fingerprint: `fp_${createHash("sha256").update(identity).digest("hex").slice(0, 12)}`,
-  };
-}
+const given = (fields: object | undefined) => Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== undefined));
 
 const shortened = (name: string): string => (name.length > 80 ? `${name.slice(0, 77)}...` : name);

@@ -1,41 +1,61 @@
-// A failed attempt, in words for the client: WIRE.md 4.2, the rows of providers' faults. Never the provider's own words.
+// Failed attempts, in words for the client: WIRE.md 4.2, the rows of providers' faults. Never the provider's own words.
 
-import type { ProviderFault } from "../dialects/dialect.ts";
+import type { FaultCode, ProviderFault } from "../dialects/dialect.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Model } from "./catalog.ts";
 
-/** What an overloaded provider is given when it does not say itself, and the longest that clients obey (WIRE.md 4.4). */
-const DEFAULT_RETRY_SECONDS = 5;
-const MAX_RETRY_SECONDS = 60;
-
-/** `requested` is the name that the client sent; an error must not tell more. */
-export function clientError(fault: ProviderFault, requested: string, model: Model): ApiError {
-  const { code } = fault;
-  switch (code) {
-    case "context_length_exceeded": {
-      const limit = model.contextTokens === undefined ? "" : ` is ${model.contextTokens} tokens`;
-      const message = `The prompt is too long; this model's maximum context length${limit || " is smaller"}.`;
-      return new ApiError(code, message, { param: "messages", cause: fault });
-    }
-    case "content_filter":
-      return new ApiError(code, "The prompt was refused by the model's content filter.", { param: "messages", cause: fault });
-    case "upstream_rejected":
-      return new ApiError(code, "The model refused this request as invalid.", { cause: fault });
-    case "upstream_timeout":
-      return new ApiError(code, `The model '${requested}' did not answer in time.`, { param: "model", cause: fault });
-    case "upstream_error":
-      return new ApiError(code, `The model '${requested}' failed before its reply was complete.`, { param: "model", cause: fault });
-    case "model_unavailable":
-      return new ApiError(code, `The model '${requested}' is unavailable at the moment.`, { param: "model", headers: retryAfter(fault), cause: fault });
-    case "model_overloaded": {
-      const headers = { "Retry-After": String(DEFAULT_RETRY_SECONDS), ...retryAfter(fault) };
-      const message = `The model '${requested}' is overloaded. Retry after ${headers["Retry-After"]} seconds.`;
-      return new ApiError(code, message, { param: "model", headers, cause: fault });
-    }
-  }
+export interface FailedAttempt {
+  readonly model: Model;
+  readonly fault: ProviderFault;
 }
 
-function retryAfter({ retryAfterMs }: ProviderFault): Record<string, string> {
-  if (retryAfterMs === undefined) return {};
-  return { "Retry-After": String(Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(retryAfterMs / 1000)))) };
+/** What an overloaded provider is given when it does not say itself, and the longest that clients obey (WIRE.md 4.4). */
+const DEFAULT_RETRY_MS = 5_000;
+const MAX_RETRY_SECONDS = 60;
+
+/** The error for one fault. `requested` is the name that the client sent; an error must not tell more. */
+export function clientError({ code, detail }: ProviderFault, requested: string, model: Model): ApiError {
+  return errorFor(code, requested, model.contextTokens, detail.retryAfterMs);
+}
+
+/**
+ * The error when no candidate has begun to answer: the fault that they share, else that none is available. Retry-After is
+ * the soonest moment at which one of them may be asked again.
+ */
+export function verdict(requested: string, candidates: readonly Model[], failures: readonly FailedAttempt[]): ApiError {
+  const last = [...new Map(failures.map((failure) => [failure.model, failure])).values()]; // the last one of each model
+  const others = last.filter(({ fault }) => fault.code !== "context_length_exceeded");
+  const told = others.length > 0 ? others : last;
+  const codes = new Set(told.map(({ fault }) => fault.code));
+  const code = codes.size === 1 ? told[0]!.fault.code : "model_unavailable";
+  const waits = [...told.map(({ fault }) => fault.detail.retryAfterMs), ...candidates.map(({ breaker }) => breaker.status().retryMs || undefined)];
+  const known = waits.filter((wait) => wait !== undefined);
+  const room = Math.max(...told.map(({ model }) => model.contextTokens ?? 0));
+  return errorFor(code, requested, room > 0 ? room : undefined, known.length > 0 ? Math.min(...known) : undefined);
+}
+
+function errorFor(code: FaultCode, requested: string, contextTokens: number | undefined, retryMs: number | undefined): ApiError {
+  const seconds = (ms: number) => String(Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(ms / 1000))));
+  switch (code) {
+    case "context_length_exceeded": {
+      const limit = contextTokens === undefined ? "is smaller" : `is ${contextTokens} tokens`;
+      return new ApiError(code, `The prompt is too long; this model's maximum context length ${limit}.`, { param: "messages" });
+    }
+    case "content_filter":
+      return new ApiError(code, "The prompt was refused by the model's content filter.", { param: "messages" });
+    case "upstream_rejected":
+      return new ApiError(code, "The model refused this request as invalid.");
+    case "upstream_timeout":
+      return new ApiError(code, `The model '${requested}' did not answer in time.`, { param: "model" });
+    case "upstream_error":
+      return new ApiError(code, `The model '${requested}' failed before its reply was complete.`, { param: "model" });
+    case "model_unavailable": {
+      const headers = retryMs === undefined ? {} : { "Retry-After": seconds(retryMs) };
+      return new ApiError(code, `The model '${requested}' is unavailable at the moment.`, { param: "model", headers });
+    }
+    case "model_overloaded": {
+      const after = seconds(retryMs ?? DEFAULT_RETRY_MS);
+      return new ApiError(code, `The model '${requested}' is overloaded. Retry after ${after} seconds.`, { param: "model", headers: { "Retry-After": after } });
+    }
+  }
 }

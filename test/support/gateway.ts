@@ -20,11 +20,14 @@ export function merge(base: unknown, over: unknown): unknown {
 export function configFor(url: string, models: readonly string[], over: object = {}): object {
   const base = {
     server: { port: 0 },
+    admin: { port: 0 },
     providers: { lab: { dialect: "openai", base_url: url, api_key: "sk-provider-secret", thinking: "thinking" } },
     models: Object.fromEntries(models.map((name) => [name, { provider: "lab", reasoning: true }])),
     aliases: {},
     keys: [{ account: "acme", key: KEY }],
     limits: { rpm: null },
+    retry: { max_retries: 0 },
+    breaker: { failures: 1_000 },
     timeouts: { connect_ms: 2_000, first_token_ms: 5_000, idle_ms: 5_000, total_ms: 20_000 },
   };
   return merge(base, over) as object;
@@ -32,7 +35,7 @@ export function configFor(url: string, models: readonly string[], over: object =
 
 /** The demo configuration without pauses between tokens. */
 export const demo = (over: object = {}): object =>
-  merge(merge(demoConfig, { server: { port: 0 }, providers: { demo: { pace_ms: 0 } }, limits: { rpm: null } }), over) as object;
+  merge(merge(demoConfig, { server: { port: 0 }, admin: { port: 0 }, providers: { demo: { pace_ms: 0 } }, limits: { rpm: null } }), over) as object;
 
 export interface RunningGateway {
   readonly url: string;

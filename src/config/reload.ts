@@ -1,0 +1,46 @@
+// Reloading: the configuration file again whenever it changes, or when somebody says so. All or nothing: a faulty file is
+// told to the operator, and what was in force stays so.
+
+import { readFileSync } from "node:fs";
+import { CheckError, pathText } from "../protocol/checker.ts";
+import type { Diagnose } from "../http/log.ts";
+import type { Config } from "./schema.ts";
+
+/** How often the file is looked at. Looking, and not being told, also works where an editor puts a new file in its place. */
+const LOOK_MS = 500;
+
+export interface Reloader {
+  /** Reads the file now, changed or not. */
+  reload(): void;
+  close(): void;
+}
+
+/** `load` reads and checks `file`, or throws; `apply` puts the result in force. */
+export function watchConfig(file: string, load: () => Config, apply: (config: Config) => void, diagnose: Diagnose): Reloader {
+  let seen = contentOf(file);
+  function reload(): void {
+    try {
+      apply(load());
+    } catch (error) {
+      const faults = error instanceof CheckError ? error.faults.map(({ path, message }) => ({ path: pathText(path), message })) : [{ path: "", message: (error as Error).message }];
+      diagnose({ event: "reload_failed", level: "error", detail: "the configuration before it stays in force", faults });
+    }
+  }
+  const look = () => {
+    const content = contentOf(file);
+    // A file that is not there is one that is being replaced; one that was merely touched is no change.
+    if (content === undefined || content === seen) return;
+    seen = content;
+    reload();
+  };
+  const timer = setInterval(look, LOOK_MS).unref();
+  return { reload, close: () => clearInterval(timer) };
+}
+
+function contentOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}

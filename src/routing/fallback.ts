@@ -1,0 +1,98 @@
+// All attempts at one request, until a provider has begun to answer: the same model again after a passing fault, then, for
+// an alias, the next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md 4.3.
+//
+// Everything up to the first real delta happens here, where a failure can still be hidden by another attempt. What follows
+// the commit point belongs to the client, and there is no way back.
+
+import { setTimeout as pause } from "node:timers/promises";
+import { ProviderFault } from "../dialects/dialect.ts";
+import type { ChatRequest } from "../protocol/chat-request.ts";
+import type { Part } from "../protocol/reply.ts";
+import { attempt } from "./attempt.ts";
+import type { Pass } from "./breaker.ts";
+import type { Model } from "./catalog.ts";
+import { clientError, verdict, type FailedAttempt } from "./failure.ts";
+
+export interface FallbackOptions {
+  /** The request's own signal: its reason ends everything. */
+  readonly signal: AbortSignal;
+  /** Told, at the end of a stream, how many of its events could not be read. */
+  readonly unreadable: (model: Model, events: number) => void;
+  readonly failed: (attempt: FailedAttempt) => void;
+}
+
+/** An answer that has begun. */
+export interface Begun {
+  readonly model: Model;
+  /** What has come already: up to and with the first delta. */
+  readonly first: readonly Part[][];
+  /** What is still to come. */
+  readonly batches: AsyncGenerator<Part[], void, undefined>;
+  /** To be told how it ended: with an error or, if the reader has gone, the signal's reason; without one: well. */
+  ended(error?: unknown): void;
+}
+
+/** Tries the candidates in their order; throws the ApiError that the client is to see if none begins to answer. */
+export async function begin(chat: ChatRequest, candidates: readonly Model[], options: FallbackOptions): Promise<Begun> {
+  const { signal } = options;
+  const failures: FailedAttempt[] = [];
+  for (const model of candidates) {
+    if (!hasMoreRoom(model, failures)) continue;
+    for (let retries = 0; ; retries += 1) {
+      const pass = model.breaker.enter(model.breakerRules);
+      if (!pass) break;
+      const batches = attempt(chat, model, { signal, unreadable: (events) => options.unreadable(model, events) });
+      try {
+        const first = await untilCommitted(batches);
+        pass.begun();
+        return { model, first, batches, ended: (error) => (error === undefined ? pass.succeeded() : conclude(pass, error, signal)) };
+      } catch (error) {
+        conclude(pass, error, signal);
+        if (!(error instanceof ProviderFault) || signal.aborted) throw error;
+        const failure = { model, fault: error };
+        failures.push(failure);
+        options.failed(failure);
+        if (error.blame === "client" && error.code !== "context_length_exceeded") throw clientError(error, chat.model, model);
+        const wait = retries < model.provider.retry.max_retries ? waitBefore(error, model, retries) : undefined;
+        if (wait === undefined) break;
+        await pause(wait, undefined, { signal });
+      }
+    }
+  }
+  throw verdict(chat.model, candidates, failures);
+}
+
+/** Reads up to and with the first delta, or to the end of a reply that has none. A whole reply is one batch. */
+async function untilCommitted(batches: AsyncGenerator<Part[], void, undefined>): Promise<Part[][]> {
+  const first: Part[][] = [];
+  for (;;) {
+    const { done, value } = await batches.next();
+    if (done) return first;
+    first.push(value);
+    if (value.some(({ type }) => type !== "usage" && type !== "finish")) return first;
+  }
+}
+
+/** What the breaker learns of an attempt that failed. */
+function conclude(pass: Pass, error: unknown, signal: AbortSignal): void {
+  if (signal.aborted || !(error instanceof ProviderFault) || error.blame === "client") pass.dropped();
+  else pass.failed(`${error.code}: ${error.message}`, error.detail.operator === "key");
+}
+
+/** After a context that was too long only a model with more room is of use. */
+function hasMoreRoom(model: Model, failures: readonly FailedAttempt[]): boolean {
+  const tooSmall = failures.filter(({ fault }) => fault.code === "context_length_exceeded").map((each) => each.model.contextTokens ?? Infinity);
+  return tooSmall.length === 0 || (model.contextTokens ?? 0) > Math.max(...tooSmall);
+}
+
+/**
+ * How long to wait before the same model is asked again; undefined: not at all. A silent provider has had its time, one that
+ * refuses this gateway will do so again, and one that wants longer than max_wait_ms is left to the next candidate.
+ */
+function waitBefore(fault: ProviderFault, model: Model, retries: number): number | undefined {
+  const { backoff_ms, max_wait_ms } = model.provider.retry;
+  if (fault.blame !== "provider" || fault.code === "upstream_timeout") return undefined;
+  const { retryAfterMs } = fault.detail;
+  if (retryAfterMs !== undefined) return retryAfterMs <= max_wait_ms ? retryAfterMs : undefined;
+  return Math.min(max_wait_ms, backoff_ms * 2 ** retries * (0.5 + Math.random() / 2));
+}

@@ -1,0 +1,125 @@
+// A new configuration while the gateway runs: for requests that come from then on, all or nothing, with limits and breakers
+// carried over; by SIGHUP, by a change of the file, and by an editor that puts a new file in its place.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { watchConfig } from "../src/config/reload.ts";
+import { checkConfig } from "../src/config/schema.ts";
+import { assemble, configFor, demo, json, KEY, readStream, startGateway, user } from "./support/gateway.ts";
+import { chunk, event, speak, startProvider, status, type Behaviour } from "./support/provider.ts";
+import { waitFor } from "./support/wait.ts";
+
+describe("reload", () => {
+  it("a request keeps the configuration that it began with; the next has the new one", async (t) => {
+    let finish: (() => void) | undefined;
+    const slow: Behaviour = ({ res }) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(event(chunk({ content: "Fi" })));
+      finish = () => res.end(event(chunk({ content: "ne." }, "stop")));
+    };
+    const provider = await startProvider(t, { old: slow, new: speak("New.") });
+    const gateway = await startGateway(t, configFor(provider.url, ["old"]));
+    const response = await gateway.chat({ model: "old", stream: true, messages: user("hi") });
+    gateway.gateway.reload(checkConfig(configFor(provider.url, ["new"], { keys: [{ account: "beta", key: "sk-new" }] }), {}));
+    const ask = (model: string, key: string) => gateway.chat({ model, messages: user("hi") }, { authorization: `Bearer ${key}` });
+    assert.equal((await ask("new", KEY)).status, 401);
+    assert.equal((await ask("old", "sk-new")).status, 404);
+    assert.equal((await json(await ask("new", "sk-new"))).choices[0].message.content, "New.");
+    finish!();
+    const { chunks, done } = await readStream(response);
+    assert.ok(done);
+    assert.equal(assemble(chunks).message["content"], "Fine.");
+  });
+
+  it("limit windows go on, under the new limit", async (t) => {
+    const clock = { now: 0 };
+    const gateway = await startGateway(t, demo({ limits: { rpm: 3 } }), { monotonic: () => clock.now });
+    const ask = async () => (await gateway.chat({ model: "demo-chat", messages: user("hi") }, { authorization: "Bearer sk-demo" })).status;
+    assert.deepEqual([await ask(), await ask()], [200, 200]);
+    gateway.gateway.reload(checkConfig(demo({ limits: { rpm: 3 } }), {}));
+    assert.deepEqual([await ask(), await ask()], [200, 429]);
+    gateway.gateway.reload(checkConfig(demo({ limits: { rpm: 4 } }), {}));
+    assert.deepEqual([await ask(), await ask()], [200, 429]);
+    gateway.gateway.reload(checkConfig(demo({ limits: { rpm: 2 } }), {}));
+    assert.equal(await ask(), 429);
+    clock.now += 60_000;
+    assert.deepEqual([await ask(), await ask(), await ask()], [200, 200, 429]);
+  });
+
+  it("breakers go on", async (t) => {
+    const provider = await startProvider(t, { m: status(500) });
+    const config = configFor(provider.url, ["m"], { breaker: { failures: 2 } });
+    const gateway = await startGateway(t, config);
+    const ask = async () => (await json(await gateway.chat({ model: "m", messages: user("hi") }))).error.code;
+    assert.equal(await ask(), "upstream_error");
+    gateway.gateway.reload(checkConfig(config, {}));
+    assert.equal(await ask(), "upstream_error");
+    gateway.gateway.reload(checkConfig(config, {}));
+    assert.equal(await ask(), "model_unavailable");
+    assert.equal(provider.asked.length, 2);
+  });
+
+  it("what is read at start only is told to the operator", async (t) => {
+    const gateway = await startGateway(t, demo());
+    gateway.gateway.reload(checkConfig(demo({ server: { port: 1, keep_alive_ms: 5 } }), {}));
+    gateway.gateway.reload(checkConfig(demo({ server: { keep_alive_ms: 6 } }), {}));
+    await waitFor(() => gateway.diagnostics.length === 3, "three diagnostic lines");
+    assert.deepEqual(gateway.diagnostics.map(({ event: name }) => name), ["restart_needed", "reloaded", "reloaded"]);
+  });
+});
+
+describe("watching the file", () => {
+  function watched(t: TestContext) {
+    const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+    const file = join(folder, "gateway.json");
+    const config = (rpm: unknown) => JSON.stringify(demo({ limits: { rpm } }));
+    writeFileSync(file, config(1));
+    const applied: unknown[] = [];
+    const told: Record<string, unknown>[] = [];
+    let content = "";
+    const load = () => checkConfig(JSON.parse(content), {});
+    const watcher = watchConfig(file, load, (next) => void applied.push(next.limits.rpm), (line) => void told.push({ ...line }));
+    t.after(() => {
+      watcher.close();
+      rmSync(folder, { recursive: true });
+    });
+    const write = (text: string, how: "in place" | "replaced") => {
+      content = text;
+      if (how === "in place") return writeFileSync(file, text);
+      writeFileSync(`${file}.new`, text);
+      renameSync(`${file}.new`, file);
+    };
+    return { file, config, applied, told, watcher, write };
+  }
+
+  for (const how of ["in place", "replaced"] as const) {
+    it(`changed ${how}: put in force; faulty: told with its path, and the last good one stays`, async (t) => {
+      const { config, applied, told, write } = watched(t);
+      write(config(2), how);
+      await waitFor(() => applied.length === 1, "the new configuration");
+      write(config("many"), how);
+      const line = await waitFor(() => told[0], "the fault");
+      assert.equal(line["event"], "reload_failed");
+      assert.deepEqual(line["faults"], [{ path: "limits.rpm", message: "expected an integer, got a string" }]);
+      write("{", how);
+      await waitFor(() => told[1], "the second fault");
+      write(config(3), how);
+      await waitFor(() => applied.length === 2, "the good configuration after it");
+      assert.deepEqual(applied, [2, 3]);
+    });
+  }
+
+  it("gone for a while: nothing happens; asked for by hand: read again though unchanged", async (t) => {
+    const { file, config, applied, told, watcher, write } = watched(t);
+    write(config(1), "in place");
+    rmSync(file);
+    watcher.reload();
+    assert.deepEqual(applied, [1]);
+    write(config(4), "in place");
+    await waitFor(() => applied.length === 2, "the file that is back");
+    assert.deepEqual([applied, told], [[1, 4], []]);
+  });
+});
