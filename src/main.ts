@@ -8,7 +8,7 @@ import { watchConfig } from "./config/reload.ts";
 import type { Config } from "./config/schema.ts";
 import { createGateway } from "./gateway.ts";
 import { CheckError, faultText, pathText } from "./protocol/checker.ts";
-import { rank } from "./routing/policy.ts";
+import { explainAlias } from "./routing/explain.ts";
 
 const USAGE = `chat-gateway: a chat-completions gateway
 
@@ -107,33 +107,11 @@ function check(args: Arguments): number {
   return 0;
 }
 
-function explain(args: Arguments): number {
-  const { config } = loadConfig({ file: args.config, env: process.env });
-  const name = args.operand!;
-  const alias = config.aliases.get(name);
-  if (!alias) {
-    const kind = config.models.has(name) ? "is a model, and is served by itself or not at all" : "is not an alias here";
-    process.stderr.write(`chat-gateway: '${name}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}\n`);
-    return 1;
-  }
-  const rows = rank(config, alias).map((row) => {
-    const { provider, supports, context_tokens } = config.models.get(row.model)!;
-    return { ...row, provider, supports, context_tokens: context_tokens ?? null };
-  });
-  if (args.json) {
-    process.stdout.write(`${JSON.stringify({ alias: name, enabled: alias.enabled, policy: alias.policy ?? "list", candidates: rows })}\n`);
-    return 0;
-  }
-  const policy = { reasoning: "the models that think, strongest reasoning_score first", value: "the highest quality_score per blended price (3 parts input, 1 part output) first" };
-  const lines = rows.map(({ rank, model, provider, why, supports, context_tokens }) => [
-    rank === null ? "-" : String(rank), model, provider, why, `${supports.join(" ") || "text only"}${context_tokens === null ? "" : `, ${context_tokens} tokens`}`,
-  ]);
-  const table = [["rank", "model", "provider", "why", "can"], ...lines];
-  const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)));
-  process.stdout.write(`${name}${alias.enabled ? "" : " (disabled)"}: ${alias.policy ? policy[alias.policy] : "its models in the order of its own list"}\n`);
-  for (const row of table) process.stdout.write(`  ${row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd()}\n`);
-  process.stdout.write("A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status tells which are.\n");
-  return 0;
+function explain({ config: file, operand, json }: Arguments): number {
+  const explained = explainAlias(loadConfig({ file, env: process.env }).config, operand!);
+  if ("fault" in explained) process.stderr.write(`chat-gateway: ${explained.fault}\n`);
+  else process.stdout.write(json ? `${JSON.stringify(explained.data)}\n` : explained.text);
+  return "fault" in explained ? 1 : 0;
 }
 
 function reportFaults({ faults }: CheckError, json: boolean): void {

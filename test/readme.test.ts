@@ -71,8 +71,9 @@ describe("README", () => {
     t.after(() => rmSync(folder, { recursive: true }));
     const file = join(folder, "gateway.json");
     writeFileSync(file, blocksOf("json")[0]!);
-    const [environment, check, server] = shell[4]!.replaceAll("gateway.json", file).split("\n");
+    const [environment, check, explain, server] = shell[4]!.replaceAll("gateway.json", file).split("\n");
     assert.match(await run(`${environment}\n${check}`), /is valid: 2 models, 3 aliases, 1 keys/);
+    assert.match(await run(`${environment}\n${explain}`), /1 +qwen-local .*= 960\.00[^\n]*\n +2 +deepseek-chat .*= 234\.92/);
     const address = await serve(t, `${environment}\n${server} --port 0`);
     const models = await fetch(`${address}/v1/models`, { headers: { authorization: "Bearer sk-for-your-client" } });
     assert.equal(models.status, 200);

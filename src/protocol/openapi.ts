@@ -56,6 +56,12 @@ const document = {
       },
     },
     "/healthz": { get: { summary: "The process is alive", responses: { "200": answer("Alive.", json(ref("Health"))) } } },
+    "/readyz": {
+      get: {
+        summary: "Some model can serve, and the gateway is not shutting down",
+        responses: { "200": answer("Ready.", json(ref("Health"))), "503": error("Draining, or no model can serve.") },
+      },
+    },
     "/openapi.json": { get: { summary: "This document", responses: { "200": answer("The document.", json({ type: "object" })) } } },
   },
   components: { schemas, securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },

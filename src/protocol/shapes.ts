@@ -73,4 +73,4 @@ export const modelListShape = object({
   data: array(object({ id: string(), object: literal("model"), created: count, owned_by: string() })),
 });
 
-export const healthShape = object({ status: literal("ok") });
+export const healthShape = object({ status: literal("ok", "ready") });
