@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { assemble, configFor, json, KEY, merge, readStream, startGateway, user, type RunningGateway } from "./support/gateway.ts";
-import { chunk, completion, event, rawStream, reset, silent, speak, startProvider, status, stream, type Behaviour, type Provider } from "./support/provider.ts";
+import { chunk, completion, endless, event, held, rawStream, reset, silent, speak, startProvider, status, stream, type Behaviour, type Provider } from "./support/provider.ts";
 import { waitFor, within } from "./support/wait.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -19,16 +19,7 @@ function inTurn(...behaviours: Behaviour[]): Behaviour {
 
 const streamedElse = (streamed: Behaviour, whole: Behaviour): Behaviour => (asked) => (asked.body["stream"] ? streamed : whole)(asked);
 
-const endless = (mediaType: string): Behaviour => ({ res }) => {
-  res.writeHead(200, { "content-type": mediaType });
-  const piece = Buffer.alloc(1024 * 1024, "x");
-  const fill = () => {
-    while (!res.destroyed && res.write(piece));
-  };
-  res.on("drain", fill);
-  fill();
-};
-
+const filler = Buffer.alloc(1024 * 1024, "x");
 const late: Behaviour = (asked) => void setTimeout(() => void speak("Fine.")(asked), 60);
 const headersOnly: Behaviour = ({ res, body }) => void res.writeHead(200, { "content-type": body["stream"] ? "text/event-stream" : "application/json" }).flushHeaders();
 const cutBody: Behaviour = ({ res, socket }) => void (res.writeHead(200, { ...JSON_TYPE, "content-length": "99" }), res.write("{", () => socket.resetAndDestroy()));
@@ -85,7 +76,7 @@ const ROWS: Row[] = [
   row("half a JSON", () => status(200, '{"choices":[{'), 2, "upstream_error", "b"),
   row("a compressed body", () => status(200, "x", { ...JSON_TYPE, "content-encoding": "gzip" }), 2, "upstream_error", "b"),
   row("a redirect", () => status(302, "", { location: "http://127.0.0.1:1/" }), 2, "upstream_error", "b"),
-  row("a body without end", () => streamedElse(endless("text/event-stream"), endless("application/json")), 2, "upstream_error", "b"),
+  row("a body without end", () => streamedElse(endless("text/event-stream", filler), endless("application/json", filler)), 2, "upstream_error", "b"),
   row("a flood of headers", () => flood, 2, "upstream_error", "b"),
 ];
 
@@ -357,19 +348,14 @@ describe("readyz and status", () => {
   });
 
   it("while draining: not ready, no new requests on old connections, those in flight run on", async (t) => {
-    let finish: (() => void) | undefined;
-    const slow: Behaviour = ({ res }) => {
-      res.writeHead(200, { "content-type": "text/event-stream" });
-      res.write(event(chunk({ content: "Fi" })));
-      finish = () => res.end(event(chunk({ content: "ne." }, "stop")));
-    };
-    const { gateway } = await bench(t, slow);
+    const { behaviour, finish } = held();
+    const { gateway } = await bench(t, behaviour);
     const response = await gateway.chat({ model: "a", stream: true, messages: user("hi") });
     const admin = gateway.gateway.adminAddress()!;
     const closing = gateway.gateway.close(5_000);
     assert.equal((await get(`${admin}/status`)).body.status, "draining");
     assert.equal((await get(`${admin}/status`)).body.in_flight, 1);
-    finish!();
+    finish();
     const { chunks, done } = await readStream(response);
     assert.ok(done);
     assert.equal(assemble(chunks).message["content"], "Fine.");

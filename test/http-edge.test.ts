@@ -6,7 +6,7 @@ import http from "node:http";
 import net from "node:net";
 import { describe, it } from "node:test";
 import { configFor, demo, json, KEY, startGateway, user } from "./support/gateway.ts";
-import { chunk, event, silent, speak, startProvider, stream, type Behaviour } from "./support/provider.ts";
+import { chunk, held, silent, speak, startProvider, stream } from "./support/provider.ts";
 import { parseAnswer, rawRequest, type RawAnswer } from "./support/raw.ts";
 import { waitFor, within } from "./support/wait.ts";
 
@@ -129,24 +129,19 @@ describe("connections that carry more than one request", () => {
   ];
   for (const [name, bytes] of nonsense) {
     it(`${name} behind a stream that is running does not get into it`, async (t) => {
-      let finish: (() => void) | undefined;
-      const slow: Behaviour = ({ res }) => {
-        res.writeHead(200, { "content-type": "text/event-stream" });
-        res.write(event(chunk({ content: "Once" })));
-        finish = () => res.end(event(chunk({ content: " more." }, "stop")));
-      };
-      const provider = await startProvider(t, { m: slow });
+      const { behaviour, finish } = held();
+      const provider = await startProvider(t, { m: behaviour });
       const gateway = await startGateway(t, configFor(provider.url, ["m"]));
       const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
       let text = "";
       socket.on("data", (data: Buffer) => (text += data.toString()));
       const closed = new Promise((resolve) => socket.on("close", resolve));
       socket.write(ask("m", "running"));
-      await waitFor(() => text.includes("Once"), "the first event");
+      await waitFor(() => text.includes("Fi"), "the first event");
       socket.write(bytes);
       // The gateway has read it when it has answered somebody who asked later.
       await (await fetch(`${gateway.url}/healthz`)).text();
-      finish!();
+      finish();
       await within(closed, "the connection to end after the stream");
       assert.equal(text.match(/HTTP\/1\.1 /g)?.length, 1, text);
       assert.ok(text.includes("data: [DONE]"), text);

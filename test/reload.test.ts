@@ -9,18 +9,13 @@ import { describe, it, type TestContext } from "node:test";
 import { watchConfig } from "../src/config/reload.ts";
 import { checkConfig } from "../src/config/schema.ts";
 import { assemble, configFor, demo, json, KEY, readStream, startGateway, user } from "./support/gateway.ts";
-import { chunk, event, speak, startProvider, status, type Behaviour } from "./support/provider.ts";
+import { held, speak, startProvider, status } from "./support/provider.ts";
 import { waitFor } from "./support/wait.ts";
 
 describe("reload", () => {
   it("a request keeps the configuration that it began with; the next has the new one", async (t) => {
-    let finish: (() => void) | undefined;
-    const slow: Behaviour = ({ res }) => {
-      res.writeHead(200, { "content-type": "text/event-stream" });
-      res.write(event(chunk({ content: "Fi" })));
-      finish = () => res.end(event(chunk({ content: "ne." }, "stop")));
-    };
-    const provider = await startProvider(t, { old: slow, new: speak("New.") });
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { old: behaviour, new: speak("New.") });
     const gateway = await startGateway(t, configFor(provider.url, ["old"]));
     const response = await gateway.chat({ model: "old", stream: true, messages: user("hi") });
     gateway.gateway.reload(checkConfig(configFor(provider.url, ["new"], { keys: [{ account: "beta", key: "sk-new" }] }), {}));
@@ -28,7 +23,7 @@ describe("reload", () => {
     assert.equal((await ask("new", KEY)).status, 401);
     assert.equal((await ask("old", "sk-new")).status, 404);
     assert.equal((await json(await ask("new", "sk-new"))).choices[0].message.content, "New.");
-    finish!();
+    finish();
     const { chunks, done } = await readStream(response);
     assert.ok(done);
     assert.equal(assemble(chunks).message["content"], "Fine.");

@@ -7,7 +7,7 @@ import { describe, it, type TestContext } from "node:test";
 import { gzipSync } from "node:zlib";
 import type { Fetch } from "../src/http/fetch.ts";
 import { configFor, json, readStream, startGateway, user } from "./support/gateway.ts";
-import { chunk, completion, event, reset, silent, speak, startProvider, status, stream, type Behaviour } from "./support/provider.ts";
+import { chunk, completion, endless, event, reset, silent, speak, startProvider, status, stream, type Behaviour } from "./support/provider.ts";
 import { waitFor, within } from "./support/wait.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -109,27 +109,18 @@ describe("faults of a provider, for a client who named the model", () => {
   });
 
   it("a body without end is not read for ever", async (t) => {
-    const endless: Behaviour = ({ res }) => {
-      res.writeHead(200, JSON_TYPE);
-      const piece = Buffer.alloc(1024 * 1024, " ");
-      const fill = () => {
-        while (!res.destroyed && res.write(piece));
-      };
-      res.on("drain", fill);
-      fill();
-    };
-    const { response, provider } = await answered(t, endless);
+    const { response, provider } = await answered(t, endless("application/json", Buffer.alloc(1024 * 1024, " ")));
     assert.equal(response.status, 503);
     await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
   });
 
   for (const mediaType of ["text/html", "application/json"]) {
     it(`a 200 of ${mediaType} that is refused is not read on`, async (t) => {
-      const endless: Behaviour = ({ res }) => {
+      const begins: Behaviour = ({ res }) => {
         res.writeHead(200, { "content-type": mediaType, ...(mediaType === "application/json" && { "content-encoding": "gzip" }) });
         res.write("<html>");
       };
-      const { response, provider } = await answered(t, endless);
+      const { response, provider } = await answered(t, begins);
       assert.equal(response.status, 503);
       await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
     });

@@ -148,3 +148,28 @@ export const silent: Behaviour = () => undefined;
 
 /** Resets the connection before any byte of an answer. */
 export const reset: Behaviour = ({ socket }) => void socket.resetAndDestroy();
+
+/** The same piece again and again, as fast as the reader takes it, without end. */
+export const endless =
+  (mediaType: string, piece: string | Buffer): Behaviour =>
+  ({ res }) => {
+    res.writeHead(200, { "content-type": mediaType });
+    const fill = () => {
+      while (!res.destroyed && res.write(piece));
+    };
+    res.on("drain", fill);
+    fill();
+  };
+
+/** A stream that says "Fi" and waits; `finish` makes it say the rest: "ne.". */
+export function held(): { readonly behaviour: Behaviour; finish(): void } {
+  let finish = () => {};
+  return {
+    behaviour: ({ res }) => {
+      res.writeHead(200, SSE);
+      res.write(event(chunk({ content: "Fi" })));
+      finish = () => void res.end(event(chunk({ content: "ne." }, "stop")));
+    },
+    finish: () => finish(),
+  };
+}
