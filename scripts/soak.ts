@@ -62,6 +62,12 @@ const FAULTS: readonly Answer[] = [
   (res) => void begin(res).end(chunk({ content: "cut" })),
   (res) => void begin(res).write(chunk({ content: "reset" }), () => res.socket?.resetAndDestroy()),
   (res) => void begin(res).write(chunk({ content: "stalled" })),
+  (res) => void res.writeHead(401, { "content-length": "99" }).write("{"), // an error whose body never comes
+  (res) => {
+    begin(res).write(chunk({ content: "done" }, "stop"));
+    const beat = setInterval(() => res.write(": ping\n\n"), 100);
+    res.on("close", () => clearInterval(beat));
+  },
   (res) => void begin(res).end('data: {"error":{"message":"first"}}\n\n'),
   (res) => void begin(res).end(`${chunk({ content: "a" })}data: {{{\n\n${chunk({ content: "b" }, "stop")}`),
 ];

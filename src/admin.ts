@@ -24,14 +24,14 @@ export function adminRoutes(view: () => AdminView): Routes {
 }
 
 function status({ config, catalog, limiter, loadedAt, draining, inFlight }: AdminView): object {
-  const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, breaker }) => {
-    const { state, failures, retryMs, lastFault } = breaker.status();
+  const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => {
+    const { state, failures, retryMs, lastFault } = status();
     return { model: name, provider: provider.name, upstream_model: upstreamModel, breaker: { state, failures, retry_ms: Math.ceil(retryMs), last_fault: lastFault } };
   });
   const aliases = [...catalog.ranking].map(([alias, ranked]) => ({
     alias,
     enabled: config.aliases.get(alias)?.enabled ?? false,
-    candidates: ranked.map(({ model, rank, why }) => ({ rank, model, why, breaker: catalog.models.get(model)?.breaker.status().state })),
+    candidates: ranked.map(({ model, rank, why }) => ({ rank, model, why, breaker: catalog.models.get(model)?.status().state })),
   }));
   const used = limiter.used();
   const accounts = [...new Set(config.keys.map(({ account }) => account))].map((account) => {

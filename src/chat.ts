@@ -75,6 +75,7 @@ async function answer(exchange: Exchange, chat: ChatRequest, candidates: readonl
   const { total_ms } = config.timeouts;
   const timeUp = () => exchange.abort(new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
   const total = setTimeout(timeUp, total_ms);
+  const timeUpAt = performance.now() + total_ms;
   res.on("close", () => clearTimeout(total)); // it bounds the client's reading too
   const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, signal) : undefined;
   let begun: Begun | undefined;
@@ -83,6 +84,7 @@ async function answer(exchange: Exchange, chat: ChatRequest, candidates: readonl
     begun = await begin(chat, candidates, {
       signal,
       unreadable: (model, events) => diagnose({ event: "unreadable_events", ...about(model), events }),
+      timeLeft: () => timeUpAt - performance.now(),
       failed: ({ model, fault }) => diagnose({ event: "attempt_failed", ...about(model), ...faultWords(fault) }),
     });
     const { model } = begun;
@@ -101,7 +103,7 @@ async function answer(exchange: Exchange, chat: ChatRequest, candidates: readonl
     const error: unknown = signal.aborted ? signal.reason : thrown;
     begun?.ended(error);
     if (error instanceof ClientGone) throw error;
-    if (begun && error instanceof ProviderFault) diagnose({ event: "reply_cut", ...about(begun.model), ...faultWords(error) });
+    if (error instanceof ProviderFault) diagnose({ event: begun ? "reply_cut" : "request_timed_out", ...about(begun?.model ?? candidates[0]!), ...faultWords(error) });
     const failure = error instanceof ProviderFault ? clientError(error, chat.model, begun?.model ?? candidates[0]!) : toApiError(error);
     if (!sink?.begun()) throw failure.code === "internal_error" ? error : failure;
     // Past the commit point: status and first events are out, so the failure is an event of its own, and no [DONE] follows.

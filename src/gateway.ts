@@ -4,13 +4,14 @@ import { createKeyring } from "./accounts/keys.ts";
 import { createLimiter } from "./accounts/limiter.ts";
 import { adminRoutes } from "./admin.ts";
 import { createChatHandler } from "./chat.ts";
-import type { Config } from "./config/schema.ts";
+import { demoKeyFaults, type Config } from "./config/schema.ts";
 import { readTls } from "./config/tls.ts";
 import { createFetch, type Fetch } from "./http/fetch.ts";
 import { createLineLog, describe, type Diagnose, type WriteLines } from "./http/log.ts";
 import { sendJson } from "./http/reply.ts";
 import type { Exchange, Routes } from "./http/router.ts";
-import { createServer } from "./http/server.ts";
+import { createServer, stopping } from "./http/server.ts";
+import { CheckError } from "./protocol/checker.ts";
 import { ApiError } from "./protocol/errors.ts";
 import { openapiText } from "./protocol/openapi.ts";
 import { createCatalog, type Breakers } from "./routing/catalog.ts";
@@ -31,7 +32,10 @@ export interface Gateway {
   listen(): Promise<string>;
   /** The admin listener's address; undefined if its default port was taken. */
   adminAddress(): string | undefined;
-  /** Puts a new configuration in force for requests that come from now on. Breakers and limit windows go on. */
+  /**
+   * Puts a new configuration in force for requests that come from now on. Breakers and limit windows go on. Throws a
+   * CheckError, and changes nothing, if it does not fit the address that is listened on.
+   */
   reload(config: Config): void;
   /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
   close(drainMs?: number): Promise<void>;
@@ -62,7 +66,6 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
   let current = build(initial);
 
   const chat = createChatHandler(() => current, { limiter, now, diagnose });
-  const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });
 
   const routes: Routes = {
     "/v1/chat/completions": {
@@ -83,7 +86,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
     "/readyz": {
       GET: ({ res }) => {
         if (draining) throw stopping();
-        const serves = [...current.catalog.models.values()].some(({ breaker }) => breaker.status().retryMs === 0);
+        const serves = [...current.catalog.models.values()].some((model) => model.status().retryMs === 0);
         if (!serves) throw new ApiError("model_unavailable", "No model can serve at the moment.");
         sendJson(res, 200, { status: "ready" }, { "Cache-Control": "no-store" });
       },
@@ -114,6 +117,8 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
     },
     adminAddress: () => adminAddress,
     reload(config) {
+      const faults = demoKeyFaults(config, initial.server.host);
+      if (faults.length > 0) throw new CheckError(faults);
       if (fixedSettings(config) !== fixedSettings(initial)) {
         diagnose({ event: "restart_needed", level: "warn", detail: "host, port, tls, receive_ms, admin and data_dir are read at start only" });
       }

@@ -68,10 +68,14 @@ function readArguments(argv: readonly string[]): Arguments | "help" {
 }
 
 async function serve(args: Arguments): Promise<undefined> {
-  const load = (file: string | undefined) => loadConfig({ file, host: args.host, port: args.port, env: process.env });
-  const loaded = load(args.config);
-  let { config } = loaded;
-  const { source } = loaded;
+  // Once a file was read, its absence is a fault: the demo configuration, whose key everybody knows, must not creep back in.
+  let source = args.config;
+  const load = (): Config => {
+    const loaded = loadConfig({ file: source, host: args.host, port: args.port, env: process.env });
+    source ??= loaded.source;
+    return loaded.config;
+  };
+  let config = load();
   const gateway = createGateway(config, {
     accessLog: (lines) => process.stdout.write(lines),
     diagnostics: (lines) => process.stderr.write(lines),
@@ -80,10 +84,12 @@ async function serve(args: Arguments): Promise<undefined> {
   const name = source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
   process.stdout.write(`chat-gateway listens on ${address} (${name})\n`);
 
-  // Once a file was read, its absence is a fault: the demo configuration, whose key everybody knows, must not creep in.
-  const apply = (next: Config) => gateway.reload((config = next));
+  const apply = (next: Config) => {
+    gateway.reload(next);
+    config = next;
+  };
   const diagnose = (event: object) => process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`);
-  const reloader = watchConfig(source ?? "gateway.json", () => load(source).config, apply, diagnose);
+  const reloader = watchConfig(source ?? "gateway.json", load, apply, diagnose);
   process.on("SIGHUP", reloader.reload);
 
   // A reader of our logs that goes away must not take the gateway with it.

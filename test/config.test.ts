@@ -285,6 +285,7 @@ describe("references", () => {
   for (const [what, over, path, words] of [
     ["a model of an unknown provider", { models: { n: { provider: "nobody" } } }, "models.n.provider", /no provider named "nobody"/],
     ["an alias of an unknown model", { aliases: { a: { models: ["m", "ghost"] } } }, "aliases.a.models[1]", /no model named "ghost"/],
+    ["an alias that lists a model twice", { aliases: { a: { models: ["m", "m"] } } }, "aliases.a.models[1]", /twice/],
     ["an alias of an alias", { aliases: { a: { policy: "value" }, b: { models: ["a"] } } }, "aliases.b.models[0]", /no model named "a"/],
     ["an alias with a model's name", { aliases: { m: { policy: "value" } } }, "aliases.m", /same name/],
     ["an alias with both a policy and models", { aliases: { a: { policy: "value", models: ["m"] } } }, "aliases.a",

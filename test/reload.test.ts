@@ -57,6 +57,26 @@ describe("reload", () => {
     assert.equal(provider.asked.length, 2);
   });
 
+  it("a breaker stays with its model, provider and key: a new key is a new start", async (t) => {
+    const provider = await startProvider(t, { m: (asked) => (asked.headers.authorization === "Bearer sk-good" ? speak("Fine.") : status(401))(asked) });
+    const config = (key: string) => checkConfig(configFor(provider.url, ["m"], { providers: { lab: { api_key: key } } }), {});
+    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    const ask = async () => (await gateway.chat({ model: "m", messages: user("hi") })).status;
+    assert.deepEqual([await ask(), await ask(), provider.asked.length], [503, 503, 1]);
+    gateway.gateway.reload(config("sk-good"));
+    assert.equal(await ask(), 200);
+    gateway.gateway.reload(config("sk-provider-secret"));
+    assert.deepEqual([await ask(), provider.asked.length], [503, 3], "what is gone from the configuration is forgotten");
+  });
+
+  it("the demo key does not come in by reload while the gateway listens beyond loopback", async (t) => {
+    const gateway = await startGateway(t, demo({ server: { host: "0.0.0.0" }, keys: [{ account: "a", key: KEY }] }));
+    assert.throws(() => gateway.gateway.reload(checkConfig(demo(), {})), /demo key/);
+    const local = gateway.url.replace("0.0.0.0", "127.0.0.1");
+    const status = async (key: string) => (await fetch(`${local}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
+    assert.deepEqual([await status("sk-demo"), await status(KEY)], [401, 200]);
+  });
+
   it("what is read at start only is told to the operator", async (t) => {
     const gateway = await startGateway(t, demo());
     gateway.gateway.reload(checkConfig(demo({ server: { port: 1, keep_alive_ms: 5 } }), {}));

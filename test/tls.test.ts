@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import https from "node:https";
+import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
@@ -43,6 +44,14 @@ describe("TLS", () => {
     const refused = await client.chat({ model: "demo-chat", messages: user("hi") });
     assert.equal(refused.status, 503);
     assert.match(await refused.text(), /model_unavailable/);
+  });
+
+  it("stops though somebody has connected and not shaken hands", async (t) => {
+    const gateway = await startGateway(t, demo({ server: { tls: certificate(t) } }));
+    const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
+    t.after(() => socket.destroy());
+    await within(new Promise((resolve) => socket.once("connect", resolve)), "the connection");
+    await within(gateway.gateway.close(0), "the gateway to close", 3_000);
   });
 
   it("files that cannot be read, or are no certificate, are faults with a path", async (t) => {

@@ -250,7 +250,10 @@ function danglingNames(json: unknown): Fault[] {
   for (const [name, model] of Object.entries(models)) refer(["models", name, "provider"], asObject(model)["provider"], "provider", providers);
   for (const [name, alias] of Object.entries(aliases)) {
     if (Object.hasOwn(models, name)) faults.push(invalid(["aliases", name], "a model has the same name"));
-    asArray(asObject(alias)["models"]).forEach((model, at) => refer(["aliases", name, "models", at], model, "model", models));
+    asArray(asObject(alias)["models"]).forEach((model, at, all) => {
+      refer(["aliases", name, "models", at], model, "model", models);
+      if (all.indexOf(model) < at) faults.push(invalid(["aliases", name, "models", at], "stands in the list twice"));
+    });
   }
   asArray(asObject(json)["keys"]).forEach((key, index) => {
     asArray(asObject(key)["models"]).forEach((name, at) => refer(["keys", index, "models", at], name, "model or alias", models, aliases));
@@ -261,8 +264,11 @@ function danglingNames(json: unknown): Fault[] {
 function keyFaults(config: Config): Fault[] {
   const digests = config.keys.map((key) => key.digest);
   const faults = digests.flatMap((digest, index) => (digests.indexOf(digest) < index ? [invalid(["keys", index], "the same key stands here twice")] : []));
-  if (digests.includes(DEMO_KEY_DIGEST) && !isLoopback(config.server.host)) {
-    faults.push(invalid(["server", "host"], "must be a loopback address while the demo key, which everybody knows, is valid"));
-  }
-  return faults;
+  return [...faults, ...demoKeyFaults(config, config.server.host)];
+}
+
+/** The demo key, which everybody knows, is for loopback only. `host` is where the gateway listens, or is to listen. */
+export function demoKeyFaults(config: Config, host: string): Fault[] {
+  if (isLoopback(host) || !config.keys.some(({ digest }) => digest === DEMO_KEY_DIGEST)) return [];
+  return [invalid(["server", "host"], "must be a loopback address while the demo key, which everybody knows, is valid")];
 }

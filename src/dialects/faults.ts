@@ -32,11 +32,27 @@ const RULES: readonly Rule[] = [
   { statuses: BAD_REQUEST, words: FILTER, code: "content_filter" },
   { statuses: BAD_REQUEST, code: "upstream_rejected" },
   { statuses: [401, 402, 403], code: "model_unavailable", operator: "key" },
-  { statuses: [429], words: /insufficient_quota|insufficient balance|billing/i, code: "model_unavailable", operator: "key" },
+  { statuses: [429], words: /insufficient_quota|insufficient balance/i, code: "model_unavailable", operator: "key" },
   { statuses: [408, 409, 425, 429, 503, 529], code: "model_overloaded" },
 ];
 
-/** The fault of an answer with an error status, or of an error body inside a 200 (`status` is then the one it states). */
+/** Errors inside a 200 that state no status: what their code or type stands for. */
+const STATED: readonly (readonly [words: RegExp, status: number])[] = [
+  [/insufficient_quota|rate_limit|too_many_requests/i, 429],
+  [/authentication|invalid_api_key|permission|insufficient_balance/i, 401],
+  [/overload|unavailable/i, 529],
+  [/context_length|exceed_context|content_filter|content_policy|invalid_request/i, 400],
+];
+
+/** The fault of an error that stands inside a 200. Its code may be an HTTP status (OpenRouter, vLLM) or a word. */
+export function faultInside(words: ErrorWords, stated: unknown): ProviderFault {
+  const status = Number(stated);
+  if (status >= 400 && status < 600) return faultOf(status, words);
+  const byName = STATED.find(([pattern]) => pattern.test(`${words.code} ${words.type}`))?.[1];
+  return faultOf(byName ?? (CONTEXT.test(words.message) || FILTER.test(words.message) ? 400 : 500), words);
+}
+
+/** The fault of an answer with an error status. */
 export function faultOf(status: number, words: ErrorWords, retryAfterMs?: number): ProviderFault {
   const text = `${words.code} ${words.type} ${words.message}`;
   const rule = RULES.find(({ statuses, words: pattern }) => statuses.includes(status) && (!pattern || pattern.test(text)));

@@ -5,7 +5,7 @@ import type { ChatRequest, Message } from "../protocol/chat-request.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { FinishReason, TokenLogprob, Usage } from "../protocol/shapes.ts";
 import { ProviderFault, type Decoder, type Dialect, type Target } from "./dialect.ts";
-import { faultOf, retryAfterMs, type ErrorWords } from "./faults.ts";
+import { faultInside, faultOf, retryAfterMs, type ErrorWords } from "./faults.ts";
 import { asArray, asCount, asObject, asString } from "./foreign.ts";
 
 /** How a provider's thinking is switched; WIRE.md 6, column "Thinking on / off". */
@@ -230,13 +230,12 @@ function readUsage(given: unknown): Usage | undefined {
 
 // ---- in: errors
 
-/** An error that stands inside a 200, whole or as an event. Its own code may be an HTTP status (OpenRouter, vLLM). */
+/** An error that stands inside a 200, whole or as an event. */
 function errorIn(json: unknown): ProviderFault | undefined {
   const body = asObject(json);
   const error = body["error"] ?? (body["object"] === "error" ? body : undefined);
   if (error === undefined || error === null) return undefined;
-  const status = Number(asObject(error)["code"] ?? asObject(error)["status"]);
-  return faultOf(status >= 400 && status < 600 ? status : 500, errorWords(error));
+  return faultInside(errorWords(error), asObject(error)["code"] ?? asObject(error)["status"]);
 }
 
 /** `{message, type, code}`, or the flat and bare forms that some providers use. */

@@ -40,6 +40,8 @@ export interface Server {
   inFlight(): number;
 }
 
+export const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });
+
 /** A request on its way. */
 interface Live extends Exchange {
   readonly connection: Connection;
@@ -61,6 +63,8 @@ interface Connection {
 
 export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps): Server {
   const connections = new Map<Duplex, Connection>();
+  /** All of them, also those that have asked nothing yet or are still shaking hands, of which Node's own lists know nothing. */
+  const sockets = new Set<Duplex>();
   let draining = false;
 
   function connectionOf(socket: Duplex): Connection {
@@ -196,7 +200,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
 
   /** While draining: connections between requests end; once no request is left, those on which nothing was ever asked too. */
   function closeUnused(): void {
-    if (live().length === 0) server.closeAllConnections();
+    if (live().length === 0) sockets.forEach((socket) => socket.destroy());
     else server.closeIdleConnections();
   }
 
@@ -211,6 +215,10 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   const { tls } = options;
   const server = tls ? https.createServer({ ...nodeOptions, ...tls }) : http.createServer(nodeOptions);
   server.maxHeadersCount = 0; // their size is bounded; Node would drop the ones beyond a number in silence
+  server.on("connection", (socket: Duplex) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
   server.on("request", handle);
   server.on("checkContinue", handle);
   server.on("checkExpectation", (req: IncomingMessage, res: ServerResponse) =>
@@ -234,9 +242,8 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const { res } of live()) if (!res.headersSent) res.setHeader("Connection", "close");
       closeUnused();
-      const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });
       const drain = setTimeout(() => live().forEach(({ abort }) => abort(stopping())), drainMs);
-      const cut = setTimeout(() => server.closeAllConnections(), drainMs + LAST_WORDS_MS);
+      const cut = setTimeout(() => sockets.forEach((socket) => socket.destroy()), drainMs + LAST_WORDS_MS);
       await closed;
       clearTimeout(drain);
       clearTimeout(cut);

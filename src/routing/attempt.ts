@@ -15,6 +15,8 @@ const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 const MAX_ERROR_BYTES = 64 * 1024;
 /** How long a stream may take to close, or to bring its usage, after the reply in it was finished. */
 const CLOSING_MS = 2_000;
+/** How long the body of an error may take. The status says most of it, and must not be lost for a body that never comes. */
+const REFUSAL_MS = 1_000;
 
 export interface AttemptOptions {
   /** Aborted when the client has gone or the request's whole time is up; its reason is what the attempt then throws. */
@@ -50,7 +52,8 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
     else if (mediaType === "application/json") yield await whole(response.body);
     else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
   } catch (error) {
-    if (finished && !signal.aborted) return; // whatever breaks after the end of the reply takes nothing from it
+    // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it.
+    if (finished && (!signal.aborted || signal.reason instanceof ProviderFault)) return;
     const reason: unknown = abort.signal.aborted ? abort.signal.reason : asFault(error);
     abort.abort(reason); // whatever is left of the answer is not read
     throw reason;
@@ -81,7 +84,11 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
   }
 
   async function refusal(response: FetchResponse): Promise<ProviderFault> {
-    const text = await readAll(response.body, MAX_ERROR_BYTES, { cut: true });
+    deadline.clear(); // it has answered; what is still to come has a deadline of its own
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<string>((resolve) => (timer = setTimeout(() => resolve(""), REFUSAL_MS)));
+    const text = await Promise.race([readAll(response.body, MAX_ERROR_BYTES, { cut: true }).catch(() => ""), late]);
+    clearTimeout(timer);
     let body: unknown = text;
     try {
       body = JSON.parse(text);
@@ -108,6 +115,7 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
     const reading = body[Symbol.asyncIterator]();
     let begun = false;
     let ended = false;
+    let closedBy = Infinity;
     try {
       while (!ended) {
         const read = await reading.next();
@@ -129,8 +137,10 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
         if (begun) deadline.clear();
         if (parts.length > 0) yield parts;
         if (fault !== undefined && !finished) throw fault;
-        if (finished) deadline.set("closing", CLOSING_MS);
-        else if (begun) deadline.set("idle_ms", timeouts.idle_ms);
+        if (finished) {
+          closedBy = Math.min(closedBy, performance.now() + CLOSING_MS); // once: comments do not put it off
+          deadline.set("closing", Math.max(0, closedBy - performance.now()));
+        } else if (begun) deadline.set("idle_ms", timeouts.idle_ms);
       }
       if (!finished) throw new ProviderFault("upstream_error", "the stream ended without a finish_reason");
     } finally {
@@ -181,6 +191,7 @@ const UNREACHABLE = /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|EHOS
 /** What the network said, as a fault. Anything that no network says is our own bug and stays what it is. */
 function asFault(error: unknown): unknown {
   if (error instanceof ConnectTimeout) return new ProviderFault("upstream_timeout", error.message, { cause: error });
+  if (error instanceof RangeError) return new ProviderFault("upstream_error", "the reply is nested too deeply", { cause: error });
   if (error instanceof EventTooLarge) return new ProviderFault("upstream_error", error.message, { cause: error });
   if (error instanceof ProviderFault || !(error instanceof Error)) return error;
   // The built-in fetch wraps what happened in a TypeError; of several addresses tried, the first error tells.

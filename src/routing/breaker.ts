@@ -24,37 +24,48 @@ export interface Pass {
 export interface Breaker {
   /** Leave for an attempt; undefined while the breaker is open and it is not this request's turn to probe. */
   enter(rules: BreakerRules): Pass | undefined;
-  /** `retryMs`: when an attempt may next be let through; 0 if one would be now. */
-  status(): { readonly state: BreakerState; readonly failures: number; readonly retryMs: number; readonly lastFault: string | null };
+  /** `retryMs`: when to ask again; 0 if an attempt would be let through now. */
+  status(rules: BreakerRules): BreakerStatus;
 }
+
+export interface BreakerStatus {
+  readonly state: BreakerState;
+  /** Faults in a row. */
+  readonly failures: number;
+  readonly retryMs: number;
+  readonly lastFault: string | null;
+}
+
+/** While a probe is on its way nobody knows how long it takes; others are told to come back soon. */
+const PROBE_RETRY_MS = 1_000;
 
 /** `now` is a monotonic clock in milliseconds. */
 export function createBreaker(now: () => number): Breaker {
   let failures = 0;
-  let openUntil: number | undefined; // undefined: closed
+  let openedAt: number | undefined; // undefined: closed
   let probing = false;
   let lastFault: string | null = null;
   let openings = 0; // what an attempt finds out after another opening is old news, and changes nothing
 
   return {
     enter({ failures: limit, cooldown_ms }) {
-      const probe = openUntil !== undefined;
-      if (probe && (probing || now() < openUntil!)) return undefined;
+      const probe = openedAt !== undefined;
+      if (probe && (probing || now() < openedAt! + cooldown_ms)) return undefined;
       probing = probe;
       const entered = openings;
       return {
         begun() {
-          if (entered === openings && openUntil !== undefined) [openUntil, probing, failures] = [undefined, false, limit - 1];
+          if (entered === openings && openedAt !== undefined) [openedAt, probing, failures] = [undefined, false, limit - 1];
         },
         succeeded() {
-          if (entered === openings) [openUntil, probing, failures] = [undefined, false, 0];
+          if (entered === openings) [openedAt, probing, failures] = [undefined, false, 0];
         },
         failed(reason, atOnce = false) {
           lastFault = reason;
           if (entered !== openings) return;
           failures += 1;
-          if (!atOnce && failures < limit && openUntil === undefined) return;
-          [openUntil, probing] = [now() + cooldown_ms, false];
+          if (!atOnce && failures < limit && openedAt === undefined) return;
+          [openedAt, probing] = [now(), false];
           openings += 1;
         },
         dropped() {
@@ -62,9 +73,10 @@ export function createBreaker(now: () => number): Breaker {
         },
       };
     },
-    status() {
-      const retryMs = openUntil === undefined ? 0 : Math.max(0, openUntil - now());
-      return { state: openUntil === undefined ? "closed" : probing ? "probing" : "open", failures, retryMs, lastFault };
+    status({ cooldown_ms }) {
+      if (openedAt === undefined) return { state: "closed", failures, retryMs: 0, lastFault };
+      const retryMs = Math.max(probing ? PROBE_RETRY_MS : 0, openedAt + cooldown_ms - now());
+      return { state: probing ? "probing" : "open", failures, retryMs, lastFault };
     },
   };
 }

@@ -12,7 +12,7 @@ import type { Fetch } from "../http/fetch.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { fail } from "../protocol/checker.ts";
 import { ApiError } from "../protocol/errors.ts";
-import { createBreaker, type Breaker, type BreakerRules } from "./breaker.ts";
+import { createBreaker, type Breaker, type BreakerStatus, type Pass } from "./breaker.ts";
 import { rank, type Ranked } from "./policy.ts";
 
 /** Raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint. */
@@ -36,8 +36,9 @@ export interface Model {
   readonly supports: ReadonlySet<Capability>;
   readonly contextTokens: number | undefined;
   readonly fingerprint: string;
-  readonly breaker: Breaker;
-  readonly breakerRules: BreakerRules;
+  /** Leave for one attempt, if the model's breaker gives it. */
+  enter(): Pass | undefined;
+  status(): BreakerStatus;
 }
 
 export interface Catalog {
@@ -50,7 +51,7 @@ export interface Catalog {
   readonly ranking: ReadonlyMap<string, readonly Ranked[]>;
 }
 
-/** The breakers by model: they outlive a configuration. */
+/** The breakers: they outlive a configuration, as long as it is the same model at the same provider with the same key. */
 export type Breakers = Map<string, Breaker>;
 
 /** `monotonic` is the breakers' clock, in milliseconds. */
@@ -63,11 +64,15 @@ export function createCatalog(config: Config, fetch: Fetch, breakers: Breakers =
     if (alias.enabled) aliases.set(name, ranking.get(name)!.flatMap(({ model, rank }) => (rank === null ? [] : [models.get(model)!])));
   }
 
+  const breakersInUse = new Set([...models.values()].map(breakerKey));
+  for (const key of breakers.keys()) if (!breakersInUse.has(key)) breakers.delete(key);
+
   function createModel(name: string, model: ModelConfig, provider: Provider): Model {
     const upstreamModel = model.upstream_model ?? name;
     const identity = JSON.stringify([provider.name, upstreamModel, ADAPTER_VERSION]);
-    const breaker = breakers.get(name) ?? createBreaker(monotonic);
-    breakers.set(name, breaker);
+    const key = breakerKey({ name, provider, upstreamModel });
+    const breaker = breakers.get(key) ?? createBreaker(monotonic);
+    breakers.set(key, breaker);
     return {
       name,
       provider,
@@ -76,8 +81,8 @@ export function createCatalog(config: Config, fetch: Fetch, breakers: Breakers =
       supports: new Set(model.supports),
       contextTokens: model.context_tokens,
       fingerprint: `fp_${createHash("sha256").update(identity).digest("hex").slice(0, 12)}`,
-      breaker,
-      breakerRules: config.breaker,
+      enter: () => breaker.enter(config.breaker),
+      status: () => breaker.status(config.breaker),
     };
   }
 
@@ -161,6 +166,9 @@ function createProvider(name: string, provider: ProviderConfig, config: Config, 
     retry: { ...config.retry, ...given(provider.retry) },
   };
 }
+
+const breakerKey = ({ name, provider, upstreamModel }: Pick<Model, "name" | "provider" | "upstreamModel">) =>
+  JSON.stringify([name, upstreamModel, provider.baseUrl, provider.headers]);
 
 const given = (fields: object | undefined) => Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== undefined));
 

@@ -19,19 +19,27 @@ export function clientError({ code, detail }: ProviderFault, requested: string, 
 }
 
 /**
- * The error when no candidate has begun to answer: the fault that they share, else that none is available. Retry-After is
- * the soonest moment at which one of them may be asked again.
+ * The error when no candidate has begun to answer: the fault that they share, else that none is available. `shut` are those
+ * that were not asked because their breaker is open. Retry-After is the soonest moment at which asking again is of use: for
+ * each model what its provider said and what its breaker demands, whichever is later; of all models the earliest.
  */
-export function verdict(requested: string, candidates: readonly Model[], failures: readonly FailedAttempt[]): ApiError {
+export function verdict(requested: string, failures: readonly FailedAttempt[], shut: readonly Model[]): ApiError {
   const last = [...new Map(failures.map((failure) => [failure.model, failure])).values()]; // the last one of each model
   const others = last.filter(({ fault }) => fault.code !== "context_length_exceeded");
-  const told = others.length > 0 ? others : last;
-  const codes = new Set(told.map(({ fault }) => fault.code));
-  const code = codes.size === 1 ? told[0]!.fault.code : "model_unavailable";
-  const waits = [...told.map(({ fault }) => fault.detail.retryAfterMs), ...candidates.map(({ breaker }) => breaker.status().retryMs || undefined)];
+  const told = others.length + shut.length > 0 ? others : last;
+  const codes = new Set<FaultCode>([...told.map(({ fault }) => fault.code), ...shut.map(() => "model_unavailable" as const)]);
+  const code = codes.size === 1 ? [...codes][0]! : "model_unavailable";
+  const waits = [...told.map(({ model, fault }) => waitFor(model, fault)), ...shut.map((model) => waitFor(model))];
   const known = waits.filter((wait) => wait !== undefined);
-  const room = Math.max(...told.map(({ model }) => model.contextTokens ?? 0));
-  return errorFor(code, requested, room > 0 ? room : undefined, known.length > 0 ? Math.min(...known) : undefined);
+  const room = Math.max(0, ...told.map(({ model }) => model.contextTokens ?? 0));
+  return errorFor(code, requested, room || undefined, known.length > 0 && known.length === waits.length ? Math.min(...known) : undefined);
+}
+
+/** Undefined: nobody knows, so it may be at once. */
+function waitFor(model: Model, fault?: ProviderFault): number | undefined {
+  const stated = fault?.detail.retryAfterMs ?? (fault?.code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined);
+  const { retryMs } = model.status();
+  return stated === undefined && retryMs === 0 ? undefined : Math.max(stated ?? 0, retryMs);
 }
 
 function errorFor(code: FaultCode, requested: string, contextTokens: number | undefined, retryMs: number | undefined): ApiError {

@@ -19,6 +19,8 @@ export interface FallbackOptions {
   /** Told, at the end of a stream, how many of its events could not be read. */
   readonly unreadable: (model: Model, events: number) => void;
   readonly failed: (attempt: FailedAttempt) => void;
+  /** Milliseconds that are left of the request's whole time. */
+  readonly timeLeft: () => number;
 }
 
 /** An answer that has begun. */
@@ -36,17 +38,23 @@ export interface Begun {
 export async function begin(chat: ChatRequest, candidates: readonly Model[], options: FallbackOptions): Promise<Begun> {
   const { signal } = options;
   const failures: FailedAttempt[] = [];
+  const shut: Model[] = []; // not asked, because the breaker is open
   for (const model of candidates) {
     if (!hasMoreRoom(model, failures)) continue;
     for (let retries = 0; ; retries += 1) {
-      const pass = model.breaker.enter(model.breakerRules);
-      if (!pass) break;
+      const pass = model.enter();
+      if (!pass) {
+        if (retries === 0) shut.push(model);
+        break;
+      }
       const batches = attempt(chat, model, { signal, unreadable: (events) => options.unreadable(model, events) });
       try {
         const first = await untilCommitted(batches);
         pass.begun();
         return { model, first, batches, ended: (error) => (error === undefined ? pass.succeeded() : conclude(pass, error, signal)) };
       } catch (error) {
+        // A provider that had all of the request's time, and was silent, is to blame for it.
+        if (failures.length === 0 && signal.reason instanceof ProviderFault) pass.failed(signal.reason.message);
         conclude(pass, error, signal);
         if (!(error instanceof ProviderFault) || signal.aborted) throw error;
         const failure = { model, fault: error };
@@ -54,12 +62,12 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], opt
         options.failed(failure);
         if (error.blame === "client" && error.code !== "context_length_exceeded") throw clientError(error, chat.model, model);
         const wait = retries < model.provider.retry.max_retries ? waitBefore(error, model, retries) : undefined;
-        if (wait === undefined) break;
+        if (wait === undefined || wait >= options.timeLeft() || model.status().state !== "closed") break;
         await pause(wait, undefined, { signal });
       }
     }
   }
-  throw verdict(chat.model, candidates, failures);
+  throw verdict(chat.model, failures, shut);
 }
 
 /** Reads up to and with the first delta, or to the end of a reply that has none. A whole reply is one batch. */
