@@ -3,7 +3,7 @@
 // one is a fault like any other, with its path.
 
 import { createHash } from "node:crypto";
-import { asArray, asObject } from "../dialects/foreign.ts";
+import { asArray, asObject } from "../protocol/foreign.ts";
 import { THINKING_SWITCHES } from "../dialects/openai.ts";
 import {
   array, boolean, CheckError, fail, literal, nullable, number, object, optional, record, refine, string, withDefault,
@@ -210,7 +210,6 @@ function only(store: string, known: string): string {
 export type Config = Infer<ReturnType<typeof schema>>;
 export type ProviderConfig = Config["providers"] extends Map<string, infer P> ? P : never;
 export type ModelConfig = Config["models"] extends Map<string, infer M> ? M : never;
-export type KeyConfig = Config["keys"][number];
 
 /** The JSON Schema of gateway.json. */
 export const configSchema = () => schema({}).schema;

@@ -2,7 +2,7 @@
 // definitions use; of `pattern` only what a few common strings happen to match, and nothing of `not`, `if` or
 // `dependentSchemas`. The schema is a client's, so all the work that it can ask for is bounded.
 
-import { asArray, asCount, asObject, asString } from "../dialects/foreign.ts";
+import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 

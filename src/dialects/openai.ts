@@ -6,7 +6,7 @@ import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { FinishReason, TokenLogprob, Usage } from "../protocol/shapes.ts";
 import { ProviderFault, type Decoder, type Dialect, type Target } from "./dialect.ts";
 import { faultInside, faultOf, retryAfterMs, type ErrorWords } from "./faults.ts";
-import { asArray, asCount, asObject, asString } from "./foreign.ts";
+import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
 
 /** How a provider's thinking is switched; WIRE.md 6, column "Thinking on / off". */
 export const THINKING_SWITCHES = ["thinking", "reasoning_effort", "enable_thinking", "chat_template_kwargs", "always", "none"] as const;

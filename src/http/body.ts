@@ -11,9 +11,6 @@ import { ApiError } from "../protocol/errors.ts";
  */
 const MAX_CONTAINERS = 1_000_000;
 
-/** The client went away: nobody is left to answer. */
-export class ClientGone extends Error {}
-
 /** Reads a JSON body of at most `maxBytes`; rejects with the signal's reason if that aborts first. */
 export async function readJson(req: IncomingMessage, res: ServerResponse, maxBytes: number, signal: AbortSignal): Promise<unknown> {
   const mediaType = req.headers["content-type"]?.split(";", 1)[0]!.trim().toLowerCase();
@@ -56,6 +53,7 @@ function countContainers(bytes: Buffer): number {
 
 function readBytes(req: IncomingMessage, res: ServerResponse, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
   const tooLarge = () => new ApiError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);
+  if (signal.aborted) return Promise.reject(signal.reason as Error);
   if (Number(req.headers["content-length"] ?? 0) > maxBytes) return Promise.reject(tooLarge());
   // A client that asked first (Expect: 100-continue) has waited until its key and its limit were looked at.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();

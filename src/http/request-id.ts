@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 
-export const newRequestId = (): string => `req_${randomBytes(16).toString("hex")}`;
+const newRequestId = (): string => `req_${randomBytes(16).toString("hex")}`;
 
 /** 1 to 512 printable ASCII characters; anything else is replaced rather than refused. */
 const usable = (value: string): boolean => /^[\x20-\x7e]{1,512}$/.test(value);

@@ -3,6 +3,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ApiError } from "../protocol/errors.ts";
 
+/** The client went away: nobody is left to answer. */
+export class ClientGone extends Error {}
+
 /** What a handler knows of its request, and what it tells the access log. */
 export interface Exchange {
   readonly req: IncomingMessage;

@@ -6,11 +6,10 @@ import https from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { ApiError, toApiError } from "../protocol/errors.ts";
-import { ClientGone } from "./body.ts";
 import type { AccessRecord } from "./log.ts";
 import { rawError, sendError } from "./reply.ts";
 import { requestId, requestIdFromBytes } from "./request-id.ts";
-import { pathOf, route, type Exchange, type Routes } from "./router.ts";
+import { ClientGone, pathOf, route, type Exchange, type Routes } from "./router.ts";
 
 /** How long the last bytes of an answer that was broken off may take to reach a client that is slow to read. */
 const LAST_WORDS_MS = 1_000;
