@@ -159,7 +159,9 @@ let complaints = "";
 gateway.stderr.setEncoding("utf8").on("data", (text: string) => {
   for (const line of text.split("\n")) if (line !== "" && !line.startsWith("{") && complaints.length < 10_000) complaints += `${line}\n`;
 });
-const [firstLine] = (await once(createInterface(gateway.stdout), "line")) as [string];
+gateway.once("exit", () => complaints !== "" && console.error(complaints));
+const [firstLine] = (await Promise.race([once(createInterface(gateway.stdout), "line"), once(gateway, "exit")])) as [string | number];
+if (typeof firstLine !== "string") throw new Error("the gateway did not start: has `npm run build` been run?");
 gateway.stdout.resume();
 const url = /http:\S+/.exec(firstLine)![0];
 let ended = false;

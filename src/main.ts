@@ -9,6 +9,7 @@ import type { Config } from "./config/schema.ts";
 import { createGateway } from "./gateway.ts";
 import { CheckError, faultText, pathText } from "./protocol/checker.ts";
 import { explainAlias } from "./routing/explain.ts";
+import { rank } from "./routing/policy.ts";
 
 const USAGE = `chat-gateway: a chat-completions gateway
 
@@ -82,7 +83,8 @@ async function serve(args: Arguments): Promise<undefined> {
   });
   const address = await gateway.listen();
   const name = source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
-  process.stdout.write(`chat-gateway listens on ${address} (${name})\n`);
+  const admin = gateway.adminAddress();
+  process.stdout.write(`chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; admin on ${admin}`})\n`);
 
   const apply = (next: Config) => {
     gateway.reload(next);
@@ -107,6 +109,11 @@ async function serve(args: Arguments): Promise<undefined> {
 
 function check(args: Arguments): number {
   const { config, source } = loadConfig({ file: args.config, env: process.env });
+  for (const [name, alias] of config.aliases) {
+    if (alias.enabled && rank(config, alias).every((each) => each.rank === null)) {
+      process.stderr.write(`chat-gateway: warning: aliases.${name} has no candidate: every request for it would get 503\n`);
+    }
+  }
   const counts = { models: config.models.size, aliases: config.aliases.size, keys: config.keys.length };
   const found = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
   process.stdout.write(args.json ? `${JSON.stringify({ ok: true, source: source ?? null, ...counts })}\n` : `${source ?? "the demo configuration"} is valid: ${found}\n`);

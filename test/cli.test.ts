@@ -277,7 +277,10 @@ describe("serve", { concurrency: 4 }, () => {
     writeFileSync(join(cwd, "gateway.json"), JSON.stringify(demo()));
     const gw = run(t, ["serve"], { cwd });
     const address = await gw.address();
-    assert.equal(gw.stdout(), `chat-gateway listens on ${address} (gateway.json)\n`);
+    const [line, ...others] = lines(gw.stdout());
+    assert.match(line!, /^chat-gateway listens on http:\/\/127\.0\.0\.1:\d+ \(gateway\.json; admin on http:\/\/127\.0\.0\.1:\d+\)$/);
+    assert.ok(line!.includes(` ${address} `));
+    assert.deepEqual(others, []);
   });
 
   it("writes one JSON line a response to stdout, and nothing else", async (t) => {
@@ -389,7 +392,7 @@ describe("explain", () => {
       "  1     cheap  lab       quality_score 50 / blended price 0.5 USD = 100.00  tools, 8000 tokens",
       "  2     good   lab       quality_score 90 / blended price 1 USD = 90.00     tools json_object json_schema logprobs",
       "  -     odd    lab       out: it has no quality_score                       text only",
-      "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status tells which are.",
+      "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are.",
     ]);
   });
 
@@ -405,6 +408,14 @@ describe("explain", () => {
       [null, "cheap", "out: it does not think (reasoning is not true)"],
     ]);
     assert.deepEqual(await candidates("mine"), ["list", false, [1, "odd", "number 1 of the alias's own list"], [2, "cheap", "number 2 of the alias's own list"]]);
+  });
+
+  it("an alias without a candidate: explain says what becomes of it, check warns", async (t) => {
+    const config = join(emptyDirectory(t), "none.json");
+    writeFileSync(config, JSON.stringify({ providers: { demo: { dialect: "demo" } }, models: { m: { provider: "demo" } }, aliases: { empty: { policy: "value" } } }));
+    assert.match((await ended(t, ["explain", "empty", "--config", config])).stdout, /No model is a candidate: every request gets 503/);
+    const checked = await ended(t, ["check", "--config", config]);
+    assert.deepEqual([checked.code, checked.stderr], [0, "chat-gateway: warning: aliases.empty has no candidate: every request for it would get 503\n"]);
   });
 
   it("a name that is no alias: one line, exit 1; no name: exit 2", async (t) => {

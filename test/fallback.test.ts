@@ -242,11 +242,19 @@ describe("attempts", () => {
     assert.deepEqual(gateway.diagnostics.map((line) => line["event"]), ["request_timed_out", "request_timed_out"]);
   });
 
-  it("a reply that is nested beyond reason is the provider's fault", async (t) => {
+  it("a reply that is nested beyond what this Node can write is the provider's fault, never ours", async (t) => {
     const nested = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
     const { gateway } = await bench(t, status(200, `{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":${nested}}}]}}]}`));
-    assert.equal((await outcome(gateway, "x", false)).got, "b");
-    assert.equal((await outcome(gateway, "a", false)).got, "upstream_error");
+    const copes = (() => {
+      try {
+        return JSON.stringify(JSON.parse(nested)) === nested;
+      } catch {
+        return false; // newer Node lines do not recurse here
+      }
+    })();
+    assert.equal((await json(await gateway.chat({ model: "x", messages: user("hi") }))).model, copes ? "a" : "b");
+    const named = await gateway.chat({ model: "a", messages: user("hi") });
+    assert.equal(copes ? named.status : (await json(named)).error.code, copes ? 200 : "upstream_error");
   });
 
   it("max_retries is obeyed, also a provider's own", async (t) => {

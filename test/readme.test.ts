@@ -4,10 +4,10 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, it, type TestContext } from "node:test";
+import { after, describe, it, type TestContext } from "node:test";
 import { demo, startGateway } from "./support/gateway.ts";
 import { blocksOf } from "./support/readme.ts";
 import { waitFor, within } from "./support/wait.ts";
@@ -40,6 +40,12 @@ async function serve(t: TestContext, script: string): Promise<string> {
   return waitFor(() => /chat-gateway listens on (http:\S+)/.exec(output)?.[1] ?? (child.exitCode !== null && assert.fail(output)), `the address of: ${script}`, 30_000);
 }
 
+// A developer's own ./gateway.json is theirs: where there is one, the demo is run by its name.
+const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+after(() => rmSync(folder, { recursive: true }));
+writeFileSync(join(folder, "demo.json"), JSON.stringify(demo()));
+const own = existsSync("gateway.json") ? ` --config ${join(folder, "demo.json")}` : "";
+
 describe("README", () => {
   it("has the shell blocks that this test knows how to run", () => {
     const kinds = shell.map((block) => (block.startsWith("curl") ? "curl" : block.split(/\s/).slice(0, 4).join(" ")));
@@ -49,7 +55,7 @@ describe("README", () => {
   it("npm ci && npm start", async (t) => {
     assert.equal(shell[0], "npm ci && npm start");
     assert.ok(ci.includes("npm ci && npm test"), ".ci/run installs the same way");
-    const address = await serve(t, "npm start -- --port 0");
+    const address = await serve(t, `npm start -- --port 0${own}`);
     assert.equal((await fetch(`${address}/healthz`)).status, 200);
   });
 
@@ -82,7 +88,7 @@ describe("README", () => {
   it("the built file", async (t) => {
     const [build, start] = shell[6]!.split("\n");
     await run(build!);
-    const address = await serve(t, `exec ${start!.replace("8080", "0")}`);
+    const address = await serve(t, `exec ${start!.replace("8080", "0")}${own}`);
     assert.equal((await fetch(`${address}/healthz`)).status, 200);
   });
 

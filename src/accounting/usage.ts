@@ -9,7 +9,7 @@ export type UsageSource = "provider" | "estimated" | "none";
 /** Four bytes of UTF-8 a token: a rule of thumb that is near for English text, and high for most other languages. */
 const BYTES_PER_TOKEN = 4;
 
-/** An estimate of the prompt's tokens: everything that the provider gets to read, media parts aside. */
+/** An estimate of the prompt's tokens: texts, tool calls and tools; not media, response schemas or echoed thinking. */
 export function estimatePrompt(chat: ChatRequest): number {
   let bytes = 0;
   for (const message of chat.messages) {

@@ -45,7 +45,7 @@ const timeouts = {
   first_token_ms: milliseconds,
   /** Between two pieces of a reply. */
   idle_ms: milliseconds,
-  /** The request altogether, all attempts included. */
+  /** The request altogether, all attempts included; in a provider: one attempt. */
   total_ms: milliseconds,
 };
 const DEFAULT_TIMEOUTS = { connect_ms: 5_000, first_token_ms: 60_000, idle_ms: 60_000, total_ms: 900_000 };

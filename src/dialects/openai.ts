@@ -61,7 +61,7 @@ function requestBody(chat: ChatRequest, target: Target, thinkingSwitch: Thinking
   };
 }
 
-/** Thinking is switched off in so many words unless the client asked for it: many providers think by default (WIRE D5). */
+/** Where there is a switch, it is set to off unless the client asked for thinking: many think by default (WIRE D5). */
 function thinkingFields(on: boolean, effort: string | undefined, thinkingSwitch: ThinkingSwitch): object {
   const depth = on ? { reasoning_effort: effort } : {};
   switch (thinkingSwitch) {

@@ -1,6 +1,7 @@
 // Every error that a client can get, in one table: condition (its code) to HTTP status and type. WIRE.md 4.2.
 // Whatever is thrown while a request is answered ends in `toApiError`; what is not an ApiError is a bare 500, its detail
-// kept for the log.
+// kept for the log. A new code that a provider's fault leads to also stands in FaultCode (dialects/dialect.ts), in the rules
+// of dialects/faults.ts and in routing/failure.ts.
 
 import { CheckError, pathText, type Fault } from "./checker.ts";
 

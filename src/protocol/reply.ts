@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import type { Completion, FinishReason, TokenLogprob, Usage } from "./shapes.ts";
 
 /**
- * One thing that a provider said, in its order, whatever the dialect. `call` counts the reply's tool calls from 0; a call's
+ * One thing that a provider said, in its order, whatever the dialect. `call`, on the wire `index`, counts tool calls from 0; a call's
  * id and name come once, before its arguments, which come in any number of pieces.
  */
 export type Part =

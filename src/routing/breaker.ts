@@ -1,5 +1,5 @@
 // One circuit breaker a model: a provider that fails again and again is left alone for a while, then tried by one request
-// at a time until one succeeds. DESIGN.md "Breaker". Only faults of the provider count; a client's never do.
+// at a time until one begins to answer. DESIGN.md "Breaker". Only faults of the provider count; a client's never do.
 
 export interface BreakerRules {
   /** Faults in a row that open it. */
@@ -10,7 +10,7 @@ export interface BreakerRules {
 
 export type BreakerState = "closed" | "open" | "probing";
 
-/** Leave to make one attempt; exactly one of `succeeded`, `failed` and `dropped` ends it. */
+/** Leave to make one attempt; one of `succeeded`, `failed` and `dropped` ends it. */
 export interface Pass {
   /** The provider has begun to answer: a probe lets the others in again, though a fault now would still shut them out. */
   begun(): void;

@@ -28,7 +28,9 @@ export function explainAlias(config: Config, name: string): { readonly data: obj
   const lines = [
     `${name}${alias.enabled ? "" : " (disabled)"}: ${alias.policy ? POLICIES[alias.policy] : "its models in the order of its own list"}`,
     ...table.map((row) => `  ${row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd()}`),
-    "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status tells which are.",
+    candidates.some(({ rank }) => rank !== null)
+      ? "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are."
+      : "No model is a candidate: every request gets 503 model_unavailable.",
   ];
   return { data: { alias: name, enabled: alias.enabled, policy: alias.policy ?? "list", candidates }, text: `${lines.join("\n")}\n` };
 }

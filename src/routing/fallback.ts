@@ -55,7 +55,7 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], opt
       } catch (error) {
         // A provider that had all of the request's time, and was silent, is to blame for it.
         if (failures.length === 0 && signal.reason instanceof ProviderFault) pass.failed(signal.reason.message);
-        conclude(pass, error, signal);
+        else conclude(pass, error, signal);
         if (!(error instanceof ProviderFault) || signal.aborted) throw error;
         const failure = { model, fault: error };
         failures.push(failure);
