@@ -3,6 +3,9 @@
 export interface Deadline {
   /** Expires in `ms` unless moved; `name` is given to the handler then. */
   set(name: string, ms: number): void;
+  /** Does not expire until it is set again; its timer stays, so that this costs nothing. */
+  pause(): void;
+  /** For good. */
   clear(): void;
 }
 
@@ -36,6 +39,9 @@ export function createDeadline(expire: (name: string, ms: number) => void): Dead
       span = ms;
       due = now + ms;
       if (due < firesAt) arm(now);
+    },
+    pause() {
+      due = Infinity;
     },
     clear() {
       due = Infinity;

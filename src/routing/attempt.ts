@@ -134,7 +134,7 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
         finished ||= parts.some((part) => part.type === "finish");
         // While a batch is being delivered the provider is not to blame for silence. Until the first token nothing moves
         // the deadline, comments least of all; after the end there is only so much to wait for.
-        if (begun) deadline.clear();
+        if (begun) deadline.pause();
         if (parts.length > 0) yield parts;
         if (fault !== undefined && !finished) throw fault;
         if (finished) {
