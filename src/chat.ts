@@ -73,10 +73,8 @@ async function answer(exchange: Exchange, chat: ChatRequest, candidates: readonl
   const about = ({ name, provider }: Model) => ({ request_id: exchange.requestId, model: name, provider: provider.name });
   const meter = createMeter(chat);
   const { total_ms } = config.timeouts;
-  const timeUp = () => exchange.abort(new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
-  const total = setTimeout(timeUp, total_ms);
   const timeUpAt = performance.now() + total_ms;
-  res.on("close", () => clearTimeout(total)); // it bounds the client's reading too
+  exchange.expire(total_ms, () => new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
   const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, signal) : undefined;
   let begun: Begun | undefined;
   try {

@@ -37,6 +37,8 @@ export interface Gateway {
    * CheckError, and changes nothing, if it does not fit the address that is listened on.
    */
   reload(config: Config): void;
+  /** A line for the operator. */
+  readonly diagnose: Diagnose;
   /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
   close(drainMs?: number): Promise<void>;
 }
@@ -116,6 +118,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
       return publicAddress;
     },
     adminAddress: () => adminAddress,
+    diagnose,
     reload(config) {
       const faults = demoKeyFaults(config, initial.server.host);
       if (faults.length > 0) throw new CheckError(faults);

@@ -90,8 +90,7 @@ async function serve(args: Arguments): Promise<undefined> {
     gateway.reload(next);
     config = next;
   };
-  const diagnose = (event: object) => process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`);
-  const reloader = watchConfig(source ?? "gateway.json", load, apply, diagnose);
+  const reloader = watchConfig(source ?? "gateway.json", load, apply, gateway.diagnose);
   process.on("SIGHUP", reloader.reload);
 
   // A reader of our logs that goes away must not take the gateway with it.

@@ -122,6 +122,22 @@ describe("connections that carry more than one request", () => {
     assert.equal(gateway.access.length, ids.length);
   });
 
+  it("a client that leaves before its pipelined answers could be given leaves no timer behind", async (t) => {
+    const provider = await startProvider(t, { m: stream([chunk({ content: "Once" })], "open"), whole: speak("Ready.") });
+    const gateway = await startGateway(t, configFor(provider.url, ["m", "whole"]));
+    // The provider's pooled connections and this test's own waits come and go; what must not stay are the requests' deadlines.
+    const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
+    const before = timers();
+    const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
+    const answered = (index: number) => post(JSON.stringify({ model: "whole", messages: user("hi") }), `X-Request-Id: queued-${index}\r\n`);
+    socket.write(ask("m", "head") + Array.from({ length: 5 }, (_, index) => answered(index)).join(""));
+    await provider.nth(5);
+    await waitFor(() => provider.asked.slice(1).every(({ res }) => res.writableFinished), "the queued answers to be ready");
+    socket.destroy();
+    for (let index = 0; index < 5; index += 1) assert.equal((await gateway.accessOf(`queued-${index}`))["status"], 499);
+    await waitFor(() => timers() <= before, "the timers to be gone");
+  });
+
   const nonsense: [name: string, bytes: string][] = [
     ["a body in bad chunks", `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n`],
     ["no HTTP", "nonsense\r\n\r\n"],

@@ -1,5 +1,6 @@
 // How often: an exact sliding window. In any 60 seconds at most `limit` requests are admitted, without a burst at a
-// window's edge; a refused request costs nothing. Each window is a ring of admission times, as large as the most that it has held.
+// window's edge; a refused request costs nothing. Each window is a ring of admission times, as large as the most that it has
+// held.
 
 export const WINDOW_MS = 60_000;
 

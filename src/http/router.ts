@@ -13,6 +13,8 @@ export interface Exchange {
   readonly requestId: string;
   /** Ends the work on this request; the reason is what the handler then meets as an error. */
   readonly abort: (reason: Error) => void;
+  /** Aborts after `ms` unless the exchange is over by then: when the client has its whole answer, or has left. */
+  readonly expire: (ms: number, reason: () => Error) => void;
   /** Aborted by whoever called `abort` first: with a ClientGone when the client has left before it had its whole answer. */
   readonly signal: AbortSignal;
   /** Fields of the access log that only the handler can know. */

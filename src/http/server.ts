@@ -45,6 +45,7 @@ export const stopping = () => new ApiError("server_overloaded", "The gateway is 
 interface Live extends Exchange {
   readonly connection: Connection;
   readonly startedAt: number;
+  expiry?: NodeJS.Timeout;
   /** All of the answer was handed to the socket. Node also says "finish" when a socket dies with data in it. */
   delivered: boolean;
   /** What the access log says where `res` does not know. */
@@ -91,7 +92,10 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       signal: control.signal,
       abort(reason) {
         control.abort(reason);
-        setTimeout(() => exchange.delivered || res.destroy(), LAST_WORDS_MS).unref();
+        if (connection.live.has(exchange)) setTimeout(() => exchange.delivered || res.destroy(), LAST_WORDS_MS).unref();
+      },
+      expire(ms, reason) {
+        exchange.expiry = setTimeout(() => exchange.abort(reason()), ms);
       },
       log: {},
       connection,
@@ -129,6 +133,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   function finish(exchange: Live): void {
     const { req, res, connection, requestId, log, startedAt, delivered } = exchange;
     if (!connection.live.delete(exchange)) return;
+    clearTimeout(exchange.expiry);
     if (!delivered) exchange.abort(new ClientGone("the client left before it had its whole answer"));
     writeAccess(requestId, req.method, pathOf(req.url ?? ""), exchange.status ?? (delivered ? res.statusCode : 499), log, startedAt);
     if (connection.broken && ![...connection.live].some((other) => other.req.complete)) connection.socket.end();

@@ -6,8 +6,8 @@ import { randomBytes } from "node:crypto";
 import type { Completion, FinishReason, TokenLogprob, Usage } from "./shapes.ts";
 
 /**
- * One thing that a provider said, in its order, whatever the dialect. `call`, on the wire `index`, counts tool calls from 0; a call's
- * id and name come once, before its arguments, which come in any number of pieces.
+ * One thing that a provider said, in its order, whatever the dialect. `call`, on the wire `index`, counts tool calls from 0;
+ * a call's id and name come once, before its arguments, which come in any number of pieces.
  */
 export type Part =
   | { readonly type: "text" | "reasoning" | "refusal"; readonly text: string; readonly logprobs?: TokenLogprob[] | undefined }
@@ -120,7 +120,7 @@ export interface ChunkWriter {
   end(usage: Usage): string;
 }
 
-export const DONE = "data: [DONE]\n\n";
+const DONE = "data: [DONE]\n\n";
 
 /** The streamed reply. The head of each chunk is made once; per part only the delta is serialised. */
 export function createChunkWriter(head: ReplyHead, options: ReplyOptions): ChunkWriter {

@@ -34,9 +34,9 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
   if (signal.aborted) throw signal.reason;
   signal.addEventListener("abort", stop);
   const deadline = createDeadline((name, ms) => abort.abort(new ProviderFault("upstream_timeout", `nothing within ${name} of ${ms} ms`)));
-  const { total_ms } = provider.timeouts;
-  const timeUp = () => abort.abort(new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
-  const total = setTimeout(timeUp, total_ms);
+  const { attemptMs } = provider;
+  const timeUp = () => abort.abort(new ProviderFault("upstream_timeout", `not finished within total_ms of ${attemptMs} ms`));
+  const total = attemptMs === undefined ? undefined : setTimeout(timeUp, attemptMs);
   let finished = false;
   let skipped = 0;
 

@@ -25,6 +25,8 @@ export interface Provider {
   readonly baseUrl: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeouts: Config["timeouts"];
+  /** Bound of one attempt, where the provider has its own; the request as a whole has another. */
+  readonly attemptMs: number | undefined;
   readonly retry: Config["retry"];
 }
 
@@ -111,7 +113,7 @@ export function createCatalog(config: Config, fetch: Fetch, breakers: Breakers =
  * all stay: the provider counts better.
  */
 function withRoom(models: readonly Model[], chat: ChatRequest): readonly Model[] {
-  if (models.length < 2) return models;
+  if (models.length < 2 || models.every(({ contextTokens }) => contextTokens === undefined)) return models;
   const tokens = 0.75 * estimatePrompt(chat) + (chat.maxTokens ?? 0);
   const roomy = models.filter(({ contextTokens = Infinity }) => tokens <= contextTokens);
   return roomy.length > 0 ? roomy : models;
@@ -163,6 +165,7 @@ function createProvider(name: string, provider: ProviderConfig, config: Config, 
     baseUrl: provider.base_url ?? "http://demo.invalid",
     headers: provider.api_key === undefined ? {} : { Authorization: `Bearer ${provider.api_key}` },
     timeouts: { ...config.timeouts, ...given(provider.timeouts) },
+    attemptMs: provider.timeouts?.total_ms,
     retry: { ...config.retry, ...given(provider.retry) },
   };
 }
