@@ -1,8 +1,10 @@
-// POST /v1/chat/completions, top to bottom: key, limit, body, schema, model, provider, reply. SPEC.md "Endpoints".
+// POST /v1/chat/completions, top to bottom: key, limit, body, schema, model, books, provider, reply. SPEC.md "Endpoints".
 
 import type { ServerResponse } from "node:http";
 import type { Caller, Keyring } from "./accounts/keys.ts";
 import type { Limiter } from "./accounts/limiter.ts";
+import type { Books, Outcome } from "./accounting/books.ts";
+import type { AttemptRecord } from "./accounting/records.ts";
 import { createMeter, type Meter } from "./accounting/usage.ts";
 import type { Config } from "./config/schema.ts";
 import { ProviderFault } from "./dialects/dialect.ts";
@@ -27,6 +29,7 @@ export interface ChatDeps {
 
 export interface ChatWorld {
   readonly limiter: Limiter;
+  readonly books: Books;
   /** Wall clock in milliseconds, for `created`. */
   readonly now: () => number;
   readonly diagnose: Diagnose;
@@ -43,7 +46,7 @@ export function createChatHandler(current: () => ChatDeps, world: ChatWorld): Ha
     const body = await readJson(req, res, config.server.max_body_bytes, exchange.signal);
     const chat = withDefaults(chatRequest(body), config);
     const candidates = catalog.candidates(chat, caller);
-    await answer(exchange, chat, candidates, config, world);
+    await answer(exchange, chat, caller, candidates, config, world);
   };
 }
 
@@ -68,57 +71,92 @@ function withDefaults(chat: ChatRequest, config: Config): ChatRequest {
   return chat.tools && chat.tool_choice === undefined ? { ...chat, tool_choice: config.compat.tool_choice_default } : chat;
 }
 
-async function answer(exchange: Exchange, chat: ChatRequest, candidates: readonly Model[], config: Config, { now, diagnose }: ChatWorld): Promise<void> {
-  const { res, log, signal } = exchange;
-  const about = ({ name, provider }: Model) => ({ request_id: exchange.requestId, model: name, provider: provider.name });
+async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, candidates: readonly Model[], config: Config, { books, now, diagnose }: ChatWorld): Promise<void> {
+  const { res, log, signal, requestId } = exchange;
+  const about = ({ name, provider }: Model) => ({ request_id: requestId, model: name, provider: provider.name });
+  const startedAt = performance.now();
   const meter = createMeter(chat);
+  const attempts: AttemptRecord[] = [];
+  let opened = false;
+  let begun: Begun | undefined;
+  let first_token_ms: number | null = null;
+  const bill = books.open({ requestId, caller, model: chat.model, stream: chat.stream, currency: config.currency });
+  const settle = (status: Outcome["status"], http_status: number, error_code: string | null = null) => {
+    const { usage, source } = meter.usage();
+    if (source === "estimated") log.usage_source = "estimated";
+    return bill.settle({ status, http_status, error_code, finish_reason: meter.finishReason(), model: begun?.model, attempts, usage, source, first_token_ms });
+  };
   const { total_ms } = config.timeouts;
-  const timeUpAt = performance.now() + total_ms;
   exchange.expire(total_ms, () => new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
   const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, signal) : undefined;
-  let begun: Begun | undefined;
   try {
     log.model = candidates[0]!.name;
+    await bill.opened;
+    opened = true;
     begun = await begin(chat, candidates, {
       signal,
       unreadable: (model, events) => diagnose({ event: "unreadable_events", ...about(model), events }),
-      timeLeft: () => timeUpAt - performance.now(),
+      timeLeft: () => startedAt + total_ms - performance.now(),
+      attempted: ({ name, provider }, ms, error) => attempts.push({ model: name, provider: provider.name, outcome: outcomeOf(error), duration_ms: Math.round(ms) }),
       failed: ({ model, fault }) => diagnose({ event: "attempt_failed", ...about(model), ...faultWords(fault) }),
     });
     const { model } = begun;
+    first_token_ms = Math.round(performance.now() - startedAt);
     log.model = model.name;
     const head = replyHead(model.name, model.fingerprint, now());
     const options = { showReasoning: chat.thinking && model.reasoning, showLogprobs: chat.logprobs, includeUsage: chat.includeUsage };
-    if (sink) await relay(begun, createChunkWriter(head, options), meter, sink);
-    else {
-      const parts = begun.first.flat();
-      for await (const batch of begun.batches) parts.push(...batch);
-      parts.forEach(meter.observe);
-      sendJson(res, 200, wholeReply(head, options, parts, meter.usage().usage));
-    }
+    const writer = sink && createChunkWriter(head, options);
+    const parts = writer ? await relay(begun, writer, meter, sink) : await gather(begun, meter);
+    const { usage } = meter.usage();
+    const whole = writer ? undefined : wholeReply(head, options, parts, usage);
     begun.ended();
+    await settle("completed", 200); // before the last byte leaves: nobody has a whole answer that is not in the books
+    if (writer) sink.end(writer.end(usage));
+    else sendJson(res, 200, whole);
   } catch (thrown) {
     const error: unknown = signal.aborted ? signal.reason : thrown;
     begun?.ended(error);
-    if (error instanceof ClientGone) throw error;
+    if (error instanceof ClientGone) {
+      await settle("cancelled", 499);
+      throw error;
+    }
     if (error instanceof ProviderFault) diagnose({ event: begun ? "reply_cut" : "request_timed_out", ...about(begun?.model ?? candidates[0]!), ...faultWords(error) });
     const failure = error instanceof ProviderFault ? clientError(error, chat.model, begun?.model ?? candidates[0]!) : toApiError(error);
+    const settled = settle("failed", sink?.begun() ? 200 : failure.status, failure.code);
+    if (opened) await settled; // else it is the books that cannot be written, and there is nothing to wait for
     if (!sink?.begun()) throw failure.code === "internal_error" ? error : failure;
     // Past the commit point: status and first events are out, so the failure is an event of its own, and no [DONE] follows.
-    if (failure.code === "internal_error") diagnose({ event: "internal_error", request_id: exchange.requestId, detail: describe(error) });
-    sink.end(`data: ${JSON.stringify(errorBody(failure, exchange.requestId))}\n\n`);
+    if (failure.code === "internal_error") diagnose({ event: "internal_error", request_id: requestId, detail: describe(error) });
+    sink.end(`data: ${JSON.stringify(errorBody(failure, requestId))}\n\n`);
   } finally {
     sink?.release();
     void begun?.batches.return();
-    if (meter.usage().source === "estimated") log.usage_source = "estimated";
   }
+}
+
+/** What became of an attempt, for the books. */
+function outcomeOf(error: unknown): string {
+  if (error === undefined) return "completed";
+  if (error instanceof ClientGone) return "cancelled";
+  return error instanceof ProviderFault || error instanceof ApiError ? error.code : "internal_error";
 }
 
 /** A fault for the operator's log; one that only the operator can mend is an error, the others pass. */
 const faultWords = ({ code, blame, detail, message }: ProviderFault) => ({ level: blame === "operator" ? "error" : "warn", code, blame, status: detail.status, detail: message });
 
-/** The streamed reply: the commit point is the first write. Nothing is read ahead of a client that is slow to read. */
-async function relay({ first, batches }: Begun, writer: ChunkWriter, meter: Meter, sink: EventSink): Promise<void> {
+/** The whole reply's parts. */
+async function gather({ first, batches }: Begun, meter: Meter): Promise<Part[]> {
+  const parts = first.flat();
+  for await (const batch of batches) parts.push(...batch);
+  parts.forEach(meter.observe);
+  return parts;
+}
+
+/**
+ * The streamed reply but for its end: the commit point is the first write. Nothing is read ahead of a client that is slow to
+ * read, and nothing is left to be told.
+ */
+async function relay({ first, batches }: Begun, writer: ChunkWriter, meter: Meter, sink: EventSink): Promise<Part[]> {
   const send = (batch: readonly Part[]) => {
     let events = "";
     for (const part of batch) {
@@ -133,5 +171,5 @@ async function relay({ first, batches }: Begun, writer: ChunkWriter, meter: Mete
     room = send(batch);
     if (room) await room;
   }
-  sink.end(writer.end(meter.usage().usage));
+  return [];
 }

@@ -1,9 +1,12 @@
 // The gateway put together: configuration and the world in, an HTTP server out. Which path leads where stands here.
 
+import { createBooks } from "./accounting/books.ts";
+import { keyFile, readKeys } from "./accounts/key-file.ts";
 import { createKeyring } from "./accounts/keys.ts";
 import { createLimiter } from "./accounts/limiter.ts";
 import { adminRoutes } from "./admin.ts";
 import { createChatHandler } from "./chat.ts";
+import { watchFile } from "./config/reload.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
 import { readTls } from "./config/tls.ts";
 import { createFetch, type Fetch } from "./http/fetch.ts";
@@ -44,7 +47,8 @@ export interface Gateway {
 }
 
 /** Settings that are read once, at start. */
-const fixedSettings = ({ server: { host, port, tls, receive_ms }, admin, data_dir }: Config) => JSON.stringify([host, port, tls, receive_ms, admin, data_dir]);
+const fixedSettings = ({ server: { host, port, tls, receive_ms }, admin, data_dir, spend, usage }: Config) =>
+  JSON.stringify([host, port, tls, receive_ms, admin, data_dir, spend, usage]);
 
 export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway {
   const now = deps.now ?? Date.now;
@@ -54,6 +58,9 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
   const ownFetch = deps.fetch ? undefined : createFetch();
   const breakers: Breakers = new Map();
   const limiter = createLimiter(deps.monotonic);
+  const books = createBooks(initial, now, diagnose);
+  const keys = keyFile(initial.data_dir);
+  let stored = readKeys(keys);
   const created = Math.floor(now() / 1000);
   let draining = false;
   let adminAddress: string | undefined;
@@ -61,13 +68,22 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
   /** All that a configuration decides: replaced as one. */
   const build = (config: Config) => ({
     config,
-    keyring: createKeyring(config),
+    keyring: createKeyring(config, stored, now),
     catalog: createCatalog(config, deps.fetch ?? ownFetch!, breakers, deps.monotonic),
     loadedAt: new Date(now()).toISOString(),
   });
   let current = build(initial);
 
-  const chat = createChatHandler(() => current, { limiter, now, diagnose });
+  const keysWatched = watchFile(keys, () => {
+    try {
+      stored = readKeys(keys);
+      current = { ...current, keyring: createKeyring(current.config, stored, now) };
+    } catch (error) {
+      diagnose({ event: "keys_unreadable", level: "error", detail: `the keys before it stay in force: ${(error as Error).message}` });
+    }
+  });
+
+  const chat = createChatHandler(() => current, { limiter, books, now, diagnose });
 
   const routes: Routes = {
     "/v1/chat/completions": {
@@ -88,6 +104,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
     "/readyz": {
       GET: ({ res }) => {
         if (draining) throw stopping();
+        if (books.status().spendFault !== null) throw new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", { headers: { "Retry-After": "1" } });
         const serves = [...current.catalog.models.values()].some((model) => model.status().retryMs === 0);
         if (!serves) throw new ApiError("model_unavailable", "No model can serve at the moment.");
         sendJson(res, 200, { status: "ready" }, { "Cache-Control": "no-store" });
@@ -99,23 +116,26 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
   const { tls, ...address } = initial.server;
   const failed = ({ requestId }: Exchange, error: unknown) => diagnose({ event: "internal_error", level: "error", request_id: requestId, detail: describe(error) });
   const server = createServer(routes, { ...address, tls: tls && readTls(tls) }, { now, access: access.write, failed });
-  const view = () => ({ ...current, limiter, draining, inFlight: server.inFlight() });
+  const view = () => ({ ...current, limiter, books: books.status(), draining, inFlight: server.inFlight() });
   const adminOptions = { ...address, host: "127.0.0.1", port: 8081, ...initial.admin };
   const admin = createServer(adminRoutes(view), adminOptions, { now, access: () => undefined, failed });
 
   return {
     async listen() {
-      const publicAddress = await server.listen();
+      await books.start();
       try {
-        adminAddress = await admin.listen();
+        const publicAddress = await server.listen();
+        adminAddress = await admin.listen().catch((error: NodeJS.ErrnoException) => {
+          if (initial.admin || error.code !== "EADDRINUSE") throw error;
+          diagnose({ event: "admin_port_taken", level: "warn", detail: "127.0.0.1:8081 is taken: there is no admin listener; set admin.port" });
+          return undefined;
+        });
+        return publicAddress;
       } catch (error) {
-        if (initial.admin || (error as NodeJS.ErrnoException).code !== "EADDRINUSE") {
-          await server.close(0);
-          throw error;
-        }
-        diagnose({ event: "admin_port_taken", level: "warn", detail: "127.0.0.1:8081 is taken: there is no admin listener; set admin.port" });
+        await server.close(0);
+        await books.close();
+        throw error;
       }
-      return publicAddress;
     },
     adminAddress: () => adminAddress,
     diagnose,
@@ -123,7 +143,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
       const faults = demoKeyFaults(config, initial.server.host);
       if (faults.length > 0) throw new CheckError(faults);
       if (fixedSettings(config) !== fixedSettings(initial)) {
-        diagnose({ event: "restart_needed", level: "warn", detail: "host, port, tls, receive_ms, admin and data_dir are read at start only" });
+        diagnose({ event: "restart_needed", level: "warn", detail: "host, port, tls, receive_ms, admin, data_dir, spend and usage are read at start only" });
       }
       current = build(config);
       diagnose({ event: "reloaded", level: "info" });
@@ -133,6 +153,8 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
       await server.close(drainMs);
       await admin.close(0);
       ownFetch?.close();
+      keysWatched.close();
+      await books.close();
       access.flush();
       diagnostics.flush();
     },

@@ -1,8 +1,9 @@
-// How many tokens a reply took: the provider's own count if it gave one, else an estimate that is marked as one.
+// What a reply came to: how it ended, and how many tokens it took, by the provider's own count if it gave one, else by an
+// estimate that is marked as one.
 
 import type { ChatRequest } from "../protocol/chat-request.ts";
-import { makeUsage, type Part } from "../protocol/reply.ts";
-import type { Usage } from "../protocol/shapes.ts";
+import { finalReason, makeUsage, type Part } from "../protocol/reply.ts";
+import type { FinishReason, Usage } from "../protocol/shapes.ts";
 
 export type UsageSource = "provider" | "estimated" | "none";
 
@@ -26,30 +27,35 @@ export interface Meter {
   observe(part: Part): void;
   /** The provider's figures, else an estimate from what was seen; "none" if nothing was generated. */
   usage(): { readonly usage: Usage; readonly source: UsageSource };
+  /** As the client gets it; null until the provider has finished. */
+  finishReason(): FinishReason | null;
 }
 
 export function createMeter(chat: ChatRequest): Meter {
   let reported: Usage | undefined;
   let bytes = 0;
   let reasoningBytes = 0;
-  let finished = false;
+  let calls = 0;
+  let finish: FinishReason | null = null;
   return {
     observe(part) {
       if (part.type === "usage") reported = part.usage;
-      else if (part.type === "finish") finished = true;
+      else if (part.type === "finish") finish = part.reason;
       else {
         const size = Buffer.byteLength(part.type === "tool_call" ? part.name : part.text);
         bytes += size;
         if (part.type === "reasoning") reasoningBytes += size;
+        if (part.type === "tool_call") calls += 1;
       }
     },
     usage() {
       // Figures from the beginning of a stream that broke off know nothing of what was generated since.
       if (reported && (reported.completion_tokens > 0 || bytes === 0)) return { usage: reported, source: "provider" };
-      if (bytes === 0 && !finished) return { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" };
+      if (bytes === 0 && finish === null) return { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" };
       const completion = Math.ceil(bytes / BYTES_PER_TOKEN);
       const reasoning = Math.ceil(reasoningBytes / BYTES_PER_TOKEN);
       return { usage: makeUsage({ prompt: estimatePrompt(chat), completion, cacheHit: 0, reasoning }), source: "estimated" };
     },
+    finishReason: () => finish && finalReason(finish, calls),
   };
 }

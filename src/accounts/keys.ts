@@ -4,7 +4,8 @@
 import { createHash } from "node:crypto";
 import type { Config } from "../config/schema.ts";
 import { sha256 } from "../config/schema.ts";
-import { ApiError } from "../protocol/errors.ts";
+import { ApiError, type ErrorCode } from "../protocol/errors.ts";
+import type { StoredKey } from "./key-file.ts";
 
 export interface Caller {
   readonly account: string;
@@ -15,39 +16,47 @@ export interface Caller {
   readonly keyRpm: number | null;
   /** The names that this key may send as `model`; undefined is all. */
   readonly models: ReadonlySet<string> | undefined;
+  /** From when on it is refused, in milliseconds of the wall clock: Infinity is never, 0 a key that was revoked. */
+  readonly validUntil: number;
 }
 
 export interface Keyring {
-  /** The caller behind an Authorization header; throws the ApiError for a missing or unknown key. */
+  /** The caller behind an Authorization header; throws the ApiError for a missing, unknown, revoked or expired key. */
   authenticate(authorization: string | undefined): Caller;
+  /** Every account that has a key, with its limit. */
+  readonly accounts: ReadonlyMap<string, number | null>;
 }
 
-export function createKeyring(config: Config): Keyring {
+/** Names a key by its digest. */
+export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0, 16)}`;
+
+/** The keys of the configuration and those of keys.json; one that stands in both is the configuration's. `now`: wall clock. */
+export function createKeyring(config: Config, stored: readonly StoredKey[], now: () => number): Keyring {
   const callers = new Map<string, Caller>();
-  for (const { digest, account, rpm, models } of config.keys) {
-    const accountRpm = config.accounts.get(account)?.rpm;
-    callers.set(digest, {
-      account,
-      keyId: `key_${sha256(digest).slice(0, 16)}`,
-      accountRpm: accountRpm === undefined ? config.limits.rpm : accountRpm,
-      keyRpm: rpm ?? null,
-      models: models && new Set(models),
-    });
+  const accounts = new Map<string, number | null>();
+  const add = (digest: string, account: string, rpm: number | null, models: readonly string[] | undefined, validUntil: number) => {
+    const own = config.accounts.get(account)?.rpm;
+    const accountRpm = own === undefined ? config.limits.rpm : own;
+    accounts.set(account, accountRpm);
+    callers.set(digest, { account, keyId: keyIdOf(digest), accountRpm, keyRpm: rpm, models: models && new Set(models), validUntil });
+  };
+  for (const key of stored) {
+    add(key.sha256, key.account, key.rpm, key.models ?? undefined, key.revoked !== null ? 0 : key.expires === null ? Infinity : Date.parse(key.expires));
   }
+  for (const key of config.keys) add(key.digest, key.account, key.rpm ?? null, key.models, Infinity);
+
   return {
     authenticate(authorization) {
       const key = authorization && /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
-      if (!key) {
-        throw new ApiError("missing_api_key", "No API key was given. Send it as 'Authorization: Bearer <API_KEY>'.", {
-          headers: { "WWW-Authenticate": "Bearer" },
-        });
-      }
+      if (!key) throw refusal("missing_api_key", "No API key was given. Send it as 'Authorization: Bearer <API_KEY>'.", "Bearer");
       // Header bytes beyond ASCII arrive as Latin-1: hash the bytes that were sent.
       const caller = callers.get(createHash("sha256").update(key, "latin1").digest("hex"));
-      if (caller) return caller;
-      throw new ApiError("invalid_api_key", "The API key is not valid.", {
-        headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' },
-      });
+      if (!caller) throw refusal("invalid_api_key", "The API key is not valid.");
+      if (caller.validUntil !== Infinity && caller.validUntil <= now()) throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
+      return caller;
     },
+    accounts,
   };
 }
+
+const refusal = (code: ErrorCode, message: string, challenge = 'Bearer error="invalid_token"'): ApiError => new ApiError(code, message, { headers: { "WWW-Authenticate": challenge } });

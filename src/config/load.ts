@@ -12,6 +12,8 @@ export interface LoadOptions {
   readonly host?: string | undefined;
   readonly port?: number | undefined;
   readonly env: Environment;
+  /** A provider's or a client's key whose environment variable is not set is no fault. */
+  readonly secretsOptional?: boolean;
 }
 
 export interface Loaded {
@@ -23,13 +25,13 @@ export interface Loaded {
 /** Throws a CheckError with every fault at its path; a file that cannot be read or parsed is a fault at the root. */
 export function loadConfig(options: LoadOptions): Loaded {
   const [json, source] = readSource(options.file);
-  const { host, port } = options;
-  if (host === undefined && port === undefined) return { config: checkConfig(json, options.env), source };
+  const { host, port, env, secretsOptional } = options;
+  if (host === undefined && port === undefined) return { config: checkConfig(json, env, secretsOptional), source };
   const overrides = { ...(host !== undefined && { host }), ...(port !== undefined && { port }) };
   // Only an object can take them; anything else is a fault that the check must see as it is.
   const isObject = (value: unknown): value is { server?: unknown } => typeof value === "object" && value !== null && !Array.isArray(value);
   const takes = isObject(json) && (json.server === undefined || isObject(json.server));
-  return { config: checkConfig(takes ? { ...json, server: { ...(json.server as object), ...overrides } } : json, options.env), source };
+  return { config: checkConfig(takes ? { ...json, server: { ...(json.server as object), ...overrides } } : json, env, secretsOptional), source };
 }
 
 function readSource(file: string | undefined): [json: unknown, source: string | undefined] {

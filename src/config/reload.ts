@@ -17,7 +17,6 @@ export interface Reloader {
 
 /** `load` reads and checks `file`, or throws; `apply` puts the result in force. */
 export function watchConfig(file: string, load: () => Config, apply: (config: Config) => void, diagnose: Diagnose): Reloader {
-  let seen = contentOf(file);
   function reload(): void {
     try {
       apply(load());
@@ -26,15 +25,21 @@ export function watchConfig(file: string, load: () => Config, apply: (config: Co
       diagnose({ event: "reload_failed", level: "error", detail: "the configuration before it stays in force", faults });
     }
   }
+  return { reload, close: watchFile(file, reload).close };
+}
+
+/** Calls `changed` soon after the file has other content, until it is closed. */
+export function watchFile(file: string, changed: () => void): { close(): void } {
+  let seen = contentOf(file);
   const look = () => {
     const content = contentOf(file);
     // A file that is not there is one that is being replaced; one that was merely touched is no change.
     if (content === undefined || content === seen) return;
     seen = content;
-    reload();
+    changed();
   };
   const timer = setInterval(look, LOOK_MS).unref();
-  return { reload, close: () => clearInterval(timer) };
+  return { close: () => clearInterval(timer) };
 }
 
 function contentOf(file: string): string | undefined {

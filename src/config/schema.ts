@@ -73,7 +73,7 @@ const overrides = <F extends Numbers<F>>(fields: F) =>
   optional(object(Object.fromEntries(Object.entries<Check<number>>(fields).map(([name, check]) => [name, optional(check)])) as Record<keyof F & string, Check<number | undefined>>, { strict: true }));
 
 /** A string that may stand for an environment variable: `"$NAME"`, as a whole. Its value never shows in a message. */
-function secret(env: Environment): Check<string> {
+function secret(env: Environment, needed = true): Check<string> {
   return refine(string({ min: 1, secret: true }), (text) => {
     const value = text.startsWith("$") ? lookUp(text.slice(1)) : text;
     // It travels in a header. A line end at the end of a file that was read into the environment is the usual mistake.
@@ -83,11 +83,12 @@ function secret(env: Environment): Check<string> {
   function lookUp(name: string): string {
     // What is no variable's name may be a secret itself, so it is not repeated.
     if (!/^[A-Za-z_]\w*$/.test(name)) fail("invalid_value", "expected the secret, or $ and the name of an environment variable");
-    return (Object.hasOwn(env, name) && env[name]) || fail("invalid_value", `the environment variable ${name} is not set`);
+    return (Object.hasOwn(env, name) && env[name]) || (!needed && "unset") || fail("invalid_value", `the environment variable ${name} is not set`);
   }
 }
 
-function schema(env: Environment) {
+function schema(env: Environment, secretsOptional = false) {
+  const key = secret(env, !secretsOptional);
   return object(
     {
       server: section({
@@ -117,7 +118,7 @@ function schema(env: Environment) {
           {
             dialect: literal("openai", "anthropic", "gemini", "demo"),
             base_url: optional(url),
-            api_key: optional(secret(env)),
+            api_key: optional(key),
             thinking: withDefault(literal(...THINKING_SWITCHES), "none"),
             timeouts: overrides(timeouts),
             retry: overrides(retry),
@@ -164,7 +165,7 @@ function schema(env: Environment) {
             object(
               {
                 account: string({ min: 1 }),
-                key: optional(secret(env)),
+                key: optional(key),
                 sha256: optional(string({ pattern: /^[0-9a-f]{64}$/, expected: "64 lower-case hexadecimal digits", secret: true })),
                 rpm: optional(rpm),
                 models: optional(array(string({ min: 1 }))),
@@ -183,8 +184,14 @@ function schema(env: Environment) {
         rpm: withDefault(rpm, 60),
         store: withDefault(refine(secret(env), (store) => only(store, "memory")), "memory"),
       }),
+      spend: section({
+        /** Segments that have been copied into the usage records are deleted after so many days. */
+        keep_days: withDefault(number({ min: 1, max: 36_500, integer: true }), 400),
+        /** A segment of this size is followed by another. */
+        segment_bytes: withDefault(number({ min: 1_024, integer: true }), 64 * 1024 * 1024),
+      }),
       usage: section({
-        store: withDefault(refine(secret(env), (store) => only(store, "file")), "file"),
+        store: withDefault(refine(secret(env), usageStore), "file"),
         sync_ms: withDefault(milliseconds, 5_000),
       }),
       timeouts: withDefaults(timeouts, DEFAULT_TIMEOUTS),
@@ -202,6 +209,12 @@ function exactlyOne<T extends object>(value: T, a: keyof T & string, b: keyof T 
   return given === 1 ? value : fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`);
 }
 
+/** The address may hold a password, so it is not repeated. */
+function usageStore(store: string): string {
+  const known = store === "file" || (/^postgres(ql)?:\/\//.test(store) && URL.canParse(store));
+  return known ? store : fail("invalid_value", 'expected "file" or the address of a PostgreSQL database (postgres://...)');
+}
+
 /** A store that this version has; the address of another may hold a password, so it is not repeated. */
 function only(store: string, known: string): string {
   return store === known ? store : fail("unsupported_value", `only "${known}" is available in this version`);
@@ -217,11 +230,11 @@ export const configSchema = () => schema({}).schema;
 const DEMO_KEY_DIGEST = sha256("sk-demo");
 
 /** Checks a parsed gateway.json: its shape, and what its parts say of each other. Throws one CheckError with all faults. */
-export function checkConfig(json: unknown, env: Environment): Config {
+export function checkConfig(json: unknown, env: Environment, secretsOptional = false): Config {
   const faults = danglingNames(json);
   try {
-    const config = schema(env)(json, true);
-    faults.push(...keyFaults(config));
+    const config = schema(env, secretsOptional)(json, true);
+    faults.push(...(secretsOptional ? [] : keyFaults(config)));
     if (faults.length === 0) return config;
   } catch (error) {
     if (!(error instanceof CheckError)) throw error;

@@ -12,7 +12,7 @@ const TYPES = {
     upstream_rejected: 400, unknown_url: 404, model_not_found: 404, method_not_allowed: 405, request_timeout: 408,
     request_too_large: 413, unsupported_media_type: 415, expectation_failed: 417, headers_too_large: 431,
   },
-  authentication_error: { missing_api_key: 401, invalid_api_key: 401 },
+  authentication_error: { missing_api_key: 401, invalid_api_key: 401, api_key_disabled: 401 },
   permission_error: { model_not_allowed: 403 },
   rate_limit_error: { rate_limit_exceeded: 429 },
   service_unavailable_error: { model_unavailable: 503, model_overloaded: 503, upstream_timeout: 503, upstream_error: 503, server_overloaded: 503 },

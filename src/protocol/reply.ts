@@ -51,7 +51,7 @@ export function makeUsage(counts: { prompt: number; completion: number; cacheHit
 }
 
 /** Some providers say "stop" although they call tools (WIRE.md 2). */
-const finalReason = (reason: FinishReason, calls: number): FinishReason => (reason === "stop" && calls > 0 ? "tool_calls" : reason);
+export const finalReason = (reason: FinishReason, calls: number): FinishReason => (reason === "stop" && calls > 0 ? "tool_calls" : reason);
 
 /** The whole reply. `parts` are all that the provider said. */
 export function wholeReply(head: ReplyHead, options: ReplyOptions, parts: readonly Part[], usage: Usage): Completion {

@@ -37,6 +37,7 @@ export interface Model {
   readonly reasoning: boolean;
   readonly supports: ReadonlySet<Capability>;
   readonly contextTokens: number | undefined;
+  readonly price: ModelConfig["price"];
   readonly fingerprint: string;
   /** Leave for one attempt, if the model's breaker gives it. */
   enter(): Pass | undefined;
@@ -82,6 +83,7 @@ export function createCatalog(config: Config, fetch: Fetch, breakers: Breakers =
       reasoning: model.reasoning,
       supports: new Set(model.supports),
       contextTokens: model.context_tokens,
+      price: model.price,
       fingerprint: `fp_${createHash("sha256").update(identity).digest("hex").slice(0, 12)}`,
       enter: () => breaker.enter(config.breaker),
       status: () => breaker.status(config.breaker),

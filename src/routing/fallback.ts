@@ -18,6 +18,9 @@ export interface FallbackOptions {
   readonly signal: AbortSignal;
   /** Told, at the end of a stream, how many of its events could not be read. */
   readonly unreadable: (model: Model, events: number) => void;
+  /** Told of every attempt at its end; without an error it was served to the end. */
+  readonly attempted: (model: Model, durationMs: number, error?: unknown) => void;
+  /** Told of those that another attempt may hide. */
   readonly failed: (attempt: FailedAttempt) => void;
   /** Milliseconds that are left of the request's whole time. */
   readonly timeLeft: () => number;
@@ -47,12 +50,20 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], opt
         if (retries === 0) shut.push(model);
         break;
       }
+      const startedAt = performance.now();
+      const attempted = (error?: unknown) => options.attempted(model, performance.now() - startedAt, error);
       const batches = attempt(chat, model, { signal, unreadable: (events) => options.unreadable(model, events) });
       try {
         const first = await untilCommitted(batches);
         pass.begun();
-        return { model, first, batches, ended: (error) => (error === undefined ? pass.succeeded() : conclude(pass, error, signal)) };
+        const ended = (error?: unknown) => {
+          attempted(error);
+          if (error === undefined) pass.succeeded();
+          else conclude(pass, error, signal);
+        };
+        return { model, first, batches, ended };
       } catch (error) {
+        attempted(error);
         // A provider that had all of the request's time, and was silent, is to blame for it.
         if (failures.length === 0 && signal.reason instanceof ProviderFault) pass.failed(signal.reason.message);
         else conclude(pass, error, signal);

@@ -1,5 +1,8 @@
 // Starts the real gateway on a real port, in this process, and talks to it.
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { demoConfig } from "../../src/config/demo.ts";
 import { checkConfig } from "../../src/config/schema.ts";
@@ -52,9 +55,13 @@ export async function startGateway(t: TestContext, config: object, deps: Gateway
   const access: Record<string, unknown>[] = [];
   const diagnostics: Record<string, unknown>[] = [];
   const into = (list: Record<string, unknown>[]) => (lines: string) => void list.push(...lines.trim().split("\n").map((line) => JSON.parse(line)));
-  const gateway = createGateway(checkConfig(config, env), { accessLog: into(access), diagnostics: into(diagnostics), ...deps });
+  const own = "data_dir" in config ? undefined : mkdtempSync(join(tmpdir(), "chat-gateway-"));
+  const gateway = createGateway(checkConfig(own === undefined ? config : { ...config, data_dir: own }, env), { accessLog: into(access), diagnostics: into(diagnostics), ...deps });
   const url = await gateway.listen();
-  t.after(() => gateway.close(0));
+  t.after(async () => {
+    await gateway.close(0);
+    if (own !== undefined) rmSync(own, { recursive: true, force: true });
+  });
   return {
     url,
     gateway,

@@ -1,7 +1,7 @@
 // `explain ALIAS`: the candidates of an alias in order, and why, so that a stranger understands which model answers.
 
 import type { Config } from "../config/schema.ts";
-import { rank } from "./policy.ts";
+import { rank } from "../routing/policy.ts";
 
 const POLICIES = {
   reasoning: "the models that think, strongest reasoning_score first",

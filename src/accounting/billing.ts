@@ -1,0 +1,72 @@
+// What is read from the usage records: an account's statement of a month, and where a request id leads. Both stream.
+
+import { formatMoney, parseMoney } from "./price.ts";
+import { USAGE_COLUMNS, type UsageRecord } from "./records.ts";
+import type { UsageStore } from "./store.ts";
+
+/** Requests, tokens in each price class and cost; reasoning tokens are a part of completion_tokens. */
+const CLASSES = ["prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "reasoning_tokens"] as const;
+type Counts = { requests: number } & Record<(typeof CLASSES)[number], number>;
+type Sum = Counts & { cost: bigint };
+export type StatementSum = Readonly<Counts> & { readonly cost: string; readonly currency: string };
+
+export interface StatementOptions {
+  readonly account: string;
+  /** `YYYY-MM`. */
+  readonly month: string;
+  /** Of the sums; records in another currency are counted apart. */
+  readonly currency: string;
+}
+
+export interface Statement extends StatementOptions {
+  /** By model, in the order of their names. */
+  readonly lines: readonly (StatementSum & { readonly model: string })[];
+  readonly total: StatementSum;
+  /** Requests in other currencies: nothing of them is in the sums. */
+  readonly other_currencies: Readonly<Record<string, number>>;
+}
+
+/** Sums up the month, exactly. */
+export async function statement(store: UsageStore, options: StatementOptions): Promise<Statement> {
+  const empty = (): Sum => ({ requests: 0, prompt_cache_hit_tokens: 0, prompt_cache_miss_tokens: 0, completion_tokens: 0, reasoning_tokens: 0, cost: 0n });
+  const total = empty();
+  const models = new Map<string, Sum>();
+  const others: Record<string, number> = {};
+  for await (const records of store.records(options)) {
+    for (const record of records) {
+      if (record.currency !== options.currency) {
+        others[record.currency] = (others[record.currency] ?? 0) + 1;
+        continue;
+      }
+      let line = models.get(record.model);
+      if (!line) models.set(record.model, (line = empty()));
+      for (const sum of [line, total]) {
+        sum.requests += 1;
+        for (const name of CLASSES) sum[name] += record[name];
+        sum.cost += parseMoney(record.cost);
+      }
+    }
+  }
+  const shown = (sum: Sum) => ({ ...sum, cost: formatMoney(sum.cost), currency: options.currency });
+  const lines = [...models].sort(([a], [b]) => (a < b ? -1 : 1)).map(([model, sum]) => ({ model, ...shown(sum) }));
+  const { account, month, currency } = options;
+  return { account, month, currency, lines, total: shown(total), other_currencies: others };
+}
+
+/** The month's records one by one, for a spreadsheet: every line has its gateway_request_id. RFC 4180. */
+export async function* statementCsv(store: UsageStore, options: StatementOptions): AsyncGenerator<string, void, undefined> {
+  yield `${USAGE_COLUMNS.join(",")}\r\n`;
+  for await (const records of store.records(options)) yield records.map((record) => `${USAGE_COLUMNS.map((column) => csvField(record[column])).join(",")}\r\n`).join("");
+}
+
+function csvField(value: string | number | null): string {
+  const text = String(value ?? "");
+  return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** Every usage record of a request id. A client may send one id many times, and so may another client. */
+export async function trace(store: UsageStore, requestId: string): Promise<UsageRecord[]> {
+  const found: UsageRecord[] = [];
+  for await (const records of store.records({ requestId })) found.push(...records);
+  return found;
+}

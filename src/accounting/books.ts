@@ -1,0 +1,131 @@
+// The books of a running gateway: every request that goes to a provider is opened in the spend log before, and settled in
+// it after, with what it cost; in the background the usage sync copies what was settled. DESIGN.md "Files under data_dir".
+
+import { setTimeout as pause } from "node:timers/promises";
+import type { Caller } from "../accounts/keys.ts";
+import type { Config } from "../config/schema.ts";
+import type { Diagnose } from "../http/log.ts";
+import type { Usage } from "../protocol/shapes.ts";
+import type { Model } from "../routing/catalog.ts";
+import { costOf, formatMoney } from "./price.ts";
+import type { Ending } from "./records.ts";
+import { createSpendLog } from "./spend-log.ts";
+import { ledgerOf, recover, syncUsage, withBooks } from "./sync.ts";
+import type { UsageSource } from "./usage.ts";
+
+/** How long stopping may be held up by the last sync. What it does not copy the next process will. */
+const LAST_SYNC_MS = 5_000;
+
+export interface BooksStatus {
+  /** What keeps the spend log from being written; null: nothing, requests are taken. */
+  readonly spendFault: string | null;
+  readonly syncFault: string | null;
+  /** Everything that was settled longer ago than this is in the usage records. */
+  readonly lagMs: number;
+}
+
+/** What is known of a request when it begins. */
+export interface Opening {
+  readonly requestId: string;
+  readonly caller: Caller;
+  /** As it was asked for: a canonical name or an alias. */
+  readonly model: string;
+  readonly stream: boolean;
+  readonly currency: string;
+}
+
+/** How it ended. */
+export interface Outcome extends Ending {
+  /** Who answered; its price is the one in force when the request began, whatever was reloaded since. */
+  readonly model: Model | undefined;
+  readonly usage: Usage;
+  readonly source: UsageSource;
+}
+
+/** The two lines of one request. */
+export interface Bill {
+  /** Resolves when the provider may be called; rejects with the 503 of a gateway that cannot write its books. */
+  readonly opened: Promise<void>;
+  /** Resolves when the last byte of the reply may leave. Only the first call counts. */
+  settle(outcome: Outcome): Promise<void>;
+}
+
+export interface Books {
+  /** Opens the spend log, recovers what dead processes left, starts the sync. Never fails: see `status`. */
+  start(): Promise<void>;
+  /** Throws the 503 of a gateway that cannot write its books. */
+  open(opening: Opening): Bill;
+  status(): BooksStatus;
+  close(): Promise<void>;
+}
+
+export function createBooks(config: Config, now: () => number, diagnose: Diagnose): Books {
+  const ledger = ledgerOf(config, now, diagnose);
+  const log = createSpendLog({ dir: ledger.dir, segmentBytes: config.spend.segment_bytes, now, diagnose });
+  let syncedAt = now();
+  let syncFault: string | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let syncing: Promise<void> | undefined;
+
+  /** Does `work` if no other process is at it; what goes wrong is told once, and so is that it goes right again. */
+  async function tend(work: () => Promise<unknown>): Promise<void> {
+    try {
+      await withBooks(ledger.dir, work);
+      if (syncFault !== null) diagnose({ event: "usage_sync_recovered", level: "info" });
+      syncFault = null;
+    } catch (error) {
+      const { message } = error as Error;
+      if (syncFault === null) diagnose({ event: "usage_sync_failed", level: "error", detail: `the spend log waits: ${message}` });
+      syncFault = message;
+    }
+  }
+
+  async function pass(): Promise<void> {
+    const began = now();
+    await syncUsage(ledger);
+    syncedAt = began;
+  }
+  const syncSoon = () => void (syncing ??= tend(pass).finally(() => (syncing = undefined)));
+
+  return {
+    async start() {
+      await log.start();
+      await tend(() => recover(ledger));
+      syncSoon();
+      timer = setInterval(syncSoon, config.usage.sync_ms).unref();
+    },
+    open({ requestId, caller, model: model_requested, stream, currency }) {
+      const openedAt = now();
+      const about = { gateway_request_id: requestId, account: caller.account, key_id: caller.keyId, model_requested };
+      const entry = log.open({ time: new Date(openedAt).toISOString(), ...about, stream });
+      let settled: Promise<void> | undefined;
+      return {
+        opened: entry.opened,
+        settle({ model, usage, source, first_token_ms, ...ending }) {
+          const endedAt = Math.max(now(), openedAt);
+          return (settled ??= entry.settle({
+            type: "settle", spend_id: entry.spendId, time: new Date(endedAt).toISOString(), ...about, model_served: model?.name ?? null, provider: model?.provider.name ?? null,
+            ...ending, usage: tokenCounts(usage), usage_source: source, cost: formatMoney(costOf(usage, model?.price)), currency,
+            first_token_ms, duration_ms: endedAt - openedAt,
+          }));
+        },
+      };
+    },
+    status: () => ({ spendFault: log.fault(), syncFault, lagMs: Math.max(0, now() - syncedAt) }),
+    async close() {
+      clearInterval(timer);
+      await log.close();
+      const lastSync = async () => {
+        await syncing;
+        await tend(pass);
+        await ledger.store.close();
+      };
+      const enough = new AbortController();
+      await Promise.race([lastSync().finally(() => enough.abort()), pause(LAST_SYNC_MS, undefined, enough).catch(() => undefined)]);
+    },
+  };
+}
+
+function tokenCounts({ prompt_tokens_details: _, completion_tokens_details: { reasoning_tokens }, ...counts }: Usage) {
+  return { ...counts, reasoning_tokens };
+}

@@ -1,0 +1,58 @@
+// Files of the books: read in lines from anywhere to anywhere, in batches, in flat memory, however large; replaced as a whole.
+
+import { randomBytes } from "node:crypto";
+import { closeSync, createReadStream, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+export interface Lines {
+  readonly lines: readonly string[];
+  /** Where in the file these lines end, in bytes. */
+  readonly end: number;
+}
+
+/** Whole lines of the bytes `from` up to `to`. A last line without its end is not given: it is still being written, or torn. */
+export async function* readLines(path: string, from = 0, to = Infinity): AsyncGenerator<Lines, void, undefined> {
+  if (from >= to) return;
+  let rest = Buffer.alloc(0);
+  let end = from;
+  for await (const chunk of createReadStream(path, { start: from, end: to - 1, highWaterMark: 128 * 1024 })) {
+    const bytes = Buffer.concat([rest, chunk as Buffer]);
+    const whole = bytes.lastIndexOf("\n") + 1;
+    rest = bytes.subarray(whole);
+    if (whole === 0) continue;
+    end += whole;
+    yield { lines: bytes.toString("utf8", 0, whole - 1).split("\n"), end };
+  }
+}
+
+/** New content, all of it or none. The caller sees to it that nobody else does this at the same time. Only the owner may read it. */
+export function replaceFile(path: string, content: string): void {
+  writeFileSync(`${path}.new`, content, { mode: 0o600, flush: true });
+  renameSync(`${path}.new`, path);
+  syncFolder(dirname(path));
+}
+
+/** What was made or renamed in a folder outlives a power failure from here on. */
+export function syncFolder(path: string): void {
+  const fd = openSync(path, "r");
+  fsyncSync(fd);
+  closeSync(fd);
+}
+
+/** 32 hex digits that name a data_dir for good, made by whoever needs them first. The spend_ids of its requests begin with some of them. */
+export function markOf(dataDir: string): string {
+  const file = join(dataDir, "gateway-id");
+  if (!existsSync(file)) {
+    const draft = `${file}.${randomBytes(6).toString("hex")}`;
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    writeFileSync(draft, randomBytes(16).toString("hex"), { flush: true });
+    try {
+      linkSync(draft, file); // unlike a rename, it leaves another process's file alone
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    } finally {
+      rmSync(draft);
+    }
+  }
+  return readFileSync(file, "utf8");
+}

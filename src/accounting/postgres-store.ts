@@ -1,0 +1,135 @@
+// Usage records in PostgreSQL, through the optional peer package `pg`: the table usage_records with the same columns as the
+// file store, and usage_cursor, both moved in one transaction. Several gateways may write into one database: each has a
+// cursor of its own, under the mark of its data_dir.
+
+import { markOf } from "./files.ts";
+import { loadPeer } from "./peer.ts";
+import type { UsageRecord } from "./records.ts";
+import type { UsageStore } from "./store.ts";
+
+/** What is used of `pg`. */
+interface Client {
+  connect(): Promise<void>;
+  query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
+  end(): Promise<void>;
+  on(event: "error", listener: (error: Error) => void): void;
+}
+interface Pg {
+  readonly Client: new (options: object) => Client;
+}
+
+const CONNECT_MS = 5_000;
+/** A database that hangs must not hold the sync for ever. */
+const QUERY_MS = 60_000;
+const FETCH = 2_000;
+/** Any number that other programs in the same database do not use for an advisory lock of theirs. */
+const MIGRATION_LOCK = 7_230_021;
+
+/** Each of them is carried out once, in this order; more are added at the end, and none is ever changed. */
+const MIGRATIONS = [
+  `CREATE TABLE usage_records (
+     usage_id text PRIMARY KEY, gateway_request_id text NOT NULL, account text NOT NULL, key_id text NOT NULL, model text NOT NULL,
+     provider text, status text NOT NULL, prompt_tokens bigint NOT NULL, completion_tokens bigint NOT NULL, total_tokens bigint NOT NULL,
+     prompt_cache_hit_tokens bigint NOT NULL, prompt_cache_miss_tokens bigint NOT NULL, reasoning_tokens bigint NOT NULL,
+     cost numeric NOT NULL, currency text NOT NULL, started_at timestamptz NOT NULL, ended_at timestamptz NOT NULL);
+   CREATE INDEX usage_records_request ON usage_records (gateway_request_id);
+   CREATE INDEX usage_records_account ON usage_records (account, ended_at);
+   CREATE TABLE usage_cursor (source text, segment text, position bigint NOT NULL, PRIMARY KEY (source, segment));`,
+];
+
+/** A record as the file store would give it: money as text, times in ISO 8601. */
+const time = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+const RECORD = `to_jsonb(usage_records) || jsonb_build_object('cost', cost::text, 'started_at', ${time("started_at")}, 'ended_at', ${time("ended_at")}) AS record`;
+
+export function createPostgresStore(url: string, dataDir: string): UsageStore {
+  const { Client } = loadPeer<Pg>("pg", "usage.store");
+  let connected: Promise<Client> | undefined;
+
+  async function connect(): Promise<Client> {
+    const client = new Client({ connectionString: url, connectionTimeoutMillis: CONNECT_MS, query_timeout: QUERY_MS, application_name: "chat-gateway" });
+    client.on("error", () => (connected = undefined)); // the next query connects anew
+    await client.connect();
+    await inTransaction(client, () => migrate(client));
+    return client;
+  }
+
+  async function transaction<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    try {
+      const client = await (connected ??= connect());
+      return await inTransaction(client, () => work(client));
+    } catch (error) {
+      connected = undefined;
+      throw error;
+    }
+  }
+
+  return {
+    cursor: () =>
+      transaction(async (client) => {
+        const { rows } = await client.query("SELECT segment, position FROM usage_cursor WHERE source = $1", [markOf(dataDir)]);
+        return new Map(rows.map(({ segment, position }) => [String(segment), Number(position)]));
+      }),
+    commit: (records, cursor) =>
+      transaction(async (client) => {
+        await client.query("INSERT INTO usage_records SELECT * FROM jsonb_populate_recordset(NULL::usage_records, $1) ON CONFLICT (usage_id) DO NOTHING", [JSON.stringify(records)]);
+        await client.query(
+          `INSERT INTO usage_cursor SELECT $1, key, value::bigint FROM jsonb_each_text($2)
+           ON CONFLICT (source, segment) DO UPDATE SET position = excluded.position`,
+          [markOf(dataDir), JSON.stringify(Object.fromEntries(cursor))],
+        );
+      }),
+    forget: (segments) => transaction(async (client) => void (await client.query("DELETE FROM usage_cursor WHERE source = $1 AND segment = ANY ($2)", [markOf(dataDir), segments]))),
+    async *records({ account, month, requestId, own = false }) {
+      // A connection of its own: the reader decides how long this takes.
+      const client = await connect();
+      try {
+        await client.query("BEGIN READ ONLY");
+        await client.query(
+          `DECLARE usage NO SCROLL CURSOR FOR SELECT ${RECORD} FROM usage_records
+           WHERE ($4::text IS NULL OR usage_id LIKE $4) AND ($1::text IS NULL OR account = $1) AND ($2::text IS NULL OR gateway_request_id = $2)
+             AND ($3::date IS NULL OR ended_at >= $3::date::timestamp AT TIME ZONE 'UTC' AND ended_at < ($3::date + interval '1 month') AT TIME ZONE 'UTC')`,
+          [account ?? null, requestId ?? null, month === undefined ? null : `${month}-01`, own ? `sp_${markOf(dataDir).slice(0, 8)}%` : null],
+        );
+        for (;;) {
+          const { rows } = await client.query(`FETCH ${FETCH} FROM usage`);
+          if (rows.length === 0) return;
+          yield rows.map(({ record }) => record as UsageRecord);
+        }
+      } finally {
+        await client.end().catch(() => undefined);
+      }
+    },
+    async close() {
+      const client = await connected?.catch(() => undefined);
+      connected = undefined;
+      await client?.end().catch(() => undefined);
+    },
+  };
+}
+
+/** After a failure the connection is given up, and the transaction with it. */
+async function inTransaction<T>(client: Client, work: () => Promise<T>): Promise<T> {
+  try {
+    await client.query("BEGIN");
+    const result = await work();
+    await client.query("COMMIT");
+    return result;
+  } catch (error) {
+    client.end().catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Several gateways may come at the same time. */
+async function migrate(client: Client): Promise<void> {
+  await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+  await client.query("CREATE TABLE IF NOT EXISTS usage_schema (version int NOT NULL)");
+  const { rows } = await client.query("SELECT coalesce(max(version), 0) AS version FROM usage_schema");
+  const version = Number(rows[0]?.["version"]);
+  if (version > MIGRATIONS.length) throw new Error("the database was made by a later version of this program");
+  for (const [index, migration] of MIGRATIONS.entries()) {
+    if (index < version) continue;
+    await client.query(migration);
+    await client.query("INSERT INTO usage_schema VALUES ($1)", [index + 1]);
+  }
+}

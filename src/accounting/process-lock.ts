@@ -1,0 +1,63 @@
+// Which process is at work on a file, and is it still alive? A Unix socket tells: it answers as long as its process lives,
+// however that ends (kill -9 too), and no process number can be taken for another's. It sees the processes of one machine,
+// containers that share the folder included; not those of another machine, so a data_dir belongs to one machine.
+
+import { randomBytes } from "node:crypto";
+import { readdirSync, rmSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { join, relative } from "node:path";
+
+/** The system's bound of a socket's path is 104 bytes or a little more. */
+const MAX_PATH_BYTES = 103;
+
+function socketPath(path: string): string {
+  const short = relative("", path);
+  const best = short.length < path.length ? short : path;
+  if (Buffer.byteLength(best) > MAX_PATH_BYTES) throw new Error(`the path of data_dir is too long by ${Buffer.byteLength(best) - MAX_PATH_BYTES} bytes`);
+  return best;
+}
+
+/** Answers at `path` until it is released or the process ends; undefined if the path is taken. */
+export function announce(path: string): Promise<(() => void) | undefined> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.destroy());
+    server.on("error", (error: NodeJS.ErrnoException) => (error.code === "EADDRINUSE" ? resolve(undefined) : reject(error)));
+    server.listen({ path: socketPath(path), exclusive: true }, () => {
+      server.unref();
+      resolve(() => void server.close()); // which also removes the socket from its folder
+    });
+  });
+}
+
+/** Whether somebody answers at `path`. */
+export function isAlive(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(socketPath(path));
+    socket.on("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    // Any other error, such as too many waiting to be answered, is no proof of death.
+    socket.on("error", (error: NodeJS.ErrnoException) => resolve(!["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes(error.code ?? "")));
+  });
+}
+
+/**
+ * The lock `name` in a folder: a function that releases it, or undefined if another process has it or wants it at this very
+ * moment. Everybody first announces itself under a name of its own and then looks for others: whoever announces itself
+ * second sees the first. So never two have it, no stale lock is ever taken over, and a dead holder needs no cleaning up.
+ */
+export async function tryLock(dir: string, name: string): Promise<(() => void) | undefined> {
+  const mine = `${name}.${randomBytes(6).toString("hex")}.sock`;
+  const release = await announce(join(dir, mine));
+  if (!release) return undefined;
+  for (const other of readdirSync(dir)) {
+    if (other === mine || !other.startsWith(`${name}.`) || !other.endsWith(".sock")) continue;
+    if (await isAlive(join(dir, other))) {
+      release();
+      return undefined;
+    }
+    rmSync(join(dir, other), { force: true });
+  }
+  return release;
+}

@@ -1,0 +1,57 @@
+// What a process that died has left behind: open lines without a settle line, and perhaps a last line that was cut short.
+// The line is cut off, and what was opened is settled as "interrupted": its provider's figures died with the process, so it
+// costs nothing. Whoever calls this holds the books, so that it happens once; if it dies half-way the next process goes on
+// where it stopped.
+
+import { appendFileSync, existsSync, readdirSync, rmSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { readLines } from "./files.ts";
+import { isAlive } from "./process-lock.ts";
+import { NO_TOKENS, parseSpendLine, type OpenRecord, type SettleRecord } from "./records.ts";
+
+/** Recovers the segments in `dir` whose process is dead; resolves with how many requests it has settled. */
+export async function recoverSegments(dir: string, currency: string, now: number): Promise<number> {
+  let interrupted = 0;
+  for (const socket of readdirSync(dir).filter((name) => /^\d{4}-.*\.sock$/.test(name))) {
+    const segment = join(dir, socket.replace(/sock$/, "jsonl"));
+    if (await isAlive(join(dir, socket))) continue;
+    if (existsSync(segment)) {
+      const { unsettled, end } = await readSegment(segment);
+      const lines = [...unsettled.values()].map((open) => `${JSON.stringify(interruptedRecord(open, currency, now))}\n`);
+      truncateSync(segment, end);
+      appendFileSync(segment, lines.join(""), { flush: true });
+      interrupted += lines.length;
+    }
+    rmSync(join(dir, socket), { force: true });
+  }
+  return interrupted;
+}
+
+export interface SegmentState {
+  readonly unsettled: ReadonlyMap<string, OpenRecord>;
+  /** Where the last whole line ends. */
+  readonly end: number;
+}
+
+/** What of a segment is still unsettled. `each` is given every record that is a settle line. */
+export async function readSegment(path: string, to = Infinity, each: (record: SettleRecord, opened: boolean) => void = () => {}): Promise<SegmentState> {
+  const unsettled = new Map<string, OpenRecord>();
+  let end = 0;
+  for await (const batch of readLines(path, 0, to)) {
+    for (const line of batch.lines) {
+      const record = parseSpendLine(line);
+      if (record?.type === "open") unsettled.set(record.spend_id, record);
+      else if (record) each(record, unsettled.delete(record.spend_id));
+    }
+    end = batch.end;
+  }
+  return { unsettled, end };
+}
+
+function interruptedRecord({ type: _, stream: __, spend_id, time, ...about }: OpenRecord, currency: string, now: number): SettleRecord {
+  return {
+    type: "settle", spend_id, time: new Date(now).toISOString(), ...about, model_served: null, provider: null,
+    status: "interrupted", http_status: null, error_code: null, finish_reason: null, attempts: [], usage: NO_TOKENS,
+    usage_source: "none", cost: "0", currency, first_token_ms: null, duration_ms: Math.max(0, now - Date.parse(time)),
+  };
+}

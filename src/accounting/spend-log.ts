@@ -1,0 +1,241 @@
+// The spend log: append-only segments `spend/YYYY-MM-DD.NNNN.jsonl`, each written by one process. All lines of one turn of
+// the event loop leave in one write; what was written is with the operating system, so kill -9 loses nothing. fsync runs
+// once a second: a power failure loses at most that second. DESIGN.md "Files under data_dir".
+//
+// Both lines of a request stand in the same segment, so that one file tells what a dead process left unsettled (recovery.ts).
+// A segment is held by a socket beside it (process-lock.ts), taken away when it is closed with nothing unsettled.
+//
+// When nothing can be written (a full disk), new requests are refused before a provider is called, and the replies of those
+// on their way wait with their last byte until their line is written. A write that was cut short goes on where it stopped.
+
+import { randomBytes } from "node:crypto";
+import { closeSync, fstatSync, fsync, fsyncSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { promisify } from "node:util";
+import type { Diagnose } from "../http/log.ts";
+import { ApiError } from "../protocol/errors.ts";
+import { markOf, syncFolder } from "./files.ts";
+import { announce } from "./process-lock.ts";
+import type { OpenRecord, SettleRecord } from "./records.ts";
+
+/** How often the log is brought to the disk, begins another segment if it is time for one, or finds out that it can write again. */
+const TICK_MS = 1_000;
+/** What must fit on the disk before requests are taken again. */
+const ROOM = Buffer.alloc(64 * 1024, " ");
+/** How long `close` waits for requests that have just ended to be settled. */
+const LAST_SETTLES_MS = 2_000;
+
+/** Nobody may get an answer that cannot be billed. */
+export const unwritable = (cause?: unknown) =>
+  new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", { headers: { "Retry-After": "1" }, cause });
+
+/** A request in the log. */
+export interface Entry {
+  readonly spendId: string;
+  /** Resolves when the open line is with the operating system; rejects with the 503 if it could not be written. Either way it must be settled. */
+  readonly opened: Promise<void>;
+  /** To be called once. Resolves when the line is with the operating system, however long that takes. */
+  settle(record: SettleRecord): Promise<void>;
+}
+
+export interface SpendLog {
+  /** Opens the first segment. Does not fail: where that is impossible the log is in fault, and tries again. */
+  start(): Promise<void>;
+  /** Throws the 503 while the log is in fault. */
+  open(record: Omit<OpenRecord, "type" | "spend_id">): Entry;
+  /** What keeps the log from being written; null: nothing. */
+  fault(): string | null;
+  /** Writes what is waiting and lets go of the segments. */
+  close(): Promise<void>;
+}
+
+export interface SpendLogOptions {
+  /** The folder of the segments. */
+  readonly dir: string;
+  /** A segment of this size is followed by another. */
+  readonly segmentBytes: number;
+  /** Wall clock, milliseconds. */
+  readonly now: () => number;
+  readonly diagnose: Diagnose;
+}
+
+/** The segments in a folder, oldest first. */
+export const segmentsIn = (dir: string): string[] => readdirSync(dir).filter((name) => /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/.test(name)).sort();
+export const dayOf = (segment: string): string => segment.slice(0, 10);
+/** The socket of the process that writes, or wrote, a segment. */
+export const holderOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
+
+export function createSpendLog({ dir, segmentBytes, now, diagnose }: SpendLogOptions): SpendLog {
+  /** The last one is written; those before it still have something unsettled. */
+  let segments: Segment[] = [];
+  let fault: string | null = "not started";
+  let timer: NodeJS.Timeout | undefined;
+  let ticking: Promise<void> | undefined;
+  let last = { day: "", number: 0 };
+  let mark = "";
+  const today = () => new Date(now()).toISOString().slice(0, 10);
+
+  function failed(error: unknown): void {
+    const { message } = error as Error;
+    if (fault === null || !timer) diagnose({ event: "spend_log_failed", level: "error", detail: `requests are refused until it can be written: ${message}` });
+    fault = message;
+  }
+
+  async function begin(): Promise<Segment> {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    mark = markOf(dirname(dir)).slice(0, 8);
+    const day = today();
+    const taken = readdirSync(dir).flatMap((name) => (dayOf(name) === day ? [Number(name.split(".")[1])] : []));
+    if (last.day === day) taken.push(last.number); // its socket is ours, even if somebody has emptied the folder
+    for (let number = Math.max(0, ...taken) + 1; ; number += 1) {
+      const name = `${day}.${String(number).padStart(4, "0")}.jsonl`;
+      const release = await announce(join(dir, holderOf(name)));
+      if (!release) continue; // another process was quicker
+      last = { day, number };
+      return openSegment(join(dir, name), release, failed);
+    }
+  }
+
+  async function tick(): Promise<void> {
+    try {
+      const current = segments.at(-1);
+      if (!current || current.lost() || current.size() >= segmentBytes || dayOf(current.name) !== today()) segments.push(await begin());
+      if (fault !== null) segments.forEach((segment) => segment.retry());
+      await Promise.all(segments.map((segment) => segment.sync()));
+      const spent = segments.slice(0, -1).filter((segment) => segment.unsettled() === 0);
+      segments = segments.filter((segment) => !spent.includes(segment));
+      for (const segment of spent) segment.close();
+      if (fault !== null && timer) diagnose({ event: "spend_log_recovered", level: "info" });
+      fault = null;
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  return {
+    async start() {
+      await tick();
+      timer = setInterval(() => (ticking ??= tick().finally(() => (ticking = undefined))), TICK_MS).unref();
+    },
+    open(record) {
+      const current = segments.at(-1);
+      if (fault !== null || !current) throw unwritable();
+      return current.open({ type: "open", spend_id: `sp_${mark}${randomBytes(12).toString("hex")}`, ...record });
+    },
+    fault: () => fault,
+    async close() {
+      clearInterval(timer);
+      await ticking;
+      const late = performance.now() + LAST_SETTLES_MS;
+      while (segments.some((segment) => segment.unsettled() > 0) && performance.now() < late) await new Promise(setImmediate);
+      for (const segment of segments.splice(0)) segment.close();
+    },
+  };
+}
+
+interface Segment {
+  readonly name: string;
+  open(record: OpenRecord): Entry;
+  size(): number;
+  /** Open lines without a settle line, also of those that are not written yet. */
+  unsettled(): number;
+  /** It was deleted under our hands. */
+  lost(): boolean;
+  /** Writes what could not be written, or finds out whether something could be; throws if not. */
+  retry(): void;
+  sync(): Promise<void>;
+  close(): void;
+}
+
+/** `release` gives up the socket; `failed` is told of a write that did not succeed. */
+function openSegment(path: string, release: () => void, failed: (error: unknown) => void): Segment {
+  let fd: number;
+  try {
+    fd = openSync(path, "ax", 0o600);
+    syncFolder(dirname(path)); // or a power failure might leave the segment without its socket
+  } catch (error) {
+    release();
+    throw error;
+  }
+  let size = 0;
+  let unsettled = 0;
+  let synced = 0;
+  let waiting = ""; // the lines of this turn
+  let unwritten: Buffer = Buffer.alloc(0); // what the disk did not take
+  let turn: Promise<void> | undefined;
+  let held: (() => void)[] = []; // replies that wait for the disk
+
+  /** Throws what the system said; `unwritten` then begins where the write stopped. */
+  function write(): void {
+    unwritten = Buffer.concat([unwritten, Buffer.from(waiting)]);
+    waiting = "";
+    while (unwritten.length > 0) {
+      const written = writeSync(fd, unwritten);
+      size += written;
+      unwritten = unwritten.subarray(written);
+    }
+    for (const reply of held.splice(0)) reply();
+  }
+
+  /** Resolves when the line is written, with all others of this turn; rejects if they could not be. */
+  function append(record: object): Promise<void> {
+    waiting += `${JSON.stringify(record)}\n`;
+    return (turn ??= new Promise((resolve, reject) => {
+      setImmediate(() => {
+        turn = undefined;
+        try {
+          write();
+          resolve();
+        } catch (error) {
+          failed(error);
+          reject(unwritable(error));
+        }
+      });
+    }));
+  }
+
+  return {
+    name: basename(path),
+    open(record) {
+      unsettled += 1;
+      const opened = append(record);
+      const settle = async (record: SettleRecord) => {
+        await append(record).catch(() => new Promise<void>((resolve) => held.push(resolve)));
+        unsettled -= 1;
+      };
+      return { spendId: record.spend_id, opened, settle };
+    },
+    size: () => size,
+    unsettled: () => unsettled,
+    lost: () => fstatSync(fd).nlink === 0,
+    retry() {
+      write();
+      // Blanks without a line's end: whoever reads the file meanwhile sees an unfinished line.
+      try {
+        for (let at = 0; at < ROOM.length; ) at += writeSync(fd, ROOM, at);
+      } finally {
+        ftruncateSync(fd, size);
+      }
+    },
+    async sync() {
+      const reached = size;
+      if (reached > synced) await promisify(fsync)(fd);
+      synced = reached;
+    },
+    close() {
+      try {
+        write();
+        fsyncSync(fd);
+      } catch (error) {
+        failed(error);
+      }
+      const orphaned = unsettled > 0 && fstatSync(fd).nlink > 0;
+      closeSync(fd);
+      fd = -1; // whoever comes now finds nothing to write to, least of all another file
+      if (size === 0) rmSync(path, { force: true });
+      release();
+      // Something could not be settled: a socket without a process says so to whoever recovers.
+      if (orphaned) writeFileSync(holderOf(path), "");
+    },
+  };
+}

@@ -1,0 +1,91 @@
+// The usage sync: one pass recovers what dead processes left behind, copies what was settled since the last pass from the
+// spend log into the usage store, and deletes segments that have been copied and are old. One process at a time does it.
+
+import { mkdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../config/schema.ts";
+import type { Diagnose } from "../http/log.ts";
+import { createFileStore } from "./file-store.ts";
+import { readLines } from "./files.ts";
+import { createPostgresStore } from "./postgres-store.ts";
+import { isAlive, tryLock } from "./process-lock.ts";
+import { parseSpendLine, usageRecord, type UsageRecord } from "./records.ts";
+import { recoverSegments } from "./recovery.ts";
+import { dayOf, holderOf, segmentsIn } from "./spend-log.ts";
+import type { UsageStore } from "./store.ts";
+
+/** Records that are committed at once. */
+const BATCH = 2_000;
+const DAY_MS = 86_400_000;
+
+/** The books of one data_dir, as whoever works on them sees them. */
+export interface Ledger {
+  /** The folder of the spend log's segments. */
+  readonly dir: string;
+  readonly store: UsageStore;
+  readonly currency: string;
+  readonly keepDays: number;
+  readonly now: () => number;
+  readonly diagnose: Diagnose;
+}
+
+export type BooksConfig = Pick<Config, "data_dir" | "usage" | "spend" | "currency">;
+
+/** Throws a CheckError if the store's package is not installed. */
+export function ledgerOf({ data_dir, usage, spend, currency }: BooksConfig, now: () => number, diagnose: Diagnose): Ledger {
+  const store = usage.store === "file" ? createFileStore(join(data_dir, "usage")) : createPostgresStore(usage.store, data_dir);
+  return { dir: join(data_dir, "spend"), store, currency, keepDays: spend.keep_days, now, diagnose };
+}
+
+/** Does `work` while no other process works on the same books; undefined if one does. */
+export async function withBooks<T>(dir: string, work: () => Promise<T>): Promise<T | undefined> {
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const unlock = await tryLock(dir, "books");
+  return unlock && work().finally(unlock);
+}
+
+/** Settles what dead processes left unsettled. The caller holds the books. */
+export async function recover({ dir, currency, now, diagnose }: Ledger): Promise<void> {
+  const requests = await recoverSegments(dir, currency, now());
+  if (requests > 0) diagnose({ event: "spend_recovered", level: "warn", requests, detail: "requests of a process that died were settled as interrupted" });
+}
+
+/** One whole pass; resolves with the number of records copied. The caller holds the books. */
+export async function syncUsage(ledger: Ledger): Promise<number> {
+  const { dir, store, diagnose } = ledger;
+  await recover(ledger);
+  const done = await store.cursor();
+  let records: UsageRecord[] = [];
+  let moved = new Map<string, number>();
+  let copied = 0;
+  const commit = async () => {
+    if (moved.size > 0) await store.commit(records, moved);
+    copied += records.length;
+    [records, moved] = [[], new Map()];
+  };
+  for (const segment of segmentsIn(dir)) {
+    for await (const { lines, end } of readLines(join(dir, segment), done.get(segment))) {
+      const read = lines.map(parseSpendLine);
+      for (const record of read) if (record?.type === "settle") records.push(usageRecord(record));
+      const unreadable = read.filter((record) => !record).length;
+      if (unreadable > 0) diagnose({ event: "spend_log_unreadable", level: "error", segment, lines: unreadable, before_byte: end });
+      moved.set(segment, end);
+      if (records.length >= BATCH) await commit();
+    }
+  }
+  await commit();
+  await deleteOld(ledger);
+  return copied;
+}
+
+async function deleteOld({ dir, store, keepDays, now }: Ledger): Promise<void> {
+  const cursor = await store.cursor();
+  const oldest = new Date(now() - keepDays * DAY_MS).toISOString().slice(0, 10);
+  for (const segment of segmentsIn(dir).filter((segment) => dayOf(segment) < oldest)) {
+    const path = join(dir, segment);
+    if ((cursor.get(segment) ?? 0) === statSync(path).size && !(await isAlive(holderOf(path)))) rmSync(path);
+  }
+  const left = new Set(segmentsIn(dir));
+  const gone = [...cursor.keys()].filter((segment) => !left.has(segment));
+  if (gone.length > 0) await store.forget(gone);
+}

@@ -1,0 +1,86 @@
+// The command line, read: which commands there are, what each takes, and what is wrong with what was typed.
+
+import { parseArgs } from "node:util";
+
+/** A mistake in the arguments: one line on stderr, exit 2. */
+export class UsageError extends Error {}
+
+const OPTIONS = {
+  config: { type: "string" }, host: { type: "string" }, port: { type: "string" }, account: { type: "string" }, name: { type: "string" },
+  rpm: { type: "string" }, models: { type: "string" }, expires: { type: "string" }, month: { type: "string" }, format: { type: "string" },
+  once: { type: "boolean" }, json: { type: "boolean" }, help: { type: "boolean", short: "h" },
+} as const;
+type Option = keyof typeof OPTIONS;
+
+interface Command {
+  /** As it is shown; an operand is in capitals, what may be left out in brackets. `--config` goes without saying. */
+  readonly synopsis: string;
+  readonly does: string;
+}
+
+const COMMANDS = {
+  serve: { synopsis: "[--host H] [--port N]", does: "run the gateway (the default command)" },
+  check: { synopsis: "[--json]", does: "validate a configuration" },
+  explain: { synopsis: "ALIAS [--json]", does: "the candidates of an alias in order, and why" },
+  "keys create": { synopsis: "--account A [--name N] [--rpm N] [--models a,b] [--expires DATE] [--json]", does: "make a key; it is shown this once" },
+  "keys list": { synopsis: "[--json]", does: "all keys, by their ids" },
+  "keys revoke": { synopsis: "KEY_ID [--json]", does: "refuse a key from now on" },
+  "usage sync": { synopsis: "[--once] [--json]", does: "copy settled spend into the usage records" },
+  "billing statement": { synopsis: "--account A --month YYYY-MM [--format table|csv|json]", does: "what an account owes, by model; as csv by request" },
+  "billing trace": { synopsis: "REQUEST_ID [--json]", does: "the usage records of a request id, and their account" },
+  audit: { synopsis: "[--json]", does: "prove that the books are right" },
+} as const satisfies Record<string, Command>;
+export type CommandName = keyof typeof COMMANDS;
+
+export const HELP = `chat-gateway: a chat-completions gateway
+
+${Object.entries(COMMANDS).map(([name, { synopsis, does }]) => `  ${name} ${synopsis}\n      ${does}`).join("\n")}
+
+Every command takes --config FILE. Without it: ./gateway.json if it is there, else the built-in demo configuration.`;
+
+export type Values = { readonly [name in Option]?: (typeof OPTIONS)[name]["type"] extends "boolean" ? boolean : string };
+
+export interface Arguments {
+  readonly command: CommandName | "help";
+  readonly operand: string;
+  readonly values: Values;
+}
+
+/** What the options with a form of their own must look like. */
+const FORMS: { readonly [name in Option]?: readonly [test: (value: string) => boolean, expected: string] } = {
+  port: [(value) => /^\d{1,5}$/.test(value) && Number(value) <= 65_535, "a number from 0 to 65535"],
+  rpm: [(value) => /^\d{1,7}$/.test(value), "a number of requests per minute"],
+  month: [(value) => /^\d{4}-(0[1-9]|1[0-2])$/.test(value), "a month such as 2026-11"],
+  format: [(value) => ["table", "csv", "json"].includes(value), "table, csv or json"],
+  expires: [(value) => /^\d{4}-\d\d-\d\d/.test(value) && Date.parse(value) > 0, "a date such as 2027-01-31, or a time in ISO 8601"],
+};
+
+export function readArguments(argv: readonly string[]): Arguments {
+  let parsed;
+  try {
+    parsed = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    throw new UsageError((error as Error).message.split(/\.[ \n]|\n/)[0]!);
+  }
+  const { values, positionals } = parsed;
+  if (values.help || positionals[0] === "help") return { command: "help", operand: "", values };
+  const words = positionals.slice(0, 2).join(" ");
+  const command = words === "" ? "serve" : isCommand(words) ? words : (positionals[0] ?? "");
+  if (!isCommand(command)) throw new UsageError(`there is no command '${words}'; commands: ${Object.keys(COMMANDS).join(", ")}`);
+  const { synopsis } = COMMANDS[command];
+  const [operand = "", ...rest] = positionals.slice(command.split(" ").length * (words === "" ? 0 : 1));
+  const wanted = /^[A-Z_]+/.exec(synopsis)?.[0];
+  const unexpected = wanted === undefined ? [operand, ...rest].join(" ") : rest.join(" ");
+  if (unexpected !== "") throw new UsageError(`unexpected argument '${unexpected}'`);
+  if (wanted !== undefined && operand === "") throw new UsageError(`${command} needs ${wanted}`);
+  const required = synopsis.replace(/\[.*?\]/g, "").match(/--\w+/g) ?? [];
+  for (const option of required) if (!values[option.slice(2) as Option]) throw new UsageError(`${command} needs ${option}`);
+  for (const [name, value] of Object.entries(values)) {
+    if (name !== "config" && !synopsis.includes(`--${name}`)) throw new UsageError(`${command} has no option --${name}`);
+    const [test, expected] = FORMS[name as Option] ?? [];
+    if (test && !test(String(value))) throw new UsageError(`--${name} must be ${expected}`);
+  }
+  return { command, operand, values };
+}
+
+const isCommand = (name: string): name is CommandName => Object.hasOwn(COMMANDS, name);
