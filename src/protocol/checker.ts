@@ -159,7 +159,7 @@ export function array<T>(item: Check<T>, { min = 0, max = Infinity }: { min?: nu
 type Fields = { readonly [name: string]: Check<unknown> };
 type ObjectOf<F extends Fields> = { -readonly [K in keyof F]: Infer<F[K]> };
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
