@@ -165,8 +165,10 @@ function exactlyOne<T extends object>(value: T, a: keyof T & string, b: keyof T 
 }
 
 /** The one store that this version has; the address of another may hold a password, so it is not repeated. */
-const store = (env: Environment, known: string) =>
-  withDefault(refine(secret(env), (given) => (given === known ? given : fail("unsupported_value", `only "${known}" is available in this version`))), known);
+function store(env: Environment, known: string): Check<string> {
+  const only = (given: string) => (given === known ? given : fail("unsupported_value", `only "${known}" is available in this version`));
+  return withDefault(refine(secret(env), only), known);
+}
 
 export type Config = Infer<ReturnType<typeof schema>>;
 export type ProviderConfig = Config["providers"] extends Map<string, infer P> ? P : never;

@@ -171,8 +171,9 @@ function splitContent(content: unknown): [text: string, thinking: string] {
 }
 
 /** WIRE.md 2: `bytes` is never missing, `top_logprobs` always a list. */
-const tokenLogprob = (given: unknown): TokenLogprob =>
-  ({ ...tokenFields(given), top_logprobs: asArray(asObject(given)["top_logprobs"]).map(tokenFields) });
+function tokenLogprob(given: unknown): TokenLogprob {
+  return { ...tokenFields(given), top_logprobs: asArray(asObject(given)["top_logprobs"]).map(tokenFields) };
+}
 
 function tokenFields(given: unknown): Omit<TokenLogprob, "top_logprobs"> {
   const { token, logprob, bytes } = asObject(given);

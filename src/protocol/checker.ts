@@ -60,8 +60,7 @@ export function fail(code: FaultCode, message: string, path: Fault["path"] = [])
   throw new CheckError([{ path, code, message }]);
 }
 
-const wrongType = (expected: string, value: unknown): never =>
-  fail("invalid_type", `expected ${expected}, got ${typeName(value)}`);
+const wrongType = (expected: string, value: unknown): never => fail("invalid_type", `expected ${expected}, got ${typeName(value)}`);
 
 function typeName(value: unknown): string {
   if (value === null) return "null";
@@ -102,16 +101,13 @@ export interface StringRules {
   readonly secret?: boolean;
 }
 
-export function string(rules: StringRules = {}): Check<string> {
-  const { min, pattern, expected, secret } = rules;
+export function string({ min, pattern, expected, secret }: StringRules = {}): Check<string> {
   const schema = { type: "string", ...(min && { minLength: min }), ...(pattern && { pattern: pattern.source }) };
   return make(schema, (value) => {
     if (typeof value !== "string") return wrongType("a string", value);
     if (min !== undefined && value.length < min) return fail("invalid_value", "expected a string that is not empty");
-    if (pattern !== undefined && !pattern.test(value)) {
-      return fail("invalid_value", `expected ${expected ?? pattern.source}${secret ? "" : `, got ${shown(value)}`}`);
-    }
-    return value;
+    if (!pattern || pattern.test(value)) return value;
+    return fail("invalid_value", `expected ${expected ?? pattern.source}${secret ? "" : `, got ${shown(value)}`}`);
   });
 }
 
@@ -169,12 +165,10 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 export function object<F extends Fields>(fields: F, { strict = false } = {}): Check<ObjectOf<F>> {
   const entries = Object.entries(fields);
   const required = entries.filter(([, check]) => !check.optional).map(([name]) => name);
-  const schema = {
-    type: "object",
-    properties: Object.fromEntries(entries.map(([name, check]) => [name, check.schema])),
-    ...(required.length > 0 && { required }),
-    ...(strict && { additionalProperties: false }),
-  };
+  const properties = Object.fromEntries(entries.map(([name, check]) => [name, check.schema]));
+  const schema = { type: "object", properties, ...(required.length > 0 && { required }), ...(strict && { additionalProperties: false }) };
+  const known = Object.keys(fields).join(", ");
+  const notKnown = (name: string): Fault => ({ path: [name], code: "invalid_value", message: `is not a known field; known here: ${known}` });
   return make(schema, (value, all) => {
     if (!isObject(value)) return wrongType("an object", value);
     const faults: Fault[] = [];
@@ -185,9 +179,7 @@ export function object<F extends Fields>(fields: F, { strict = false } = {}): Ch
       else faults.push({ path: [name], code: "missing_required_parameter", message: "is required" });
       if (!all && faults.length > 0) break;
     }
-    for (const name of strict ? Object.keys(value).filter((key) => !Object.hasOwn(fields, key)) : []) {
-      faults.push({ path: [name], code: "invalid_value", message: `is not a known field; known here: ${Object.keys(fields).join(", ")}` });
-    }
+    if (strict) faults.push(...Object.keys(value).filter((name) => !Object.hasOwn(fields, name)).map(notKnown));
     if (faults.length > 0) throw new CheckError(faults);
     return out as ObjectOf<F>;
   });

@@ -114,8 +114,10 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
         let fault: unknown;
         try {
           for (const data of read.done ? events.end() : events.push(read.value)) {
-            if (data === "[DONE]") ended = true;
-            else parts.push(...decode(data));
+            const json = data === "[DONE]" ? undefined : parseJson(data);
+            if (json !== undefined) parts.push(...decoder.push(json));
+            else if (data === "[DONE]") ended = true;
+            else skipped += 1;
           }
         } catch (error) {
           fault = error; // thrown after what came before it was delivered
@@ -139,13 +141,6 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
       void leave(reading)
         .catch(() => undefined)
         .finally(() => clearTimeout(timer));
-    }
-
-    function decode(data: string): Part[] {
-      const json = parseJson(data);
-      if (json !== undefined) return decoder.push(json);
-      skipped += 1;
-      return [];
     }
   }
 
