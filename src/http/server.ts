@@ -85,9 +85,9 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     const control = new AbortController();
     const connection = connectionOf(req.socket);
     const exchange: Live = {
-      req,
-      res,
+      req, res, connection, delivered: false, log: {},
       requestId: requestId(req.rawHeaders),
+      startedAt: performance.now(),
       signal: control.signal,
       abort(reason) {
         control.abort(reason);
@@ -96,10 +96,6 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       expire(ms, reason) {
         exchange.expiry = setTimeout(() => exchange.abort(reason()), ms);
       },
-      log: {},
-      connection,
-      startedAt: performance.now(),
-      delivered: false,
     };
     connection.live.add(exchange);
     connection.last = exchange;
