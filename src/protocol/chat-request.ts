@@ -118,13 +118,10 @@ const body = object({
   reasoning_effort: lenient(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
 });
 
+type Reworked = "max_tokens" | "max_completion_tokens" | "stop" | "tools" | "thinking" | "stream_options" | "reasoning_effort" | "n";
+
 /** A checked request. Wire names where the value is the wire's own, camel case where it has been worked on. */
-export interface ChatRequest
-  extends Pick<
-    Infer<typeof body>,
-    | "model" | "messages" | "stream" | "temperature" | "top_p" | "frequency_penalty" | "presence_penalty" | "tool_choice"
-    | "response_format" | "logprobs" | "top_logprobs" | "seed" | "user" | "parallel_tool_calls"
-  > {
+export interface ChatRequest extends Omit<Infer<typeof body>, Reworked> {
   /** The smaller of max_tokens and max_completion_tokens. */
   readonly maxTokens: number | undefined;
   /** At least one sequence, or undefined. */

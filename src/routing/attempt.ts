@@ -65,22 +65,17 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
   }
 
   function post(): Promise<FetchResponse> {
-    const { path, headers, body } = provider.dialect.request(chat, model);
-    return provider.fetch(provider.baseUrl + path, {
-      method: "POST",
-      headers: {
-        "Content-Type": "application/json",
-        Accept: chat.stream ? "text/event-stream" : "application/json",
-        "Accept-Encoding": "identity",
-        "User-Agent": "chat-gateway",
-        ...provider.headers,
-        ...headers,
-      },
-      body,
-      signal: abort.signal,
-      redirect: "manual",
-      connectMs: timeouts.connect_ms,
-    });
+    const { path, body, headers: own } = provider.dialect.request(chat, model);
+    const headers = {
+      "Content-Type": "application/json",
+      Accept: chat.stream ? "text/event-stream" : "application/json",
+      "Accept-Encoding": "identity",
+      "User-Agent": "chat-gateway",
+      ...provider.headers,
+      ...own,
+    };
+    const init = { method: "POST", headers, body, signal: abort.signal, redirect: "manual", connectMs: timeouts.connect_ms } as const;
+    return provider.fetch(provider.baseUrl + path, init);
   }
 
   async function refusal(response: FetchResponse): Promise<ProviderFault> {
