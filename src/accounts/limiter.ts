@@ -30,21 +30,17 @@ export interface Limiter {
 export function createLimiter(now: () => number = () => performance.now()): Limiter {
   const windows = new Map<string, SlidingWindow>();
 
-  function windowOf(name: string): SlidingWindow {
+  function windowAt(time: number, name: string): SlidingWindow {
     let window = windows.get(name);
     if (!window) windows.set(name, (window = createWindow()));
+    window.forget(time);
     return window;
   }
 
   return {
     admit(limits) {
       const time = now();
-      const states = limits.flatMap(({ name, rpm }) => {
-        if (rpm === null) return [];
-        const window = windowOf(name);
-        window.forget(time);
-        return [{ rpm, window }];
-      });
+      const states = limits.flatMap(({ name, rpm }) => (rpm === null ? [] : [{ rpm, window: windowAt(time, name) }]));
       const admitted = states.every(({ rpm, window }) => window.count() < rpm);
       if (admitted) for (const { window } of states) window.add(time);
       let tightest: Decision = { admitted, limit: null, remaining: Infinity, resetMs: 0 };

@@ -1,7 +1,7 @@
 // Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo.
 
 import { readFileSync } from "node:fs";
-import { fail } from "../protocol/checker.ts";
+import { fail, isObject } from "../protocol/checker.ts";
 import { demoConfig } from "./demo.ts";
 import { checkConfig, type Config, type Environment } from "./schema.ts";
 
@@ -23,15 +23,12 @@ export interface Loaded {
 }
 
 /** Throws a CheckError with every fault at its path; a file that cannot be read or parsed is a fault at the root. */
-export function loadConfig(options: LoadOptions): Loaded {
-  const [json, source] = readSource(options.file);
-  const { host, port, env, secretsOptional } = options;
-  if (host === undefined && port === undefined) return { config: checkConfig(json, env, secretsOptional), source };
+export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptions): Loaded {
+  const [json, source] = readSource(file);
   const overrides = { ...(host !== undefined && { host }), ...(port !== undefined && { port }) };
   // Only an object can take them; anything else is a fault that the check must see as it is.
-  const isObject = (value: unknown): value is { server?: unknown } => typeof value === "object" && value !== null && !Array.isArray(value);
-  const takes = isObject(json) && (json.server === undefined || isObject(json.server));
-  return { config: checkConfig(takes ? { ...json, server: { ...(json.server as object), ...overrides } } : json, env, secretsOptional), source };
+  const takes = isObject(json) && (json["server"] === undefined || isObject(json["server"]));
+  return { config: checkConfig(takes ? { ...json, server: { ...(json["server"] as object), ...overrides } } : json, env, secretsOptional), source };
 }
 
 function readSource(file: string | undefined): [json: unknown, source: string | undefined] {
@@ -54,7 +51,7 @@ function readSource(file: string | undefined): [json: unknown, source: string | 
   }
 }
 
-/** Where a text ceases to be JSON. V8 does not always say; but a beginning that only lacks its end is told from a wrong one. */
+/** Where a text ceases to be JSON. V8 says so, save of an unexpected token: of that it speaks in every beginning that has it. */
 function faultIn(text: string): number {
   const messageOf = (length: number): string => {
     try {
@@ -66,12 +63,11 @@ function faultIn(text: string): number {
   };
   const stated = /position (\d+)/.exec(messageOf(text.length))?.[1];
   if (stated !== undefined) return Number(stated);
-  const wrong = (length: number) => !/^$|end of (JSON )?input|^Unterminated|^No number after|^Exponent|^Bad /i.test(messageOf(length));
   let [sound, broken] = [0, text.length + 1];
   while (broken - sound > 1) {
     const middle = (sound + broken) >> 1;
-    if (wrong(middle)) broken = middle;
+    if (messageOf(middle).startsWith("Unexpected token")) broken = middle;
     else sound = middle;
   }
-  return broken > text.length ? text.length : broken - 1;
+  return broken - 1;
 }

@@ -19,10 +19,14 @@ export const CAPABILITIES = ["tools", "json_object", "json_schema", "logprobs", 
 export type Capability = (typeof CAPABILITIES)[number];
 
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
-const milliseconds = number({ min: 1, max: 86_400_000, integer: true });
-const port = number({ min: 0, max: 65_535, integer: true });
-const rpm = nullable(number({ min: 0, max: 1_000_000, integer: true }));
-const url = refine(string({ min: 1 }), (text) => {
+const nonEmpty = string({ min: 1 });
+const integer = (min: number, max: number) => number({ min, max, integer: true });
+const positive = number({ min: 1, integer: true });
+const DAY_MS = 86_400_000;
+const milliseconds = integer(1, DAY_MS);
+const port = integer(0, 65_535);
+const rpm = nullable(integer(0, 1_000_000));
+const url = refine(nonEmpty, (text) => {
   const parsed = URL.canParse(text) ? new URL(text) : undefined;
   if (!parsed || !/^https?:$/.test(parsed.protocol)) fail("invalid_value", "expected an http:// or https:// address");
   if (parsed.username || parsed.password) fail("invalid_value", "must not hold a user name or password; use api_key");
@@ -50,27 +54,21 @@ const timeouts = {
 };
 const DEFAULT_TIMEOUTS = { connect_ms: 5_000, first_token_ms: 60_000, idle_ms: 60_000, total_ms: 900_000 };
 
-const retry = {
-  max_retries: number({ min: 0, max: 10, integer: true }),
-  backoff_ms: milliseconds,
-  max_wait_ms: number({ min: 0, max: 86_400_000, integer: true }),
-};
+const retry = { max_retries: integer(0, 10), backoff_ms: milliseconds, max_wait_ms: integer(0, DAY_MS) };
 const DEFAULT_RETRY = { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 };
 
 type Fields = Record<string, Check<unknown>>;
+const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
 
 /** An object that may be left out: all its fields have defaults. */
 function section<F extends Fields>(fields: F) {
-  const check = object(fields, { strict: true });
+  const check = strict(fields);
   return refine(optional(check), (value) => value ?? check({}), check.schema);
 }
 
 /** The same fields, each wrapped: with its default, or optional (where they override the general ones). */
-type Numbers<F> = { readonly [K in keyof F]: Check<number> };
-const withDefaults = <F extends Numbers<F>>(fields: F, defaults: { readonly [K in keyof F]: number }) =>
-  section(Object.fromEntries(Object.entries<Check<number>>(fields).map(([name, check]) => [name, withDefault(check, defaults[name as keyof F])])) as F);
-const overrides = <F extends Numbers<F>>(fields: F) =>
-  optional(object(Object.fromEntries(Object.entries<Check<number>>(fields).map(([name, check]) => [name, optional(check)])) as Record<keyof F & string, Check<number | undefined>>, { strict: true }));
+const each = <K extends string, T>(fields: Record<K, Check<number>>, wrap: (check: Check<number>, name: K) => Check<T>) =>
+  Object.fromEntries(Object.entries<Check<number>>(fields).map(([name, check]) => [name, wrap(check, name as K)])) as Record<K, Check<T>>;
 
 /** A string that may stand for an environment variable: `"$NAME"`, as a whole. Its value never shows in a message. */
 function secret(env: Environment, needed = true): Check<string> {
@@ -88,120 +86,84 @@ function secret(env: Environment, needed = true): Check<string> {
 }
 
 function schema(env: Environment, secretsOptional = false) {
-  const key = secret(env, !secretsOptional);
-  return object(
-    {
-      server: section({
-        host: withDefault(string({ min: 1 }), "127.0.0.1"),
-        port: withDefault(port, 8080),
-        max_body_bytes: withDefault(number({ min: 1, max: 500 * 1024 * 1024, integer: true }), 10_485_760), // V8's strings end soon after
-        /** A request must have arrived whole within this time, its head within a minute at the most. */
-        receive_ms: withDefault(milliseconds, 120_000),
-        /** A comment goes out when a stream has been silent for this long (WIRE 3.2). */
-        keep_alive_ms: withDefault(milliseconds, 15_000),
-        drain_ms: withDefault(number({ min: 0, max: 86_400_000, integer: true }), 30_000),
-        tls: optional(object({ cert_file: string({ min: 1 }), key_file: string({ min: 1 }) }, { strict: true })),
-      }),
-      /** Absent: 127.0.0.1:8081, and nothing if that port is taken. */
-      admin: optional(
-        object(
-          {
-            host: refine(withDefault(string({ min: 1 }), "127.0.0.1"), (host) => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"))),
-            port: withDefault(port, 8081),
-          },
-          { strict: true },
-        ),
-      ),
-      data_dir: withDefault(string({ min: 1 }), "./data"),
-      providers: record(
-        object(
-          {
-            dialect: literal("openai", "anthropic", "gemini", "demo"),
-            base_url: optional(url),
-            api_key: optional(key),
-            thinking: withDefault(literal(...THINKING_SWITCHES), "none"),
-            timeouts: overrides(timeouts),
-            retry: overrides(retry),
-            /** Only of the demo dialect: milliseconds between two tokens of a stream. */
-            pace_ms: withDefault(number({ min: 0, max: 10_000, integer: true }), 20),
-          },
-          { strict: true },
-        ),
-      ),
-      models: record(
-        object(
-          {
-            provider: string({ min: 1 }),
-            /** Absent: the model's own name. */
-            upstream_model: optional(string({ min: 1 })),
-            reasoning: withDefault(boolean(), false),
-            supports: withDefault(array(literal(...CAPABILITIES)), ["tools", "json_object", "json_schema", "logprobs"]),
-            context_tokens: optional(number({ min: 1, integer: true })),
-            max_output_tokens: optional(number({ min: 1, integer: true })),
-            reasoning_score: optional(number()),
-            quality_score: optional(number()),
-            price: optional(object({ input_cache_hit: optional(price), input_cache_miss: price, output: price }, { strict: true })),
-          },
-          { strict: true },
-        ),
-      ),
-      aliases: record(
-        refine(
-          object(
-            {
-              policy: optional(literal("reasoning", "value")),
-              models: optional(array(string({ min: 1 }), { min: 1 })),
-              enabled: withDefault(boolean(), true),
-            },
-            { strict: true },
-          ),
-          (alias) => exactlyOne(alias, "policy", "models"),
-        ),
-      ),
-      accounts: withDefault(record(object({ rpm: optional(rpm) }, { strict: true })), new Map()),
-      keys: withDefault(
-        array(
-          refine(
-            object(
-              {
-                account: string({ min: 1 }),
-                key: optional(key),
-                sha256: optional(string({ pattern: /^[0-9a-f]{64}$/, expected: "64 lower-case hexadecimal digits", secret: true })),
-                rpm: optional(rpm),
-                models: optional(array(string({ min: 1 }))),
-              },
-              { strict: true },
-            ),
-            (given) => {
-              const { key, sha256: digest, ...rest } = exactlyOne(given, "key", "sha256");
-              return { ...rest, digest: key === undefined ? (digest ?? "") : sha256(key) };
-            },
-          ),
-        ),
-        [],
-      ),
-      limits: section({
-        rpm: withDefault(rpm, 60),
-        store: withDefault(refine(secret(env), (store) => only(store, "memory")), "memory"),
-      }),
-      spend: section({
-        /** Segments that have been copied into the usage records are deleted after so many days. */
-        keep_days: withDefault(number({ min: 1, max: 36_500, integer: true }), 400),
-        /** A segment of this size is followed by another. */
-        segment_bytes: withDefault(number({ min: 1_024, integer: true }), 64 * 1024 * 1024),
-      }),
-      usage: section({
-        store: withDefault(refine(secret(env), usageStore), "file"),
-        sync_ms: withDefault(milliseconds, 5_000),
-      }),
-      timeouts: withDefaults(timeouts, DEFAULT_TIMEOUTS),
-      retry: withDefaults(retry, DEFAULT_RETRY),
-      breaker: section({ failures: withDefault(number({ min: 1, integer: true }), 5), cooldown_ms: withDefault(milliseconds, 15_000) }),
-      compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
-      currency: withDefault(string({ pattern: /^[A-Z]{3}$/, expected: "three capital letters such as USD" }), "USD"),
-    },
-    { strict: true },
-  );
+  const credential = secret(env, !secretsOptional);
+  const server = {
+    host: withDefault(nonEmpty, "127.0.0.1"),
+    port: withDefault(port, 8080),
+    max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760), // V8's strings end soon after
+    /** A request must have arrived whole within this time, its head within a minute at the most. */
+    receive_ms: withDefault(milliseconds, 120_000),
+    /** A comment goes out when a stream has been silent for this long (WIRE 3.2). */
+    keep_alive_ms: withDefault(milliseconds, 15_000),
+    drain_ms: withDefault(integer(0, DAY_MS), 30_000),
+    tls: optional(strict({ cert_file: nonEmpty, key_file: nonEmpty })),
+  };
+  const admin = {
+    host: refine(withDefault(nonEmpty, "127.0.0.1"), (host) => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"))),
+    port: withDefault(port, 8081),
+  };
+  const provider = {
+    dialect: literal("openai", "anthropic", "gemini", "demo"),
+    base_url: optional(url),
+    api_key: optional(credential),
+    thinking: withDefault(literal(...THINKING_SWITCHES), "none"),
+    timeouts: optional(strict(each(timeouts, optional))),
+    retry: optional(strict(each(retry, optional))),
+    /** Only of the demo dialect: milliseconds between two tokens of a stream. */
+    pace_ms: withDefault(integer(0, 10_000), 20),
+  };
+  const model = {
+    provider: nonEmpty,
+    /** Absent: the model's own name. */
+    upstream_model: optional(nonEmpty),
+    reasoning: withDefault(boolean(), false),
+    supports: withDefault(array(literal(...CAPABILITIES)), ["tools", "json_object", "json_schema", "logprobs"]),
+    context_tokens: optional(positive),
+    max_output_tokens: optional(positive),
+    reasoning_score: optional(number()),
+    quality_score: optional(number()),
+    price: optional(strict({ input_cache_hit: optional(price), input_cache_miss: price, output: price })),
+  };
+  const alias = {
+    policy: optional(literal("reasoning", "value")),
+    models: optional(array(nonEmpty, { min: 1 })),
+    enabled: withDefault(boolean(), true),
+  };
+  const key = {
+    account: nonEmpty,
+    key: optional(credential),
+    sha256: optional(string({ pattern: /^[0-9a-f]{64}$/, expected: "64 lower-case hexadecimal digits", secret: true })),
+    rpm: optional(rpm),
+    models: optional(array(nonEmpty)),
+  };
+  const digested = refine(strict(key), (given) => {
+    const { key, sha256: digest, ...rest } = exactlyOne(given, "key", "sha256");
+    return { ...rest, digest: key === undefined ? (digest ?? "") : sha256(key) };
+  });
+  return strict({
+    server: section(server),
+    /** Absent: 127.0.0.1:8081, and nothing if that port is taken. */
+    admin: optional(strict(admin)),
+    data_dir: withDefault(nonEmpty, "./data"),
+    providers: record(strict(provider)),
+    models: record(strict(model)),
+    aliases: record(refine(strict(alias), (given) => exactlyOne(given, "policy", "models"))),
+    accounts: withDefault(record(strict({ rpm: optional(rpm) })), new Map()),
+    keys: withDefault(array(digested), []),
+    limits: section({ rpm: withDefault(rpm, 60), store: withDefault(refine(secret(env), limitStore), "memory") }),
+    spend: section({
+      /** Segments that have been copied into the usage records are deleted after so many days. */
+      keep_days: withDefault(integer(1, 36_500), 400),
+      /** A segment of this size is followed by another. */
+      segment_bytes: withDefault(integer(1_024, 1024 * 1024 * 1024), 64 * 1024 * 1024),
+    }),
+    usage: section({ store: withDefault(refine(secret(env), usageStore), "file"), sync_ms: withDefault(milliseconds, 5_000) }),
+    timeouts: section(each(timeouts, (check, field) => withDefault(check, DEFAULT_TIMEOUTS[field]))),
+    retry: section(each(retry, (check, field) => withDefault(check, DEFAULT_RETRY[field]))),
+    breaker: section({ failures: withDefault(positive, 5), cooldown_ms: withDefault(milliseconds, 15_000) }),
+    compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
+    currency: withDefault(string({ pattern: /^[A-Z]{3}$/, expected: "three capital letters such as USD" }), "USD"),
+  });
 }
 
 function exactlyOne<T extends object>(value: T, a: keyof T & string, b: keyof T & string): T {
@@ -209,16 +171,10 @@ function exactlyOne<T extends object>(value: T, a: keyof T & string, b: keyof T 
   return given === 1 ? value : fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`);
 }
 
-/** The address may hold a password, so it is not repeated. */
-function usageStore(store: string): string {
-  const known = store === "file" || (/^postgres(ql)?:\/\//.test(store) && URL.canParse(store));
-  return known ? store : fail("invalid_value", 'expected "file" or the address of a PostgreSQL database (postgres://...)');
-}
-
-/** A store that this version has; the address of another may hold a password, so it is not repeated. */
-function only(store: string, known: string): string {
-  return store === known ? store : fail("unsupported_value", `only "${known}" is available in this version`);
-}
+/** The address of a store may hold a password, so it is not repeated. */
+const limitStore = (given: string): string => (given === "memory" ? given : fail("unsupported_value", 'only "memory" is available in this version'));
+const usageStore = (given: string): string =>
+  given === "file" || (/^postgres(ql)?:\/\/./.test(given) && URL.canParse(given)) ? given : fail("invalid_value", 'expected "file" or the address of a PostgreSQL database (postgres://...)');
 
 export type Config = Infer<ReturnType<typeof schema>>;
 export type ProviderConfig = Config["providers"] extends Map<string, infer P> ? P : never;
@@ -255,9 +211,9 @@ function danglingNames(json: unknown): Fault[] {
   };
   for (const [name, provider] of Object.entries(providers)) {
     const { dialect, base_url } = asObject(provider);
-    if (dialect === "anthropic" || dialect === "gemini") {
-      faults.push(invalid(["providers", name, "dialect"], `"${dialect}" is not available in this version; available: "openai", "demo"`));
-    } else if (dialect === "openai" && base_url === undefined) faults.push(invalid(["providers", name, "base_url"], "is required"));
+    if (dialect === "openai" && base_url === undefined) faults.push(invalid(["providers", name, "base_url"], "is required"));
+    if (dialect !== "anthropic" && dialect !== "gemini") continue;
+    faults.push(invalid(["providers", name, "dialect"], `"${dialect}" is not available in this version; available: "openai", "demo"`));
   }
   for (const [name, model] of Object.entries(models)) refer(["models", name, "provider"], asObject(model)["provider"], "provider", providers);
   for (const [name, alias] of Object.entries(aliases)) {

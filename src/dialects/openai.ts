@@ -14,11 +14,7 @@ export type ThinkingSwitch = (typeof THINKING_SWITCHES)[number];
 
 export function createOpenaiDialect(options: { readonly thinking: ThinkingSwitch }): Dialect {
   return {
-    request: (chat, target) => ({
-      path: "/chat/completions",
-      headers: {},
-      body: JSON.stringify(requestBody(chat, target, options.thinking)),
-    }),
+    request: (chat, target) => ({ path: "/chat/completions", headers: {}, body: JSON.stringify(requestBody(chat, target, options.thinking)) }),
     reply(json) {
       const { message, error } = asObject(asArray(asObject(json)["choices"])[0]);
       if (message === undefined && error === undefined) throw errorIn(json) ?? new ProviderFault("upstream_error", "the reply has no message");
@@ -36,50 +32,36 @@ export function createOpenaiDialect(options: { readonly thinking: ThinkingSwitch
 function requestBody(chat: ChatRequest, target: Target, thinkingSwitch: ThinkingSwitch): object {
   const thinking = chat.thinking && target.reasoning;
   const echoReasoning = thinking && thinkingSwitch === "thinking";
+  const { temperature, top_p, frequency_penalty, presence_penalty, stop, tools, response_format, seed } = chat;
   return {
     model: target.upstreamModel,
     messages: chat.messages.map((message) => wireMessage(message, echoReasoning)),
     stream: chat.stream || undefined,
     // Usage is always asked for, whether or not the client wants to see it: the bill needs it.
     stream_options: chat.stream ? { include_usage: true } : undefined,
-    temperature: chat.temperature,
-    max_tokens: chat.maxTokens,
-    top_p: chat.top_p,
-    frequency_penalty: chat.frequency_penalty,
-    presence_penalty: chat.presence_penalty,
-    stop: chat.stop,
-    tools: chat.tools,
-    tool_choice: chat.tools && chat.tool_choice,
-    parallel_tool_calls: chat.tools && chat.parallel_tool_calls,
-    response_format: chat.response_format,
+    temperature, max_tokens: chat.maxTokens, top_p, frequency_penalty, presence_penalty, stop, tools,
+    tool_choice: tools && chat.tool_choice,
+    parallel_tool_calls: tools && chat.parallel_tool_calls,
+    response_format,
     logprobs: chat.logprobs || undefined,
     top_logprobs: chat.logprobs ? chat.top_logprobs : undefined,
-    seed: chat.seed,
+    seed,
     // Providers ask for a stable pseudonym of the end user; who it is stays here.
     user: chat.user === undefined ? undefined : createHash("sha256").update(chat.user).digest("hex").slice(0, 32),
-    ...(target.reasoning ? thinkingFields(thinking, chat.effort, thinkingSwitch) : {}),
+    ...(target.reasoning && THINKING_FIELDS[thinkingSwitch](thinking, thinking ? chat.effort : undefined)),
   };
 }
 
 /** Where there is a switch, it is set to off unless the client asked for thinking: many think by default (WIRE D5). */
-function thinkingFields(on: boolean, effort: string | undefined, thinkingSwitch: ThinkingSwitch): object {
-  const depth = on ? { reasoning_effort: effort } : {};
-  switch (thinkingSwitch) {
-    case "thinking":
-      return { thinking: { type: on ? "enabled" : "disabled" }, ...depth };
-    case "reasoning_effort":
-      return { reasoning_effort: on ? (effort ?? "medium") : "none" };
-    case "enable_thinking":
-      return { enable_thinking: on, ...depth };
-    case "chat_template_kwargs":
-      // Chat templates name the switch one way or the other; the one that they do not know does nothing.
-      return { chat_template_kwargs: { enable_thinking: on, thinking: on }, ...depth };
-    case "always":
-      return depth;
-    case "none":
-      return {};
-  }
-}
+const THINKING_FIELDS: { readonly [name in ThinkingSwitch]: (on: boolean, effort: string | undefined) => object } = {
+  thinking: (on, reasoning_effort) => ({ thinking: { type: on ? "enabled" : "disabled" }, reasoning_effort }),
+  reasoning_effort: (on, effort = "medium") => ({ reasoning_effort: on ? effort : "none" }),
+  enable_thinking: (on, reasoning_effort) => ({ enable_thinking: on, reasoning_effort }),
+  // Chat templates name the switch one way or the other; the one that they do not know does nothing.
+  chat_template_kwargs: (on, reasoning_effort) => ({ chat_template_kwargs: { enable_thinking: on, thinking: on }, reasoning_effort }),
+  always: (_on, reasoning_effort) => ({ reasoning_effort }),
+  none: () => ({}),
+};
 
 /** The known fields of a message. `echoReasoning`: tool-call turns must carry their reasoning, if only as "". */
 function wireMessage(message: Message, echoReasoning: boolean): object {
@@ -93,20 +75,10 @@ function wireMessage(message: Message, echoReasoning: boolean): object {
 
 /** Finish reasons as providers spell them; `failed` ones mean that the generation broke off (WIRE.md 2). */
 const FINISH_REASONS: { readonly [reason: string]: FinishReason | "failed" } = {
-  length: "length",
-  max_tokens: "length",
-  model_length: "length",
-  model_context_window_exceeded: "length",
-  tool_calls: "tool_calls",
-  function_call: "tool_calls",
-  tool_use: "tool_calls",
-  content_filter: "content_filter",
-  sensitive: "content_filter",
-  refusal: "content_filter",
-  insufficient_system_resource: "failed",
-  network_error: "failed",
-  abort: "failed",
-  error: "failed",
+  length: "length", max_tokens: "length", model_length: "length", model_context_window_exceeded: "length",
+  tool_calls: "tool_calls", function_call: "tool_calls", tool_use: "tool_calls",
+  content_filter: "content_filter", sensitive: "content_filter", refusal: "content_filter",
+  insufficient_system_resource: "failed", network_error: "failed", abort: "failed", error: "failed",
 };
 
 /** One tool call on its way in. A provider's index is its own affair; `call` is ours. */
@@ -200,8 +172,7 @@ function splitContent(content: unknown): [text: string, thinking: string] {
 
 /** WIRE.md 2: `bytes` is never missing, `top_logprobs` always a list. */
 function tokenLogprob(given: unknown): TokenLogprob {
-  const top = asArray(asObject(given)["top_logprobs"]).map(tokenFields);
-  return { ...tokenFields(given), top_logprobs: top };
+  return { ...tokenFields(given), top_logprobs: asArray(asObject(given)["top_logprobs"]).map(tokenFields) };
 }
 
 function tokenFields(given: unknown): Omit<TokenLogprob, "top_logprobs"> {

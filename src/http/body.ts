@@ -63,11 +63,9 @@ function readBytes(req: IncomingMessage, res: ServerResponse, maxBytes: number, 
     let size = 0;
     req.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= maxBytes) chunks.push(chunk);
-      else {
-        req.removeAllListeners("data");
-        reject(tooLarge());
-      }
+      if (size <= maxBytes) return void chunks.push(chunk);
+      req.removeAllListeners("data");
+      reject(tooLarge());
     });
     const stop = () => reject(signal.reason as Error);
     signal.addEventListener("abort", stop);

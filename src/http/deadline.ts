@@ -25,7 +25,6 @@ export function createDeadline(expire: (name: string, ms: number) => void): Dead
   /** A timer that was set for an earlier due time finds out here that it has been moved. */
   function fire(): void {
     firesAt = Infinity;
-    timer = undefined;
     if (due === Infinity) return;
     const now = performance.now();
     if (now < due) arm(now);
@@ -45,9 +44,8 @@ export function createDeadline(expire: (name: string, ms: number) => void): Dead
     },
     clear() {
       due = Infinity;
-      clearTimeout(timer);
-      timer = undefined;
       firesAt = Infinity;
+      clearTimeout(timer);
     },
   };
 }

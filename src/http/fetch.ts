@@ -86,12 +86,7 @@ export function createFetch(): Fetch & { close(): void } {
   }
 
   const fetch: Fetch = (url, init) => send(url, init, false);
-  return Object.assign(fetch, {
-    close() {
-      agents.http.destroy();
-      agents.https.destroy();
-    },
-  });
+  return Object.assign(fetch, { close: () => Object.values(agents).forEach((agent) => agent.destroy()) });
 }
 
 function headersOf(res: http.IncomingMessage): FetchResponse["headers"] {

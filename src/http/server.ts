@@ -1,6 +1,7 @@
 // The HTTP server: sockets to exchanges. Every request becomes an Exchange, every response carries X-Request-Id and leaves
 // one line in the access log, also those that Node would otherwise give by itself (WIRE.md 4.6). It knows nothing of chat.
 
+import { once } from "node:events";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
@@ -68,17 +69,15 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   let draining = false;
 
   function connectionOf(socket: Duplex): Connection {
-    let connection = connections.get(socket);
-    if (!connection) {
-      connection = { socket, live: new Set(), broken: false };
-      connections.set(socket, connection);
-      // Only the response that owns the socket hears of its end; those that wait behind it must not be forgotten.
-      const { live } = connection;
-      socket.once("close", () => {
-        connections.delete(socket);
-        live.forEach(finish);
-      });
-    }
+    const known = connections.get(socket);
+    if (known) return known;
+    const connection: Connection = { socket, live: new Set(), broken: false };
+    connections.set(socket, connection);
+    // Only the response that owns the socket hears of its end; those that wait behind it must not be forgotten.
+    socket.once("close", () => {
+      connections.delete(socket);
+      connection.live.forEach(finish);
+    });
     return connection;
   }
 
@@ -86,9 +85,9 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     const control = new AbortController();
     const connection = connectionOf(req.socket);
     const exchange: Live = {
-      req,
-      res,
+      req, res, connection, delivered: false, log: {},
       requestId: requestId(req.rawHeaders),
+      startedAt: performance.now(),
       signal: control.signal,
       abort(reason) {
         control.abort(reason);
@@ -97,10 +96,6 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       expire(ms, reason) {
         exchange.expiry = setTimeout(() => exchange.abort(reason()), ms);
       },
-      log: {},
-      connection,
-      startedAt: performance.now(),
-      delivered: false,
     };
     connection.live.add(exchange);
     connection.last = exchange;
@@ -141,18 +136,10 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   }
 
   function writeAccess(id: string, method: string | undefined, path: string | undefined, status: number, log: Exchange["log"] = {}, startedAt = performance.now()): void {
-    deps.access({
-      time: new Date(deps.now()).toISOString(),
-      request_id: id,
-      method: method ?? null,
-      path: path ?? null,
-      status,
-      duration_ms: Math.round((performance.now() - startedAt) * 1000) / 1000,
-      account: log.account ?? null,
-      key_id: log.key_id ?? null,
-      model: log.model ?? null,
-      usage_source: log.usage_source,
-    });
+    const time = new Date(deps.now()).toISOString();
+    const duration_ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
+    const { account = null, key_id = null, model = null, usage_source } = log;
+    deps.access({ time, request_id: id, method: method ?? null, path: path ?? null, status, duration_ms, account, key_id, model, usage_source });
   }
 
   /** Answers on a socket past any `res`, and closes it. */
@@ -232,15 +219,11 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   server.on("clientError", onClientError);
 
   return {
-    listen: () =>
-      new Promise((resolve, reject) => {
-        server.once("error", reject);
-        server.listen(options.port, options.host, () => {
-          server.off("error", reject);
-          const { address, family, port } = server.address() as AddressInfo;
-          resolve(`${tls ? "https" : "http"}://${family === "IPv6" ? `[${address}]` : address}:${port}`);
-        });
-      }),
+    async listen() {
+      await once(server.listen(options.port, options.host), "listening");
+      const { address, family, port } = server.address() as AddressInfo;
+      return `${tls ? "https" : "http"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+    },
     async close(drainMs) {
       draining = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));

@@ -7,18 +7,15 @@ import {
   type Infer,
 } from "./checker.ts";
 
-const textPart = object({ text: string() });
-/** An assistant's earlier refusal comes back as a part of its own; to a provider it is text like any other. */
-const refusalPart = refine(object({ refusal: string() }), ({ refusal }) => ({ text: refusal }));
 const tagged = <T extends string, P extends object>(type: T) => (part: P) => ({ type, ...part });
-
+const text = refine(object({ text: string() }), tagged("text"));
+/** An assistant's earlier refusal comes back as a part of its own; to a provider it is text like any other. */
+const refusal = refine(object({ refusal: string() }), ({ refusal }) => ({ type: "text" as const, text: refusal }));
 const mediaParts = {
   image_url: refine(object({ image_url: object({ url: string({ min: 1 }), detail: optional(string()) }) }), tagged("image_url")),
   input_audio: refine(object({ input_audio: jsonObject() }), tagged("input_audio")),
   file: refine(object({ file: jsonObject() }), tagged("file")),
 };
-const text = refine(textPart, tagged("text"));
-const refusal = refine(refusalPart, tagged("text"));
 
 export type ContentPart = Infer<typeof text> | Infer<(typeof mediaParts)[keyof typeof mediaParts]>;
 
@@ -70,16 +67,12 @@ export type Message = Infer<typeof message>;
 
 const TOOL_NAME = { pattern: /^[A-Za-z0-9_-]{1,64}$/, expected: "1 to 64 characters of A-Z a-z 0-9 _ -" };
 
+/** The only type that there is; `rule` says so. */
+const functionType = (rule: string) => refine(string(), (type) => (type === "function" ? type : fail("unsupported_value", rule)));
+
 const tool = object({
-  type: refine(string(), (type) =>
-    type === "function" ? type : fail("unsupported_value", `only tools of type "function" are supported`),
-  ),
-  function: object({
-    name: string(TOOL_NAME),
-    description: optional(string()),
-    parameters: optional(jsonObject()),
-    strict: optional(boolean()),
-  }),
+  type: functionType(`only tools of type "function" are supported`),
+  function: object({ name: string(TOOL_NAME), description: optional(string()), parameters: optional(jsonObject()), strict: optional(boolean()) }),
 });
 
 export type Tool = Infer<typeof tool>;
@@ -87,27 +80,16 @@ export type Tool = Infer<typeof tool>;
 const toolChoice = byType({
   string: literal("none", "auto", "required"),
   object: object({
-    type: refine(string(), (type) =>
-      type === "function" ? type : fail("unsupported_value", `only the object form {"type":"function","function":{"name":...}} is supported`),
-    ),
+    type: functionType(`only the object form {"type":"function","function":{"name":...}} is supported`),
     function: object({ name: string({ min: 1 }) }),
   }),
 });
 
+const jsonSchema = object({ name: string({ min: 1 }), description: optional(string()), schema: optional(jsonObject()), strict: optional(boolean()) });
 const responseFormat = variant("type", {
   text: refine(object({}), () => undefined),
-  json_object: refine(object({}), () => ({ type: "json_object" as const })),
-  json_schema: refine(
-    object({
-      json_schema: object({
-        name: string({ min: 1 }),
-        description: optional(string()),
-        schema: optional(jsonObject()),
-        strict: optional(boolean()),
-      }),
-    }),
-    ({ json_schema }) => ({ type: "json_schema" as const, json_schema }),
-  ),
+  json_object: refine(object({}), tagged("json_object")),
+  json_schema: refine(object({ json_schema: jsonSchema }), tagged("json_schema")),
 });
 
 const body = object({
@@ -136,13 +118,10 @@ const body = object({
   reasoning_effort: lenient(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
 });
 
+type Reworked = "max_tokens" | "max_completion_tokens" | "stop" | "tools" | "thinking" | "stream_options" | "reasoning_effort" | "n";
+
 /** A checked request. Wire names where the value is the wire's own, camel case where it has been worked on. */
-export interface ChatRequest
-  extends Pick<
-    Infer<typeof body>,
-    | "model" | "messages" | "stream" | "temperature" | "top_p" | "frequency_penalty" | "presence_penalty" | "tool_choice"
-    | "response_format" | "logprobs" | "top_logprobs" | "seed" | "user" | "parallel_tool_calls"
-  > {
+export interface ChatRequest extends Omit<Infer<typeof body>, Reworked> {
   /** The smaller of max_tokens and max_completion_tokens. */
   readonly maxTokens: number | undefined;
   /** At least one sequence, or undefined. */
@@ -186,10 +165,9 @@ function checkToolChoice(choice: Infer<typeof toolChoice> | undefined, tools: To
 /** A tool's result must answer a call that an assistant made before it. */
 function checkToolResults(messages: readonly Message[]): void {
   const calls = new Set<string>();
-  messages.forEach((message, index) => {
+  for (const [index, message] of messages.entries()) {
     if (message.role === "assistant") for (const call of message.tool_calls) calls.add(call.id);
-    if (message.role === "tool" && !calls.has(message.tool_call_id)) {
-      fail("invalid_value", "answers no tool call of an assistant message before it", ["messages", index, "tool_call_id"]);
-    }
-  });
+    if (message.role !== "tool" || calls.has(message.tool_call_id)) continue;
+    fail("invalid_value", "answers no tool call of an assistant message before it", ["messages", index, "tool_call_id"]);
+  }
 }

@@ -8,11 +8,7 @@
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
 export type FaultCode =
-  | "missing_required_parameter"
-  | "invalid_type"
-  | "invalid_value"
-  | "invalid_parameter_combination"
-  | "unsupported_value";
+  | "missing_required_parameter" | "invalid_type" | "invalid_value" | "invalid_parameter_combination" | "unsupported_value";
 
 /** One thing that is wrong: `path` from the checked value's root (`["messages", 2, "role"]`), `message` without the path. */
 export interface Fault {
@@ -64,8 +60,7 @@ export function fail(code: FaultCode, message: string, path: Fault["path"] = [])
   throw new CheckError([{ path, code, message }]);
 }
 
-const wrongType = (expected: string, value: unknown): never =>
-  fail("invalid_type", `expected ${expected}, got ${typeName(value)}`);
+const wrongType = (expected: string, value: unknown): never => fail("invalid_type", `expected ${expected}, got ${typeName(value)}`);
 
 function typeName(value: unknown): string {
   if (value === null) return "null";
@@ -79,12 +74,13 @@ const shown = (value: unknown): string => {
   return text.length > 60 ? `${text.slice(0, 57)}...` : text;
 };
 
-function make<T>(schema: JsonSchema, check: (value: unknown, all: boolean) => T): Check<T> {
-  return Object.assign((value: unknown, all = false) => check(value, all), { schema });
-}
+type Marks = Pick<Check<unknown>, "optional" | "takesNull">;
+
+const make = <T>(schema: JsonSchema, check: (value: unknown, all?: boolean) => T, marks: Marks = {}): Check<T> =>
+  Object.assign(check, { schema, ...marks });
 
 /** Runs one inner check; a fault comes out with `step` before its path. Gathered into `faults` if `all`. */
-function inner<T>(check: Check<T>, value: unknown, step: string | number, all: boolean, faults: Fault[]): T | undefined {
+function inner<T>(check: Check<T>, value: unknown, step: string | number, all: boolean | undefined, faults: Fault[]): T | undefined {
   try {
     return check(value, all);
   } catch (error) {
@@ -105,43 +101,27 @@ export interface StringRules {
   readonly secret?: boolean;
 }
 
-export function string(rules: StringRules = {}): Check<string> {
-  const { min, pattern, expected, secret } = rules;
+export function string({ min, pattern, expected, secret }: StringRules = {}): Check<string> {
   const schema = { type: "string", ...(min && { minLength: min }), ...(pattern && { pattern: pattern.source }) };
   return make(schema, (value) => {
     if (typeof value !== "string") return wrongType("a string", value);
     if (min !== undefined && value.length < min) return fail("invalid_value", "expected a string that is not empty");
-    if (pattern !== undefined && !pattern.test(value)) {
-      return fail("invalid_value", `expected ${expected ?? pattern.source}${secret ? "" : `, got ${shown(value)}`}`);
-    }
-    return value;
+    if (!pattern || pattern.test(value)) return value;
+    return fail("invalid_value", `expected ${expected ?? pattern.source}${secret ? "" : `, got ${shown(value)}`}`);
   });
 }
 
-export function boolean(): Check<boolean> {
-  return make({ type: "boolean" }, (value) => (typeof value === "boolean" ? value : wrongType("a boolean", value)));
-}
-
-export interface NumberRules {
-  readonly min?: number;
-  readonly max?: number;
-  readonly integer?: boolean;
-}
+export const boolean = (): Check<boolean> =>
+  make({ type: "boolean" }, (value) => (typeof value === "boolean" ? value : wrongType("a boolean", value)));
 
 /** A finite number in the closed range. `1e400`, which JSON.parse turns into Infinity, is out of every range. */
-export function number({ min, max, integer = false }: NumberRules = {}): Check<number> {
-  const schema = {
-    type: integer ? "integer" : "number",
-    ...(min !== undefined && { minimum: min }),
-    ...(max !== undefined && { maximum: max }),
-  };
-  const noun = integer ? "an integer" : "a number";
+export function number({ min, max, integer = false }: { min?: number; max?: number; integer?: boolean } = {}): Check<number> {
+  const [type, noun] = integer ? ["integer", "an integer"] : ["number", "a number"];
+  const schema = { type, ...(min !== undefined && { minimum: min }), ...(max !== undefined && { maximum: max }) };
   const range = min === undefined ? "" : max === undefined ? ` of at least ${min}` : ` from ${min} to ${max}`;
   return make(schema, (value) => {
     if (typeof value !== "number") return wrongType(noun, value);
-    if (integer && Number.isFinite(value) && !Number.isInteger(value)) {
-      return fail("invalid_type", `expected ${noun}, got ${value}`);
-    }
+    if (integer && Number.isFinite(value) && !Number.isInteger(value)) return fail("invalid_type", `expected ${noun}, got ${value}`);
     const outside = !Number.isFinite(value) || (min !== undefined && value < min) || (max !== undefined && value > max);
     if (outside) return fail("invalid_value", `expected ${noun}${range}, got ${value}`);
     if (integer && !Number.isSafeInteger(value)) return fail("invalid_value", `expected ${noun} below 2^53, got ${value}`);
@@ -160,12 +140,7 @@ export function literal<const T extends string>(...values: readonly T[]): Check<
 }
 
 export function array<T>(item: Check<T>, { min = 0, max = Infinity }: { min?: number; max?: number } = {}): Check<T[]> {
-  const schema = {
-    type: "array",
-    items: item.schema,
-    ...(min > 0 && { minItems: min }),
-    ...(max !== Infinity && { maxItems: max }),
-  };
+  const schema = { type: "array", items: item.schema, ...(min > 0 && { minItems: min }), ...(max !== Infinity && { maxItems: max }) };
   return make(schema, (value, all) => {
     if (!Array.isArray(value)) return wrongType("an array", value);
     if (value.length < min) return fail("invalid_value", `expected at least ${min} element${min === 1 ? "" : "s"}, got ${value.length}`);
@@ -180,7 +155,7 @@ export function array<T>(item: Check<T>, { min = 0, max = Infinity }: { min?: nu
 type Fields = { readonly [name: string]: Check<unknown> };
 type ObjectOf<F extends Fields> = { -readonly [K in keyof F]: Infer<F[K]> };
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
@@ -190,12 +165,10 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 export function object<F extends Fields>(fields: F, { strict = false } = {}): Check<ObjectOf<F>> {
   const entries = Object.entries(fields);
   const required = entries.filter(([, check]) => !check.optional).map(([name]) => name);
-  const schema = {
-    type: "object",
-    properties: Object.fromEntries(entries.map(([name, check]) => [name, check.schema])),
-    ...(required.length > 0 && { required }),
-    ...(strict && { additionalProperties: false }),
-  };
+  const properties = Object.fromEntries(entries.map(([name, check]) => [name, check.schema]));
+  const schema = { type: "object", properties, ...(required.length > 0 && { required }), ...(strict && { additionalProperties: false }) };
+  const known = Object.keys(fields).join(", ");
+  const notKnown = (name: string): Fault => ({ path: [name], code: "invalid_value", message: `is not a known field; known here: ${known}` });
   return make(schema, (value, all) => {
     if (!isObject(value)) return wrongType("an object", value);
     const faults: Fault[] = [];
@@ -206,12 +179,7 @@ export function object<F extends Fields>(fields: F, { strict = false } = {}): Ch
       else faults.push({ path: [name], code: "missing_required_parameter", message: "is required" });
       if (!all && faults.length > 0) break;
     }
-    if (strict) {
-      for (const name of Object.keys(value).filter((key) => !Object.hasOwn(fields, key))) {
-        const known = entries.map(([key]) => key).join(", ");
-        faults.push({ path: [name], code: "invalid_value", message: `is not a known field; known here: ${known}` });
-      }
-    }
+    if (strict) faults.push(...Object.keys(value).filter((name) => !Object.hasOwn(fields, name)).map(notKnown));
     if (faults.length > 0) throw new CheckError(faults);
     return out as ObjectOf<F>;
   });
@@ -233,30 +201,23 @@ export function record<T>(check: Check<T>): Check<Map<string, T>> {
 }
 
 /** May be left out (undefined is returned), or be null, which says the same (WIRE 1.1). */
-export function optional<T>(check: Check<T>): Check<T | undefined> {
-  const run = make(orNull(check.schema), (value, all) => (isAbsent(check, value) ? undefined : check(value, all)));
-  return Object.assign(run, { optional: true });
-}
+export const optional = <T>(check: Check<T>): Check<T | undefined> =>
+  make(orNull(check.schema), (value, all) => (isAbsent(check, value) ? undefined : check(value, all)), { optional: true });
 
 /** May be left out, or be null: `value` is returned. */
 export function withDefault<T>(check: Check<T>, value: NoInfer<T>): Check<T> {
   const schema = { ...orNull(check.schema), ...(typeof value !== "object" && { default: value }) };
-  return Object.assign(make(schema, (given, all) => (isAbsent(check, given) ? value : check(given, all))), { optional: true });
+  return make(schema, (given, all) => (isAbsent(check, given) ? value : check(given, all)), { optional: true });
 }
 
 /** Null is a value of its own, and something else than absent: `"rpm": null` is "unlimited", no `rpm` "the default". */
-export function nullable<T>(check: Check<T>): Check<T | null> {
-  const run = make(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)));
-  return Object.assign(run, { takesNull: true });
-}
+export const nullable = <T>(check: Check<T>): Check<T | null> =>
+  make(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)), { takesNull: true });
 
-function isAbsent(check: Check<unknown>, value: unknown): boolean {
-  return value === undefined || (value === null && !check.takesNull);
-}
+const isAbsent = (check: Check<unknown>, value: unknown): boolean => value === undefined || (value === null && !check.takesNull);
 
-function orNull(schema: JsonSchema): JsonSchema {
-  return typeof schema["type"] === "string" ? { ...schema, type: [schema["type"], "null"] } : { anyOf: [schema, { type: "null" }] };
-}
+const orNull = (schema: JsonSchema): JsonSchema =>
+  typeof schema["type"] === "string" ? { ...schema, type: [schema["type"], "null"] } : { anyOf: [schema, { type: "null" }] };
 
 type ByType = { readonly [type in "string" | "array" | "object"]?: Check<unknown> };
 
@@ -273,22 +234,21 @@ export function byType<const C extends ByType>(checks: C): Check<Infer<C[keyof C
 
 /** A further rule on the typed value; it returns the value (or a better one) or calls `fail`. */
 export function refine<T, U>(check: Check<T>, rule: (value: T) => U, extra: JsonSchema = {}): Check<U> {
-  const run = make({ ...check.schema, ...extra }, (value, all) => rule(check(value, all)));
-  return Object.assign(run, { ...(check.optional && { optional: true }), ...(check.takesNull && { takesNull: true }) });
+  const { optional = false, takesNull = false } = check;
+  return make({ ...check.schema, ...extra }, (value, all) => rule(check(value, all)), { optional, takesNull });
 }
 
 /** Takes the value if it passes, else does as if it were absent: for fields that must never be an error. */
 export function lenient<T>(check: Check<T>): Check<T | undefined> {
-  const run = make<T | undefined>({}, (value) => {
-    if (value === undefined) return undefined;
+  const run = (value: unknown): T | undefined => {
     try {
-      return check(value);
+      return value === undefined ? undefined : check(value);
     } catch (error) {
       if (error instanceof CheckError) return undefined;
       throw error;
     }
-  });
-  return Object.assign(run, { optional: true });
+  };
+  return make({}, run, { optional: true });
 }
 
 /** Any JSON object, passed on as it is. Bounded in depth: JSON.stringify recurses, and would exhaust the stack. */
@@ -313,8 +273,5 @@ export function variant<V extends Variants>(tag: string, variants: V): Check<Inf
     const { properties, required, ...schema } = variants[name]!.schema as { properties?: object; required?: string[] };
     return { ...schema, properties: { [tag]: { const: name }, ...properties }, required: [tag, ...(required ?? [])] };
   });
-  return make({ anyOf: schemas }, (value, all) => {
-    const name = tagCheck(value)[tag];
-    return variants[name!]!(value, all) as Infer<V[keyof V]>;
-  });
+  return make({ anyOf: schemas }, (value, all) => variants[tagCheck(value)[tag]!]!(value, all) as Infer<V[keyof V]>);
 }

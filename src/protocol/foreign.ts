@@ -13,3 +13,12 @@ export const asString = (value: unknown): string | undefined => (typeof value ==
 /** A count of something: an integer of at least 0. */
 export const asCount = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+
+/** A text as JSON; undefined if it is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

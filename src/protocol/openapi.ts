@@ -1,7 +1,6 @@
 // GET /openapi.json: the contract as an OpenAPI 3.1 document, its schemas taken from the checks themselves.
 
 import { chatRequest } from "./chat-request.ts";
-import type { JsonSchema } from "./checker.ts";
 import { chunkShape, completionShape, errorShape, healthShape, modelListShape } from "./shapes.ts";
 
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
@@ -9,17 +8,16 @@ const json = (schema: object) => ({ "application/json": { schema } });
 const requestIdHeader = { "X-Request-Id": { description: "The client's own X-Request-Id, or a new one.", schema: { type: "string" } } };
 const answer = (description: string, content: object) => ({ description, headers: requestIdHeader, content });
 const error = (description: string) => answer(description, json(ref("Error")));
-const bearer = [{ bearer: [] }];
+const noKey = error("No API key, or an unknown one.");
+const security = [{ bearer: [] }];
+const get = (summary: string, responses: object, detail = {}) => ({ get: { summary, ...detail, responses } });
 const requestIdParameter = { name: "X-Request-Id", in: "header", required: false, schema: { type: "string", minLength: 1, maxLength: 512 } };
 
-const schemas: Record<string, JsonSchema> = {
-  ChatCompletionRequest: chatRequest.schema,
-  ChatCompletion: completionShape.schema,
-  ChatCompletionChunk: chunkShape.schema,
-  ModelList: modelListShape.schema,
-  Health: healthShape.schema,
-  Error: errorShape.schema,
+const shapes = {
+  ChatCompletionRequest: chatRequest, ChatCompletion: completionShape, ChatCompletionChunk: chunkShape,
+  ModelList: modelListShape, Health: healthShape, Error: errorShape,
 };
+const schemas = Object.fromEntries(Object.entries(shapes).map(([name, shape]) => [name, shape.schema]));
 
 const document = {
   openapi: "3.1.0",
@@ -28,7 +26,7 @@ const document = {
     "/v1/chat/completions": {
       post: {
         summary: "Generate a reply, whole or streamed",
-        security: bearer,
+        security,
         parameters: [requestIdParameter],
         requestBody: { required: true, content: json(ref("ChatCompletionRequest")) },
         responses: {
@@ -37,7 +35,7 @@ const document = {
             "text/event-stream": { schema: ref("ChatCompletionChunk") },
           }),
           "400": error("The request is not valid; `error.param` says where."),
-          "401": error("No API key, or an unknown one."),
+          "401": noKey,
           "403": error("The key may not use this model."),
           "404": error("There is no such model or alias."),
           "413": error("The body is too large."),
@@ -48,21 +46,17 @@ const document = {
         },
       },
     },
-    "/v1/models": {
-      get: {
-        summary: "The models and aliases that the key may use",
-        security: bearer,
-        responses: { "200": answer("The list.", json(ref("ModelList"))), "401": error("No API key, or an unknown one.") },
-      },
-    },
-    "/healthz": { get: { summary: "The process is alive", responses: { "200": answer("Alive.", json(ref("Health"))) } } },
-    "/readyz": {
-      get: {
-        summary: "Some model can serve, and the gateway is not shutting down",
-        responses: { "200": answer("Ready.", json(ref("Health"))), "503": error("Draining, or no model can serve.") },
-      },
-    },
-    "/openapi.json": { get: { summary: "This document", responses: { "200": answer("The document.", json({ type: "object" })) } } },
+    "/v1/models": get(
+      "The models and aliases that the key may use",
+      { "200": answer("The list.", json(ref("ModelList"))), "401": noKey },
+      { security },
+    ),
+    "/healthz": get("The process is alive", { "200": answer("Alive.", json(ref("Health"))) }),
+    "/readyz": get("Some model can serve, and the gateway is not shutting down", {
+      "200": answer("Ready.", json(ref("Health"))),
+      "503": error("Draining, or no model can serve."),
+    }),
+    "/openapi.json": get("This document", { "200": answer("The document.", json({ type: "object" })) }),
   },
   components: { schemas, securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
 };

@@ -56,59 +56,33 @@ export const finalReason = (reason: FinishReason, calls: number): FinishReason =
 /** The whole reply. `parts` are all that the provider said. */
 export function wholeReply(head: ReplyHead, options: ReplyOptions, parts: readonly Part[], usage: Usage): Completion {
   const texts = { text: "", reasoning: "", refusal: "" };
-  const logprobs: { text?: TokenLogprob[]; reasoning?: TokenLogprob[]; refusal?: TokenLogprob[] } = {};
+  const probs: { text?: TokenLogprob[]; reasoning?: TokenLogprob[]; refusal?: TokenLogprob[] } = {};
   const calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = [];
   let reason: FinishReason = "stop";
   for (const part of parts) {
-    switch (part.type) {
-      case "text":
-      case "reasoning":
-      case "refusal":
-        texts[part.type] += part.text;
-        if (part.logprobs) logprobs[part.type] = [...(logprobs[part.type] ?? []), ...part.logprobs];
-        break;
-      case "tool_call":
-        calls.push({ id: part.id, type: "function", function: { name: part.name, arguments: "" } });
-        break;
-      case "tool_arguments":
-        calls[part.call]!.function.arguments += part.text;
-        break;
-      case "finish":
-        reason = part.reason;
-        break;
+    if (part.type === "tool_call") calls.push({ id: part.id, type: "function", function: { name: part.name, arguments: "" } });
+    else if (part.type === "tool_arguments") calls[part.call]!.function.arguments += part.text;
+    else if (part.type === "finish") reason = part.reason;
+    else if (part.type !== "usage") {
+      texts[part.type] += part.text;
+      if (part.logprobs) probs[part.type] = [...(probs[part.type] ?? []), ...part.logprobs];
     }
   }
   for (const call of calls) call.function.arguments ||= "{}";
-  const { text, reasoning, refusal } = texts;
-  const anyLogprobs = options.showLogprobs && (logprobs.text || logprobs.refusal || (options.showReasoning && logprobs.reasoning));
-  return {
-    id: head.id,
-    object: "chat.completion",
-    created: head.created,
-    model: head.model,
-    system_fingerprint: head.system_fingerprint,
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: "assistant",
-          content: text === "" && (calls.length > 0 || refusal !== "") ? null : text,
-          reasoning_content: options.showReasoning ? reasoning : undefined,
-          refusal: refusal === "" ? undefined : refusal,
-          tool_calls: calls.length > 0 ? calls : undefined,
-        },
-        logprobs: anyLogprobs
-          ? {
-              content: logprobs.text ?? null,
-              refusal: logprobs.refusal ?? null,
-              reasoning_content: options.showReasoning ? logprobs.reasoning : undefined,
-            }
-          : null,
-        finish_reason: finalReason(reason, calls.length),
-      },
-    ],
-    usage,
+  const { text, refusal } = texts;
+  const [thought, thoughtProbs] = options.showReasoning ? [texts.reasoning, probs.reasoning] : [];
+  const message = {
+    role: "assistant" as const,
+    content: text === "" && (calls.length > 0 || refusal !== "") ? null : text,
+    reasoning_content: thought,
+    refusal: refusal === "" ? undefined : refusal,
+    tool_calls: calls.length > 0 ? calls : undefined,
   };
+  const anyProbs = options.showLogprobs && (probs.text || probs.refusal || thoughtProbs);
+  const logprobs = anyProbs ? { content: probs.text ?? null, refusal: probs.refusal ?? null, reasoning_content: thoughtProbs } : null;
+  const choice = { index: 0, message, logprobs, finish_reason: finalReason(reason, calls.length) };
+  const { id, created, model, system_fingerprint } = head;
+  return { id, object: "chat.completion", created, model, system_fingerprint, choices: [choice], usage };
 }
 
 const DELTA_FIELD = { text: "content", reasoning: "reasoning_content", refusal: "refusal" } as const;
@@ -119,8 +93,6 @@ export interface ChunkWriter {
   /** The end of a reply that the provider finished: finish chunk, usage chunk if asked for, `[DONE]`. */
   end(usage: Usage): string;
 }
-
-const DONE = "data: [DONE]\n\n";
 
 /** The streamed reply. The head of each chunk is made once; per part only the delta is serialised. */
 export function createChunkWriter(head: ReplyHead, options: ReplyOptions): ChunkWriter {
@@ -149,15 +121,6 @@ export function createChunkWriter(head: ReplyHead, options: ReplyOptions): Chunk
   return {
     part(part) {
       switch (part.type) {
-        case "text":
-        case "reasoning":
-        case "refusal": {
-          if (part.type === "reasoning" && !options.showReasoning) return "";
-          const logprobs = options.showLogprobs && part.logprobs;
-          if (part.text === "" && !logprobs) return "";
-          const field = DELTA_FIELD[part.type];
-          return role(part.type) + chunk({ [field]: part.text }, null, logprobs ? { content: null, refusal: null, [field]: logprobs } : null);
-        }
         case "tool_call": {
           calls += 1;
           emptyCalls.add(part.call);
@@ -174,6 +137,13 @@ export function createChunkWriter(head: ReplyHead, options: ReplyOptions): Chunk
           return "";
         case "usage":
           return "";
+        default: {
+          if (part.type === "reasoning" && !options.showReasoning) return "";
+          const logprobs = options.showLogprobs && part.logprobs;
+          if (part.text === "" && !logprobs) return "";
+          const field = DELTA_FIELD[part.type];
+          return role(part.type) + chunk({ [field]: part.text }, null, logprobs ? { content: null, refusal: null, [field]: logprobs } : null);
+        }
       }
     },
     end(usage) {
@@ -181,7 +151,7 @@ export function createChunkWriter(head: ReplyHead, options: ReplyOptions): Chunk
       for (const call of emptyCalls) text += argumentsChunk(call, "{}");
       text += chunk({}, finalReason(reason, calls));
       if (options.includeUsage) text += `${open}],"usage":${JSON.stringify(usage)}}\n\n`;
-      return text + DONE;
+      return `${text}data: [DONE]\n\n`;
     },
   };
 }

@@ -7,6 +7,7 @@ import { createDeadline } from "../http/deadline.ts";
 import { createEventReader, EventTooLarge } from "../http/event-stream.ts";
 import { ConnectTimeout, type FetchResponse } from "../http/fetch.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
+import { parseJson } from "../protocol/foreign.ts";
 import type { Part } from "../protocol/reply.ts";
 import type { Model } from "./catalog.ts";
 
@@ -28,13 +29,12 @@ export interface AttemptOptions {
 /** Yields what the provider says, at least one part a batch; throws a ProviderFault, or the signal's reason. */
 export async function* attempt(chat: ChatRequest, model: Model, { signal, unreadable }: AttemptOptions): AsyncGenerator<Part[], void, undefined> {
   const { provider } = model;
-  const { timeouts } = provider;
+  const { timeouts, attemptMs } = provider;
   const abort = new AbortController();
   const stop = () => abort.abort(signal.reason);
   if (signal.aborted) throw signal.reason;
   signal.addEventListener("abort", stop);
   const deadline = createDeadline((name, ms) => abort.abort(new ProviderFault("upstream_timeout", `nothing within ${name} of ${ms} ms`)));
-  const { attemptMs } = provider;
   const timeUp = () => abort.abort(new ProviderFault("upstream_timeout", `not finished within total_ms of ${attemptMs} ms`));
   const total = attemptMs === undefined ? undefined : setTimeout(timeUp, attemptMs);
   let finished = false;
@@ -65,22 +65,17 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
   }
 
   function post(): Promise<FetchResponse> {
-    const { path, headers, body } = provider.dialect.request(chat, model);
-    return provider.fetch(provider.baseUrl + path, {
-      method: "POST",
-      headers: {
-        "Content-Type": "application/json",
-        Accept: chat.stream ? "text/event-stream" : "application/json",
-        "Accept-Encoding": "identity",
-        "User-Agent": "chat-gateway",
-        ...provider.headers,
-        ...headers,
-      },
-      body,
-      signal: abort.signal,
-      redirect: "manual",
-      connectMs: timeouts.connect_ms,
-    });
+    const { path, body, headers: own } = provider.dialect.request(chat, model);
+    const headers = {
+      "Content-Type": "application/json",
+      Accept: chat.stream ? "text/event-stream" : "application/json",
+      "Accept-Encoding": "identity",
+      "User-Agent": "chat-gateway",
+      ...provider.headers,
+      ...own,
+    };
+    const init = { method: "POST", headers, body, signal: abort.signal, redirect: "manual", connectMs: timeouts.connect_ms } as const;
+    return provider.fetch(provider.baseUrl + path, init);
   }
 
   async function refusal(response: FetchResponse): Promise<ProviderFault> {
@@ -89,23 +84,14 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
     const late = new Promise<string>((resolve) => (timer = setTimeout(() => resolve(""), REFUSAL_MS)));
     const text = await Promise.race([readAll(response.body, MAX_ERROR_BYTES, { cut: true }).catch(() => ""), late]);
     clearTimeout(timer);
-    let body: unknown = text;
-    try {
-      body = JSON.parse(text);
-    } catch {
-      // a page, or half of something: its words may still tell
-    }
-    return provider.dialect.error(response.status, response.headers, body);
+    const json = parseJson(text); // if it is none, but a page or half of something, its words may still tell
+    return provider.dialect.error(response.status, response.headers, json === undefined ? text : json);
   }
 
   async function whole(body: AsyncIterable<Uint8Array>): Promise<Part[]> {
     const text = await readAll(body, MAX_REPLY_BYTES, { progress: () => deadline.set("idle_ms", timeouts.idle_ms) });
-    let json: unknown;
-    try {
-      json = JSON.parse(text);
-    } catch {
-      throw new ProviderFault("upstream_error", "the reply is not JSON");
-    }
+    const json = parseJson(text);
+    if (json === undefined) throw new ProviderFault("upstream_error", "the reply is not JSON");
     return provider.dialect.reply(json);
   }
 
@@ -123,8 +109,10 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
         let fault: unknown;
         try {
           for (const data of read.done ? events.end() : events.push(read.value)) {
-            if (data === "[DONE]") ended = true;
-            else parts.push(...decode(data));
+            const json = data === "[DONE]" ? undefined : parseJson(data);
+            if (json !== undefined) parts.push(...decoder.push(json));
+            else if (data === "[DONE]") ended = true;
+            else skipped += 1;
           }
         } catch (error) {
           fault = error; // thrown after what came before it was delivered
@@ -144,30 +132,16 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
       }
       if (!finished) throw new ProviderFault("upstream_error", "the stream ended without a finish_reason");
     } finally {
-      leave(reading);
-    }
-
-    function decode(data: string): Part[] {
-      let json: unknown;
-      try {
-        json = JSON.parse(data);
-      } catch {
-        skipped += 1;
-        return [];
-      }
-      return decoder.push(json);
+      const timer = setTimeout(() => abort.abort(), CLOSING_MS);
+      void leave(reading)
+        .catch(() => undefined)
+        .finally(() => clearTimeout(timer));
     }
   }
 
   /** Lets go of a stream: read to its end if that comes at once, so that the connection can be used again, else closed. */
-  function leave(reading: AsyncIterator<Uint8Array>): void {
-    const timer = setTimeout(() => abort.abort(), CLOSING_MS);
-    const rest = async () => {
-      if (!finished || !(await reading.next()).done) await reading.return?.();
-    };
-    void rest()
-      .catch(() => undefined)
-      .finally(() => clearTimeout(timer));
+  async function leave(reading: AsyncIterator<Uint8Array>): Promise<void> {
+    if (!finished || !(await reading.next()).done) await reading.return?.();
   }
 }
 

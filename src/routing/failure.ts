@@ -43,27 +43,19 @@ function waitFor(model: Model, fault?: ProviderFault): number | undefined {
 }
 
 function errorFor(code: FaultCode, requested: string, contextTokens: number | undefined, retryMs: number | undefined): ApiError {
-  const seconds = (ms: number) => String(Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(ms / 1000))));
-  switch (code) {
-    case "context_length_exceeded": {
-      const limit = contextTokens === undefined ? "is smaller" : `is ${contextTokens} tokens`;
-      return new ApiError(code, `The prompt is too long; this model's maximum context length ${limit}.`, { param: "messages" });
-    }
-    case "content_filter":
-      return new ApiError(code, "The prompt was refused by the model's content filter.", { param: "messages" });
-    case "upstream_rejected":
-      return new ApiError(code, "The model refused this request as invalid.");
-    case "upstream_timeout":
-      return new ApiError(code, `The model '${requested}' did not answer in time.`, { param: "model" });
-    case "upstream_error":
-      return new ApiError(code, `The model '${requested}' failed before its reply was complete.`, { param: "model" });
-    case "model_unavailable": {
-      const headers = retryMs === undefined ? {} : { "Retry-After": seconds(retryMs) };
-      return new ApiError(code, `The model '${requested}' is unavailable at the moment.`, { param: "model", headers });
-    }
-    case "model_overloaded": {
-      const after = seconds(retryMs ?? DEFAULT_RETRY_MS);
-      return new ApiError(code, `The model '${requested}' is overloaded. Retry after ${after} seconds.`, { param: "model", headers: { "Retry-After": after } });
-    }
-  }
+  const wait = retryMs ?? (code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined);
+  const seconds = wait === undefined ? undefined : String(Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(wait / 1000))));
+  const limit = contextTokens === undefined ? "is smaller" : `is ${contextTokens} tokens`;
+  const words: { readonly [code in FaultCode]: readonly [message: string, param?: "messages" | "model"] } = {
+    context_length_exceeded: [`The prompt is too long; this model's maximum context length ${limit}.`, "messages"],
+    content_filter: ["The prompt was refused by the model's content filter.", "messages"],
+    upstream_rejected: ["The model refused this request as invalid."],
+    upstream_timeout: [`The model '${requested}' did not answer in time.`, "model"],
+    upstream_error: [`The model '${requested}' failed before its reply was complete.`, "model"],
+    model_unavailable: [`The model '${requested}' is unavailable at the moment.`, "model"],
+    model_overloaded: [`The model '${requested}' is overloaded. Retry after ${seconds} seconds.`, "model"],
+  };
+  const [message, param] = words[code];
+  const again = code === "model_unavailable" || code === "model_overloaded"; // asking again is of use
+  return new ApiError(code, message, { ...(param && { param }), ...(again && seconds && { headers: { "Retry-After": seconds } }) });
 }

@@ -11,11 +11,8 @@ export interface Ranked {
 
 export type AliasConfig = Config["aliases"] extends Map<string, infer A> ? A : never;
 
-interface Scored {
-  /** Undefined: not a candidate. */
-  readonly score: number | undefined;
-  readonly why: string;
-}
+/** A score that is undefined: not a candidate. */
+type Scored = { readonly score: number | undefined; readonly why: string };
 
 /** All models of a policy, candidates first, best first (a tie keeps the order of the file); of a list those that it names. */
 export function rank(config: Config, alias: AliasConfig): Ranked[] {
