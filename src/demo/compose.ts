@@ -1,96 +1,60 @@
-// What the demo model says: thinking, a text, JSON or a tool call, as lists of tokens, cut by `stop` and `max_tokens`.
+// What the demo model says: thoughts, then a text, JSON or the arguments of a tool call, as lists of tokens that end where
+// `stop` and `max_tokens` say. All of it follows from the request.
 
-import { createHash } from "node:crypto";
+import { sha256 } from "../config/schema.ts";
+import type { ChatRequest, Message } from "../protocol/chat-request.ts";
 import { cut, exampleOf } from "./example.ts";
 
-/** The fields of the gateway's own outgoing request that the demo model looks at. */
-export interface DemoRequest {
-  readonly model: string;
-  readonly messages: readonly { readonly role: string; readonly content: unknown; readonly tool_call_id?: string }[];
-  readonly stream?: boolean;
-  readonly thinking?: { readonly type: string };
-  readonly tools?: readonly { readonly function: { readonly name: string; readonly parameters?: Record<string, unknown> } }[];
-  readonly tool_choice?: "none" | "auto" | "required" | { readonly function: { readonly name: string } };
-  readonly response_format?: { readonly type: string; readonly json_schema?: { readonly schema?: Record<string, unknown> } };
-  readonly stop?: readonly string[];
-  readonly max_tokens?: number;
-  readonly logprobs?: boolean;
-  readonly top_logprobs?: number;
-}
+/** The fields that go out as the check of the client's request left them. */
+type SameOnTheWire = "model" | "messages" | "stream" | "tools" | "tool_choice" | "response_format" | "stop" | "logprobs" | "top_logprobs";
 
-export interface DemoReply {
-  readonly reasoning: readonly string[];
-  readonly content: readonly string[];
-  readonly toolCall: { readonly id: string; readonly name: string; readonly arguments: readonly string[] } | undefined;
-  readonly finish: "stop" | "length" | "tool_calls";
-}
+/** What is looked at in the request that the gateway sends. */
+export type DemoRequest = Pick<ChatRequest, SameOnTheWire> & { max_tokens?: number; thinking?: { type: string } };
+
+const ABOUT = "This is the demo model: no network, and the same answer every time. Put a provider into gateway.json for a real one.";
 
 /** Pieces of up to eight letters with the space before them; joined they are the text again. */
 export const tokensOf = (text: string): string[] => text.match(/\s*(?:[\p{L}\p{M}\p{N}_]{1,8}|\S)|\s+/gu) ?? [];
 
-export function composeReply(request: DemoRequest): DemoReply {
-  const question = textOf(request.messages.findLast((message) => message.role === "user")?.content);
-  const tool = chosenTool(request);
-  const state: { left: number; finish: DemoReply["finish"] } = { left: request.max_tokens ?? Infinity, finish: tool ? "tool_calls" : "stop" };
-  const take = (text: string): string[] => {
-    const tokens = tokensOf(text);
-    if (tokens.length > state.left) state.finish = "length";
-    const taken = tokens.slice(0, state.left);
-    state.left -= taken.length;
-    return taken;
-  };
-
-  const reasoning = request.thinking?.type === "enabled" ? take(thoughts(question, tool?.function.name)) : [];
-  if (state.finish === "length") return { reasoning, content: [], toolCall: undefined, finish: "length" };
-  if (tool) {
-    const { name, parameters } = tool.function;
-    const args = take(JSON.stringify(exampleOf({ type: "object", ...parameters }, question)));
-    return { reasoning, content: [], toolCall: { id: callId(request), name, arguments: args }, finish: state.finish };
-  }
-  const content = take(cutAt(request.stop, text(request, question)));
-  return { reasoning, content, toolCall: undefined, finish: state.finish };
+/** The answer is a text or, if there is a call, its arguments; tokens beyond the limit are left out. */
+export function composeReply(request: DemoRequest) {
+  const { messages, thinking, max_tokens: limit = Infinity } = request;
+  const question = textOf(messages.findLast(({ role }) => role === "user"));
+  const tool = chosenTool(request)?.function;
+  const plan = tool ? `The tool ${tool.name} can tell, so I call it` : "I can answer this myself";
+  const thoughts = `The question is: “${quoted(question)}”. ${plan}, and I will keep it short.`;
+  const allReasoning = thinking?.type === "enabled" ? tokensOf(thoughts) : [];
+  const allAnswer = tokensOf(tool ? jsonFor({ type: "object", ...tool.parameters }, question) : textFor(request, question));
+  const reasoning = allReasoning.slice(0, limit);
+  const answer = allAnswer.slice(0, limit - reasoning.length);
+  const finish = allReasoning.length + allAnswer.length > limit ? "length" : tool ? "tool_calls" : "stop";
+  // Another conversation, another id. Where thinking took all of the limit there is no call.
+  const call = tool && answer.length > 0 ? { id: `call_${sha256(JSON.stringify(messages)).slice(0, 24)}`, name: tool.name } : undefined;
+  return { reasoning, answer, call, finish };
 }
 
 /** The tool that tool_choice names, else the first; with "auto" none once a tool has answered. */
-function chosenTool({ tools, tool_choice: choice, messages }: DemoRequest) {
-  if (!tools || choice === undefined || choice === "none") return undefined;
-  if (typeof choice === "object") return tools.find((tool) => tool.function.name === choice.function.name);
-  return choice === "auto" && messages.at(-1)?.role === "tool" ? undefined : tools[0];
+function chosenTool({ tools, tool_choice: choice = "none", messages }: DemoRequest) {
+  if (typeof choice === "object") return tools?.find((tool) => tool.function.name === choice.function.name);
+  return choice === "none" || (choice === "auto" && messages.at(-1)?.role === "tool") ? undefined : tools?.[0];
 }
 
-/** Another conversation, another id; the same conversation, the same. */
-const callId = (request: DemoRequest): string =>
-  `call_${createHash("sha256").update(JSON.stringify(request.messages)).digest("hex").slice(0, 24)}`;
-
-function textOf(content: unknown): string {
-  if (typeof content === "string") return content;
-  return Array.isArray(content) ? content.map((part: { text?: string }) => part.text ?? "").join("") : "";
-}
-
-const quoted = (text: string): string => {
-  const line = text.trim().replace(/\s+/g, " ");
-  return line.length > 120 ? `${cut(line, 120)}…` : line;
-};
-
-function thoughts(question: string, tool: string | undefined): string {
-  const words = question.split(/\s+/).filter(Boolean).length;
-  const plan = tool === undefined ? "I can answer this myself" : `The tool ${tool} can tell, so I call it`;
-  return `The question has ${words} word${words === 1 ? "" : "s"}: “${quoted(question)}”. ${plan}, and I will keep it short.`;
-}
-
-function text({ messages, response_format: format }: DemoRequest, question: string): string {
+/** A text or JSON, up to the first of the sequences to stop at. */
+function textFor({ messages, response_format: format, stop = [] }: DemoRequest, question: string): string {
   const last = messages.at(-1);
-  if (format?.type === "json_schema") return JSON.stringify(exampleOf(format.json_schema?.schema ?? {}, question));
-  if (format?.type === "json_object") return JSON.stringify({ question: quoted(question), answer: "This is the demo model.", offline: true });
-  if (last?.role === "tool") return `The tool says: ${quoted(textOf(last.content))}`;
-  return [
-    `You said: “${quoted(question)}”.`,
-    "This is the demo model that lives inside chat-gateway. It needs no network, and it gives the same answer to the same question every time.",
-    "Everything around this text is real: the request id, the limit, the stream and the token counts. Put a provider into gateway.json, and the next answer is a model's own.",
-  ].join("\n\n");
+  let text = `You said: “${quoted(question)}”.\n\n${ABOUT}`;
+  if (format?.type === "json_schema") text = jsonFor(format.json_schema.schema ?? {}, question);
+  else if (format?.type === "json_object") text = JSON.stringify({ question: quoted(question), answer: "This is the demo model." });
+  else if (last?.role === "tool") text = `The tool says: ${quoted(last.content)}`;
+  const ends = stop.map((sequence) => text.indexOf(sequence)).filter((index) => index !== -1);
+  return text.slice(0, Math.min(text.length, ...ends));
 }
 
-function cutAt(stop: readonly string[] | undefined, text: string): string {
-  const ends = (stop ?? []).map((sequence) => text.indexOf(sequence)).filter((index) => index !== -1);
-  return ends.length > 0 ? text.slice(0, Math.min(...ends)) : text;
+const jsonFor = (schema: Record<string, unknown>, question: string): string => JSON.stringify(exampleOf(schema, question));
+
+const quoted = (text: string): string => cut(text.trim().replace(/\s+/g, " "), 120);
+
+export function textOf(message: Message | undefined): string {
+  const content = message?.content ?? "";
+  return typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }

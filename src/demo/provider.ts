@@ -1,101 +1,76 @@
 // The demo model: an OpenAI-compatible provider inside the process, as one more implementation of the fetch contract. The
 // gateway treats it like any other, so the offline path is the real path. Deterministic: the same request gets the same
-// reply, but for the share of the prompt that is reported as cached.
+// reply, but for the share of the prompt that is reported as cached. This file is the wire; what is said is in compose.ts.
 
-import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Fetch, FetchResponse } from "../http/fetch.ts";
-import { composeReply, tokensOf, type DemoRequest } from "./compose.ts";
+import { sha256 } from "../config/schema.ts";
+import type { Fetch } from "../http/fetch.ts";
+import { composeReply, textOf, tokensOf, type DemoRequest } from "./compose.ts";
 
-/** How many prompts are remembered for the cached-token counts; the oldest is forgotten. */
-const REMEMBERED_PROMPTS = 1_000;
+/** How many beginnings of prompts are remembered for the cached-token counts; before one more, all are forgotten. */
+const REMEMBERED_PREFIXES = 1_000;
 
 /** `paceMs` is the time between two tokens of a stream. */
 export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Fetch {
   const remembered = new Set<string>();
 
-  /** Prompt tokens, and how many of them stand in a prefix (of whole messages) that was sent before. */
-  function countPrompt(request: DemoRequest): { prompt: number; cached: number } {
-    let prompt = tokensOf(JSON.stringify(request.tools ?? "")).length;
+  /** What of the prompt stands in a prefix (of whole messages) that was sent before is cached, as with a real provider. */
+  function usageOf({ model, tools, messages }: DemoRequest, reasoning: number, completion: number): object {
+    let prompt = tokensOf(JSON.stringify(tools ?? "")).length;
     let cached = 0;
-    let prefix = createHash("sha256").update(JSON.stringify([request.model, request.tools ?? null])).digest("hex");
-    for (const message of request.messages) {
-      prompt += 4 + tokensOf(typeof message.content === "string" ? message.content : JSON.stringify(message.content)).length;
-      prefix = createHash("sha256").update(prefix).update(JSON.stringify(message)).digest("hex");
-      if (remembered.delete(prefix)) cached = prompt;
+    let prefix = JSON.stringify([model, tools]);
+    for (const message of messages) {
+      prompt += 4 + tokensOf(textOf(message)).length; // 4 for its role and its borders
+      prefix = sha256(prefix + JSON.stringify(message));
+      if (remembered.has(prefix)) cached = prompt;
+      else if (remembered.size === REMEMBERED_PREFIXES) remembered.clear();
       remembered.add(prefix);
     }
-    for (const oldest of remembered) {
-      if (remembered.size <= REMEMBERED_PROMPTS) break;
-      remembered.delete(oldest);
-    }
-    return { prompt, cached };
+    const details = { prompt_tokens_details: { cached_tokens: cached }, completion_tokens_details: { reasoning_tokens: reasoning } };
+    return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, ...details };
   }
 
   return async (_url, { body, signal }) => {
-    if (signal.aborted) throw signal.reason;
-    const request = JSON.parse(body) as DemoRequest;
-    const reply = composeReply(request);
-    const { prompt, cached } = countPrompt(request);
-    const completion = reply.reasoning.length + reply.content.length + (reply.toolCall?.arguments.length ?? 0);
-    const usage = {
-      prompt_tokens: prompt,
-      completion_tokens: completion,
-      total_tokens: prompt + completion,
-      prompt_tokens_details: { cached_tokens: cached },
-      completion_tokens_details: { reasoning_tokens: reply.reasoning.length },
-    };
-    const head = { id: "demo", created: 0, model: request.model };
-    const logprobs = (tokens: readonly string[]) => (request.logprobs ? { content: tokens.map((token) => logprob(token, request.top_logprobs ?? 0)) } : null);
-    const call = reply.toolCall && { id: reply.toolCall.id, type: "function", function: { name: reply.toolCall.name, arguments: "" } };
+    signal.throwIfAborted();
+    const request: DemoRequest = JSON.parse(body);
+    const { reasoning, answer, call, finish } = composeReply(request);
+    const usage = usageOf(request, reasoning.length, reasoning.length + answer.length);
+    const head = { id: "demo", object: request.stream ? "chat.completion.chunk" : "chat.completion", created: 0, model: request.model };
+    const json = (choice: object, more?: object) => JSON.stringify({ ...head, choices: [{ index: 0, ...choice }], ...more });
 
-    if (!request.stream) {
-      const message = {
-        role: "assistant",
-        content: call ? null : reply.content.join(""),
-        ...(reply.reasoning.length > 0 && { reasoning_content: reply.reasoning.join("") }),
-        ...(call && { tool_calls: [{ ...call, function: { ...call.function, arguments: reply.toolCall?.arguments.join("") } }] }),
-      };
-      const choice = { index: 0, message, logprobs: call ? null : logprobs(reply.content), finish_reason: reply.finish };
-      return answer("application/json", [JSON.stringify({ ...head, object: "chat.completion", choices: [choice], usage })]);
+    /** Text, or arguments of the call. Every piece of a call has its id and name, as it is with some providers. */
+    const said = (text: string) =>
+      call
+        ? { tool_calls: [{ index: 0, id: call.id, type: "function", function: { name: call.name, arguments: text } }] }
+        : { content: text };
+    const logprobs = (tokens: readonly string[]) =>
+      request.logprobs && !call ? { content: tokens.map((token) => logprob(token, request.top_logprobs ?? 0)) } : null;
+
+    async function* whole(): AsyncGenerator<Uint8Array> {
+      const message = { role: "assistant", content: null, reasoning_content: reasoning.join("") || undefined, ...said(answer.join("")) };
+      yield Buffer.from(json({ message, logprobs: logprobs(answer), finish_reason: finish }, { usage }));
     }
 
-    async function* events(): AsyncGenerator<string> {
-      const event = (delta: object, finish: string | null = null, probabilities: object | null = null) =>
-        `data: ${JSON.stringify({ ...head, object: "chat.completion.chunk", choices: [{ index: 0, delta, logprobs: probabilities, finish_reason: finish }] })}\n\n`;
-      const paced = async () => void (paceMs > 0 && (await pause(paceMs, undefined, { signal })));
-      yield event({ role: "assistant", content: "" });
-      for (const token of reply.reasoning) {
-        yield event({ reasoning_content: token });
-        await paced();
+    async function* streamed(): AsyncGenerator<Uint8Array> {
+      const thoughts = reasoning.map((token) => ({ delta: { reasoning_content: token } }));
+      const pieces = answer.map((token) => ({ delta: said(token), logprobs: logprobs([token]) }));
+      for (const choice of [...thoughts, ...pieces]) {
+        yield Buffer.from(`data: ${json(choice)}\n\n`);
+        // An aborted pause fails with an error of its own; the contract asks for the signal's reason.
+        if (paceMs > 0) await pause(paceMs, undefined, { signal }).catch(() => undefined);
+        signal.throwIfAborted();
       }
-      if (call) yield event({ tool_calls: [{ index: 0, ...call }] });
-      for (const token of reply.toolCall?.arguments ?? []) {
-        yield event({ tool_calls: [{ index: 0, function: { arguments: token } }] });
-        await paced();
-      }
-      for (const token of reply.content) {
-        yield event({ content: token }, null, logprobs([token]));
-        await paced();
-      }
-      yield event({}, reply.finish);
-      yield `data: ${JSON.stringify({ ...head, object: "chat.completion.chunk", choices: [], usage })}\n\ndata: [DONE]\n\n`;
+      yield Buffer.from(`data: ${json({ delta: {}, finish_reason: finish }, { usage })}\n\ndata: [DONE]\n\n`);
     }
-    return answer("text/event-stream", events());
+
+    const mediaType = request.stream ? "text/event-stream" : "application/json";
+    const headers = { get: (name: string) => (name === "content-type" ? mediaType : null) };
+    return { status: 200, headers, body: request.stream ? streamed() : whole() };
   };
 }
 
-function answer(mediaType: string, texts: Iterable<string> | AsyncIterable<string>): FetchResponse {
-  async function* body(): AsyncGenerator<Uint8Array> {
-    for await (const text of texts) yield Buffer.from(text);
-  }
-  return { status: 200, headers: { get: (name) => (name === "content-type" ? mediaType : null) }, body: body() };
-}
-
-/** A made-up but stable probability, and the runners-up. */
+/** A made-up probability, and the runners-up, each less likely than the one before. */
 function logprob(token: string, runnersUp: number): object {
-  const probability = -(createHash("sha256").update(token).digest()[0]! + 1) / 1000;
-  const entry = (text: string, value: number) => ({ token: text, logprob: value, bytes: [...Buffer.from(text)] });
-  const top = Array.from({ length: runnersUp }, (_, rank) => entry(rank === 0 ? token : `${token}${"~".repeat(rank)}`, probability - 2 * rank));
-  return { ...entry(token, probability), top_logprobs: top };
+  const ranked = (text: string, rank: number) => ({ token: text, logprob: -0.1 - rank, bytes: [...Buffer.from(text)] });
+  return { ...ranked(token, 0), top_logprobs: Array.from({ length: runnersUp }, (_, rank) => ranked(token + "~".repeat(rank), rank)) };
 }
