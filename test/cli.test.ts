@@ -427,7 +427,7 @@ describe("explain", () => {
     assert.deepEqual([model.code, model.stderr], [1, "chat-gateway: 'good' is a model, and is served by itself or not at all; aliases: think, value, mine\n"]);
     assert.match((await ended(t, ["explain", "ghost", "--config", config])).stderr, /'ghost' is not an alias here/);
     const nothing = await ended(t, ["explain"]);
-    assert.deepEqual([nothing.code, nothing.stderr], [2, "chat-gateway: explain needs the name of an alias\n"]);
+    assert.deepEqual([nothing.code, nothing.stderr], [2, "chat-gateway: explain needs ALIAS\n"]);
   });
 });
 

@@ -50,6 +50,7 @@ describe("defaults", () => {
     accounts: new Map(),
     keys: [],
     limits: { rpm: 60, store: "memory" },
+    spend: { keep_days: 400, segment_bytes: 64 * 1024 * 1024 },
     usage: { store: "file", sync_ms: 5_000 },
     timeouts: { connect_ms: 5_000, first_token_ms: 60_000, idle_ms: 60_000, total_ms: 900_000 },
     retry: { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 },
@@ -61,7 +62,7 @@ describe("defaults", () => {
   it("everything but providers, models and aliases has one", () => assert.deepEqual(checkConfig(MINIMAL, {}), DEFAULTS));
 
   it("an empty section, an absent one and null are the same", () => {
-    const sections = ["server", "limits", "usage", "timeouts", "retry", "breaker", "compat"];
+    const sections = ["server", "limits", "spend", "usage", "timeouts", "retry", "breaker", "compat"];
     for (const value of [{}, null]) {
       assert.deepEqual(checkConfig({ ...MINIMAL, ...Object.fromEntries(sections.map((name) => [name, value])) }, {}), DEFAULTS);
     }
@@ -124,6 +125,8 @@ describe("ranges", () => {
     ["server.drain_ms", 0, 86_400_000],
     ["limits.rpm", 0, 1_000_000],
     ["usage.sync_ms", 1, 86_400_000],
+    ["spend.keep_days", 1, 36_500],
+    ["spend.segment_bytes", 1_024, 1024 * 1024 * 1024],
     ["timeouts.connect_ms", 1, 86_400_000],
     ["timeouts.first_token_ms", 1, 86_400_000],
     ["timeouts.idle_ms", 1, 86_400_000],
@@ -305,7 +308,7 @@ describe("references", () => {
     ["a dialect that nobody knows", { providers: { x: { dialect: "morse", base_url: "https://x" } } }, "providers.x.dialect",
       /expected one of/],
     ["limits in redis", { limits: { store: "redis://127.0.0.1" } }, "limits.store", /only "memory" is available in this version/],
-    ["usage in postgres", { usage: { store: "postgres://127.0.0.1" } }, "usage.store", /only "file" is available in this version/],
+    ["usage in another database", { usage: { store: "mysql://127.0.0.1" } }, "usage.store", /expected "file" or the address of a PostgreSQL database/],
   ] as const) {
     it(`${what} is a fault`, () => {
       const found = refusedConfig(over);
@@ -464,6 +467,7 @@ describe("a configuration with everything in it", () => {
     accounts: { acme: { rpm: 600 } },
     keys: [{ account: "acme", key: "$ACME_KEY" }, { account: "beta", sha256: HEX, rpm: 60, models: ["auto/chat"] }],
     limits: { rpm: 60, store: "memory" },
+    spend: { keep_days: 400, segment_bytes: 64 * 1024 * 1024 },
     usage: { store: "file", sync_ms: 5_000 },
     timeouts: { connect_ms: 5_000, first_token_ms: 60_000, idle_ms: 60_000, total_ms: 900_000 },
     retry: { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 },

@@ -78,9 +78,11 @@ describe("reload", () => {
   });
 
   it("what is read at start only is told to the operator", async (t) => {
-    const gateway = await startGateway(t, demo());
-    gateway.gateway.reload(checkConfig(demo({ server: { port: 1, keep_alive_ms: 5 } }), {}));
-    gateway.gateway.reload(checkConfig(demo({ server: { keep_alive_ms: 6 } }), {}));
+    const data_dir = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+    t.after(() => rmSync(data_dir, { recursive: true, force: true }));
+    const gateway = await startGateway(t, demo({ data_dir }));
+    gateway.gateway.reload(checkConfig(demo({ data_dir, server: { port: 1, keep_alive_ms: 5 } }), {}));
+    gateway.gateway.reload(checkConfig(demo({ data_dir, server: { keep_alive_ms: 6 } }), {}));
     await waitFor(() => gateway.diagnostics.length === 3, "three diagnostic lines");
     assert.deepEqual(gateway.diagnostics.map(({ event: name }) => name), ["restart_needed", "reloaded", "reloaded"]);
   });

@@ -13,7 +13,7 @@ const OPTIONS = {
 type Option = keyof typeof OPTIONS;
 
 interface Command {
-  /** As it is shown; an operand is in capitals, what may be left out in brackets. `--config` goes without saying. */
+  /** As it is shown; an operand is in capitals, what may be left out in brackets. `--config FILE` goes without saying. */
   readonly synopsis: string;
   readonly does: string;
 }
@@ -34,9 +34,9 @@ export type CommandName = keyof typeof COMMANDS;
 
 export const HELP = `chat-gateway: a chat-completions gateway
 
-${Object.entries(COMMANDS).map(([name, { synopsis, does }]) => `  ${name} ${synopsis}\n      ${does}`).join("\n")}
+${Object.entries(COMMANDS).map(([name, { synopsis, does }]) => `  ${name} ${synopsis.replace(/^([A-Z_]+ )?/, "$1[--config FILE] ")}\n      ${does}`).join("\n")}
 
-Every command takes --config FILE. Without it: ./gateway.json if it is there, else the built-in demo configuration.`;
+Without --config: ./gateway.json if it is there, else the built-in demo configuration.`;
 
 export type Values = { readonly [name in Option]?: (typeof OPTIONS)[name]["type"] extends "boolean" ? boolean : string };
 
