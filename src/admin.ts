@@ -1,6 +1,6 @@
 // The admin listener's answers: what the gateway is doing, for its operator. On a loopback address of its own, without keys.
 
-import type { BooksStatus } from "./accounting/books.ts";
+import type { Books } from "./accounting/books.ts";
 import type { Keyring } from "./accounts/keys.ts";
 import type { Limiter } from "./accounts/limiter.ts";
 import type { Config } from "./config/schema.ts";
@@ -13,7 +13,7 @@ export interface AdminView {
   readonly catalog: Catalog;
   readonly keyring: Keyring;
   readonly limiter: Limiter;
-  readonly books: BooksStatus;
+  readonly books: ReturnType<Books["status"]>;
   /** When this configuration came into force, ISO 8601. */
   readonly loadedAt: string;
   readonly draining: boolean;

@@ -16,14 +16,6 @@ import type { UsageSource } from "./usage.ts";
 /** How long stopping may be held up by the last sync. What it does not copy the next process will. */
 const LAST_SYNC_MS = 5_000;
 
-export interface BooksStatus {
-  /** What keeps the spend log from being written; null: nothing, requests are taken. */
-  readonly spendFault: string | null;
-  readonly syncFault: string | null;
-  /** Everything that was settled longer ago than this is in the usage records. */
-  readonly lagMs: number;
-}
-
 /** What is known of a request when it begins. */
 export interface Opening {
   readonly requestId: string;
@@ -42,24 +34,9 @@ export interface Outcome extends Ending {
   readonly source: UsageSource;
 }
 
-/** The two lines of one request. */
-export interface Bill {
-  /** Resolves when the provider may be called; rejects with the 503 of a gateway that cannot write its books. */
-  readonly opened: Promise<void>;
-  /** Resolves when the last byte of the reply may leave. Only the first call counts. */
-  settle(outcome: Outcome): Promise<void>;
-}
+export type Books = ReturnType<typeof createBooks>;
 
-export interface Books {
-  /** Opens the spend log, recovers what dead processes left, starts the sync. Never fails: see `status`. */
-  start(): Promise<void>;
-  /** Throws the 503 of a gateway that cannot write its books. */
-  open(opening: Opening): Bill;
-  status(): BooksStatus;
-  close(): Promise<void>;
-}
-
-export function createBooks(config: Config, now: () => number, diagnose: Diagnose): Books {
+export function createBooks(config: Config, now: () => number, diagnose: Diagnose) {
   const ledger = ledgerOf(config, now, diagnose);
   const log = createSpendLog({ dir: ledger.dir, segmentBytes: config.spend.segment_bytes, now, diagnose });
   let syncedAt = now();
@@ -88,20 +65,24 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
   const syncSoon = () => void (syncing ??= tend(pass).finally(() => (syncing = undefined)));
 
   return {
-    async start() {
+    /** Opens the spend log, recovers what dead processes left, starts the sync. Never fails: see `status`. */
+    async start(): Promise<void> {
       await log.start();
       await tend(() => recover(ledger));
       syncSoon();
       timer = setInterval(syncSoon, config.usage.sync_ms).unref();
     },
-    open({ requestId, caller, model: model_requested, stream, currency }) {
+    /** The bill of one request. Throws the 503 of a gateway that cannot write its books. */
+    open({ requestId, caller, model: model_requested, stream, currency }: Opening) {
       const openedAt = now();
       const about = { gateway_request_id: requestId, account: caller.account, key_id: caller.keyId, model_requested };
       const entry = log.open({ time: new Date(openedAt).toISOString(), ...about, stream });
       let settled: Promise<void> | undefined;
       return {
+        /** Resolves when the provider may be called; rejects with the 503. */
         opened: entry.opened,
-        settle({ model, usage, source, first_token_ms, ...ending }) {
+        /** Resolves when the last byte of the reply may leave. Only the first call counts. */
+        settle({ model, usage, source, first_token_ms, ...ending }: Outcome): Promise<void> {
           const endedAt = Math.max(now(), openedAt);
           return (settled ??= entry.settle({
             type: "settle", spend_id: entry.spendId, time: new Date(endedAt).toISOString(), ...about, model_served: model?.name ?? null, provider: model?.provider.name ?? null,
@@ -111,8 +92,9 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
         },
       };
     },
+    /** The faults are null while there is none. All that was settled longer ago than `lagMs` is in the usage records. */
     status: () => ({ spendFault: log.fault(), syncFault, lagMs: Math.max(0, now() - syncedAt) }),
-    async close() {
+    async close(): Promise<void> {
       clearInterval(timer);
       await log.close();
       const lastSync = async () => {

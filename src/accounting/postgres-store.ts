@@ -9,18 +9,19 @@ import type { UsageStore } from "./store.ts";
 
 /** What is used of `pg`. */
 interface Client {
-  connect(): Promise<void>;
   query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
-  end(): Promise<void>;
-  on(event: "error", listener: (error: Error) => void): void;
+  /** Gives the connection back, or ends it. */
+  release(end: boolean): void;
 }
-interface Pg {
-  readonly Client: new (options: object) => Client;
+interface Pool {
+  connect(): Promise<Client>;
+  end(): Promise<void>;
+  on(event: "error", listener: () => void): void;
 }
 
-const CONNECT_MS = 5_000;
-/** A database that hangs must not hold the sync for ever. */
-const QUERY_MS = 60_000;
+/** A database that hangs must not hold the sync for ever; reading ten million records takes long, but each query is short. */
+const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 60_000, max: 2, allowExitOnIdle: true };
+/** Records that are read at once. */
 const FETCH = 2_000;
 /** Any number that other programs in the same database do not use for an advisory lock of theirs. */
 const MIGRATION_LOCK = 7_230_021;
@@ -37,29 +38,29 @@ const MIGRATIONS = [
    CREATE TABLE usage_cursor (source text, segment text, position bigint NOT NULL, PRIMARY KEY (source, segment));`,
 ];
 
-/** A record as the file store would give it: money as text, times in ISO 8601. */
 const time = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+/** As the file store has it: money as text, times in ISO 8601. */
 const RECORD = `to_jsonb(usage_records) || jsonb_build_object('cost', cost::text, 'started_at', ${time("started_at")}, 'ended_at', ${time("ended_at")}) AS record`;
 
 export function createPostgresStore(url: string, dataDir: string): UsageStore {
-  const { Client } = loadPeer<Pg>("pg", "usage.store");
-  let connected: Promise<Client> | undefined;
+  const { Pool } = loadPeer<{ Pool: new (options: object) => Pool }>("pg", "usage.store");
+  const pool = new Pool({ connectionString: url, application_name: "chat-gateway", ...LIMITS });
+  pool.on("error", () => undefined); // an idle connection broke: the next query gets another
+  let migrated = false;
 
-  async function connect(): Promise<Client> {
-    const client = new Client({ connectionString: url, connectionTimeoutMillis: CONNECT_MS, query_timeout: QUERY_MS, application_name: "chat-gateway" });
-    client.on("error", () => (connected = undefined)); // the next query connects anew
-    await client.connect();
-    await inTransaction(client, () => migrate(client));
-    return client;
-  }
-
+  /** A connection on which something failed is ended, and the transaction with it. */
   async function transaction<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    const client = await pool.connect();
+    let done = false;
     try {
-      const client = await (connected ??= connect());
-      return await inTransaction(client, () => work(client));
-    } catch (error) {
-      connected = undefined;
-      throw error;
+      await client.query("BEGIN");
+      if (!migrated) await migrate(client);
+      const result = await work(client);
+      await client.query("COMMIT");
+      migrated = done = true;
+      return result;
+    } finally {
+      client.release(!done);
     }
   }
 
@@ -80,13 +81,13 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
       }),
     forget: (segments) => transaction(async (client) => void (await client.query("DELETE FROM usage_cursor WHERE source = $1 AND segment = ANY ($2)", [markOf(dataDir), segments]))),
     async *records({ account, month, requestId, own = false }) {
-      // A connection of its own: the reader decides how long this takes.
-      const client = await connect();
+      await transaction(async () => undefined); // the tables are there
+      const client = await pool.connect();
       try {
         await client.query("BEGIN READ ONLY");
         await client.query(
           `DECLARE usage NO SCROLL CURSOR FOR SELECT ${RECORD} FROM usage_records
-           WHERE ($4::text IS NULL OR usage_id LIKE $4) AND ($1::text IS NULL OR account = $1) AND ($2::text IS NULL OR gateway_request_id = $2)
+           WHERE ($1::text IS NULL OR account = $1) AND ($2::text IS NULL OR gateway_request_id = $2) AND ($4::text IS NULL OR usage_id LIKE $4)
              AND ($3::date IS NULL OR ended_at >= $3::date::timestamp AT TIME ZONE 'UTC' AND ended_at < ($3::date + interval '1 month') AT TIME ZONE 'UTC')`,
           [account ?? null, requestId ?? null, month === undefined ? null : `${month}-01`, own ? `sp_${markOf(dataDir).slice(0, 8)}%` : null],
         );
@@ -96,28 +97,11 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
           yield rows.map(({ record }) => record as UsageRecord);
         }
       } finally {
-        await client.end().catch(() => undefined);
+        client.release(true);
       }
     },
-    async close() {
-      const client = await connected?.catch(() => undefined);
-      connected = undefined;
-      await client?.end().catch(() => undefined);
-    },
+    close: () => pool.end(),
   };
-}
-
-/** After a failure the connection is given up, and the transaction with it. */
-async function inTransaction<T>(client: Client, work: () => Promise<T>): Promise<T> {
-  try {
-    await client.query("BEGIN");
-    const result = await work();
-    await client.query("COMMIT");
-    return result;
-  } catch (error) {
-    client.end().catch(() => undefined);
-    throw error;
-  }
 }
 
 /** Several gateways may come at the same time. */

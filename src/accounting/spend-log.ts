@@ -29,26 +29,6 @@ const LAST_SETTLES_MS = 2_000;
 export const unwritable = (cause?: unknown) =>
   new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", { headers: { "Retry-After": "1" }, cause });
 
-/** A request in the log. */
-export interface Entry {
-  readonly spendId: string;
-  /** Resolves when the open line is with the operating system; rejects with the 503 if it could not be written. Either way it must be settled. */
-  readonly opened: Promise<void>;
-  /** To be called once. Resolves when the line is with the operating system, however long that takes. */
-  settle(record: SettleRecord): Promise<void>;
-}
-
-export interface SpendLog {
-  /** Opens the first segment. Does not fail: where that is impossible the log is in fault, and tries again. */
-  start(): Promise<void>;
-  /** Throws the 503 while the log is in fault. */
-  open(record: Omit<OpenRecord, "type" | "spend_id">): Entry;
-  /** What keeps the log from being written; null: nothing. */
-  fault(): string | null;
-  /** Writes what is waiting and lets go of the segments. */
-  close(): Promise<void>;
-}
-
 export interface SpendLogOptions {
   /** The folder of the segments. */
   readonly dir: string;
@@ -65,7 +45,9 @@ export const dayOf = (segment: string): string => segment.slice(0, 10);
 /** The socket of the process that writes, or wrote, a segment. */
 export const holderOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
 
-export function createSpendLog({ dir, segmentBytes, now, diagnose }: SpendLogOptions): SpendLog {
+export type SpendLog = ReturnType<typeof createSpendLog>;
+
+export function createSpendLog({ dir, segmentBytes, now, diagnose }: SpendLogOptions) {
   /** The last one is written; those before it still have something unsettled. */
   let segments: Segment[] = [];
   let fault: string | null = "not started";
@@ -90,9 +72,8 @@ export function createSpendLog({ dir, segmentBytes, now, diagnose }: SpendLogOpt
     for (let number = Math.max(0, ...taken) + 1; ; number += 1) {
       const name = `${day}.${String(number).padStart(4, "0")}.jsonl`;
       const release = await announce(join(dir, holderOf(name)));
-      if (!release) continue; // another process was quicker
       last = { day, number };
-      return openSegment(join(dir, name), release, failed);
+      if (release) return openSegment(join(dir, name), release, failed); // else another process was quicker
     }
   }
 
@@ -113,17 +94,21 @@ export function createSpendLog({ dir, segmentBytes, now, diagnose }: SpendLogOpt
   }
 
   return {
-    async start() {
+    /** Opens the first segment. Does not fail: where that is impossible the log is in fault, and tries again. */
+    async start(): Promise<void> {
       await tick();
       timer = setInterval(() => (ticking ??= tick().finally(() => (ticking = undefined))), TICK_MS).unref();
     },
-    open(record) {
+    /** The open line of a request, to be settled whatever comes of it. Throws the 503 while the log is in fault. */
+    open(record: Omit<OpenRecord, "type" | "spend_id">) {
       const current = segments.at(-1);
       if (fault !== null || !current) throw unwritable();
       return current.open({ type: "open", spend_id: `sp_${mark}${randomBytes(12).toString("hex")}`, ...record });
     },
+    /** What keeps the log from being written; null: nothing. */
     fault: () => fault,
-    async close() {
+    /** Writes what is waiting and lets go of the segments. */
+    async close(): Promise<void> {
       clearInterval(timer);
       await ticking;
       const late = performance.now() + LAST_SETTLES_MS;
@@ -133,22 +118,10 @@ export function createSpendLog({ dir, segmentBytes, now, diagnose }: SpendLogOpt
   };
 }
 
-interface Segment {
-  readonly name: string;
-  open(record: OpenRecord): Entry;
-  size(): number;
-  /** Open lines without a settle line, also of those that are not written yet. */
-  unsettled(): number;
-  /** It was deleted under our hands. */
-  lost(): boolean;
-  /** Writes what could not be written, or finds out whether something could be; throws if not. */
-  retry(): void;
-  sync(): Promise<void>;
-  close(): void;
-}
+type Segment = ReturnType<typeof openSegment>;
 
 /** `release` gives up the socket; `failed` is told of a write that did not succeed. */
-function openSegment(path: string, release: () => void, failed: (error: unknown) => void): Segment {
+function openSegment(path: string, release: () => void, failed: (error: unknown) => void) {
   let fd: number;
   try {
     fd = openSync(path, "ax", 0o600);
@@ -196,19 +169,24 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
 
   return {
     name: basename(path),
-    open(record) {
+    open(record: OpenRecord) {
       unsettled += 1;
+      /** Resolves when the line is with the operating system; rejects with the 503 if it could not be written. */
       const opened = append(record);
-      const settle = async (record: SettleRecord) => {
+      /** Resolves when the line is with the operating system, however long that takes. */
+      const settle = async (record: SettleRecord): Promise<void> => {
         await append(record).catch(() => new Promise<void>((resolve) => held.push(resolve)));
         unsettled -= 1;
       };
       return { spendId: record.spend_id, opened, settle };
     },
     size: () => size,
+    /** Open lines without a settle line, also of those that are not written yet. */
     unsettled: () => unsettled,
+    /** It was deleted under our hands. */
     lost: () => fstatSync(fd).nlink === 0,
-    retry() {
+    /** Writes what could not be written, or finds out whether something could be; throws if not. */
+    retry(): void {
       write();
       // Blanks without a line's end: whoever reads the file meanwhile sees an unfinished line.
       try {
@@ -217,12 +195,12 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
         ftruncateSync(fd, size);
       }
     },
-    async sync() {
+    async sync(): Promise<void> {
       const reached = size;
       if (reached > synced) await promisify(fsync)(fd);
       synced = reached;
     },
-    close() {
+    close(): void {
       try {
         write();
         fsyncSync(fd);

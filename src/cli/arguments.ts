@@ -26,7 +26,7 @@ const COMMANDS = {
   "keys list": { synopsis: "[--json]", does: "all keys, by their ids" },
   "keys revoke": { synopsis: "KEY_ID [--json]", does: "refuse a key from now on" },
   "usage sync": { synopsis: "[--once] [--json]", does: "copy settled spend into the usage records" },
-  "billing statement": { synopsis: "--account A --month YYYY-MM [--format table|csv|json]", does: "what an account owes, by model; as csv by request" },
+  "billing statement": { synopsis: "--account A --month YYYY-MM [--format table|csv|json] [--json]", does: "what an account owes, by model; as csv by request" },
   "billing trace": { synopsis: "REQUEST_ID [--json]", does: "the usage records of a request id, and their account" },
   audit: { synopsis: "[--json]", does: "prove that the books are right" },
 } as const satisfies Record<string, Command>;

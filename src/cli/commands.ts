@@ -8,12 +8,12 @@ import { statement, statementCsv, trace } from "../accounting/billing.ts";
 import { ledgerOf, syncUsage, withBooks, type Ledger } from "../accounting/sync.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "../accounts/key-file.ts";
 import { keyIdOf } from "../accounts/keys.ts";
-import { loadConfig, type Loaded } from "../config/load.ts";
-import type { Environment } from "../config/schema.ts";
+import { loadConfig } from "../config/load.ts";
+import type { Config, Environment } from "../config/schema.ts";
 import { rank } from "../routing/policy.ts";
 import { UsageError, type Arguments, type CommandName } from "./arguments.ts";
 import { explainAlias } from "./explain.ts";
-import { formatTable } from "./table.ts";
+import { formatRecords } from "./table.ts";
 
 /** What a command needs of the process. */
 export interface Terminal {
@@ -31,10 +31,16 @@ type Run = (args: Arguments, terminal: Terminal) => Promise<number>;
 /** How long another process may be at work on the books before a command gives up. */
 const BOOKS_BUSY_MS = 60_000;
 
-const json = (data: unknown): string => `${JSON.stringify(data)}\n`;
+/** Prints what was found, for programs or for people. */
+async function answer({ values }: Arguments, { print }: Terminal, data: unknown, text: string): Promise<number> {
+  await print(values.json ? `${JSON.stringify(data)}\n` : text);
+  return 0;
+}
 
 /** For commands that call no provider: a secret that is not set in this shell is no fault. */
 const settings = ({ values }: Arguments, { env }: Terminal) => loadConfig({ file: values.config, env, secretsOptional: true }).config;
+
+const openLedger = (config: Config, { say }: Terminal): Ledger => ledgerOf(config, Date.now, (event) => say(JSON.stringify(event)));
 
 /** Does `work` on the books as soon as no other process is at them. */
 async function holding<T>(dir: string, work: () => Promise<T>): Promise<T> {
@@ -47,7 +53,7 @@ async function holding<T>(dir: string, work: () => Promise<T>): Promise<T> {
 
 /** Opens the books for `work`, which sees everything that is settled by now. */
 async function reading(args: Arguments, terminal: Terminal, work: (ledger: Ledger) => Promise<number>): Promise<number> {
-  const ledger = ledgerOf(settings(args, terminal), Date.now, (event) => terminal.say(JSON.stringify(event)));
+  const ledger = openLedger(settings(args, terminal), terminal);
   try {
     if (existsSync(ledger.dir)) await holding(ledger.dir, () => syncUsage(ledger));
     return await work(ledger);
@@ -56,105 +62,91 @@ async function reading(args: Arguments, terminal: Terminal, work: (ledger: Ledge
   }
 }
 
-async function check({ values }: Arguments, { env, print, say }: Terminal): Promise<number> {
-  const { config, source }: Loaded = loadConfig({ file: values.config, env });
+async function check(args: Arguments, terminal: Terminal): Promise<number> {
+  const { config, source } = loadConfig({ file: args.values.config, env: terminal.env });
   for (const [name, alias] of config.aliases) {
-    if (alias.enabled && rank(config, alias).every((each) => each.rank === null)) say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
+    const hopeless = alias.enabled && rank(config, alias).every((each) => each.rank === null);
+    if (hopeless) terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
   }
   const counts = { models: config.models.size, aliases: config.aliases.size, keys: config.keys.length };
   const found = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
-  await print(values.json ? json({ ok: true, source: source ?? null, ...counts }) : `${source ?? "the demo configuration"} is valid: ${found}\n`);
-  return 0;
+  return await answer(args, terminal, { ok: true, source: source ?? null, ...counts }, `${source ?? "the demo configuration"} is valid: ${found}\n`);
 }
 
-async function explain({ values, operand }: Arguments, { env, print, say }: Terminal): Promise<number> {
-  const explained = explainAlias(loadConfig({ file: values.config, env }).config, operand);
-  if ("fault" in explained) say(explained.fault);
-  else await print(values.json ? json(explained.data) : explained.text);
-  return "fault" in explained ? 1 : 0;
+async function explain(args: Arguments, terminal: Terminal): Promise<number> {
+  const explained = explainAlias(loadConfig({ file: args.values.config, env: terminal.env }).config, args.operand);
+  if (!("fault" in explained)) return await answer(args, terminal, explained.data, explained.text);
+  terminal.say(explained.fault);
+  return 1;
 }
 
 async function createKeyCommand(args: Arguments, terminal: Terminal): Promise<number> {
   const { account = "", name = null, rpm, models, expires } = args.values;
   const config = settings(args, terminal);
-  const names = models?.split(",").map((model) => model.trim()) ?? null;
+  const names = models?.split(",") ?? null;
   const unknown = names?.find((model) => !config.models.has(model) && !config.aliases.has(model));
   if (unknown !== undefined) throw new UsageError(`--models: there is no model or alias named '${unknown}'`);
   const given = { account, name, rpm: rpm === undefined ? null : Number(rpm), models: names, expires: expires === undefined ? null : new Date(expires).toISOString() };
   const { key, stored } = await holding(join(config.data_dir, "spend"), async () => createKey(keyFile(config.data_dir), given, Date.now()));
-  await terminal.print(args.values.json ? json({ key, ...stored }) : `${key}\n`);
   terminal.say(`${stored.key_id} of account ${account}: the key is shown this once, only its SHA-256 is kept`);
-  return 0;
+  return await answer(args, terminal, { key, ...stored }, `${key}\n`);
 }
 
 async function listKeys(args: Arguments, terminal: Terminal): Promise<number> {
   const { data_dir, keys } = settings(args, terminal);
   const fixed = keys.map(({ digest, account, rpm = null, models = null }) => ({ key_id: keyIdOf(digest), account, name: "(in the configuration)", rpm, models, created: null, expires: null, revoked: null }));
   const list = [...fixed, ...readKeys(keyFile(data_dir)).map(({ sha256: _, ...key }) => key)];
-  const header = ["key_id", "account", "name", "rpm", "models", "created", "expires", "revoked"] as const;
-  const rows = list.map((key) => header.map((column) => String(key[column] ?? "-")));
-  await terminal.print(args.values.json ? json(list) : formatTable([header, ...rows]));
-  return 0;
+  return await answer(args, terminal, list, formatRecords(["key_id", "account", "name", "rpm", "models", "created", "expires", "revoked"], list));
 }
 
 async function revokeKeyCommand(args: Arguments, terminal: Terminal): Promise<number> {
   const { data_dir, keys } = settings(args, terminal);
   const revoked = await holding(join(data_dir, "spend"), async () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
-  if (!revoked) {
-    const fixed = keys.some(({ digest }) => keyIdOf(digest) === args.operand);
-    terminal.say(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
-    return 1;
-  }
-  const { key_id, account, revoked: at } = revoked;
-  await terminal.print(args.values.json ? json({ key_id, account, revoked: at }) : `${key_id} of account ${account} is revoked\n`);
-  return 0;
+  if (revoked) return await answer(args, terminal, { key_id: revoked.key_id, revoked: revoked.revoked }, `${revoked.key_id} of account ${revoked.account} is revoked\n`);
+  const fixed = keys.some(({ digest }) => keyIdOf(digest) === args.operand);
+  terminal.say(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
+  return 1;
 }
 
 async function syncCommand(args: Arguments, terminal: Terminal): Promise<number> {
-  const { usage, ...config } = settings(args, terminal);
-  const ledger = ledgerOf({ usage, ...config }, Date.now, (event) => terminal.say(JSON.stringify(event)));
-  const { once, json: asJson } = args.values;
-  do {
+  const config = settings(args, terminal);
+  const ledger = openLedger(config, terminal);
+  while (!terminal.stopped.aborted) {
     try {
       const copied = await holding(ledger.dir, () => syncUsage(ledger));
-      if (once || copied > 0) await terminal.print(asJson ? json({ copied }) : `${copied} usage records copied\n`);
+      if (args.values.once || copied > 0) await answer(args, terminal, { copied }, `${copied} usage records copied\n`);
     } catch (error) {
-      if (once) throw error;
+      if (args.values.once) throw error;
       terminal.say((error as Error).message);
     }
-    if (!once) await pause(usage.sync_ms, undefined, { signal: terminal.stopped }).catch(() => undefined);
-  } while (!once && !terminal.stopped.aborted);
+    if (args.values.once) break;
+    await pause(config.usage.sync_ms, undefined, { signal: terminal.stopped }).catch(() => undefined);
+  }
   await ledger.store.close();
   return 0;
 }
 
 const statementCommand: Run = (args, terminal) =>
   reading(args, terminal, async ({ store, currency }) => {
-    const { account = "", month = "", format = "table" } = args.values;
+    const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
     const options = { account, month, currency };
     if (format === "csv") {
       for await (const lines of statementCsv(store, options)) await terminal.print(lines);
       return 0;
     }
-    const { lines, total, other_currencies, ...head } = await statement(store, options);
-    if (format === "json") await terminal.print(json({ ...head, lines, total, other_currencies }));
-    else {
-      const row = (name: string, sum: typeof total) =>
-        [name, sum.requests, sum.prompt_cache_hit_tokens, sum.prompt_cache_miss_tokens, sum.completion_tokens, sum.cost].map(String);
-      const rows = [...lines.map((line) => row(line.model, line)), row("total", total)];
-      await terminal.print(`${account}, ${month}, in ${currency}\n${formatTable([["model", "requests", "cache hit", "cache miss", "output", "cost"], ...rows])}`);
-    }
-    for (const [other, requests] of Object.entries(other_currencies)) terminal.say(`warning: ${requests} requests were billed in ${other} and are not in these sums`);
-    return 0;
+    const found = await statement(store, options);
+    const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
+    const table = formatRecords(columns, [...found.lines, { model: "total", ...found.total }]);
+    for (const [other, requests] of Object.entries(found.other_currencies)) terminal.say(`warning: ${requests} requests were billed in ${other} and are not in these sums`);
+    return await answer({ ...args, values: { json: format === "json" } }, terminal, found, `${account}, ${month}, in ${currency}\n${table}`);
   });
 
 const traceCommand: Run = (args, terminal) =>
   reading(args, terminal, async ({ store }) => {
     const records = await trace(store, args.operand);
     const columns = ["account", "key_id", "model", "provider", "status", "prompt_tokens", "completion_tokens", "cost", "currency", "ended_at", "usage_id"] as const;
-    if (args.values.json) await terminal.print(json({ gateway_request_id: args.operand, records }));
-    else if (records.length > 0) await terminal.print(formatTable([columns, ...records.map((record) => columns.map((column) => String(record[column] ?? "-")))]));
     if (records.length === 0) terminal.say(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}`);
+    await answer(args, terminal, { gateway_request_id: args.operand, records }, records.length === 0 ? "" : formatRecords(columns, records));
     return records.length === 0 ? 1 : 0;
   });
 
@@ -162,11 +154,9 @@ const auditCommand: Run = (args, terminal) =>
   reading(args, terminal, async (ledger) => {
     const found = await holding(ledger.dir, () => auditBooks(ledger));
     const sums = (costs: Readonly<Record<string, string>>) => Object.entries(costs).map(([currency, cost]) => `${cost} ${currency}`).join(", ") || "0";
-    if (args.values.json) await terminal.print(json(found));
-    else {
-      await terminal.print(`settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}\n`);
-      await terminal.print(found.ok ? "the books are right\n" : `the books are wrong:\n${found.differences.map((difference) => `  ${difference}\n`).join("")}`);
-    }
+    const title = `settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}`;
+    const proof = found.ok ? "the books are right" : ["the books are wrong:", ...found.differences].join("\n  ");
+    await answer(args, terminal, found, `${title}\n${proof}\n`);
     return found.ok ? 0 : 1;
   });
 

@@ -2,6 +2,7 @@
 
 import type { Config } from "../config/schema.ts";
 import { rank } from "../routing/policy.ts";
+import { formatTable } from "./table.ts";
 
 const POLICIES = {
   reasoning: "the models that think, strongest reasoning_score first",
@@ -23,14 +24,10 @@ export function explainAlias(config: Config, name: string): { readonly data: obj
     const can = `${supports.join(" ") || "text only"}${tokens === null ? "" : `, ${tokens} tokens`}`;
     return [rank === null ? "-" : String(rank), model, provider, why, can];
   });
-  const table = [["rank", "model", "provider", "why", "can"], ...rows];
-  const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)));
-  const lines = [
-    `${name}${alias.enabled ? "" : " (disabled)"}: ${alias.policy ? POLICIES[alias.policy] : "its models in the order of its own list"}`,
-    ...table.map((row) => `  ${row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd()}`),
-    candidates.some(({ rank }) => rank !== null)
-      ? "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are."
-      : "No model is a candidate: every request gets 503 model_unavailable.",
-  ];
-  return { data: { alias: name, enabled: alias.enabled, policy: alias.policy ?? "list", candidates }, text: `${lines.join("\n")}\n` };
+  const fate = candidates.some(({ rank }) => rank !== null)
+    ? "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are."
+    : "No model is a candidate: every request gets 503 model_unavailable.";
+  const title = `${name}${alias.enabled ? "" : " (disabled)"}: ${alias.policy ? POLICIES[alias.policy] : "its models in the order of its own list"}`;
+  const text = `${title}\n${formatTable([["rank", "model", "provider", "why", "can"], ...rows])}${fate}\n`;
+  return { data: { alias: name, enabled: alias.enabled, policy: alias.policy ?? "list", candidates }, text };
 }

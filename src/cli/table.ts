@@ -6,3 +6,7 @@ export function formatTable(rows: readonly (readonly string[])[]): string {
   const cell = (text: string, column: number) => (numeric[column] ? text.padStart(widths[column]!) : text.padEnd(widths[column]!));
   return rows.map((row) => `  ${row.map(cell).join("  ").trimEnd()}\n`).join("");
 }
+
+/** Records as a table with a heading; "-" stands for what is not there. */
+export const formatRecords = <K extends string>(columns: readonly K[], records: readonly { readonly [column in K]: unknown }[]): string =>
+  formatTable([columns, ...records.map((record) => columns.map((column) => String(record[column] ?? "-")))]);
