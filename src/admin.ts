@@ -24,17 +24,10 @@ export interface AdminView {
  * GET /status: models with their breakers, aliases with their candidates in order and why, requests in flight, limits, the
  * state of the books. GET /metrics: what an alarm is set on, in the Prometheus text format.
  */
-export function adminRoutes(view: () => AdminView): Routes {
-  return {
-    "/status": { GET: ({ res }) => sendJson(res, 200, status(view()), { "Cache-Control": "no-store" }) },
-    "/metrics": {
-      GET: ({ res }) => {
-        res.writeHead(200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" });
-        res.end(metrics(view()));
-      },
-    },
-  };
-}
+export const adminRoutes = (view: () => AdminView): Routes => ({
+  "/status": { GET: ({ res }) => sendJson(res, 200, status(view()), { "Cache-Control": "no-store" }) },
+  "/metrics": { GET: ({ res }) => void res.writeHead(200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" }).end(metrics(view())) },
+});
 
 function status({ config, catalog, keyring, limiter, books, loadedAt, draining, inFlight }: AdminView): object {
   const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => {
@@ -46,8 +39,7 @@ function status({ config, catalog, keyring, limiter, books, loadedAt, draining, 
     enabled: config.aliases.get(alias)?.enabled ?? false,
     candidates: ranked.map(({ model, rank, why }) => ({ rank, model, why, breaker: catalog.models.get(model)?.status().state })),
   }));
-  const used = limiter.used();
-  const accounts = [...keyring.accounts].map(([account, rpm]) => ({ account, rpm, used: used.get(`account ${account}`) ?? 0 }));
+  const accounts = [...keyring.accounts].map(([account, rpm]) => ({ account, rpm, used: limiter.used(`account ${account}`) }));
   const { spendFault, syncFault, lagMs } = books;
   const state = { spend: { fault: spendFault }, usage: { store: config.usage.store === "file" ? "file" : "postgres", fault: syncFault, lag_seconds: lagMs / 1000 } };
   return { status: draining ? "draining" : "serving", config_loaded_at: loadedAt, in_flight: inFlight, models, aliases, limits: { accounts }, ...state };

@@ -9,13 +9,13 @@ import { createMeter, type Meter } from "./accounting/usage.ts";
 import type { Config } from "./config/schema.ts";
 import { ProviderFault } from "./dialects/dialect.ts";
 import { readJson } from "./http/body.ts";
-import { createEventSink, type EventSink } from "./http/event-sink.ts";
+import { createEventSink } from "./http/event-sink.ts";
 import { sendJson } from "./http/reply.ts";
 import { ClientGone, type Exchange, type Handler } from "./http/router.ts";
 import { describe, type Diagnose } from "./http/log.ts";
 import { chatRequest, type ChatRequest } from "./protocol/chat-request.ts";
 import { ApiError, errorBody, toApiError } from "./protocol/errors.ts";
-import { createChunkWriter, replyHead, wholeReply, type ChunkWriter, type Part } from "./protocol/reply.ts";
+import { createChunkWriter, replyHead, wholeReply, type Part } from "./protocol/reply.ts";
 import type { Catalog, Model } from "./routing/catalog.ts";
 import { clientError } from "./routing/failure.ts";
 import { begin, type Begun } from "./routing/fallback.ts";
@@ -105,14 +105,19 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
     log.model = model.name;
     const head = replyHead(model.name, model.fingerprint, now());
     const options = { showReasoning: chat.thinking && model.reasoning, showLogprobs: chat.logprobs, includeUsage: chat.includeUsage };
+    const parts: Part[] = [];
     const writer = sink && createChunkWriter(head, options);
-    const parts = writer ? await relay(begun, writer, meter, sink) : await gather(begun, meter);
+    await relay(begun, meter, (batch) => {
+      if (!writer) return void parts.push(...batch);
+      const events = batch.map(writer.part).join("");
+      return events === "" ? undefined : sink.write(events);
+    });
     const { usage } = meter.usage();
-    const whole = writer ? undefined : wholeReply(head, options, parts, usage);
+    const last = writer ? writer.end(usage) : JSON.stringify(wholeReply(head, options, parts, usage));
     begun.ended();
     await settle("completed", 200); // before the last byte leaves: nobody has a whole answer that is not in the books
-    if (writer) sink.end(writer.end(usage));
-    else sendJson(res, 200, whole);
+    if (sink) sink.end(last);
+    else sendJson(res, 200, last);
   } catch (thrown) {
     const error: unknown = signal.aborted ? signal.reason : thrown;
     begun?.ended(error);
@@ -144,32 +149,19 @@ function outcomeOf(error: unknown): string {
 /** A fault for the operator's log; one that only the operator can mend is an error, the others pass. */
 const faultWords = ({ code, blame, detail, message }: ProviderFault) => ({ level: blame === "operator" ? "error" : "warn", code, blame, status: detail.status, detail: message });
 
-/** The whole reply's parts. */
-async function gather({ first, batches }: Begun, meter: Meter): Promise<Part[]> {
-  const parts = first.flat();
-  for await (const batch of batches) parts.push(...batch);
-  parts.forEach(meter.observe);
-  return parts;
-}
-
 /**
- * The streamed reply but for its end: the commit point is the first write. Nothing is read ahead of a client that is slow to
- * read, and nothing is left to be told.
+ * The reply but for its end, as it comes. Of a stream the first delivery is the commit point, and nothing is read ahead of a
+ * client that is slow to read: `deliver` gives a promise where it has to be waited for.
  */
-async function relay({ first, batches }: Begun, writer: ChunkWriter, meter: Meter, sink: EventSink): Promise<Part[]> {
-  const send = (batch: readonly Part[]) => {
-    let events = "";
-    for (const part of batch) {
-      meter.observe(part);
-      events += writer.part(part);
-    }
-    return events === "" ? undefined : sink.write(events);
+async function relay({ first, batches }: Begun, meter: Meter, deliver: (batch: readonly Part[]) => Promise<unknown> | void): Promise<void> {
+  const pass = (batch: readonly Part[]) => {
+    batch.forEach(meter.observe);
+    return deliver(batch);
   };
-  let room = send(first.flat());
+  let room = pass(first.flat());
   if (room) await room;
   for await (const batch of batches) {
-    room = send(batch);
+    room = pass(batch);
     if (room) await room;
   }
-  return [];
 }

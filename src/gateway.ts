@@ -1,6 +1,7 @@
 // The gateway put together: configuration and the world in, an HTTP server out. Which path leads where stands here.
 
 import { createBooks } from "./accounting/books.ts";
+import { unwritable } from "./accounting/spend-log.ts";
 import { keyFile, readKeys } from "./accounts/key-file.ts";
 import { createKeyring } from "./accounts/keys.ts";
 import { createLimiter } from "./accounts/limiter.ts";
@@ -30,27 +31,13 @@ export interface GatewayDeps {
   readonly diagnostics?: WriteLines;
 }
 
-export interface Gateway {
-  /** Resolves with the address that clients can use. Rejects if an address cannot be bound. */
-  listen(): Promise<string>;
-  /** The admin listener's address; undefined if its default port was taken. */
-  adminAddress(): string | undefined;
-  /**
-   * Puts a new configuration in force for requests that come from now on. Breakers and limit windows go on. Throws a
-   * CheckError, and changes nothing, if it does not fit the address that is listened on.
-   */
-  reload(config: Config): void;
-  /** A line for the operator. */
-  readonly diagnose: Diagnose;
-  /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
-  close(drainMs?: number): Promise<void>;
-}
+export type Gateway = ReturnType<typeof createGateway>;
 
 /** Settings that are read once, at start. */
 const fixedSettings = ({ server: { host, port, tls, receive_ms }, admin, data_dir, spend, usage }: Config) =>
   JSON.stringify([host, port, tls, receive_ms, admin, data_dir, spend, usage]);
 
-export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway {
+export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const now = deps.now ?? Date.now;
   const access = createLineLog(deps.accessLog ?? (() => undefined));
   const diagnostics = createLineLog(deps.diagnostics ?? (() => undefined));
@@ -104,7 +91,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
     "/readyz": {
       GET: ({ res }) => {
         if (draining) throw stopping();
-        if (books.status().spendFault !== null) throw new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", { headers: { "Retry-After": "1" } });
+        if (books.status().spendFault !== null) throw unwritable();
         const serves = [...current.catalog.models.values()].some((model) => model.status().retryMs === 0);
         if (!serves) throw new ApiError("model_unavailable", "No model can serve at the moment.");
         sendJson(res, 200, { status: "ready" }, { "Cache-Control": "no-store" });
@@ -121,7 +108,8 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
   const admin = createServer(adminRoutes(view), adminOptions, { now, access: () => undefined, failed });
 
   return {
-    async listen() {
+    /** Resolves with the address that clients can use. Rejects if an address cannot be bound. */
+    async listen(): Promise<string> {
       await books.start();
       try {
         const publicAddress = await server.listen();
@@ -137,9 +125,15 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
         throw error;
       }
     },
+    /** The admin listener's address; undefined if its default port was taken. */
     adminAddress: () => adminAddress,
+    /** A line for the operator. */
     diagnose,
-    reload(config) {
+    /**
+     * Puts a new configuration in force for requests that come from now on. Breakers and limit windows go on. Throws a
+     * CheckError, and changes nothing, if it does not fit the address that is listened on.
+     */
+    reload(config: Config): void {
       const faults = demoKeyFaults(config, initial.server.host);
       if (faults.length > 0) throw new CheckError(faults);
       if (fixedSettings(config) !== fixedSettings(initial)) {
@@ -148,7 +142,8 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}): Gateway 
       current = build(config);
       diagnose({ event: "reloaded", level: "info" });
     },
-    async close(drainMs = 0) {
+    /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
+    async close(drainMs = 0): Promise<void> {
       draining = true;
       await server.close(drainMs);
       await admin.close(0);

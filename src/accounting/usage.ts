@@ -22,23 +22,17 @@ export function estimatePrompt(chat: ChatRequest): number {
   return Math.max(1, Math.ceil(bytes / BYTES_PER_TOKEN));
 }
 
-export interface Meter {
-  /** Every part that the provider sent, shown to the client or not. */
-  observe(part: Part): void;
-  /** The provider's figures, else an estimate from what was seen; "none" if nothing was generated. */
-  usage(): { readonly usage: Usage; readonly source: UsageSource };
-  /** As the client gets it; null until the provider has finished. */
-  finishReason(): FinishReason | null;
-}
+export type Meter = ReturnType<typeof createMeter>;
 
-export function createMeter(chat: ChatRequest): Meter {
+export function createMeter(chat: ChatRequest) {
   let reported: Usage | undefined;
   let bytes = 0;
   let reasoningBytes = 0;
   let calls = 0;
   let finish: FinishReason | null = null;
   return {
-    observe(part) {
+    /** Every part that the provider sent, shown to the client or not. */
+    observe(part: Part): void {
       if (part.type === "usage") reported = part.usage;
       else if (part.type === "finish") finish = part.reason;
       else {
@@ -48,7 +42,8 @@ export function createMeter(chat: ChatRequest): Meter {
         if (part.type === "tool_call") calls += 1;
       }
     },
-    usage() {
+    /** The provider's figures, else an estimate from what was seen; "none" if nothing was generated. */
+    usage(): { readonly usage: Usage; readonly source: UsageSource } {
       // Figures from the beginning of a stream that broke off know nothing of what was generated since.
       if (reported && (reported.completion_tokens > 0 || bytes === 0)) return { usage: reported, source: "provider" };
       if (bytes === 0 && finish === null) return { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" };
@@ -56,6 +51,7 @@ export function createMeter(chat: ChatRequest): Meter {
       const reasoning = Math.ceil(reasoningBytes / BYTES_PER_TOKEN);
       return { usage: makeUsage({ prompt: estimatePrompt(chat), completion, cacheHit: 0, reasoning }), source: "estimated" };
     },
-    finishReason: () => finish && finalReason(finish, calls),
+    /** As the client gets it; null until the provider has finished. */
+    finishReason: (): FinishReason | null => finish && finalReason(finish, calls),
   };
 }

@@ -20,18 +20,13 @@ export interface Caller {
   readonly validUntil: number;
 }
 
-export interface Keyring {
-  /** The caller behind an Authorization header; throws the ApiError for a missing, unknown, revoked or expired key. */
-  authenticate(authorization: string | undefined): Caller;
-  /** Every account that has a key, with its limit. */
-  readonly accounts: ReadonlyMap<string, number | null>;
-}
+export type Keyring = ReturnType<typeof createKeyring>;
 
 /** Names a key by its digest. */
 export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0, 16)}`;
 
 /** The keys of the configuration and those of keys.json; one that stands in both is the configuration's. `now`: wall clock. */
-export function createKeyring(config: Config, stored: readonly StoredKey[], now: () => number): Keyring {
+export function createKeyring(config: Config, stored: readonly StoredKey[], now: () => number) {
   const callers = new Map<string, Caller>();
   const accounts = new Map<string, number | null>();
   const add = (digest: string, account: string, rpm: number | null, models: readonly string[] | undefined, validUntil: number) => {
@@ -46,7 +41,8 @@ export function createKeyring(config: Config, stored: readonly StoredKey[], now:
   for (const key of config.keys) add(key.digest, key.account, key.rpm ?? null, key.models, Infinity);
 
   return {
-    authenticate(authorization) {
+    /** The caller behind an Authorization header; throws the ApiError for a missing, unknown, revoked or expired key. */
+    authenticate(authorization: string | undefined): Caller {
       const key = authorization && /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
       if (!key) throw refusal("missing_api_key", "No API key was given. Send it as 'Authorization: Bearer <API_KEY>'.", "Bearer");
       // Header bytes beyond ASCII arrive as Latin-1: hash the bytes that were sent.
@@ -55,7 +51,8 @@ export function createKeyring(config: Config, stored: readonly StoredKey[], now:
       if (caller.validUntil !== Infinity && caller.validUntil <= now()) throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
       return caller;
     },
-    accounts,
+    /** Every account that has a key, with its limit. */
+    accounts: accounts as ReadonlyMap<string, number | null>,
   };
 }
 

@@ -19,26 +19,22 @@ export interface Decision {
   readonly resetMs: number;
 }
 
-export interface Limiter {
-  /** Admits a request under all of its limits, or under none. */
-  admit(limits: readonly Limit[]): Decision;
-  /** How many requests of the last 60 seconds stand in each window that is not empty. */
-  used(): ReadonlyMap<string, number>;
-}
+export type Limiter = ReturnType<typeof createLimiter>;
 
 /** `now` must never go back: a monotonic clock in milliseconds. */
-export function createLimiter(now: () => number = () => performance.now()): Limiter {
-  const windows = new Map<string, SlidingWindow>();
+export function createLimiter(now: () => number = () => performance.now()) {
+  const windows = new Map<string, ReturnType<typeof createWindow>>();
 
-  function windowAt(time: number, name: string): SlidingWindow {
-    let window = windows.get(name);
-    if (!window) windows.set(name, (window = createWindow()));
+  function windowAt(time: number, name: string) {
+    const window = windows.get(name) ?? createWindow();
+    windows.set(name, window);
     window.forget(time);
     return window;
   }
 
   return {
-    admit(limits) {
+    /** Admits a request under all of its limits, or under none. */
+    admit(limits: readonly Limit[]): Decision {
       const time = now();
       const states = limits.flatMap(({ name, rpm }) => (rpm === null ? [] : [{ rpm, window: windowAt(time, name) }]));
       const admitted = states.every(({ rpm, window }) => window.count() < rpm);
@@ -53,31 +49,22 @@ export function createLimiter(now: () => number = () => performance.now()): Limi
       }
       return tightest;
     },
-    used() {
-      const time = now();
-      for (const window of windows.values()) window.forget(time);
-      return new Map([...windows].flatMap(([name, window]) => (window.count() > 0 ? [[name, window.count()] as const] : [])));
+    /** How many requests of the last 60 seconds stand in a window. */
+    used(name: string): number {
+      return windows.has(name) ? windowAt(now(), name).count() : 0;
     },
   };
 }
 
-interface SlidingWindow {
-  count(): number;
-  add(time: number): void;
-  /** Drops what is 60 seconds old at `time`. */
-  forget(time: number): void;
-  /** When the n-th oldest admission is forgotten; a full window from now on if there is none (a limit of 0). */
-  expires(n: number): number;
-}
-
-function createWindow(): SlidingWindow {
+/** The admissions of one limit. */
+function createWindow() {
   let times = new Float64Array(8);
   let head = 0;
   let size = 0;
   let latest = 0;
   return {
     count: () => size,
-    add(time) {
+    add(time: number): void {
       if (size === times.length) {
         const larger = new Float64Array(size * 2);
         larger.set(times.subarray(head));
@@ -88,13 +75,15 @@ function createWindow(): SlidingWindow {
       times[(head + size) % times.length] = time;
       size += 1;
     },
-    forget(time) {
+    /** Drops what is 60 seconds old at `time`. */
+    forget(time: number): void {
       latest = time;
       while (size > 0 && times[head]! + WINDOW_MS <= time) {
         head = (head + 1) % times.length;
         size -= 1;
       }
     },
-    expires: (n) => (n < size ? times[(head + n) % times.length]! : latest) + WINDOW_MS,
+    /** When the n-th oldest admission is forgotten; a full window from now on if there is none (a limit of 0). */
+    expires: (n: number): number => (n < size ? times[(head + n) % times.length]! : latest) + WINDOW_MS,
   };
 }
