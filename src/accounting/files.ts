@@ -1,7 +1,8 @@
 // Files of the books: read in lines from anywhere to anywhere, in batches, in flat memory, however large; replaced as a whole.
 
 import { randomBytes } from "node:crypto";
-import { closeSync, createReadStream, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createReadStream, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { open, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
 export interface Lines {
@@ -26,17 +27,16 @@ export async function* readLines(path: string, from = 0, to = Infinity): AsyncGe
 }
 
 /** New content, all of it or none. The caller sees to it that nobody else does this at the same time. Only the owner may read it. */
-export function replaceFile(path: string, content: string): void {
-  writeFileSync(`${path}.new`, content, { mode: 0o600, flush: true });
-  renameSync(`${path}.new`, path);
-  syncFolder(dirname(path));
+export async function replaceFile(path: string, content: string): Promise<void> {
+  await writeFile(`${path}.new`, content, { mode: 0o600, flush: true });
+  await rename(`${path}.new`, path);
+  await syncFolder(dirname(path));
 }
 
 /** What was made or renamed in a folder outlives a power failure from here on. */
-export function syncFolder(path: string): void {
-  const fd = openSync(path, "r");
-  fsyncSync(fd);
-  closeSync(fd);
+export async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path);
+  await folder.sync().finally(() => folder.close());
 }
 
 /** 32 hex digits that name a data_dir for good, made by whoever needs them first. The spend_ids of its requests begin with some of them. */

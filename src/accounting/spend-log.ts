@@ -73,7 +73,14 @@ export function createSpendLog({ dir, segmentBytes, now, diagnose }: SpendLogOpt
       const name = `${day}.${String(number).padStart(4, "0")}.jsonl`;
       const release = await announce(join(dir, holderOf(name)));
       last = { day, number };
-      if (release) return openSegment(join(dir, name), release, failed); // else another process was quicker
+      if (!release) continue; // another process was quicker
+      try {
+        await syncFolder(dir); // or a power failure might leave the segment without its socket
+        return openSegment(join(dir, name), release, failed);
+      } catch (error) {
+        release();
+        throw error;
+      }
     }
   }
 
@@ -122,14 +129,7 @@ type Segment = ReturnType<typeof openSegment>;
 
 /** `release` gives up the socket; `failed` is told of a write that did not succeed. */
 function openSegment(path: string, release: () => void, failed: (error: unknown) => void) {
-  let fd: number;
-  try {
-    fd = openSync(path, "ax", 0o600);
-    syncFolder(dirname(path)); // or a power failure might leave the segment without its socket
-  } catch (error) {
-    release();
-    throw error;
-  }
+  let fd = openSync(path, "ax", 0o600);
   let size = 0;
   let unsettled = 0;
   let synced = 0;

@@ -1,8 +1,8 @@
 // keys.json under data_dir: the keys that `keys create` made. It holds their SHA-256 only. DESIGN.md "Files under data_dir".
 
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { replaceFile } from "../accounting/files.ts";
 import { sha256 } from "../config/schema.ts";
 import { array, fail, nullable, number, object, string, type Infer } from "../protocol/checker.ts";
@@ -36,30 +36,26 @@ export function readKeys(file: string): StoredKey[] {
   return storedKeys(json, true);
 }
 
-function writeKeys(file: string, keys: readonly StoredKey[]): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
-}
+const writeKeys = (file: string, keys: readonly StoredKey[]) => replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
 
 export type NewKey = Pick<StoredKey, "account" | "name" | "rpm" | "models" | "expires">;
 
 /** Makes a key and stores what is known of it; the key itself is in the result and nowhere else. The caller holds the books. */
-export function createKey(file: string, given: NewKey, now: number): { readonly key: string; readonly stored: StoredKey } {
+export async function createKey(file: string, { account, name, rpm, models, expires }: NewKey, now: number): Promise<{ readonly key: string; readonly stored: StoredKey }> {
   const key = `sk-${randomBytes(24).toString("base64url")}`;
   const digest = sha256(key);
-  const { account, name, rpm, models, expires } = given;
   const stored = { key_id: keyIdOf(digest), account, name, sha256: digest, rpm, models, created: new Date(now).toISOString(), expires, revoked: null };
-  writeKeys(file, [...readKeys(file), stored]);
+  await writeKeys(file, [...readKeys(file), stored]);
   return { key, stored };
 }
 
 /** Revokes a key for good; undefined if there is none of this id. The caller holds the books. */
-export function revokeKey(file: string, keyId: string, now: number): StoredKey | undefined {
+export async function revokeKey(file: string, keyId: string, now: number): Promise<StoredKey | undefined> {
   const keys = readKeys(file);
   const index = keys.findIndex(({ key_id }) => key_id === keyId);
   const key = keys[index];
   if (!key) return undefined;
   const revoked = { ...key, revoked: key.revoked ?? new Date(now).toISOString() };
-  writeKeys(file, keys.with(index, revoked));
+  await writeKeys(file, keys.with(index, revoked));
   return revoked;
 }

@@ -87,7 +87,7 @@ async function createKeyCommand(args: Arguments, terminal: Terminal): Promise<nu
   const unknown = names?.find((model) => !config.models.has(model) && !config.aliases.has(model));
   if (unknown !== undefined) throw new UsageError(`--models: there is no model or alias named '${unknown}'`);
   const given = { account, name, rpm: rpm === undefined ? null : Number(rpm), models: names, expires: expires === undefined ? null : new Date(expires).toISOString() };
-  const { key, stored } = await holding(join(config.data_dir, "spend"), async () => createKey(keyFile(config.data_dir), given, Date.now()));
+  const { key, stored } = await holding(join(config.data_dir, "spend"), () => createKey(keyFile(config.data_dir), given, Date.now()));
   terminal.say(`${stored.key_id} of account ${account}: the key is shown this once, only its SHA-256 is kept`);
   return await answer(args, terminal, { key, ...stored }, `${key}\n`);
 }
@@ -101,7 +101,7 @@ async function listKeys(args: Arguments, terminal: Terminal): Promise<number> {
 
 async function revokeKeyCommand(args: Arguments, terminal: Terminal): Promise<number> {
   const { data_dir, keys } = settings(args, terminal);
-  const revoked = await holding(join(data_dir, "spend"), async () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
+  const revoked = await holding(join(data_dir, "spend"), () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
   if (revoked) return await answer(args, terminal, { key_id: revoked.key_id, revoked: revoked.revoked }, `${revoked.key_id} of account ${revoked.account} is revoked\n`);
   const fixed = keys.some(({ digest }) => keyIdOf(digest) === args.operand);
   terminal.say(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
