@@ -3,7 +3,7 @@
 // are run in test/clients, where the SDKs are.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +13,7 @@ import { blocksOf } from "./support/readme.ts";
 import { waitFor, within } from "./support/wait.ts";
 
 const shell = blocksOf("sh");
+const noJq = spawnSync("jq", ["--version"]).status === 0 ? false : "there is no jq here";
 const ci = readFileSync(".ci/run", "utf8");
 
 /** Runs a script to its end; fails if it does. */
@@ -49,7 +50,7 @@ const own = existsSync("gateway.json") ? ` --config ${join(folder, "demo.json")}
 describe("README", () => {
   it("has the shell blocks that this test knows how to run", () => {
     const kinds = shell.map((block) => (block.startsWith("curl") ? "curl" : block.split(/\s/).slice(0, 4).join(" ")));
-    assert.deepEqual(kinds, ["npm ci && npm", "curl", "curl", "curl", "export DEEPSEEK_API_KEY=sk-from-deepseek ACME_KEY=sk-for-your-client npm", "npm ci && npm", "npm run build node", "npm ci --prefix test/clients"].map((kind) => kind.split(/\s/).slice(0, 4).join(" ")));
+    assert.deepEqual(kinds, ["npm ci && npm", "curl", "curl", "curl", "npm start --silent --", "npm start --silent --", "export DEEPSEEK_API_KEY=sk-from-deepseek ACME_KEY=sk-for-your-client npm", "cat data/spend/*.jsonl | jq", "npm ci && npm", "npm run build node", "npm ci --prefix test/clients"].map((kind) => kind.split(/\s/).slice(0, 4).join(" ")));
   });
 
   it("npm ci && npm start", async (t) => {
@@ -72,12 +73,33 @@ describe("README", () => {
     });
   });
 
+  it("the books: trace, statement, audit, keys, and the same sum by jq", { skip: noJq }, async (t) => {
+    const data_dir = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+    t.after(() => rmSync(data_dir, { recursive: true }));
+    const config = join(data_dir, "gateway.json");
+    writeFileSync(config, JSON.stringify(demo({ data_dir })));
+    const gateway = await startGateway(t, demo({ data_dir }));
+    for (let calls = 0; calls < 3; calls += 1) await run(shell[3]!.replace("http://127.0.0.1:8080", gateway.url));
+    const commands = (block: string) => block.split("\n").map((line) => `${line} --config ${config}`);
+    const [traced, , audited] = await Promise.all(commands(shell[4]!).map(run));
+    assert.equal(traced!.match(/demo-reasoner  demo  +completed/g)?.length, 3);
+    assert.match(audited!, /^settled 3 for \S+ USD; recorded 3 for .*\nthe books are right\n$/);
+    const key = await run(commands(shell[5]!)[0]!);
+    assert.match(key, /^sk-\S{32}\n|\nsk-\S{32}\n/);
+    assert.match(await run(commands(shell[5]!)[1]!), /acme +laptop +60 +auto\/chat/);
+    const { lines } = JSON.parse(await run(`${commands(shell[4]!)[1]} --json`));
+    const summed = JSON.parse(await run(shell[7]!.replace("data/spend", join(data_dir, "spend"))));
+    assert.deepEqual(Object.keys(summed), ["demo-reasoner"]);
+    assert.equal(summed["demo-reasoner"].requests, 3);
+    assert.equal(summed["demo-reasoner"].pico, Number(lines[0].cost) * 1e12);
+  });
+
   it("a configuration of one's own: check it, serve it", async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
     t.after(() => rmSync(folder, { recursive: true }));
     const file = join(folder, "gateway.json");
     writeFileSync(file, blocksOf("json")[0]!);
-    const [environment, check, explain, server] = shell[4]!.replaceAll("gateway.json", file).split("\n");
+    const [environment, check, explain, server] = shell[6]!.replaceAll("gateway.json", file).split("\n");
     assert.match(await run(`${environment}\n${check}`), /is valid: 2 models, 3 aliases, 1 keys/);
     assert.match(await run(`${environment}\n${explain}`), /1 +qwen-local .*= 960\.00[^\n]*\n +2 +deepseek-chat .*= 234\.92/);
     const address = await serve(t, `${environment}\n${server} --port 0`);
@@ -86,13 +108,13 @@ describe("README", () => {
   });
 
   it("the built file", async (t) => {
-    const [build, start] = shell[6]!.split("\n");
+    const [build, start] = shell[9]!.split("\n");
     await run(build!);
     const address = await serve(t, `exec ${start!.replace("8080", "0")}${own}`);
     assert.equal((await fetch(`${address}/healthz`)).status, 200);
   });
 
   it("the blocks that install from the registry are run by .ci/run, word for word", () => {
-    for (const block of [shell[5]!, shell[7]!]) for (const line of block.split("\n")) assert.ok(ci.includes(line), line);
+    for (const block of [shell[8]!, shell[10]!]) for (const line of block.split("\n")) assert.ok(ci.includes(line), line);
   });
 });

@@ -64,6 +64,7 @@ async function reading(args: Arguments, terminal: Terminal, work: (ledger: Ledge
 
 async function check(args: Arguments, terminal: Terminal): Promise<number> {
   const { config, source } = loadConfig({ file: args.values.config, env: terminal.env });
+  openLedger(config, terminal); // is the package that its store needs installed?
   for (const [name, alias] of config.aliases) {
     const hopeless = alias.enabled && rank(config, alias).every((each) => each.rank === null);
     if (hopeless) terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
