@@ -88,13 +88,15 @@ export function createSpendLog({ dir, segmentBytes, now, diagnose }: SpendLogOpt
     try {
       const current = segments.at(-1);
       if (!current || current.lost() || current.size() >= segmentBytes || dayOf(current.name) !== today()) segments.push(await begin());
-      if (fault !== null) segments.forEach((segment) => segment.retry());
+      if (fault !== null) {
+        segments.forEach((segment) => segment.retry());
+        if (timer) diagnose({ event: "spend_log_recovered", level: "info" });
+        fault = null;
+      }
       await Promise.all(segments.map((segment) => segment.sync()));
       const spent = segments.slice(0, -1).filter((segment) => segment.unsettled() === 0);
       segments = segments.filter((segment) => !spent.includes(segment));
       for (const segment of spent) segment.close();
-      if (fault !== null && timer) diagnose({ event: "spend_log_recovered", level: "info" });
-      fault = null;
     } catch (error) {
       failed(error);
     }
@@ -140,7 +142,7 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
 
   /** Throws what the system said; `unwritten` then begins where the write stopped. */
   function write(): void {
-    unwritten = Buffer.concat([unwritten, Buffer.from(waiting)]);
+    unwritten = unwritten.length === 0 ? Buffer.from(waiting) : Buffer.concat([unwritten, Buffer.from(waiting)]);
     waiting = "";
     while (unwritten.length > 0) {
       const written = writeSync(fd, unwritten);
