@@ -118,24 +118,11 @@ const body = object({
   reasoning_effort: lenient(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
 });
 
-type Reworked = "max_tokens" | "max_completion_tokens" | "stop" | "tools" | "thinking" | "stream_options" | "reasoning_effort" | "n";
-
 /** A checked request. Wire names where the value is the wire's own, camel case where it has been worked on. */
-export interface ChatRequest extends Omit<Infer<typeof body>, Reworked> {
-  /** The smaller of max_tokens and max_completion_tokens. */
-  readonly maxTokens: number | undefined;
-  /** At least one sequence, or undefined. */
-  readonly stop: string[] | undefined;
-  /** At least one tool, or undefined. */
-  readonly tools: Tool[] | undefined;
-  readonly thinking: boolean;
-  /** How deep to think; only meant when `thinking`. */
-  readonly effort: string | undefined;
-  readonly includeUsage: boolean;
-}
+export type ChatRequest = Readonly<Infer<typeof chatRequest>>;
 
 /** Checks a parsed request body; throws a CheckError at the first fault. The rules are SPEC.md's and WIRE.md 1's. */
-export const chatRequest = refine(body, (given): ChatRequest => {
+export const chatRequest = refine(body, (given) => {
   if (given.stream_options !== undefined && !given.stream) {
     fail("invalid_parameter_combination", "may only be set when stream is true", ["stream_options"]);
   }
@@ -145,10 +132,14 @@ export const chatRequest = refine(body, (given): ChatRequest => {
   const { stop, max_tokens, max_completion_tokens, thinking, stream_options, reasoning_effort, n: _, ...rest } = given;
   return {
     ...rest,
+    /** At least one tool, or undefined. */
     tools,
+    /** The smaller of max_tokens and max_completion_tokens. */
     maxTokens: max_tokens === undefined ? max_completion_tokens : Math.min(max_tokens, max_completion_tokens ?? max_tokens),
+    /** At least one sequence, or undefined. */
     stop: typeof stop === "string" ? [stop] : stop?.length ? stop : undefined,
     thinking: thinking !== undefined && thinking.type !== "disabled",
+    /** How deep to think; only meant when `thinking`. */
     effort: reasoning_effort === "none" ? undefined : reasoning_effort,
     includeUsage: stream_options?.include_usage ?? false,
   };
