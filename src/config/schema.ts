@@ -160,6 +160,7 @@ function schema(env: Environment, secretsOptional = false) {
     usage: section({ store: withDefault(refine(secret(env), usageStore), "file"), sync_ms: withDefault(milliseconds, 5_000) }),
     timeouts: section(each(timeouts, (check, field) => withDefault(check, DEFAULT_TIMEOUTS[field]))),
     retry: section(each(retry, (check, field) => withDefault(check, DEFAULT_RETRY[field]))),
+    /** So many failures in a row open a model's breaker; for the cooldown it then lets nothing through. */
     breaker: section({ failures: withDefault(positive, 5), cooldown_ms: withDefault(milliseconds, 15_000) }),
     compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
     currency: withDefault(string({ pattern: /^[A-Z]{3}$/, expected: "three capital letters such as USD" }), "USD"),

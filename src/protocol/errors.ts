@@ -44,8 +44,10 @@ export class ApiError extends Error {
 
   constructor(code: ErrorCode, message: string, detail: ErrorDetail = {}) {
     super(message, { cause: detail.cause });
+    const { status, type } = BY_CODE.get(code)!;
     this.code = code;
-    ({ status: this.status, type: this.type } = BY_CODE.get(code)!);
+    this.status = status;
+    this.type = type;
     this.param = detail.param ?? null;
     // SDKs retry 5xx by themselves; each retry of these would buy a long generation again, or meet the same bug (WIRE 4.5).
     const noRetry = code === "upstream_timeout" || code === "internal_error";

@@ -1,8 +1,6 @@
 // All attempts at one request, until a provider has begun to answer: the same model again after a passing fault, then, for
-// an alias, the next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md 4.3.
-//
-// Everything up to the first real delta happens here, where a failure can still be hidden by another attempt. What follows
-// the commit point belongs to the client, and there is no way back.
+// an alias, the next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md 4.3. All of it is before the first real
+// delta, where another attempt can still hide a failure; what follows belongs to the client, and there is no way back.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { ProviderFault } from "../dialects/dialect.ts";
@@ -27,18 +25,13 @@ export interface FallbackOptions {
 }
 
 /** An answer that has begun. */
-export interface Begun {
-  readonly model: Model;
-  /** What has come already: up to and with the first delta. */
-  readonly first: readonly Part[][];
-  /** What is still to come. */
-  readonly batches: AsyncGenerator<Part[], void, undefined>;
-  /** To be told how it ended: with an error or, if the reader has gone, the signal's reason; without one: well. */
-  ended(error?: unknown): void;
-}
+export type Begun = Awaited<ReturnType<typeof begin>>;
 
-/** Tries the candidates in their order; throws the ApiError that the client is to see if none begins to answer. */
-export async function begin(chat: ChatRequest, candidates: readonly Model[], options: FallbackOptions): Promise<Begun> {
+/**
+ * Tries the candidates in their order; throws the ApiError that the client is to see if none begins to answer. `first` is what
+ * has come already, up to and with the first delta, `batches` what is still to come.
+ */
+export async function begin(chat: ChatRequest, candidates: readonly Model[], options: FallbackOptions) {
   const { signal } = options;
   const failures: FailedAttempt[] = [];
   const shut: Model[] = []; // not asked, because the breaker is open
@@ -56,7 +49,8 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], opt
       try {
         const first = await untilCommitted(batches);
         pass.begun();
-        const ended = (error?: unknown) => {
+        /** To be told how it ended: with an error or, if the reader has gone, the signal's reason; without one: well. */
+        const ended = (error?: unknown): void => {
           attempted(error);
           if (error === undefined) pass.succeeded();
           else conclude(pass, error, signal);
@@ -100,8 +94,8 @@ function conclude(pass: Pass, error: unknown, signal: AbortSignal): void {
 
 /** After a context that was too long only a model with more room is of use. */
 function hasMoreRoom(model: Model, failures: readonly FailedAttempt[]): boolean {
-  const tooSmall = failures.filter(({ fault }) => fault.code === "context_length_exceeded").map((each) => each.model.contextTokens ?? Infinity);
-  return tooSmall.length === 0 || (model.contextTokens ?? 0) > Math.max(...tooSmall);
+  const tooSmall = failures.filter(({ fault }) => fault.code === "context_length_exceeded");
+  return tooSmall.every((each) => (model.contextTokens ?? 0) > (each.model.contextTokens ?? Infinity));
 }
 
 /**
