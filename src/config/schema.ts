@@ -168,14 +168,18 @@ function schema(env: Environment, secretsOptional = false) {
 }
 
 function exactlyOne<T extends object>(value: T, a: keyof T & string, b: keyof T & string): T {
-  const given = [value[a], value[b]].filter((field) => field !== undefined).length;
-  return given === 1 ? value : fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`);
+  const one = (value[a] === undefined) !== (value[b] === undefined);
+  return one ? value : fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`);
 }
 
 /** The address of a store may hold a password, so it is not repeated. */
-const limitStore = (given: string): string => (given === "memory" ? given : fail("unsupported_value", 'only "memory" is available in this version'));
-const usageStore = (given: string): string =>
-  given === "file" || (/^postgres(ql)?:\/\/./.test(given) && URL.canParse(given)) ? given : fail("invalid_value", 'expected "file" or the address of a PostgreSQL database (postgres://...)');
+const limitStore = (given: string): string =>
+  given === "memory" ? given : fail("unsupported_value", 'only "memory" is available in this version');
+
+function usageStore(given: string): string {
+  if (given === "file" || (/^postgres(ql)?:\/\/./.test(given) && URL.canParse(given))) return given;
+  return fail("invalid_value", 'expected "file" or the address of a PostgreSQL database (postgres://...)');
+}
 
 export type Config = Infer<ReturnType<typeof schema>>;
 export type ProviderConfig = Config["providers"] extends Map<string, infer P> ? P : never;
@@ -205,7 +209,8 @@ const invalid = (path: Fault["path"], message: string): Fault => ({ path, code: 
 /** Names that stand for something that is not there. Looks at the raw JSON, so that a fault of shape elsewhere hides none. */
 function danglingNames(json: unknown): Fault[] {
   const faults: Fault[] = [];
-  const [providers, models, aliases] = ["providers", "models", "aliases"].map((field) => asObject(asObject(json)[field])) as [object, object, object];
+  const root = asObject(json);
+  const [providers, models, aliases] = [asObject(root["providers"]), asObject(root["models"]), asObject(root["aliases"])];
   const refer = (path: Fault["path"], name: unknown, noun: string, ...tables: object[]) => {
     if (typeof name !== "string" || name === "" || tables.some((table) => Object.hasOwn(table, name))) return;
     faults.push(invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`));
@@ -224,7 +229,7 @@ function danglingNames(json: unknown): Fault[] {
       if (all.indexOf(model) < at) faults.push(invalid(["aliases", name, "models", at], "stands in the list twice"));
     });
   }
-  asArray(asObject(json)["keys"]).forEach((key, index) => {
+  asArray(root["keys"]).forEach((key, index) => {
     asArray(asObject(key)["models"]).forEach((name, at) => refer(["keys", index, "models", at], name, "model or alias", models, aliases));
   });
   return faults;
@@ -232,7 +237,8 @@ function danglingNames(json: unknown): Fault[] {
 
 function keyFaults(config: Config): Fault[] {
   const digests = config.keys.map((key) => key.digest);
-  const faults = digests.flatMap((digest, index) => (digests.indexOf(digest) < index ? [invalid(["keys", index], "the same key stands here twice")] : []));
+  const twice = [...digests.keys()].filter((index) => digests.indexOf(digests[index]!) < index);
+  const faults = twice.map((index) => invalid(["keys", index], "the same key stands here twice"));
   return [...faults, ...demoKeyFaults(config, config.server.host)];
 }
 

@@ -5,7 +5,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { sha256 } from "../config/schema.ts";
 import type { Fetch } from "../http/fetch.ts";
-import { composeReply, textOf, tokensOf, type DemoRequest } from "./compose.ts";
+import { textOf } from "../protocol/chat-request.ts";
+import { composeReply, tokensOf, type DemoRequest } from "./compose.ts";
 
 /** How many beginnings of prompts are remembered for the cached-token counts; before one more, all are forgotten. */
 const REMEMBERED_PREFIXES = 1_000;
@@ -20,7 +21,7 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Fetch 
     let cached = 0;
     let prefix = JSON.stringify([model, tools]);
     for (const message of messages) {
-      prompt += 4 + tokensOf(textOf(message)).length; // 4 for its role and its borders
+      prompt += 4 + tokensOf(textOf(message.content ?? "")).length; // 4 for its role and its borders
       prefix = sha256(prefix + JSON.stringify(message));
       if (remembered.has(prefix)) cached = prompt;
       else if (remembered.size === REMEMBERED_PREFIXES) remembered.clear();

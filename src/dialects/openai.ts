@@ -85,8 +85,7 @@ const FINISH_REASONS: { readonly [reason: string]: FinishReason | "failed" } = {
 interface OpenCall {
   /** -1 until its name has come. */
   call: number;
-  id: string;
-  name: string;
+  id: string; name: string;
   /** Arguments that came before the name. */
   early: string;
 }

@@ -19,18 +19,17 @@ const mediaParts = {
 
 export type ContentPart = Infer<typeof text> | Infer<(typeof mediaParts)[keyof typeof mediaParts]>;
 
-/** Text parts are joined without a separator; a list stays a list only if it holds something else than text. */
-function joinText<P extends ContentPart>(content: string | P[]): string | P[] {
-  if (typeof content === "string" || content.some((part) => part.type !== "text")) return content;
-  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
-}
+/** The text parts joined without a separator. */
+export const textOf = (content: string | readonly ContentPart[]): string =>
+  typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : "")).join("");
 
-const onlyText = (content: string | Infer<typeof text>[]): string =>
-  typeof content === "string" ? content : content.map((part) => part.text).join("");
+/** A list stays a list only if it holds something else than text. */
+const joinText = (content: string | ContentPart[]) =>
+  typeof content !== "string" && content.some((part) => part.type !== "text") ? content : textOf(content);
 
-const textContent = refine(byType({ string: string(), array: array(variant("type", { text })) }), onlyText);
+const textContent = refine(byType({ string: string(), array: array(variant("type", { text })) }), textOf);
 const userContent = refine(byType({ string: string(), array: array(variant("type", { text, ...mediaParts })) }), joinText);
-const assistantContent = refine(byType({ string: string(), array: array(variant("type", { text, refusal })) }), onlyText);
+const assistantContent = refine(byType({ string: string(), array: array(variant("type", { text, refusal })) }), textOf);
 
 /** `arguments` is a string that a model wrote: it need not be JSON (WIRE 1.4). */
 const toolCall = object({
