@@ -3,12 +3,12 @@
 // one is a fault like any other, with its path.
 
 import { createHash } from "node:crypto";
-import { asArray, asObject } from "../protocol/foreign.ts";
 import { THINKING_SWITCHES } from "../dialects/openai.ts";
 import {
   array, boolean, CheckError, fail, literal, nullable, number, object, optional, record, refine, string, withDefault,
   type Check, type Fault, type Infer,
 } from "../protocol/checker.ts";
+import { asArray, asObject } from "../protocol/foreign.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -53,7 +53,6 @@ const timeouts = {
   total_ms: milliseconds,
 };
 const DEFAULT_TIMEOUTS = { connect_ms: 5_000, first_token_ms: 60_000, idle_ms: 60_000, total_ms: 900_000 };
-
 const retry = { max_retries: integer(0, 10), backoff_ms: milliseconds, max_wait_ms: integer(0, DAY_MS) };
 const DEFAULT_RETRY = { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 };
 
@@ -88,8 +87,7 @@ function secret(env: Environment, needed = true): Check<string> {
 function schema(env: Environment, secretsOptional = false) {
   const credential = secret(env, !secretsOptional);
   const server = {
-    host: withDefault(nonEmpty, "127.0.0.1"),
-    port: withDefault(port, 8080),
+    host: withDefault(nonEmpty, "127.0.0.1"), port: withDefault(port, 8080),
     max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760), // V8's strings end soon after
     /** A request must have arrived whole within this time, its head within a minute at the most. */
     receive_ms: withDefault(milliseconds, 120_000),
@@ -98,17 +96,13 @@ function schema(env: Environment, secretsOptional = false) {
     drain_ms: withDefault(integer(0, DAY_MS), 30_000),
     tls: optional(strict({ cert_file: nonEmpty, key_file: nonEmpty })),
   };
-  const admin = {
-    host: refine(withDefault(nonEmpty, "127.0.0.1"), (host) => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"))),
-    port: withDefault(port, 8081),
-  };
+  const loopback = (host: string) => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"));
+  const admin = { host: refine(withDefault(nonEmpty, "127.0.0.1"), loopback), port: withDefault(port, 8081) };
   const provider = {
     dialect: literal("openai", "anthropic", "gemini", "demo"),
-    base_url: optional(url),
-    api_key: optional(credential),
+    base_url: optional(url), api_key: optional(credential),
     thinking: withDefault(literal(...THINKING_SWITCHES), "none"),
-    timeouts: optional(strict(each(timeouts, optional))),
-    retry: optional(strict(each(retry, optional))),
+    timeouts: optional(strict(each(timeouts, optional))), retry: optional(strict(each(retry, optional))),
     /** Only of the demo dialect: milliseconds between two tokens of a stream. */
     pace_ms: withDefault(integer(0, 10_000), 20),
   };
@@ -118,23 +112,18 @@ function schema(env: Environment, secretsOptional = false) {
     upstream_model: optional(nonEmpty),
     reasoning: withDefault(boolean(), false),
     supports: withDefault(array(literal(...CAPABILITIES)), ["tools", "json_object", "json_schema", "logprobs"]),
-    context_tokens: optional(positive),
-    max_output_tokens: optional(positive),
-    reasoning_score: optional(number()),
-    quality_score: optional(number()),
+    context_tokens: optional(positive), max_output_tokens: optional(positive),
+    reasoning_score: optional(number()), quality_score: optional(number()),
     price: optional(strict({ input_cache_hit: optional(price), input_cache_miss: price, output: price })),
   };
   const alias = {
-    policy: optional(literal("reasoning", "value")),
-    models: optional(array(nonEmpty, { min: 1 })),
+    policy: optional(literal("reasoning", "value")), models: optional(array(nonEmpty, { min: 1 })),
     enabled: withDefault(boolean(), true),
   };
   const key = {
-    account: nonEmpty,
-    key: optional(credential),
+    account: nonEmpty, key: optional(credential),
     sha256: optional(string({ pattern: /^[0-9a-f]{64}$/, expected: "64 lower-case hexadecimal digits", secret: true })),
-    rpm: optional(rpm),
-    models: optional(array(nonEmpty)),
+    rpm: optional(rpm), models: optional(array(nonEmpty)),
   };
   const digested = refine(strict(key), (given) => {
     const { key, sha256: digest, ...rest } = exactlyOne(given, "key", "sha256");
@@ -188,8 +177,6 @@ export type ModelConfig = Config["models"] extends Map<string, infer M> ? M : ne
 /** The JSON Schema of gateway.json. */
 export const configSchema = () => schema({}).schema;
 
-const DEMO_KEY_DIGEST = sha256("sk-demo");
-
 /** Checks a parsed gateway.json: its shape, and what its parts say of each other. Throws one CheckError with all faults. */
 export function checkConfig(json: unknown, env: Environment, secretsOptional = false): Config {
   const faults = danglingNames(json);
@@ -241,6 +228,8 @@ function keyFaults(config: Config): Fault[] {
   const faults = twice.map((index) => invalid(["keys", index], "the same key stands here twice"));
   return [...faults, ...demoKeyFaults(config, config.server.host)];
 }
+
+const DEMO_KEY_DIGEST = sha256("sk-demo");
 
 /** The demo key, which everybody knows, is for loopback only. `host` is where the gateway listens, or is to listen. */
 export function demoKeyFaults(config: Config, host: string): Fault[] {

@@ -34,9 +34,7 @@ export const stopping = () => new ApiError("server_overloaded", "The gateway is 
 
 /** A request on its way. */
 interface Live extends Exchange {
-  readonly connection: Connection;
-  readonly startedAt: number;
-  expiry?: NodeJS.Timeout;
+  readonly connection: Connection; readonly startedAt: number; expiry?: NodeJS.Timeout;
   /** All of the answer was handed to the socket. Node also says "finish" when a socket dies with data in it. */
   delivered: boolean;
   /** What the access log says where `res` does not know. */
@@ -45,9 +43,7 @@ interface Live extends Exchange {
 
 /** A socket on which something was asked. Requests may be pipelined: only the first of `live` is being answered. */
 interface Connection {
-  readonly socket: Duplex;
-  readonly live: Set<Live>;
-  last?: Live;
+  readonly socket: Duplex; readonly live: Set<Live>; last?: Live;
   /** Nothing more can be read from it: it ends when the answers that are owed have been given. */
   broken: boolean;
 }
