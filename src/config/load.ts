@@ -17,10 +17,7 @@ export interface LoadOptions {
 
 export type Loaded = ReturnType<typeof loadConfig>;
 
-/**
- * Throws a CheckError with every fault at its path; a file that cannot be read or parsed is a fault at the root. `source` is
- * the file's name, or undefined for the demo.
- */
+/** Throws a CheckError with every fault at its path; that of an unreadable file is the root. `source` is undefined for the demo. */
 export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptions) {
   const [json, source] = readSource(file);
   const overrides = { ...(host !== undefined && { host }), ...(port !== undefined && { port }) };

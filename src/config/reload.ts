@@ -1,5 +1,4 @@
-// Reloading: the configuration file again whenever it changes, or when somebody says so. All or nothing: a faulty file is
-// told to the operator, and what was in force stays so.
+// The configuration file again whenever it changes, or somebody says so: all or nothing, a faulty file changes nothing.
 
 import { readFileSync } from "node:fs";
 import { CheckError, pathText } from "../protocol/checker.ts";

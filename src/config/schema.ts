@@ -1,6 +1,5 @@
-// What an operator writes in gateway.json: every field, its bounds, and what its absence means. The JSON Schema of the file
-// is derived from this. Secrets ("$NAME") are looked up in the environment while the file is checked, so that a missing
-// one is a fault like any other, with its path.
+// What an operator writes in gateway.json: every field, its bounds, and what its absence means; its JSON Schema is derived
+// from this. Secrets ("$NAME") are looked up in the environment meanwhile, so that a missing one is a fault like any other.
 
 import { createHash } from "node:crypto";
 import { THINKING_SWITCHES } from "../dialects/openai.ts";
@@ -11,7 +10,6 @@ import {
 import { asArray, asObject } from "../protocol/foreign.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-
 export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 /** What a request may need that not every model can do. */
@@ -34,10 +32,7 @@ const url = refine(nonEmpty, (text) => {
   return parsed.href.replace(/\/+$/, "");
 });
 
-/**
- * Currency per million tokens. Money is counted in whole pico-units (1 per million = 1e6 pico-units a token), so more than
- * six decimals could not be billed exactly.
- */
+/** Currency per million tokens. Money is counted in pico-units (1 per million = 1e6 a token), so more decimals cannot be billed. */
 const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
   Number(value.toFixed(6)) === value ? value : fail("invalid_value", `expected at most six decimals, got ${value}`),
 );
@@ -80,7 +75,8 @@ function secret(env: Environment, needed = true): Check<string> {
   function lookUp(name: string): string {
     // What is no variable's name may be a secret itself, so it is not repeated.
     if (!/^[A-Za-z_]\w*$/.test(name)) fail("invalid_value", "expected the secret, or $ and the name of an environment variable");
-    return (Object.hasOwn(env, name) && env[name]) || (!needed && "unset") || fail("invalid_value", `the environment variable ${name} is not set`);
+    const value = (Object.hasOwn(env, name) && env[name]) || (!needed && "unset");
+    return value || fail("invalid_value", `the environment variable ${name} is not set`);
   }
 }
 

@@ -7,7 +7,6 @@ import { cut, exampleOf } from "./example.ts";
 
 /** The fields that go out as the check of the client's request left them. */
 type SameOnTheWire = "model" | "messages" | "stream" | "tools" | "tool_choice" | "response_format" | "stop" | "logprobs" | "top_logprobs";
-
 /** What is looked at in the request that the gateway sends. */
 export type DemoRequest = Pick<ChatRequest, SameOnTheWire> & { max_tokens?: number; thinking?: { type: string } };
 
@@ -51,5 +50,4 @@ function textFor({ messages, response_format: format, stop = [] }: DemoRequest, 
 }
 
 const jsonFor = (schema: Record<string, unknown>, question: string): string => JSON.stringify(exampleOf(schema, question));
-
 const quoted = (text: string): string => cut(text.trim().replace(/\s+/g, " "), 120);

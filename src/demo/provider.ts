@@ -1,6 +1,6 @@
-// The demo model: an OpenAI-compatible provider inside the process, as one more implementation of the fetch contract. The
-// gateway treats it like any other, so the offline path is the real path. Deterministic: the same request gets the same
-// reply, but for the share of the prompt that is reported as cached. This file is the wire; what is said is in compose.ts.
+// The demo model's wire (what it says is in compose.ts): an OpenAI-compatible provider in the process, as one more fetch. The
+// gateway treats it like any other, so the offline path is the real one. The same request gets the same reply, but for the
+// share of the prompt that is reported as cached.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { sha256 } from "../config/schema.ts";

@@ -15,7 +15,7 @@ export interface Exchange {
   readonly expire: (ms: number, reason: () => Error) => void;
   /** Aborted by whoever called `abort` first: with a ClientGone when the client has left before it had its whole answer. */
   readonly signal: AbortSignal;
-  /** Fields of the access log that only the handler can know; `usage_source` only if the provider gave no usage. */
+  /** What only the handler can tell the access log: `model` is to serve, or served; `usage_source`: the usage is estimated. */
   readonly log: { account?: string; key_id?: string; model?: string; usage_source?: string };
 }
 

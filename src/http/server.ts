@@ -71,10 +71,8 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     const control = new AbortController();
     const connection = connectionOf(req.socket);
     const exchange: Live = {
-      req, res, connection, delivered: false, log: {},
-      requestId: requestId(req.rawHeaders),
-      startedAt: performance.now(),
-      signal: control.signal,
+      req, res, connection, delivered: false, log: {}, signal: control.signal,
+      requestId: requestId(req.rawHeaders), startedAt: performance.now(),
       abort(reason) {
         control.abort(reason);
         if (connection.live.has(exchange)) setTimeout(() => exchange.delivered || res.destroy(), LAST_WORDS_MS).unref();
@@ -89,25 +87,26 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     if (draining) res.setHeader("Connection", "close");
     res.on("finish", () => (exchange.delivered = !req.socket.destroyed));
     res.on("close", () => finish(exchange));
-    void answer(exchange, refusal);
+    // An error is answered only when what came in the same packet has been parsed: onClientError goes before.
+    void answer(exchange, refusal).catch((error: unknown) => answerError(exchange, error));
   }
 
   async function answer(exchange: Live, refusal: ApiError | undefined): Promise<void> {
+    const { req } = exchange;
+    const noHost = req.headers.host === undefined && req.httpVersion === "1.1";
+    if (noHost) throw new ApiError("malformed_request", "The request has no Host header.", { headers: { Connection: "close" } });
+    if (refusal) throw refusal;
+    await route(routes, req.method ?? "", pathOf(req.url ?? ""))(exchange);
+  }
+
+  function answerError(exchange: Live, thrown: unknown): void {
     const { req, res, requestId } = exchange;
-    try {
-      if (req.headers.host === undefined && req.httpVersion === "1.1") {
-        throw new ApiError("malformed_request", "The request has no Host header.", { headers: { Connection: "close" } });
-      }
-      if (refusal) throw refusal;
-      await route(routes, req.method ?? "", pathOf(req.url ?? ""))(exchange);
-    } catch (thrown) {
-      if (thrown instanceof ClientGone) return;
-      const error = toApiError(thrown);
-      if (error.code === "internal_error") deps.failed(exchange, thrown);
-      if (res.headersSent) return void res.destroy();
-      if (error.status === 413) exchange.status = 413; // known before its connection ends
-      sendError(req, res, error, requestId);
-    }
+    if (thrown instanceof ClientGone) return;
+    const error = toApiError(thrown);
+    if (error.code === "internal_error") deps.failed(exchange, thrown);
+    if (res.headersSent) return void res.destroy();
+    if (error.status === 413) exchange.status = 413; // known before its connection ends
+    sendError(req, res, error, requestId);
   }
 
   /** The end of an exchange, however it came; once. */
@@ -116,16 +115,13 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     if (!connection.live.delete(exchange)) return;
     clearTimeout(exchange.expiry);
     if (!delivered) exchange.abort(new ClientGone("the client left before it had its whole answer"));
-    const status = exchange.status ?? (delivered ? res.statusCode : 499);
+    const status = exchange.status ?? (delivered ? res.statusCode : 499); // 499: it has not had its whole answer
     writeAccess(requestId, req.method ?? null, pathOf(req.url ?? ""), status, log, startedAt);
     if (connection.broken && ![...connection.live].some((other) => other.req.complete)) connection.socket.end();
     if (draining) closeUnused();
   }
 
-  /**
-   * The access log's line: SPEC.md "Request ID", DESIGN.md "Files". Times in milliseconds; null where the request could not
-   * be parsed; 499 if the client left before it had its whole answer; `model` is the one that served, or was to serve.
-   */
+  /** The access log's line: SPEC.md "Request ID", DESIGN.md "Files". Method and path are null where they could not be parsed. */
   function writeAccess(
     request_id: string, method: string | null, path: string | null, status: number, log: Exchange["log"] = {}, startedAt = performance.now(),
   ): void {
@@ -188,15 +184,14 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     else server.closeIdleConnections();
   }
 
+  const { tls, receive_ms } = options;
   const nodeOptions = {
     requireHostHeader: false, // Node's own answer to a missing Host has no request id
     keepAliveTimeout: 75_000, // above the usual 60 s of clients and load balancers, so that they close first
-    headersTimeout: Math.min(60_000, options.receive_ms),
-    requestTimeout: options.receive_ms,
-    connectionsCheckingInterval: Math.min(5_000, Math.ceil(options.receive_ms / 2)),
+    headersTimeout: Math.min(60_000, receive_ms), requestTimeout: receive_ms,
+    connectionsCheckingInterval: Math.min(5_000, Math.ceil(receive_ms / 2)),
     noDelay: true,
   };
-  const { tls } = options;
   const server = tls ? https.createServer({ ...nodeOptions, ...tls }) : http.createServer(nodeOptions);
   server.maxHeadersCount = 0; // their size is bounded; Node would drop the ones beyond a number in silence
   server.on("connection", (socket: Duplex) => {

@@ -1,6 +1,5 @@
-// The request body of POST /v1/chat/completions: which fields, which ranges, which combinations. SPEC.md "Chat completion
-// request" and "Message", WIRE.md 1. What comes out is normalised (nulls gone, text parts joined, `developer` become
-// `system`) and holds known fields only, so that nothing else can travel on to a provider.
+// The request body of POST /v1/chat/completions: fields, ranges, combinations. SPEC.md "Chat completion request" and "Message",
+// WIRE.md 1. It comes out normalised (no nulls, text parts joined, `developer` become `system`), with known fields only.
 
 import {
   array, boolean, byType, fail, jsonObject, lenient, literal, number, object, optional, refine, string, variant, withDefault,
@@ -17,7 +16,6 @@ const mediaParts = {
   input_audio: refine(object({ input_audio: jsonObject() }), tagged("input_audio")),
   file: refine(object({ file: jsonObject() }), tagged("file")),
 };
-
 export type ContentPart = Infer<typeof text> | Infer<(typeof mediaParts)[keyof typeof mediaParts]>;
 
 /** The text parts joined without a separator. */
@@ -61,7 +59,6 @@ const message = variant("role", {
 export type Message = Infer<typeof message>;
 
 const TOOL_NAME = { pattern: /^[A-Za-z0-9_-]{1,64}$/, expected: "1 to 64 characters of A-Z a-z 0-9 _ -" };
-
 /** The only type that there is; `rule` says so. */
 const functionType = (rule: string) => refine(string(), (type) => (type === "function" ? type : fail("unsupported_value", rule)));
 

@@ -144,10 +144,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 type Fields = { readonly [name: string]: Check<unknown> };
 type ObjectOf<F extends Fields> = { -readonly [K in keyof F]: Infer<F[K]> };
 
-/**
- * An object with these fields. Others are ignored, and left out of the new object that is returned (WIRE 1.2: clients send
- * what they like); with `strict` they are faults (a configuration: a misspelt setting must not pass in silence).
- */
+/** Other fields are left out of the new object that it returns (WIRE 1.2); if `strict`, they are faults: misspelt settings. */
 export function object<F extends Fields>(fields: F, { strict = false } = {}): Check<ObjectOf<F>> {
   const entries = Object.entries(fields);
   const required = entries.filter(([, check]) => !check.optional).map(([name]) => name);

@@ -22,9 +22,11 @@ const shapes = {
 };
 const schemas = Object.fromEntries(Object.entries(shapes).map(([name, shape]) => [name, shape.schema]));
 
+const description = "A chat-completions gateway: canonical models, routing aliases, streams, request ids.";
+
 const document = {
   openapi: "3.1.0",
-  info: { title: "chat-gateway", version: "1", description: "A chat-completions gateway: canonical models, routing aliases, streams, request ids." },
+  info: { title: "chat-gateway", version: "1", description },
   paths: {
     "/v1/chat/completions": {
       post: {

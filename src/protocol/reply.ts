@@ -19,7 +19,6 @@ export type Part =
 /** What the whole reply, or each of its chunks, carries: an id of our own, never the provider's; `created` in seconds. */
 export const replyHead = (model: string, fingerprint: string, now: number) =>
   ({ id: `chatcmpl-${randomBytes(16).toString("hex")}`, created: Math.floor(now / 1000), model, system_fingerprint: fingerprint });
-
 type ReplyHead = ReturnType<typeof replyHead>;
 
 export interface ReplyOptions {

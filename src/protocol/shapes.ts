@@ -1,6 +1,5 @@
-// The public shapes of everything that the gateway answers, as checks: SPEC.md "Chat completion response", "Stream chunk"
-// and "Error object", WIRE.md 2 and 3. The types of the code, the schemas of /openapi.json and the tests' validators are
-// all derived from these.
+// The public shapes of all answers, as checks: SPEC.md "Chat completion response", "Stream chunk" and "Error object", WIRE.md
+// 2 and 3. The types of the code, the schemas of /openapi.json and the tests' validators are derived from these.
 
 import { array, literal, nullable, number, object, optional, string, type Infer } from "./checker.ts";
 
@@ -30,6 +29,7 @@ const toolCall = object({ id, type: literal("function"), function: object({ name
 const toolFragment = object({
   index: count, id: optional(id), type: optional(literal("function")), function: object({ name: optional(string()), arguments: string() }),
 });
+
 /** What a whole message and a delta have in common. */
 const texts = { reasoning_content: optional(string()), refusal: optional(string()) };
 
@@ -54,13 +54,10 @@ export const chunkShape = object({
   usage: optional(usage),
 });
 
-export const errorShape = object({
-  error: object({ message: string(), type: string(), code: string(), param: optional(string()), request_id: string() }),
-});
+const error = object({ message: string(), type: string(), code: string(), param: optional(string()), request_id: string() });
+export const errorShape = object({ error });
 
-export const modelListShape = object({
-  object: literal("list"),
-  data: array(object({ id: string(), object: literal("model"), created: count, owned_by: string() })),
-});
+const model = object({ id: string(), object: literal("model"), created: count, owned_by: string() });
+export const modelListShape = object({ object: literal("list"), data: array(model) });
 
 export const healthShape = object({ status: literal("ok", "ready") });

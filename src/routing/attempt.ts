@@ -23,7 +23,7 @@ export interface AttemptOptions {
   /** Aborted when the client has gone or the request's whole time is up; its reason is what the attempt then throws. */
   readonly signal: AbortSignal;
   /** Told, at the end, how many events of a stream could not be read and were skipped. */
-  readonly unreadable: (events: number) => void;
+  readonly unreadable: (model: Model, events: number) => void;
 }
 
 /** Yields what the provider says, at least one part a batch; throws a ProviderFault, or the signal's reason. */
@@ -62,7 +62,7 @@ export async function* attempt(chat: ChatRequest, model: Model, options: Attempt
     deadline.clear();
     clearTimeout(total);
     signal.removeEventListener("abort", stop);
-    if (skipped > 0) unreadable(skipped);
+    if (skipped > 0) unreadable(model, skipped);
   }
 
   function post(): Promise<FetchResponse> {

@@ -1,5 +1,4 @@
-// Which models there are, who serves them, and which ones a name stands for: canonical names and aliases, SPEC.md "Routing
-// aliases", DESIGN.md "Candidates".
+// Which models there are, who serves them, and which a name stands for. SPEC.md "Routing aliases", DESIGN.md "Candidates".
 
 import type { Caller } from "../accounts/keys.ts";
 import { estimatePrompt } from "../accounting/usage.ts";
@@ -65,10 +64,7 @@ export function createCatalog(config: Config, fetch: Fetch, breakers: Breakers =
   };
 }
 
-/**
- * The candidates that have room for the prompt, by a cheap estimate that is rather too low than too high. If none seems to,
- * all stay: the provider counts better.
- */
+/** Those with room for the prompt, by a cheap estimate that is rather too low; all if none seems to: the provider counts better. */
 function withRoom(models: readonly Model[], chat: ChatRequest): readonly Model[] {
   if (models.length < 2 || models.every(({ contextTokens }) => contextTokens === undefined)) return models;
   const tokens = 0.75 * estimatePrompt(chat) + (chat.maxTokens ?? 0);
@@ -76,10 +72,7 @@ function withRoom(models: readonly Model[], chat: ChatRequest): readonly Model[]
   return roomy.length > 0 ? roomy : models;
 }
 
-/**
- * A key's `models` are the names it may send. A key that names an alias may use the models behind it; if it also names
- * some of these, only those.
- */
+/** A key's `models` are the names it may send; an alias gives it the models behind it or, if it also names some of these, those. */
 function allowedModels(listed: readonly Model[], name: string, { models }: Caller): readonly Model[] {
   if (!models) return listed;
   if (!models.has(name)) throw new ApiError("model_not_allowed", "This API key may not use this model.", { param: "model" });

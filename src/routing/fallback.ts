@@ -6,16 +6,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import { ProviderFault } from "../dialects/dialect.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import type { Part } from "../protocol/reply.ts";
-import { attempt } from "./attempt.ts";
+import { attempt, type AttemptOptions } from "./attempt.ts";
 import type { Pass } from "./breaker.ts";
 import type { Model } from "./catalog.ts";
 import { clientError, verdict, type FailedAttempt } from "./failure.ts";
 
-export interface FallbackOptions {
-  /** The request's own signal: its reason ends everything. */
-  readonly signal: AbortSignal;
-  /** Told, at the end of a stream, how many of its events could not be read. */
-  readonly unreadable: (model: Model, events: number) => void;
+export interface FallbackOptions extends AttemptOptions {
   /** Told of every attempt at its end; without an error it was served to the end. */
   readonly attempted: (model: Model, durationMs: number, error?: unknown) => void;
   /** Told of those that another attempt may hide. */
@@ -24,13 +20,10 @@ export interface FallbackOptions {
   readonly timeLeft: () => number;
 }
 
-/** An answer that has begun. */
+/** An answer that has begun: `first` has come already, up to and with the first delta; `batches` is still to come. */
 export type Begun = Awaited<ReturnType<typeof begin>>;
 
-/**
- * Tries the candidates in their order; throws the ApiError that the client is to see if none begins to answer. `first` is what
- * has come already, up to and with the first delta, `batches` what is still to come.
- */
+/** Tries the candidates in their order; throws the ApiError that the client is to see if none begins to answer. */
 export async function begin(chat: ChatRequest, candidates: readonly Model[], options: FallbackOptions) {
   const { signal } = options;
   const failures: FailedAttempt[] = [];
@@ -45,7 +38,7 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], opt
       }
       const startedAt = performance.now();
       const attempted = (error?: unknown) => options.attempted(model, performance.now() - startedAt, error);
-      const batches = attempt(chat, model, { signal, unreadable: (events) => options.unreadable(model, events) });
+      const batches = attempt(chat, model, options);
       try {
         const first = await untilCommitted(batches);
         pass.begun();

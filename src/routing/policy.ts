@@ -4,14 +4,11 @@ import type { Config, ModelConfig } from "../config/schema.ts";
 
 type AliasConfig = Config["aliases"] extends Map<string, infer A> ? A : never;
 
-/**
- * All models of a policy, candidates first, best first (a tie keeps the order of the file); of a list those that it names.
- * Ranks count from 1; one that is null, like a score that is undefined, says: not a candidate.
- */
+/** Of a policy all models, best first (a tie keeps the file's order), with rank null: no candidate; of a list those that it names. */
 export function rank(config: Config, alias: AliasConfig): { model: string; rank: number | null; why: string }[] {
   const listed = (model: string, index: number) => ({ model, rank: index + 1, why: `number ${index + 1} of the alias's own list` });
   if (alias.models) return alias.models.map(listed);
-  const score = alias.policy === "reasoning" ? byReasoning : byValue;
+  const score = alias.policy === "reasoning" ? byReasoning : byValue; // undefined: no candidate
   const scored = [...config.models].map(([model, settings]) => ({ model, ...score(settings, config.currency) }));
   const candidates = scored.filter((each) => each.score !== undefined).sort((a, b) => (a.score === b.score ? 0 : b.score! - a.score!));
   return [
