@@ -3,32 +3,28 @@
 import { readFileSync } from "node:fs";
 import { fail, isObject } from "../protocol/checker.ts";
 import { demoConfig } from "./demo.ts";
-import { checkConfig, type Config, type Environment } from "./schema.ts";
+import { checkConfig, type Environment } from "./schema.ts";
 
 export interface LoadOptions {
   /** Absent: ./gateway.json if it is there, else the demo configuration. */
   readonly file?: string | undefined;
   /** They override the file's `server.host` and `server.port`. */
-  readonly host?: string | undefined;
-  readonly port?: number | undefined;
+  readonly host?: string | undefined; readonly port?: number | undefined;
   readonly env: Environment;
   /** A provider's or a client's key whose environment variable is not set is no fault. */
   readonly secretsOptional?: boolean;
 }
 
-export interface Loaded {
-  readonly config: Config;
-  /** The file's name, or undefined for the demo. */
-  readonly source: string | undefined;
-}
+export type Loaded = ReturnType<typeof loadConfig>;
 
-/** Throws a CheckError with every fault at its path; a file that cannot be read or parsed is a fault at the root. */
-export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptions): Loaded {
+/** Throws a CheckError with every fault at its path; that of an unreadable file is the root. `source` is undefined for the demo. */
+export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptions) {
   const [json, source] = readSource(file);
   const overrides = { ...(host !== undefined && { host }), ...(port !== undefined && { port }) };
   // Only an object can take them; anything else is a fault that the check must see as it is.
   const takes = isObject(json) && (json["server"] === undefined || isObject(json["server"]));
-  return { config: checkConfig(takes ? { ...json, server: { ...(json["server"] as object), ...overrides } } : json, env, secretsOptional), source };
+  const given = takes ? { ...json, server: { ...(json["server"] as object), ...overrides } } : json;
+  return { config: checkConfig(given, env, secretsOptional), source };
 }
 
 function readSource(file: string | undefined): [json: unknown, source: string | undefined] {

@@ -1,5 +1,4 @@
-// Reloading: the configuration file again whenever it changes, or when somebody says so. All or nothing: a faulty file is
-// told to the operator, and what was in force stays so.
+// The configuration file again whenever it changes, or somebody says so: all or nothing, a faulty file changes nothing.
 
 import { readFileSync } from "node:fs";
 import { CheckError, pathText } from "../protocol/checker.ts";
@@ -9,36 +8,31 @@ import type { Config } from "./schema.ts";
 /** How often the file is looked at. Looking, and not being told, also works where an editor puts a new file in its place. */
 const LOOK_MS = 500;
 
-export interface Reloader {
-  /** Reads the file now, changed or not. */
-  reload(): void;
-  close(): void;
-}
-
 /** `load` reads and checks `file`, or throws; `apply` puts the result in force. */
-export function watchConfig(file: string, load: () => Config, apply: (config: Config) => void, diagnose: Diagnose): Reloader {
+export function watchConfig(file: string, load: () => Config, apply: (config: Config) => void, diagnose: Diagnose) {
+  /** Reads the file now, changed or not. */
   function reload(): void {
     try {
       apply(load());
     } catch (error) {
-      const faults = error instanceof CheckError ? error.faults.map(({ path, message }) => ({ path: pathText(path), message })) : [{ path: "", message: (error as Error).message }];
-      diagnose({ event: "reload_failed", level: "error", detail: "the configuration before it stays in force", faults });
+      const faults = error instanceof CheckError ? error.faults : [{ path: [], message: (error as Error).message }];
+      const told = faults.map(({ path, message }) => ({ path: pathText(path), message }));
+      diagnose({ event: "reload_failed", level: "error", detail: "the configuration before it stays in force", faults: told });
     }
   }
   return { reload, close: watchFile(file, reload).close };
 }
 
 /** Calls `changed` soon after the file has other content, until it is closed. */
-export function watchFile(file: string, changed: () => void): { close(): void } {
+export function watchFile(file: string, changed: () => void) {
   let seen = contentOf(file);
-  const look = () => {
+  const timer = setInterval(() => {
     const content = contentOf(file);
     // A file that is not there is one that is being replaced; one that was merely touched is no change.
     if (content === undefined || content === seen) return;
     seen = content;
     changed();
-  };
-  const timer = setInterval(look, LOOK_MS).unref();
+  }, LOOK_MS).unref();
   return { close: () => clearInterval(timer) };
 }
 

@@ -1,17 +1,15 @@
-// What an operator writes in gateway.json: every field, its bounds, and what its absence means. The JSON Schema of the file
-// is derived from this. Secrets ("$NAME") are looked up in the environment while the file is checked, so that a missing
-// one is a fault like any other, with its path.
+// What an operator writes in gateway.json: every field, its bounds, and what its absence means; its JSON Schema is derived
+// from this. Secrets ("$NAME") are looked up in the environment meanwhile, so that a missing one is a fault like any other.
 
 import { createHash } from "node:crypto";
-import { asArray, asObject } from "../protocol/foreign.ts";
 import { THINKING_SWITCHES } from "../dialects/openai.ts";
 import {
   array, boolean, CheckError, fail, literal, nullable, number, object, optional, record, refine, string, withDefault,
   type Check, type Fault, type Infer,
 } from "../protocol/checker.ts";
+import { asArray, asObject } from "../protocol/foreign.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-
 export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 /** What a request may need that not every model can do. */
@@ -34,10 +32,7 @@ const url = refine(nonEmpty, (text) => {
   return parsed.href.replace(/\/+$/, "");
 });
 
-/**
- * Currency per million tokens. Money is counted in whole pico-units (1 per million = 1e6 pico-units a token), so more than
- * six decimals could not be billed exactly.
- */
+/** Currency per million tokens. Money is counted in pico-units (1 per million = 1e6 a token), so more decimals cannot be billed. */
 const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
   Number(value.toFixed(6)) === value ? value : fail("invalid_value", `expected at most six decimals, got ${value}`),
 );
@@ -53,7 +48,6 @@ const timeouts = {
   total_ms: milliseconds,
 };
 const DEFAULT_TIMEOUTS = { connect_ms: 5_000, first_token_ms: 60_000, idle_ms: 60_000, total_ms: 900_000 };
-
 const retry = { max_retries: integer(0, 10), backoff_ms: milliseconds, max_wait_ms: integer(0, DAY_MS) };
 const DEFAULT_RETRY = { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 };
 
@@ -81,15 +75,15 @@ function secret(env: Environment, needed = true): Check<string> {
   function lookUp(name: string): string {
     // What is no variable's name may be a secret itself, so it is not repeated.
     if (!/^[A-Za-z_]\w*$/.test(name)) fail("invalid_value", "expected the secret, or $ and the name of an environment variable");
-    return (Object.hasOwn(env, name) && env[name]) || (!needed && "unset") || fail("invalid_value", `the environment variable ${name} is not set`);
+    const value = (Object.hasOwn(env, name) && env[name]) || (!needed && "unset");
+    return value || fail("invalid_value", `the environment variable ${name} is not set`);
   }
 }
 
 function schema(env: Environment, secretsOptional = false) {
   const credential = secret(env, !secretsOptional);
   const server = {
-    host: withDefault(nonEmpty, "127.0.0.1"),
-    port: withDefault(port, 8080),
+    host: withDefault(nonEmpty, "127.0.0.1"), port: withDefault(port, 8080),
     max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760), // V8's strings end soon after
     /** A request must have arrived whole within this time, its head within a minute at the most. */
     receive_ms: withDefault(milliseconds, 120_000),
@@ -98,17 +92,13 @@ function schema(env: Environment, secretsOptional = false) {
     drain_ms: withDefault(integer(0, DAY_MS), 30_000),
     tls: optional(strict({ cert_file: nonEmpty, key_file: nonEmpty })),
   };
-  const admin = {
-    host: refine(withDefault(nonEmpty, "127.0.0.1"), (host) => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"))),
-    port: withDefault(port, 8081),
-  };
+  const loopback = (host: string) => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"));
+  const admin = { host: refine(withDefault(nonEmpty, "127.0.0.1"), loopback), port: withDefault(port, 8081) };
   const provider = {
     dialect: literal("openai", "anthropic", "gemini", "demo"),
-    base_url: optional(url),
-    api_key: optional(credential),
+    base_url: optional(url), api_key: optional(credential),
     thinking: withDefault(literal(...THINKING_SWITCHES), "none"),
-    timeouts: optional(strict(each(timeouts, optional))),
-    retry: optional(strict(each(retry, optional))),
+    timeouts: optional(strict(each(timeouts, optional))), retry: optional(strict(each(retry, optional))),
     /** Only of the demo dialect: milliseconds between two tokens of a stream. */
     pace_ms: withDefault(integer(0, 10_000), 20),
   };
@@ -118,23 +108,18 @@ function schema(env: Environment, secretsOptional = false) {
     upstream_model: optional(nonEmpty),
     reasoning: withDefault(boolean(), false),
     supports: withDefault(array(literal(...CAPABILITIES)), ["tools", "json_object", "json_schema", "logprobs"]),
-    context_tokens: optional(positive),
-    max_output_tokens: optional(positive),
-    reasoning_score: optional(number()),
-    quality_score: optional(number()),
+    context_tokens: optional(positive), max_output_tokens: optional(positive),
+    reasoning_score: optional(number()), quality_score: optional(number()),
     price: optional(strict({ input_cache_hit: optional(price), input_cache_miss: price, output: price })),
   };
   const alias = {
-    policy: optional(literal("reasoning", "value")),
-    models: optional(array(nonEmpty, { min: 1 })),
+    policy: optional(literal("reasoning", "value")), models: optional(array(nonEmpty, { min: 1 })),
     enabled: withDefault(boolean(), true),
   };
   const key = {
-    account: nonEmpty,
-    key: optional(credential),
+    account: nonEmpty, key: optional(credential),
     sha256: optional(string({ pattern: /^[0-9a-f]{64}$/, expected: "64 lower-case hexadecimal digits", secret: true })),
-    rpm: optional(rpm),
-    models: optional(array(nonEmpty)),
+    rpm: optional(rpm), models: optional(array(nonEmpty)),
   };
   const digested = refine(strict(key), (given) => {
     const { key, sha256: digest, ...rest } = exactlyOne(given, "key", "sha256");
@@ -160,6 +145,7 @@ function schema(env: Environment, secretsOptional = false) {
     usage: section({ store: withDefault(refine(secret(env), usageStore), "file"), sync_ms: withDefault(milliseconds, 5_000) }),
     timeouts: section(each(timeouts, (check, field) => withDefault(check, DEFAULT_TIMEOUTS[field]))),
     retry: section(each(retry, (check, field) => withDefault(check, DEFAULT_RETRY[field]))),
+    /** So many failures in a row open a model's breaker; for the cooldown it then lets nothing through. */
     breaker: section({ failures: withDefault(positive, 5), cooldown_ms: withDefault(milliseconds, 15_000) }),
     compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
     currency: withDefault(string({ pattern: /^[A-Z]{3}$/, expected: "three capital letters such as USD" }), "USD"),
@@ -167,14 +153,18 @@ function schema(env: Environment, secretsOptional = false) {
 }
 
 function exactlyOne<T extends object>(value: T, a: keyof T & string, b: keyof T & string): T {
-  const given = [value[a], value[b]].filter((field) => field !== undefined).length;
-  return given === 1 ? value : fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`);
+  const one = (value[a] === undefined) !== (value[b] === undefined);
+  return one ? value : fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`);
 }
 
 /** The address of a store may hold a password, so it is not repeated. */
-const limitStore = (given: string): string => (given === "memory" ? given : fail("unsupported_value", 'only "memory" is available in this version'));
-const usageStore = (given: string): string =>
-  given === "file" || (/^postgres(ql)?:\/\/./.test(given) && URL.canParse(given)) ? given : fail("invalid_value", 'expected "file" or the address of a PostgreSQL database (postgres://...)');
+const limitStore = (given: string): string =>
+  given === "memory" ? given : fail("unsupported_value", 'only "memory" is available in this version');
+
+function usageStore(given: string): string {
+  if (given === "file" || (/^postgres(ql)?:\/\/./.test(given) && URL.canParse(given))) return given;
+  return fail("invalid_value", 'expected "file" or the address of a PostgreSQL database (postgres://...)');
+}
 
 export type Config = Infer<ReturnType<typeof schema>>;
 export type ProviderConfig = Config["providers"] extends Map<string, infer P> ? P : never;
@@ -182,8 +172,6 @@ export type ModelConfig = Config["models"] extends Map<string, infer M> ? M : ne
 
 /** The JSON Schema of gateway.json. */
 export const configSchema = () => schema({}).schema;
-
-const DEMO_KEY_DIGEST = sha256("sk-demo");
 
 /** Checks a parsed gateway.json: its shape, and what its parts say of each other. Throws one CheckError with all faults. */
 export function checkConfig(json: unknown, env: Environment, secretsOptional = false): Config {
@@ -204,7 +192,8 @@ const invalid = (path: Fault["path"], message: string): Fault => ({ path, code: 
 /** Names that stand for something that is not there. Looks at the raw JSON, so that a fault of shape elsewhere hides none. */
 function danglingNames(json: unknown): Fault[] {
   const faults: Fault[] = [];
-  const [providers, models, aliases] = ["providers", "models", "aliases"].map((field) => asObject(asObject(json)[field])) as [object, object, object];
+  const root = asObject(json);
+  const [providers, models, aliases] = [asObject(root["providers"]), asObject(root["models"]), asObject(root["aliases"])];
   const refer = (path: Fault["path"], name: unknown, noun: string, ...tables: object[]) => {
     if (typeof name !== "string" || name === "" || tables.some((table) => Object.hasOwn(table, name))) return;
     faults.push(invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`));
@@ -223,7 +212,7 @@ function danglingNames(json: unknown): Fault[] {
       if (all.indexOf(model) < at) faults.push(invalid(["aliases", name, "models", at], "stands in the list twice"));
     });
   }
-  asArray(asObject(json)["keys"]).forEach((key, index) => {
+  asArray(root["keys"]).forEach((key, index) => {
     asArray(asObject(key)["models"]).forEach((name, at) => refer(["keys", index, "models", at], name, "model or alias", models, aliases));
   });
   return faults;
@@ -231,9 +220,12 @@ function danglingNames(json: unknown): Fault[] {
 
 function keyFaults(config: Config): Fault[] {
   const digests = config.keys.map((key) => key.digest);
-  const faults = digests.flatMap((digest, index) => (digests.indexOf(digest) < index ? [invalid(["keys", index], "the same key stands here twice")] : []));
+  const twice = [...digests.keys()].filter((index) => digests.indexOf(digests[index]!) < index);
+  const faults = twice.map((index) => invalid(["keys", index], "the same key stands here twice"));
   return [...faults, ...demoKeyFaults(config, config.server.host)];
 }
+
+const DEMO_KEY_DIGEST = sha256("sk-demo");
 
 /** The demo key, which everybody knows, is for loopback only. `host` is where the gateway listens, or is to listen. */
 export function demoKeyFaults(config: Config, host: string): Fault[] {

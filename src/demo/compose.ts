@@ -2,12 +2,11 @@
 // `stop` and `max_tokens` say. All of it follows from the request.
 
 import { sha256 } from "../config/schema.ts";
-import type { ChatRequest, Message } from "../protocol/chat-request.ts";
+import { textOf, type ChatRequest } from "../protocol/chat-request.ts";
 import { cut, exampleOf } from "./example.ts";
 
 /** The fields that go out as the check of the client's request left them. */
 type SameOnTheWire = "model" | "messages" | "stream" | "tools" | "tool_choice" | "response_format" | "stop" | "logprobs" | "top_logprobs";
-
 /** What is looked at in the request that the gateway sends. */
 export type DemoRequest = Pick<ChatRequest, SameOnTheWire> & { max_tokens?: number; thinking?: { type: string } };
 
@@ -19,7 +18,7 @@ export const tokensOf = (text: string): string[] => text.match(/\s*(?:[\p{L}\p{M
 /** The answer is a text or, if there is a call, its arguments; tokens beyond the limit are left out. */
 export function composeReply(request: DemoRequest) {
   const { messages, thinking, max_tokens: limit = Infinity } = request;
-  const question = textOf(messages.findLast(({ role }) => role === "user"));
+  const question = textOf(messages.findLast(({ role }) => role === "user")?.content ?? "");
   const tool = chosenTool(request)?.function;
   const plan = tool ? `The tool ${tool.name} can tell, so I call it` : "I can answer this myself";
   const thoughts = `The question is: “${quoted(question)}”. ${plan}, and I will keep it short.`;
@@ -51,10 +50,4 @@ function textFor({ messages, response_format: format, stop = [] }: DemoRequest, 
 }
 
 const jsonFor = (schema: Record<string, unknown>, question: string): string => JSON.stringify(exampleOf(schema, question));
-
 const quoted = (text: string): string => cut(text.trim().replace(/\s+/g, " "), 120);
-
-export function textOf(message: Message | undefined): string {
-  const content = message?.content ?? "";
-  return typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : "")).join("");
-}

@@ -1,9 +1,8 @@
-// A value by example for a JSON Schema, for the demo model's tool calls and structured replies. It knows what tool
-// definitions commonly use: const, enum, default, examples, type, properties, required, items, bounds and lengths, a few
-// formats, $ref into the schema itself, allOf, and of anyOf or oneOf the first choice that is not null. It does not know
-// pattern, multipleOf, uniqueItems, prefixItems, minProperties, not, if or anything rarer, nor ~0, ~1 and % in a $ref, and
-// between close exclusive bounds it misses: there the value may not satisfy the schema. Nor may it where it becomes too
-// deep or too much work: the schema is a client's, may refer to itself and ask for more than there is memory.
+// A value by example for a JSON Schema, for the demo model's tool calls and structured replies. It knows what is common: const,
+// enum, default, examples, type, properties, required, items, bounds and lengths, a few formats, $ref into the schema itself,
+// allOf, and of anyOf or oneOf the first choice that is not null. It does not know pattern, multipleOf, uniqueItems, prefixItems,
+// minProperties, not, if or anything rarer, nor ~0, ~1 and % in a $ref; there, between close exclusive bounds, and where it becomes
+// too deep or too much work (the schema is a client's and may refer to itself), the value may not satisfy the schema.
 
 import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
 

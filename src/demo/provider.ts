@@ -1,11 +1,12 @@
-// The demo model: an OpenAI-compatible provider inside the process, as one more implementation of the fetch contract. The
-// gateway treats it like any other, so the offline path is the real path. Deterministic: the same request gets the same
-// reply, but for the share of the prompt that is reported as cached. This file is the wire; what is said is in compose.ts.
+// The demo model's wire (what it says is in compose.ts): an OpenAI-compatible provider in the process, as one more fetch. The
+// gateway treats it like any other, so the offline path is the real one. The same request gets the same reply, but for the
+// share of the prompt that is reported as cached.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { sha256 } from "../config/schema.ts";
 import type { Fetch } from "../http/fetch.ts";
-import { composeReply, textOf, tokensOf, type DemoRequest } from "./compose.ts";
+import { textOf } from "../protocol/chat-request.ts";
+import { composeReply, tokensOf, type DemoRequest } from "./compose.ts";
 
 /** How many beginnings of prompts are remembered for the cached-token counts; before one more, all are forgotten. */
 const REMEMBERED_PREFIXES = 1_000;
@@ -20,7 +21,7 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Fetch 
     let cached = 0;
     let prefix = JSON.stringify([model, tools]);
     for (const message of messages) {
-      prompt += 4 + tokensOf(textOf(message)).length; // 4 for its role and its borders
+      prompt += 4 + tokensOf(textOf(message.content ?? "")).length; // 4 for its role and its borders
       prefix = sha256(prefix + JSON.stringify(message));
       if (remembered.has(prefix)) cached = prompt;
       else if (remembered.size === REMEMBERED_PREFIXES) remembered.clear();

@@ -12,20 +12,14 @@ export interface Target {
   readonly reasoning: boolean;
 }
 
-export interface DialectRequest {
-  /** Appended to the provider's base_url. */
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
 export interface Decoder {
   /** The parts that one event (its JSON, parsed) says; throws a ProviderFault if it says that the provider failed. */
   push(event: unknown): Part[];
 }
 
 export interface Dialect {
-  request(chat: ChatRequest, target: Target): DialectRequest;
+  /** `path` is appended to the provider's base_url. */
+  request(chat: ChatRequest, target: Target): { path: string; headers: Readonly<Record<string, string>>; body: string };
   /** A whole reply's JSON; throws a ProviderFault if it is an error, or no reply at all. */
   reply(json: unknown): Part[];
   decoder(): Decoder;
@@ -43,12 +37,11 @@ export type FaultCode = Extract<
 const CLIENTS_FAULTS: readonly FaultCode[] = ["context_length_exceeded", "content_filter", "upstream_rejected"];
 
 export interface FaultDetail {
-  readonly status?: number;
+  readonly status?: number; readonly cause?: unknown;
   /** When the provider says that it may be asked again. */
   readonly retryAfterMs?: number | undefined;
   /** The provider refuses this gateway: its key, or something else of its configuration. */
   readonly operator?: "key" | "other" | undefined;
-  readonly cause?: unknown;
 }
 
 /** An attempt that failed. The message is for the operator's log only: it may name what a client must not see. */

@@ -1,24 +1,16 @@
-// What a provider's refusal means, for every dialect, in one table: HTTP status and the words of the error body to a code of
-// our own error table and to who is to blame. WIRE.md 4.3. Nothing of the provider's text is passed on; it may quote its keys,
-// its hosts or our client's content.
+// What a provider's refusal means, for every dialect, in one table: HTTP status and the error's words to a code of our own and
+// to who is to blame. WIRE.md 4.3. Nothing of the text is passed on; it may quote keys, hosts or our client's content.
 
 import { ProviderFault, type FaultCode } from "./dialect.ts";
 
 /** The provider's own words for what went wrong, as far as its dialect has such fields. */
-export interface ErrorWords {
-  readonly message: string;
-  readonly code: string;
-  readonly type: string;
-}
+export type ErrorWords = { readonly message: string; readonly code: string; readonly type: string };
 
-interface Rule {
-  readonly statuses: readonly number[];
-  /** Looked for in code, type and message; absent: any. */
-  readonly words?: RegExp;
-  readonly code: FaultCode;
-  /** The provider refuses this gateway, not this request: a matter for the operator, and no use in trying again. */
-  readonly operator?: "key" | "other";
-}
+/** `operator`: the provider refuses this gateway, not this request: a matter for the operator, and no use in trying again. */
+type Outcome = { readonly code: FaultCode; readonly operator?: "key" | "other" };
+
+/** `words` are looked for in code, type and message; absent: any. */
+type Rule = Outcome & { readonly statuses: readonly number[]; readonly words?: RegExp };
 
 const BAD_REQUEST = [400, 413, 422];
 const CONTEXT = /context[ _]length|context window|maximum context|exceed_context_size|prompt is too long|too many (input )?tokens|input token count|reduce the length/i;
@@ -57,7 +49,8 @@ export function faultOf(status: number, words: ErrorWords, retryAfterMs?: number
   const text = `${words.code} ${words.type} ${words.message}`;
   const rule = RULES.find(({ statuses, words: pattern }) => statuses.includes(status) && (!pattern || pattern.test(text)));
   // Any other 4xx: our address or our method is wrong. Anything else that is no 200 is the provider's failure.
-  const { code, operator } = rule ?? (status >= 400 && status < 500 ? { code: "model_unavailable", operator: "other" } as const : { code: "upstream_error", operator: undefined } as const);
+  const other: Outcome = status >= 400 && status < 500 ? { code: "model_unavailable", operator: "other" } : { code: "upstream_error" };
+  const { code, operator } = rule ?? other;
   return new ProviderFault(code, `the provider answered with status ${status}`, { status, retryAfterMs, operator });
 }
 

@@ -2,11 +2,11 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import type { ChatRequest, Message } from "../protocol/chat-request.ts";
+import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { FinishReason, TokenLogprob, Usage } from "../protocol/shapes.ts";
 import { ProviderFault, type Decoder, type Dialect, type Target } from "./dialect.ts";
 import { faultInside, faultOf, retryAfterMs, type ErrorWords } from "./faults.ts";
-import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
 
 /** How a provider's thinking is switched; WIRE.md 6, column "Thinking on / off". */
 export const THINKING_SWITCHES = ["thinking", "reasoning_effort", "enable_thinking", "chat_template_kwargs", "always", "none"] as const;
@@ -27,8 +27,7 @@ export function createOpenaiDialect(options: { readonly thinking: ThinkingSwitch
   };
 }
 
-// ---- out: the request
-
+/** Out: the request. */
 function requestBody(chat: ChatRequest, target: Target, thinkingSwitch: ThinkingSwitch): object {
   const thinking = chat.thinking && target.reasoning;
   const echoReasoning = thinking && thinkingSwitch === "thinking";
@@ -71,8 +70,6 @@ function wireMessage(message: Message, echoReasoning: boolean): object {
   return { role, content, ...(echoReasoning && { reasoning_content: reasoning_content ?? "" }), tool_calls };
 }
 
-// ---- in: the reply
-
 /** Finish reasons as providers spell them; `failed` ones mean that the generation broke off (WIRE.md 2). */
 const FINISH_REASONS: { readonly [reason: string]: FinishReason | "failed" } = {
   length: "length", max_tokens: "length", model_length: "length", model_context_window_exceeded: "length",
@@ -83,12 +80,9 @@ const FINISH_REASONS: { readonly [reason: string]: FinishReason | "failed" } = {
 
 /** One tool call on its way in. A provider's index is its own affair; `call` is ours. */
 interface OpenCall {
-  /** -1 until its name has come. */
-  call: number;
-  id: string;
-  name: string;
-  /** Arguments that came before the name. */
-  early: string;
+  call: number; // -1 until its name has come
+  id: string; name: string;
+  early: string; // arguments that came before the name
 }
 
 function createDecoder(): Decoder {
@@ -198,8 +192,6 @@ function readUsage(given: unknown): Usage | undefined {
   const cacheHit = cached.find((count) => count !== undefined) ?? 0;
   return makeUsage({ prompt, completion: completion + (beside ? reasoning : 0), cacheHit, reasoning });
 }
-
-// ---- in: errors
 
 /** An error that stands inside a 200, whole or as an event. */
 function errorIn(json: unknown): ProviderFault | undefined {

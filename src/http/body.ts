@@ -1,24 +1,19 @@
-// A request's body: read within its bound, decoded strictly, parsed. WIRE.md 1.1 and the 413, 415 and invalid_json rows
-// of its table 4.2.
+// A request's body: read within its bound, decoded strictly, parsed. WIRE.md 1.1, and of its table 4.2 413, 415, invalid_json.
 
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ApiError } from "../protocol/errors.ts";
 
-/**
- * Arrays and objects cost JSON.parse far more than their size: 10 MiB of brackets keep it, and everybody else, waiting for
- * two seconds. An honest body of that size holds some 350,000. Bodies that can hold more than this are looked through first.
- */
+/** 10 MiB of brackets keep JSON.parse, and everybody else, for two seconds. An honest body of that size holds some 350,000. */
 const MAX_CONTAINERS = 1_000_000;
 
 /** Reads a JSON body of at most `maxBytes`; rejects with the signal's reason if that aborts first. */
 export async function readJson(req: IncomingMessage, res: ServerResponse, maxBytes: number, signal: AbortSignal): Promise<unknown> {
-  const mediaType = req.headers["content-type"]?.split(";", 1)[0]!.trim().toLowerCase();
-  if (mediaType !== undefined && !/^application\/(.+\+)?json$/.test(mediaType)) {
-    throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
-  }
-  const encoding = req.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
-  if (encoding !== "identity") throw new ApiError("unsupported_media_type", "The body must not be compressed (Content-Encoding).");
+  const { "content-type": type = "application/json", "content-encoding": encoding = "identity" } = req.headers;
+  const isJson = /^application\/(.+\+)?json$/.test(type.split(";", 1)[0]!.trim().toLowerCase());
+  if (!isJson) throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
+  const isPlain = encoding.trim().toLowerCase() === "identity";
+  if (!isPlain) throw new ApiError("unsupported_media_type", "The body must not be compressed (Content-Encoding).");
   return parseJson(await readBytes(req, res, maxBytes, signal));
 }
 

@@ -1,15 +1,7 @@
 // A deadline that moves: one timer however often it is moved, so that it can be renewed for every piece of a stream.
 
-export interface Deadline {
-  /** Expires in `ms` unless moved; `name` is given to the handler then. */
-  set(name: string, ms: number): void;
-  /** Does not expire until it is set again; its timer stays, so that this costs nothing. */
-  pause(): void;
-  /** For good. */
-  clear(): void;
-}
-
-export function createDeadline(expire: (name: string, ms: number) => void): Deadline {
+/** `expire` is given the name and the milliseconds of the deadline that was not moved in time. */
+export function createDeadline(expire: (name: string, ms: number) => void) {
   let timer: NodeJS.Timeout | undefined;
   let firesAt = Infinity;
   let due = Infinity;
@@ -32,19 +24,21 @@ export function createDeadline(expire: (name: string, ms: number) => void): Dead
   }
 
   return {
-    set(name, ms) {
+    /** Expires in `ms` unless moved. */
+    set(name: string, ms: number): void {
       const now = performance.now();
       current = name;
       span = ms;
       due = now + ms;
       if (due < firesAt) arm(now);
     },
-    pause() {
+    /** Does not expire until it is set again; its timer stays, so that this costs nothing. */
+    pause(): void {
       due = Infinity;
     },
-    clear() {
-      due = Infinity;
-      firesAt = Infinity;
+    /** For good. */
+    clear(): void {
+      due = firesAt = Infinity;
       clearTimeout(timer);
     },
   };

@@ -6,24 +6,13 @@ import type { ServerResponse } from "node:http";
 import { createDeadline } from "./deadline.ts";
 
 const HEADERS = {
-  "Content-Type": "text/event-stream; charset=utf-8",
-  "Cache-Control": "no-cache, no-transform",
-  "X-Accel-Buffering": "no",
+  "Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no",
 };
 
-export interface EventSink {
-  /** Whether status 200 has been sent, be it for a comment only. */
-  begun(): boolean;
-  /** Sends one or more whole events. The promise, if there is one, resolves when the client has room for more. */
-  write(events: string): Promise<unknown> | undefined;
-  /** Sends the last events and ends the answer. */
-  end(events: string): void;
-  /** Stops the comments; to be called however the stream ends. */
-  release(): void;
-}
+export type EventSink = ReturnType<typeof createEventSink>;
 
 /** After `keepAliveMs` of silence a comment goes out. `signal` ends the waiting for a client that has gone. */
-export function createEventSink(res: ServerResponse, keepAliveMs: number, signal: AbortSignal): EventSink {
+export function createEventSink(res: ServerResponse, keepAliveMs: number, signal: AbortSignal) {
   const silence = createDeadline(() => {
     if (!res.writableNeedDrain) send(": keep-alive\n\n");
     silence.set("keep-alive", keepAliveMs);
@@ -36,16 +25,20 @@ export function createEventSink(res: ServerResponse, keepAliveMs: number, signal
   }
 
   return {
+    /** Whether status 200 has been sent, be it for a comment only. */
     begun: () => res.headersSent,
-    write(events) {
+    /** Sends one or more whole events. The promise, if there is one, resolves when the client has room for more. */
+    write(events: string): Promise<unknown> | undefined {
       silence.set("keep-alive", keepAliveMs);
       return send(events) ? undefined : once(res, "drain", { signal });
     },
-    end(events) {
+    /** Sends the last events and ends the answer. */
+    end(events: string): void {
       silence.clear();
       send(events);
       res.end();
     },
+    /** Stops the comments; to be called however the stream ends. */
     release: () => silence.clear(),
   };
 }

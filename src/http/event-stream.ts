@@ -1,23 +1,15 @@
 // Server-sent events, read: bytes in any pieces to the data of each event, by the rules of the WHATWG HTML standard
-// (9.2.6) with one exception: an event at the end of the stream counts although no blank line follows it, because
-// providers forget it. Only `data` is kept; comments, `event`, `id` and `retry` are dropped (each dialect's JSON says
-// itself what it is). What the gateway writes is in protocol/reply.ts.
+// (9.2.6) with one exception: an event at the end of the stream counts although no blank line follows it: providers forget
+// it. Only `data` is kept, no comments, `event`, `id` and `retry` (each dialect's JSON says itself what it is).
 
 import { StringDecoder } from "node:string_decoder";
 
 /** Bound of one event's size in characters: a provider that sends a line without end must not fill the memory. */
-export const MAX_EVENT_CHARS = 16 * 1024 * 1024;
+const MAX_EVENT_CHARS = 16 * 1024 * 1024;
 
 export class EventTooLarge extends Error {}
 
-export interface EventReader {
-  /** The data of the events that these bytes complete; throws EventTooLarge. */
-  push(bytes: Uint8Array): string[];
-  /** The event that the end of the stream completes, if there is one. */
-  end(): string[];
-}
-
-export function createEventReader(maxChars = MAX_EVENT_CHARS): EventReader {
+export function createEventReader(maxChars = MAX_EVENT_CHARS) {
   const decoder = new StringDecoder("utf8");
   let line = ""; // the unfinished line; V8 appends to it without copying, so small pieces cost linear time
   let data: string | undefined; // the data lines of the unfinished event
@@ -73,12 +65,14 @@ export function createEventReader(maxChars = MAX_EVENT_CHARS): EventReader {
   }
 
   return {
-    push(bytes) {
+    /** The data of the events that these bytes complete; throws EventTooLarge. */
+    push(bytes: Uint8Array): string[] {
       if (failure) throw failure;
       read(decoder.write(Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)));
       return take();
     },
-    end() {
+    /** The event that the end of the stream completes, if there is one. */
+    end(): string[] {
       read(decoder.end());
       if (line !== "") endLine(line);
       endLine("");

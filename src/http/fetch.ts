@@ -1,24 +1,19 @@
-// The seam to the providers: one function of the fetch contract. `globalThis.fetch` fits it, the demo model is another
-// implementation, and this file holds the one that is used by default, over node:http and node:https: pooled keep-alive
-// sockets, a connect deadline, no redirects (a redirect would carry the provider's key to another host), no decompression
-// (identity is asked for), and none of the built-in fetch's fixed 300 s timeouts, which cut long silent reasoning.
+// The seam to the providers: one function of the fetch contract. `globalThis.fetch` fits it, the demo model is another, and here is
+// the default, over node:http and node:https: pooled keep-alive sockets, a connect deadline, no redirects (one would carry the key
+// to another host), no decompression (identity is asked for), and no fixed 300 s timeouts, which cut long silent reasoning.
 
 import http from "node:http";
 import https from "node:https";
 
 export interface FetchInit {
-  readonly method: "POST";
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-  readonly signal: AbortSignal;
-  readonly redirect: "manual";
+  readonly method: "POST"; readonly redirect: "manual";
+  readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly signal: AbortSignal;
   /** How long a new connection may take to be made, in milliseconds. The built-in fetch does not know it. */
   readonly connectMs: number;
 }
 
 export interface FetchResponse {
-  readonly status: number;
-  readonly headers: { get(name: string): string | null };
+  readonly status: number; readonly headers: { get(name: string): string | null };
   readonly body: AsyncIterable<Uint8Array> | null;
 }
 
@@ -65,7 +60,7 @@ export function createFetch(): Fetch & { close(): void } {
       req.on("response", (res) => {
         response = res;
         res.on("close", release);
-        resolve({ status: res.statusCode ?? 0, headers: headersOf(res), body: res });
+        resolve({ status: res.statusCode ?? 0, headers: { get: (name) => headerOf(res, name) }, body: res });
       });
       req.on("upgrade", (_res, socket) => {
         socket.destroy(); // nobody asked for another protocol
@@ -89,11 +84,7 @@ export function createFetch(): Fetch & { close(): void } {
   return Object.assign(fetch, { close: () => Object.values(agents).forEach((agent) => agent.destroy()) });
 }
 
-function headersOf(res: http.IncomingMessage): FetchResponse["headers"] {
-  return {
-    get(name) {
-      const value = res.headers[name.toLowerCase()];
-      return Array.isArray(value) ? value.join(", ") : (value ?? null);
-    },
-  };
+function headerOf(res: http.IncomingMessage, name: string): string | null {
+  const value = res.headers[name.toLowerCase()];
+  return Array.isArray(value) ? value.join(", ") : (value ?? null);
 }

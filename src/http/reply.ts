@@ -14,6 +14,10 @@ export function sendJson(res: ServerResponse, status: number, body: unknown, hea
   res.end(text);
 }
 
+/** The headers of a document with which its connection ends. */
+const lastHeaders = (text: string) =>
+  ({ "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text), Connection: "close" });
+
 /** Answers with an error, before anything else was sent. */
 export function sendError(req: IncomingMessage, res: ServerResponse, error: ApiError, requestId: string): void {
   const body = errorBody(error, requestId);
@@ -21,12 +25,7 @@ export function sendError(req: IncomingMessage, res: ServerResponse, error: ApiE
   // The client is still sending. Closing now would reset the connection and destroy the answer on its way, so the whole
   // answer goes out first and the end waits until the client is through, within bounds.
   const text = JSON.stringify(body);
-  res.writeHead(error.status, {
-    ...error.headers,
-    "Content-Type": "application/json",
-    "Content-Length": Buffer.byteLength(text),
-    Connection: "close",
-  });
+  res.writeHead(error.status, { ...error.headers, ...lastHeaders(text) });
   res.write(text);
   let left = LINGER_BYTES;
   const timer = setTimeout(() => res.end(), LINGER_MS);
@@ -38,13 +37,7 @@ export function sendError(req: IncomingMessage, res: ServerResponse, error: ApiE
 /** A whole HTTP/1.1 error answer as text, for sockets whose request Node could not parse; it closes the connection. */
 export function rawError(error: ApiError, requestId: string): string {
   const body = JSON.stringify(errorBody(error, requestId));
-  const headers = {
-    "X-Request-Id": requestId,
-    "Content-Type": "application/json",
-    "Content-Length": Buffer.byteLength(body),
-    Connection: "close",
-    ...error.headers,
-  };
-  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const headers = Object.entries({ "X-Request-Id": requestId, ...lastHeaders(body), ...error.headers });
+  const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join("");
   return `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head}\r\n${body}`;
 }

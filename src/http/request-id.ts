@@ -2,24 +2,17 @@
 
 import { randomBytes } from "node:crypto";
 
-const newRequestId = (): string => `req_${randomBytes(16).toString("hex")}`;
-
 /** 1 to 512 printable ASCII characters; anything else is replaced rather than refused. */
-const usable = (value: string): boolean => /^[\x20-\x7e]{1,512}$/.test(value);
+const usableOrNew = (value = ""): string => (/^[\x20-\x7e]{1,512}$/.test(value) ? value : `req_${randomBytes(16).toString("hex")}`);
 
 /** `rawHeaders` is Node's flat list of names and values. Of several X-Request-Id the first counts. */
 export function requestId(rawHeaders: readonly string[]): string {
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]!.length === 12 && rawHeaders[i]!.toLowerCase() === "x-request-id") {
-      const value = rawHeaders[i + 1]!;
-      return usable(value) ? value : newRequestId();
-    }
+    if (rawHeaders[i]!.length === 12 && rawHeaders[i]!.toLowerCase() === "x-request-id") return usableOrNew(rawHeaders[i + 1]);
   }
-  return newRequestId();
+  return usableOrNew();
 }
 
 /** The id of a request that Node could not parse, looked for in the bytes that it was given. */
-export function requestIdFromBytes(packet: Buffer | undefined): string {
-  const value = packet && /\r\nx-request-id:[ \t]*([^\r\n]*?)[ \t]*\r\n/i.exec(packet.toString("latin1"))?.[1];
-  return value !== undefined && usable(value) ? value : newRequestId();
-}
+export const requestIdFromBytes = (packet: Buffer | undefined): string =>
+  usableOrNew(packet && /\r\nx-request-id:[ \t]*([^\r\n]*?)[ \t]*\r\n/i.exec(packet.toString("latin1"))?.[1]);

@@ -7,7 +7,6 @@ import https from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { ApiError, toApiError } from "../protocol/errors.ts";
-import type { AccessRecord } from "./log.ts";
 import { rawError, sendError } from "./reply.ts";
 import { requestId, requestIdFromBytes } from "./request-id.ts";
 import { ClientGone, pathOf, route, type Exchange, type Routes } from "./router.ts";
@@ -16,8 +15,7 @@ import { ClientGone, pathOf, route, type Exchange, type Routes } from "./router.
 const LAST_WORDS_MS = 1_000;
 
 export interface ServerOptions {
-  readonly host: string;
-  readonly port: number;
+  readonly host: string; readonly port: number;
   /** A request must have arrived whole in this time. */
   readonly receive_ms: number;
   /** Certificate and key; absent: plain HTTP. */
@@ -27,26 +25,16 @@ export interface ServerOptions {
 export interface ServerDeps {
   /** Wall clock, milliseconds. */
   readonly now: () => number;
-  readonly access: (record: AccessRecord) => void;
+  readonly access: (record: object) => void;
   /** An error of our own, met while answering. */
   readonly failed: (exchange: Exchange, error: unknown) => void;
-}
-
-export interface Server {
-  /** Resolves with the address that clients can use; rejects if it cannot be bound. */
-  listen(): Promise<string>;
-  /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
-  close(drainMs: number): Promise<void>;
-  inFlight(): number;
 }
 
 export const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });
 
 /** A request on its way. */
 interface Live extends Exchange {
-  readonly connection: Connection;
-  readonly startedAt: number;
-  expiry?: NodeJS.Timeout;
+  readonly connection: Connection; readonly startedAt: number; expiry?: NodeJS.Timeout;
   /** All of the answer was handed to the socket. Node also says "finish" when a socket dies with data in it. */
   delivered: boolean;
   /** What the access log says where `res` does not know. */
@@ -55,14 +43,12 @@ interface Live extends Exchange {
 
 /** A socket on which something was asked. Requests may be pipelined: only the first of `live` is being answered. */
 interface Connection {
-  readonly socket: Duplex;
-  readonly live: Set<Live>;
-  last?: Live;
+  readonly socket: Duplex; readonly live: Set<Live>; last?: Live;
   /** Nothing more can be read from it: it ends when the answers that are owed have been given. */
   broken: boolean;
 }
 
-export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps): Server {
+export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps) {
   const connections = new Map<Duplex, Connection>();
   /** All of them, also those that have asked nothing yet or are still shaking hands, of which Node's own lists know nothing. */
   const sockets = new Set<Duplex>();
@@ -85,10 +71,8 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     const control = new AbortController();
     const connection = connectionOf(req.socket);
     const exchange: Live = {
-      req, res, connection, delivered: false, log: {},
-      requestId: requestId(req.rawHeaders),
-      startedAt: performance.now(),
-      signal: control.signal,
+      req, res, connection, delivered: false, log: {}, signal: control.signal,
+      requestId: requestId(req.rawHeaders), startedAt: performance.now(),
       abort(reason) {
         control.abort(reason);
         if (connection.live.has(exchange)) setTimeout(() => exchange.delivered || res.destroy(), LAST_WORDS_MS).unref();
@@ -103,25 +87,26 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     if (draining) res.setHeader("Connection", "close");
     res.on("finish", () => (exchange.delivered = !req.socket.destroyed));
     res.on("close", () => finish(exchange));
+    // An error is answered only when what came in the same packet has been parsed: onClientError goes before.
     void answer(exchange, refusal).catch((error: unknown) => answerError(exchange, error));
   }
 
   async function answer(exchange: Live, refusal: ApiError | undefined): Promise<void> {
     const { req } = exchange;
-    if (req.headers.host === undefined && req.httpVersion === "1.1") {
-      throw new ApiError("malformed_request", "The request has no Host header.", { headers: { Connection: "close" } });
-    }
+    const noHost = req.headers.host === undefined && req.httpVersion === "1.1";
+    if (noHost) throw new ApiError("malformed_request", "The request has no Host header.", { headers: { Connection: "close" } });
     if (refusal) throw refusal;
     await route(routes, req.method ?? "", pathOf(req.url ?? ""))(exchange);
   }
 
   function answerError(exchange: Live, thrown: unknown): void {
+    const { req, res, requestId } = exchange;
     if (thrown instanceof ClientGone) return;
     const error = toApiError(thrown);
     if (error.code === "internal_error") deps.failed(exchange, thrown);
-    if (exchange.res.headersSent) return void exchange.res.destroy();
+    if (res.headersSent) return void res.destroy();
     if (error.status === 413) exchange.status = 413; // known before its connection ends
-    sendError(exchange.req, exchange.res, error, exchange.requestId);
+    sendError(req, res, error, requestId);
   }
 
   /** The end of an exchange, however it came; once. */
@@ -130,16 +115,20 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     if (!connection.live.delete(exchange)) return;
     clearTimeout(exchange.expiry);
     if (!delivered) exchange.abort(new ClientGone("the client left before it had its whole answer"));
-    writeAccess(requestId, req.method, pathOf(req.url ?? ""), exchange.status ?? (delivered ? res.statusCode : 499), log, startedAt);
+    const status = exchange.status ?? (delivered ? res.statusCode : 499); // 499: it has not had its whole answer
+    writeAccess(requestId, req.method ?? null, pathOf(req.url ?? ""), status, log, startedAt);
     if (connection.broken && ![...connection.live].some((other) => other.req.complete)) connection.socket.end();
     if (draining) closeUnused();
   }
 
-  function writeAccess(id: string, method: string | undefined, path: string | undefined, status: number, log: Exchange["log"] = {}, startedAt = performance.now()): void {
+  /** The access log's line: SPEC.md "Request ID", DESIGN.md "Files". Method and path are null where they could not be parsed. */
+  function writeAccess(
+    request_id: string, method: string | null, path: string | null, status: number, log: Exchange["log"] = {}, startedAt = performance.now(),
+  ): void {
     const time = new Date(deps.now()).toISOString();
     const duration_ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
     const { account = null, key_id = null, model = null, usage_source } = log;
-    deps.access({ time, request_id: id, method: method ?? null, path: path ?? null, status, duration_ms, account, key_id, model, usage_source });
+    deps.access({ time, request_id, method, path, status, duration_ms, account, key_id, model, usage_source });
   }
 
   /** Answers on a socket past any `res`, and closes it. */
@@ -165,7 +154,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     } else {
       const id = requestIdFromBytes(error.rawPacket);
       answerRaw(socket, fault, id);
-      writeAccess(id, undefined, undefined, fault.status);
+      writeAccess(id, null, null, fault.status);
     }
   }
 
@@ -181,10 +170,10 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     socket.on("error", () => socket.destroy()); // Node has taken its own listener away
     const connection = connections.get(socket);
     if (connection && connection.live.size > 0) return endAfterAnswers(connection);
-    const error = new ApiError("method_not_allowed", "This is no proxy: CONNECT is not supported.", { headers: { Allow: "GET, HEAD, POST" } });
     const id = requestId(req.rawHeaders);
+    const error = new ApiError("method_not_allowed", "This is no proxy: CONNECT is not supported.", { headers: { Allow: "GET, HEAD, POST" } });
     answerRaw(socket, error, id);
-    writeAccess(id, "CONNECT", req.url, error.status);
+    writeAccess(id, "CONNECT", req.url ?? null, error.status);
   }
 
   const live = () => [...connections.values()].flatMap((connection) => [...connection.live]);
@@ -195,15 +184,14 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     else server.closeIdleConnections();
   }
 
+  const { tls, receive_ms } = options;
   const nodeOptions = {
     requireHostHeader: false, // Node's own answer to a missing Host has no request id
     keepAliveTimeout: 75_000, // above the usual 60 s of clients and load balancers, so that they close first
-    headersTimeout: Math.min(60_000, options.receive_ms),
-    requestTimeout: options.receive_ms,
-    connectionsCheckingInterval: Math.min(5_000, Math.ceil(options.receive_ms / 2)),
+    headersTimeout: Math.min(60_000, receive_ms), requestTimeout: receive_ms,
+    connectionsCheckingInterval: Math.min(5_000, Math.ceil(receive_ms / 2)),
     noDelay: true,
   };
-  const { tls } = options;
   const server = tls ? https.createServer({ ...nodeOptions, ...tls }) : http.createServer(nodeOptions);
   server.maxHeadersCount = 0; // their size is bounded; Node would drop the ones beyond a number in silence
   server.on("connection", (socket: Duplex) => {
@@ -219,12 +207,14 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   server.on("clientError", onClientError);
 
   return {
-    async listen() {
+    /** Resolves with the address that clients can use; rejects if it cannot be bound. */
+    async listen(): Promise<string> {
       await once(server.listen(options.port, options.host), "listening");
       const { address, family, port } = server.address() as AddressInfo;
       return `${tls ? "https" : "http"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
     },
-    async close(drainMs) {
+    /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
+    async close(drainMs: number): Promise<void> {
       draining = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const { res } of live()) if (!res.headersSent) res.setHeader("Connection", "close");

@@ -1,44 +1,40 @@
-// The request body of POST /v1/chat/completions: which fields, which ranges, which combinations. SPEC.md "Chat completion
-// request" and "Message", WIRE.md 1. What comes out is normalised (nulls gone, text parts joined, `developer` become
-// `system`) and holds known fields only, so that nothing else can travel on to a provider.
+// The request body of POST /v1/chat/completions: fields, ranges, combinations. SPEC.md "Chat completion request" and "Message",
+// WIRE.md 1. It comes out normalised (no nulls, text parts joined, `developer` become `system`), with known fields only.
 
 import {
   array, boolean, byType, fail, jsonObject, lenient, literal, number, object, optional, refine, string, variant, withDefault,
   type Infer,
 } from "./checker.ts";
 
+const nonEmpty = string({ min: 1 });
 const tagged = <T extends string, P extends object>(type: T) => (part: P) => ({ type, ...part });
 const text = refine(object({ text: string() }), tagged("text"));
 /** An assistant's earlier refusal comes back as a part of its own; to a provider it is text like any other. */
 const refusal = refine(object({ refusal: string() }), ({ refusal }) => ({ type: "text" as const, text: refusal }));
 const mediaParts = {
-  image_url: refine(object({ image_url: object({ url: string({ min: 1 }), detail: optional(string()) }) }), tagged("image_url")),
+  image_url: refine(object({ image_url: object({ url: nonEmpty, detail: optional(string()) }) }), tagged("image_url")),
   input_audio: refine(object({ input_audio: jsonObject() }), tagged("input_audio")),
   file: refine(object({ file: jsonObject() }), tagged("file")),
 };
-
 export type ContentPart = Infer<typeof text> | Infer<(typeof mediaParts)[keyof typeof mediaParts]>;
 
-/** Text parts are joined without a separator; a list stays a list only if it holds something else than text. */
-function joinText<P extends ContentPart>(content: string | P[]): string | P[] {
-  if (typeof content === "string" || content.some((part) => part.type !== "text")) return content;
-  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
-}
+/** The text parts joined without a separator. */
+export const textOf = (content: string | readonly ContentPart[]): string =>
+  typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : "")).join("");
 
-const onlyText = (content: string | Infer<typeof text>[]): string =>
-  typeof content === "string" ? content : content.map((part) => part.text).join("");
+/** A list stays a list only if it holds something else than text. */
+const joinText = (content: string | ContentPart[]) =>
+  typeof content !== "string" && content.some((part) => part.type !== "text") ? content : textOf(content);
 
-const textContent = refine(byType({ string: string(), array: array(variant("type", { text })) }), onlyText);
+const textContent = refine(byType({ string: string(), array: array(variant("type", { text })) }), textOf);
 const userContent = refine(byType({ string: string(), array: array(variant("type", { text, ...mediaParts })) }), joinText);
-const assistantContent = refine(byType({ string: string(), array: array(variant("type", { text, refusal })) }), onlyText);
+const assistantContent = refine(byType({ string: string(), array: array(variant("type", { text, refusal })) }), textOf);
 
 /** `arguments` is a string that a model wrote: it need not be JSON (WIRE 1.4). */
 const toolCall = object({
-  id: string({ min: 1 }),
-  type: withDefault(literal("function"), "function"),
-  function: object({ name: string({ min: 1 }), arguments: withDefault(string(), "") }),
+  id: nonEmpty, type: withDefault(literal("function"), "function"),
+  function: object({ name: nonEmpty, arguments: withDefault(string(), "") }),
 });
-
 const systemMessage = refine(object({ content: textContent }), (message) => ({ role: "system" as const, ...message }));
 
 const message = variant("role", {
@@ -46,9 +42,7 @@ const message = variant("role", {
   user: refine(object({ content: userContent }), (message) => ({ role: "user" as const, ...message })),
   assistant: refine(
     object({
-      content: optional(assistantContent),
-      reasoning_content: lenient(string()),
-      refusal: lenient(string()),
+      content: optional(assistantContent), reasoning_content: lenient(string()), refusal: lenient(string()),
       tool_calls: optional(array(toolCall)),
     }),
     ({ content: given, refusal, reasoning_content, tool_calls = [] }) => {
@@ -59,50 +53,49 @@ const message = variant("role", {
       return { role: "assistant" as const, content: content ?? null, reasoning_content, tool_calls };
     },
   ),
-  tool: refine(object({ tool_call_id: string({ min: 1 }), content: textContent }), (message) => ({ role: "tool" as const, ...message })),
+  tool: refine(object({ tool_call_id: nonEmpty, content: textContent }), (message) => ({ role: "tool" as const, ...message })),
   developer: systemMessage,
 });
-
 export type Message = Infer<typeof message>;
 
 const TOOL_NAME = { pattern: /^[A-Za-z0-9_-]{1,64}$/, expected: "1 to 64 characters of A-Z a-z 0-9 _ -" };
-
 /** The only type that there is; `rule` says so. */
 const functionType = (rule: string) => refine(string(), (type) => (type === "function" ? type : fail("unsupported_value", rule)));
 
+const [description, strict, schema] = [optional(string()), optional(boolean()), optional(jsonObject())];
 const tool = object({
   type: functionType(`only tools of type "function" are supported`),
-  function: object({ name: string(TOOL_NAME), description: optional(string()), parameters: optional(jsonObject()), strict: optional(boolean()) }),
+  function: object({ name: string(TOOL_NAME), description, parameters: schema, strict }),
 });
-
-export type Tool = Infer<typeof tool>;
+type Tool = Infer<typeof tool>;
 
 const toolChoice = byType({
   string: literal("none", "auto", "required"),
   object: object({
     type: functionType(`only the object form {"type":"function","function":{"name":...}} is supported`),
-    function: object({ name: string({ min: 1 }) }),
+    function: object({ name: nonEmpty }),
   }),
 });
 
-const jsonSchema = object({ name: string({ min: 1 }), description: optional(string()), schema: optional(jsonObject()), strict: optional(boolean()) });
 const responseFormat = variant("type", {
   text: refine(object({}), () => undefined),
   json_object: refine(object({}), tagged("json_object")),
-  json_schema: refine(object({ json_schema: jsonSchema }), tagged("json_schema")),
+  json_schema: refine(object({ json_schema: object({ name: nonEmpty, description, schema, strict }) }), tagged("json_schema")),
 });
 
+const tokenLimit = optional(number({ min: 1, integer: true }));
+const penalty = optional(number({ min: -2, max: 2 }));
+const onlyOne = (n: number) => (n === 1 ? n : fail("unsupported_value", `only one choice is supported, got ${n}`));
+
 const body = object({
-  model: string({ min: 1 }),
+  model: nonEmpty,
   messages: array(message, { min: 1 }),
   stream: withDefault(boolean(), false),
   temperature: optional(number({ min: 0, max: 2 })),
-  max_tokens: optional(number({ min: 1, integer: true })),
-  max_completion_tokens: optional(number({ min: 1, integer: true })),
+  max_tokens: tokenLimit, max_completion_tokens: tokenLimit,
   top_p: optional(number({ min: 0, max: 1 })),
-  frequency_penalty: optional(number({ min: -2, max: 2 })),
-  presence_penalty: optional(number({ min: -2, max: 2 })),
-  stop: optional(byType({ string: string({ min: 1 }), array: array(string({ min: 1 }), { max: 4 }) })),
+  frequency_penalty: penalty, presence_penalty: penalty,
+  stop: optional(byType({ string: nonEmpty, array: array(nonEmpty, { max: 4 }) })),
   tools: optional(array(tool, { max: 128 })),
   tool_choice: optional(toolChoice),
   response_format: optional(responseFormat),
@@ -110,32 +103,19 @@ const body = object({
   logprobs: withDefault(boolean(), false),
   top_logprobs: optional(number({ min: 0, max: 20, integer: true })),
   stream_options: optional(object({ include_usage: withDefault(boolean(), false) })),
-  n: optional(refine(number({ integer: true }), (n) => (n === 1 ? n : fail("unsupported_value", `only one choice is supported, got ${n}`)), { const: 1 })),
+  n: optional(refine(number({ integer: true }), onlyOne, { const: 1 })),
   // Known to some providers, never an error here: a value that is no use is as good as absent (WIRE 1.2).
   seed: lenient(number({ integer: true })),
-  user: lenient(string({ min: 1 })),
+  user: lenient(nonEmpty),
   parallel_tool_calls: lenient(boolean()),
   reasoning_effort: lenient(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
 });
 
-type Reworked = "max_tokens" | "max_completion_tokens" | "stop" | "tools" | "thinking" | "stream_options" | "reasoning_effort" | "n";
-
 /** A checked request. Wire names where the value is the wire's own, camel case where it has been worked on. */
-export interface ChatRequest extends Omit<Infer<typeof body>, Reworked> {
-  /** The smaller of max_tokens and max_completion_tokens. */
-  readonly maxTokens: number | undefined;
-  /** At least one sequence, or undefined. */
-  readonly stop: string[] | undefined;
-  /** At least one tool, or undefined. */
-  readonly tools: Tool[] | undefined;
-  readonly thinking: boolean;
-  /** How deep to think; only meant when `thinking`. */
-  readonly effort: string | undefined;
-  readonly includeUsage: boolean;
-}
+export type ChatRequest = Readonly<Infer<typeof chatRequest>>;
 
 /** Checks a parsed request body; throws a CheckError at the first fault. The rules are SPEC.md's and WIRE.md 1's. */
-export const chatRequest = refine(body, (given): ChatRequest => {
+export const chatRequest = refine(body, (given) => {
   if (given.stream_options !== undefined && !given.stream) {
     fail("invalid_parameter_combination", "may only be set when stream is true", ["stream_options"]);
   }
@@ -145,10 +125,14 @@ export const chatRequest = refine(body, (given): ChatRequest => {
   const { stop, max_tokens, max_completion_tokens, thinking, stream_options, reasoning_effort, n: _, ...rest } = given;
   return {
     ...rest,
+    /** At least one tool, or undefined. */
     tools,
+    /** The smaller of max_tokens and max_completion_tokens. */
     maxTokens: max_tokens === undefined ? max_completion_tokens : Math.min(max_tokens, max_completion_tokens ?? max_tokens),
+    /** At least one sequence, or undefined. */
     stop: typeof stop === "string" ? [stop] : stop?.length ? stop : undefined,
     thinking: thinking !== undefined && thinking.type !== "disabled",
+    /** How deep to think; only meant when `thinking`. */
     effort: reasoning_effort === "none" ? undefined : reasoning_effort,
     includeUsage: stream_options?.include_usage ?? false,
   };

@@ -1,21 +1,14 @@
 // The schema checker: small functions that take an unknown value and either return it typed or throw a CheckError that
 // says where the fault is and what was expected. Each check carries the JSON Schema that it enforces, so the published
-// OpenAPI document and the messages can never differ from what is really checked.
-//
-// Paths are built on the way out of a failure (each container adds its own step), so a value that passes costs none.
-// Objects return a new object with the declared fields only: what is not declared is dropped here and goes no further.
+// OpenAPI document and the messages can never differ from what is really checked. Paths are built on the way out of a
+// failure (each container adds its own step), so a value that passes costs none.
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
-
 export type FaultCode =
   | "missing_required_parameter" | "invalid_type" | "invalid_value" | "invalid_parameter_combination" | "unsupported_value";
 
 /** One thing that is wrong: `path` from the checked value's root (`["messages", 2, "role"]`), `message` without the path. */
-export interface Fault {
-  readonly path: readonly (string | number)[];
-  readonly code: FaultCode;
-  readonly message: string;
-}
+export type Fault = { readonly path: readonly (string | number)[]; readonly code: FaultCode; readonly message: string };
 
 export class CheckError extends Error {
   readonly faults: readonly Fault[];
@@ -75,7 +68,6 @@ const shown = (value: unknown): string => {
 };
 
 type Marks = Pick<Check<unknown>, "optional" | "takesNull">;
-
 const make = <T>(schema: JsonSchema, check: (value: unknown, all?: boolean) => T, marks: Marks = {}): Check<T> =>
   Object.assign(check, { schema, ...marks });
 
@@ -92,15 +84,9 @@ function inner<T>(check: Check<T>, value: unknown, step: string | number, all: b
   }
 }
 
-export interface StringRules {
-  readonly min?: number;
-  readonly pattern?: RegExp;
-  /** What the pattern means, for the message: "1 to 64 of A-Z a-z 0-9 _ -". */
-  readonly expected?: string;
-  /** Never repeat the value in a message. */
-  readonly secret?: boolean;
-}
+type StringRules = { readonly min?: number; readonly pattern?: RegExp; readonly expected?: string; readonly secret?: boolean };
 
+/** `expected`, for the message: what the pattern means ("1 to 64 of A-Z a-z 0-9 _ -"). A `secret` value is never repeated. */
 export function string({ min, pattern, expected, secret }: StringRules = {}): Check<string> {
   const schema = { type: "string", ...(min && { minLength: min }), ...(pattern && { pattern: pattern.source }) };
   return make(schema, (value) => {
@@ -152,16 +138,13 @@ export function array<T>(item: Check<T>, { min = 0, max = Infinity }: { min?: nu
   });
 }
 
-type Fields = { readonly [name: string]: Check<unknown> };
-type ObjectOf<F extends Fields> = { -readonly [K in keyof F]: Infer<F[K]> };
-
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/**
- * An object with these fields. Others are ignored and left out of the result (WIRE 1.2: clients send what they like);
- * with `strict` they are faults (a configuration: a misspelt setting must not pass in silence).
- */
+type Fields = { readonly [name: string]: Check<unknown> };
+type ObjectOf<F extends Fields> = { -readonly [K in keyof F]: Infer<F[K]> };
+
+/** Other fields are left out of the new object that it returns (WIRE 1.2); if `strict`, they are faults: misspelt settings. */
 export function object<F extends Fields>(fields: F, { strict = false } = {}): Check<ObjectOf<F>> {
   const entries = Object.entries(fields);
   const required = entries.filter(([, check]) => !check.optional).map(([name]) => name);
@@ -215,12 +198,10 @@ export const nullable = <T>(check: Check<T>): Check<T | null> =>
   make(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)), { takesNull: true });
 
 const isAbsent = (check: Check<unknown>, value: unknown): boolean => value === undefined || (value === null && !check.takesNull);
-
 const orNull = (schema: JsonSchema): JsonSchema =>
   typeof schema["type"] === "string" ? { ...schema, type: [schema["type"], "null"] } : { anyOf: [schema, { type: "null" }] };
 
 type ByType = { readonly [type in "string" | "array" | "object"]?: Check<unknown> };
-
 /** Different checks for different JSON types: `byType({ string: ..., array: ... })`; faults keep their exact path. */
 export function byType<const C extends ByType>(checks: C): Check<Infer<C[keyof C]>> {
   const given: ByType = checks;
@@ -263,10 +244,8 @@ export function jsonObject(maxDepth = 100): Check<Record<string, unknown>> {
   });
 }
 
-type Variants = { readonly [tag: string]: Check<unknown> };
-
 /** A tagged union: the string field `tag` says which check applies to the whole object. */
-export function variant<V extends Variants>(tag: string, variants: V): Check<Infer<V[keyof V]>> {
+export function variant<V extends Fields>(tag: string, variants: V): Check<Infer<V[keyof V]>> {
   const tags = Object.keys(variants);
   const tagCheck = object({ [tag]: literal(...tags) });
   const schemas = tags.map((name) => {

@@ -1,7 +1,6 @@
-// Every error that a client can get, in one table: condition (its code) to HTTP status and type. WIRE.md 4.2.
-// Whatever is thrown while a request is answered ends in `toApiError`; what is not an ApiError is a bare 500, its detail
-// kept for the log. A new code that a provider's fault leads to also stands in FaultCode (dialects/dialect.ts), in the rules
-// of dialects/faults.ts and in routing/failure.ts.
+// Every error that a client can get, in one table: condition (its code) to HTTP status and type. WIRE.md 4.2. Whatever is
+// thrown while a request is answered ends in `toApiError`. A new code that a provider's fault leads to also stands in
+// FaultCode (dialects/dialect.ts), in the rules of dialects/faults.ts and in routing/failure.ts.
 
 import { CheckError, pathText, type Fault } from "./checker.ts";
 
@@ -15,7 +14,9 @@ const TYPES = {
   authentication_error: { missing_api_key: 401, invalid_api_key: 401, api_key_disabled: 401 },
   permission_error: { model_not_allowed: 403 },
   rate_limit_error: { rate_limit_exceeded: 429 },
-  service_unavailable_error: { model_unavailable: 503, model_overloaded: 503, upstream_timeout: 503, upstream_error: 503, server_overloaded: 503 },
+  service_unavailable_error: {
+    model_unavailable: 503, model_overloaded: 503, upstream_timeout: 503, upstream_error: 503, server_overloaded: 503,
+  },
   server_error: { internal_error: 500 },
 } as const;
 
@@ -37,8 +38,7 @@ export interface ErrorDetail {
 /** An error as the client will see it. Its message is for the client's eyes: no provider, address, key or stack. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
-  readonly status: number;
-  readonly type: string;
+  readonly status: number; readonly type: string;
   readonly param: string | null;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -55,22 +55,16 @@ export class ApiError extends Error {
   }
 }
 
-export interface ErrorBody {
-  error: { message: string; type: string; code: string; param: string | null; request_id: string };
-}
-
 /** The JSON body of an error (SPEC "Errors"; `param` is WIRE.md 4.1's). */
-export function errorBody(error: ApiError, requestId: string): ErrorBody {
-  return { error: { message: error.message, type: error.type, code: error.code, param: error.param, request_id: requestId } };
-}
+export const errorBody = ({ message, type, code, param }: ApiError, requestId: string) =>
+  ({ error: { message, type, code, param, request_id: requestId } });
 
-/** Whatever was thrown, as the client may see it. */
+/** Whatever was thrown, as the client may see it: what is neither kind of error is a bare 500, its detail kept for the log. */
 export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
   const fault: Fault | undefined = thrown instanceof CheckError ? thrown.faults[0] : undefined;
   if (!fault) return new ApiError("internal_error", "The gateway failed to handle this request.", { cause: thrown });
   const param = pathText(fault.path);
-  return new ApiError(fault.code, param === "" ? `The request body: ${fault.message}.` : `Invalid '${param}': ${fault.message}.`, {
-    ...(param !== "" && { param }),
-  });
+  if (param === "") return new ApiError(fault.code, `The request body: ${fault.message}.`);
+  return new ApiError(fault.code, `Invalid '${param}': ${fault.message}.`, { param });
 }

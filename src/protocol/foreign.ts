@@ -7,7 +7,6 @@ export const asObject = (value: unknown): Record<string, unknown> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : NOTHING;
 
 export const asArray = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-
 export const asString = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 /** A count of something: an integer of at least 0. */

@@ -17,16 +17,9 @@ export type Part =
   | { readonly type: "usage"; readonly usage: Usage };
 
 /** What the whole reply, or each of its chunks, carries: an id of our own, never the provider's; `created` in seconds. */
-export interface ReplyHead {
-  readonly id: string;
-  readonly created: number;
-  readonly model: string;
-  readonly system_fingerprint: string;
-}
-
-export function replyHead(model: string, fingerprint: string, now: number): ReplyHead {
-  return { id: `chatcmpl-${randomBytes(16).toString("hex")}`, created: Math.floor(now / 1000), model, system_fingerprint: fingerprint };
-}
+export const replyHead = (model: string, fingerprint: string, now: number) =>
+  ({ id: `chatcmpl-${randomBytes(16).toString("hex")}`, created: Math.floor(now / 1000), model, system_fingerprint: fingerprint });
+type ReplyHead = ReturnType<typeof replyHead>;
 
 export interface ReplyOptions {
   /** Thinking was asked for. Otherwise its text is left out; its tokens are in the usage all the same (WIRE D5). */
@@ -38,15 +31,12 @@ export interface ReplyOptions {
 
 /** Usage from what a provider counts. Sums and shares are computed here, never taken over (WIRE.md 2). */
 export function makeUsage(counts: { prompt: number; completion: number; cacheHit: number; reasoning: number }): Usage {
-  const hit = Math.min(counts.cacheHit, counts.prompt);
+  const { prompt, completion } = counts;
+  const hit = Math.min(counts.cacheHit, prompt);
   return {
-    prompt_tokens: counts.prompt,
-    completion_tokens: counts.completion,
-    total_tokens: counts.prompt + counts.completion,
-    prompt_cache_hit_tokens: hit,
-    prompt_cache_miss_tokens: counts.prompt - hit,
-    prompt_tokens_details: { cached_tokens: hit },
-    completion_tokens_details: { reasoning_tokens: Math.min(counts.reasoning, counts.completion) },
+    prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion,
+    prompt_cache_hit_tokens: hit, prompt_cache_miss_tokens: prompt - hit, prompt_tokens_details: { cached_tokens: hit },
+    completion_tokens_details: { reasoning_tokens: Math.min(counts.reasoning, completion) },
   };
 }
 
@@ -87,15 +77,10 @@ export function wholeReply(head: ReplyHead, options: ReplyOptions, parts: readon
 
 const DELTA_FIELD = { text: "content", reasoning: "reasoning_content", refusal: "refusal" } as const;
 
-export interface ChunkWriter {
-  /** The events for one part, as text to send; empty if the client is to see nothing of it. */
-  part(part: Part): string;
-  /** The end of a reply that the provider finished: finish chunk, usage chunk if asked for, `[DONE]`. */
-  end(usage: Usage): string;
-}
+export type ChunkWriter = ReturnType<typeof createChunkWriter>;
 
 /** The streamed reply. The head of each chunk is made once; per part only the delta is serialised. */
-export function createChunkWriter(head: ReplyHead, options: ReplyOptions): ChunkWriter {
+export function createChunkWriter(head: ReplyHead, options: ReplyOptions) {
   const { id, created, model, system_fingerprint } = head;
   const fields = JSON.stringify({ id, object: "chat.completion.chunk", created, model, system_fingerprint });
   const open = `data: ${fields.slice(0, -1)},"choices":[`;
@@ -112,14 +97,14 @@ export function createChunkWriter(head: ReplyHead, options: ReplyOptions): Chunk
   function role(first: Part["type"]): string {
     if (begun) return "";
     begun = true;
-    const content = first === "text" ? "" : null;
-    return chunk({ role: "assistant", content, ...(options.showReasoning && { reasoning_content: "" }) });
+    return chunk({ role: "assistant", content: first === "text" ? "" : null, ...(options.showReasoning && { reasoning_content: "" }) });
   }
 
   const argumentsChunk = (call: number, text: string) => chunk({ tool_calls: [{ index: call, function: { arguments: text } }] });
 
   return {
-    part(part) {
+    /** The events for one part, as text to send; empty if the client is to see nothing of it. */
+    part(part: Part): string {
       switch (part.type) {
         case "tool_call": {
           calls += 1;
@@ -135,8 +120,7 @@ export function createChunkWriter(head: ReplyHead, options: ReplyOptions): Chunk
           // Held back until the provider is done: some send it more than once, or text after it; a client must see it last.
           reason = part.reason;
           return "";
-        case "usage":
-          return "";
+        case "usage": return "";
         default: {
           if (part.type === "reasoning" && !options.showReasoning) return "";
           const logprobs = options.showLogprobs && part.logprobs;
@@ -146,7 +130,8 @@ export function createChunkWriter(head: ReplyHead, options: ReplyOptions): Chunk
         }
       }
     },
-    end(usage) {
+    /** The end of a reply that the provider finished: finish chunk, usage chunk if asked for, `[DONE]`. */
+    end(usage: Usage): string {
       let text = role("text");
       for (const call of emptyCalls) text += argumentsChunk(call, "{}");
       text += chunk({}, finalReason(reason, calls));

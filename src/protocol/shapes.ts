@@ -1,59 +1,49 @@
-// The public shapes of everything that the gateway answers, as checks: SPEC.md "Chat completion response", "Stream chunk"
-// and "Error object", WIRE.md 2 and 3. The types of the code, the schemas of /openapi.json and the tests' validators are
-// all derived from these.
+// The public shapes of all answers, as checks: SPEC.md "Chat completion response", "Stream chunk" and "Error object", WIRE.md
+// 2 and 3. The types of the code, the schemas of /openapi.json and the tests' validators are derived from these.
 
 import { array, literal, nullable, number, object, optional, string, type Infer } from "./checker.ts";
 
 const count = number({ min: 0, integer: true });
 
 /** Token statistics. hit + miss = prompt, prompt + completion = total; reasoning tokens are inside completion. WIRE.md 2. */
-export const usageShape = object({
-  prompt_tokens: count,
-  completion_tokens: count,
-  total_tokens: count,
-  prompt_cache_hit_tokens: count,
-  prompt_cache_miss_tokens: count,
+const usage = object({
+  prompt_tokens: count, completion_tokens: count, total_tokens: count,
+  prompt_cache_hit_tokens: count, prompt_cache_miss_tokens: count,
   prompt_tokens_details: object({ cached_tokens: count }),
   completion_tokens_details: object({ reasoning_tokens: count }),
 });
-export type Usage = Infer<typeof usageShape>;
+export type Usage = Infer<typeof usage>;
 
 const tokenFields = { token: string(), logprob: number(), bytes: nullable(array(number({ min: 0, max: 255, integer: true }))) };
 const tokenLogprob = object({ ...tokenFields, top_logprobs: array(object(tokenFields)) });
 export type TokenLogprob = Infer<typeof tokenLogprob>;
 
-const FINISH_REASONS = ["stop", "length", "tool_calls", "content_filter"] as const;
-export type FinishReason = (typeof FINISH_REASONS)[number];
+const tokens = array(tokenLogprob);
+const logprobs = nullable(object({ content: nullable(tokens), refusal: nullable(tokens), reasoning_content: optional(tokens) }));
 
-const logprobsShape = object({
-  content: nullable(array(tokenLogprob)),
-  refusal: nullable(array(tokenLogprob)),
-  reasoning_content: optional(array(tokenLogprob)),
-});
-export type Logprobs = Infer<typeof logprobsShape>;
+const finishReason = literal("stop", "length", "tool_calls", "content_filter");
+export type FinishReason = Infer<typeof finishReason>;
 
-const toolCallShape = object({ id: string({ min: 1 }), type: literal("function"), function: object({ name: string(), arguments: string() }) });
+const id = string({ min: 1 });
+const toolCall = object({ id, type: literal("function"), function: object({ name: string(), arguments: string() }) });
 const toolFragment = object({
-  index: count,
-  id: optional(string({ min: 1 })),
-  type: optional(literal("function")),
-  function: object({ name: optional(string()), arguments: string() }),
+  index: count, id: optional(id), type: optional(literal("function")), function: object({ name: optional(string()), arguments: string() }),
 });
+
 /** What a whole message and a delta have in common. */
 const texts = { reasoning_content: optional(string()), refusal: optional(string()) };
 
-const envelope = { id: string({ min: 1 }), created: count, model: string({ min: 1 }), system_fingerprint: string() };
+const role = literal("assistant");
+const message = object({ role, content: nullable(string()), ...texts, tool_calls: optional(array(toolCall, { min: 1 })) });
+const delta = object({ role: optional(role), content: optional(string()), ...texts, tool_calls: optional(array(toolFragment)) });
 
-const message = object({ role: literal("assistant"), content: nullable(string()), ...texts, tool_calls: optional(array(toolCallShape, { min: 1 })) });
-const delta = object({ role: optional(literal("assistant")), content: optional(string()), ...texts, tool_calls: optional(array(toolFragment)) });
-const finishReason = literal(...FINISH_REASONS);
-const logprobs = nullable(logprobsShape);
+const envelope = { id, created: count, model: string({ min: 1 }), system_fingerprint: string() };
 
 export const completionShape = object({
   ...envelope,
   object: literal("chat.completion"),
   choices: array(object({ index: count, message, logprobs, finish_reason: finishReason })),
-  usage: usageShape,
+  usage,
 });
 export type Completion = Infer<typeof completionShape>;
 
@@ -61,16 +51,13 @@ export const chunkShape = object({
   ...envelope,
   object: literal("chat.completion.chunk"),
   choices: array(object({ index: count, delta, logprobs, finish_reason: nullable(finishReason) })),
-  usage: optional(usageShape),
+  usage: optional(usage),
 });
 
-export const errorShape = object({
-  error: object({ message: string(), type: string(), code: string(), param: optional(string()), request_id: string() }),
-});
+const error = object({ message: string(), type: string(), code: string(), param: optional(string()), request_id: string() });
+export const errorShape = object({ error });
 
-export const modelListShape = object({
-  object: literal("list"),
-  data: array(object({ id: string(), object: literal("model"), created: count, owned_by: string() })),
-});
+const model = object({ id: string(), object: literal("model"), created: count, owned_by: string() });
+export const modelListShape = object({ object: literal("list"), data: array(model) });
 
 export const healthShape = object({ status: literal("ok", "ready") });

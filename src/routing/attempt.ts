@@ -1,6 +1,6 @@
 // One attempt at one provider: the request out, the reply in as batches of parts, deadlines, and every way in which it can
-// fail turned into a ProviderFault. This holds the only asynchronous pump: bytes are read here and pushed through the
-// dialect, one batch per read, and nothing is read while the batch before is still being delivered (backpressure).
+// fail turned into a ProviderFault. This is the only asynchronous pump: bytes are read and pushed through the dialect, one
+// batch per read, and nothing is read while the batch before is still being delivered (backpressure).
 
 import { ProviderFault } from "../dialects/dialect.ts";
 import { createDeadline } from "../http/deadline.ts";
@@ -23,11 +23,12 @@ export interface AttemptOptions {
   /** Aborted when the client has gone or the request's whole time is up; its reason is what the attempt then throws. */
   readonly signal: AbortSignal;
   /** Told, at the end, how many events of a stream could not be read and were skipped. */
-  readonly unreadable: (events: number) => void;
+  readonly unreadable: (model: Model, events: number) => void;
 }
 
 /** Yields what the provider says, at least one part a batch; throws a ProviderFault, or the signal's reason. */
-export async function* attempt(chat: ChatRequest, model: Model, { signal, unreadable }: AttemptOptions): AsyncGenerator<Part[], void, undefined> {
+export async function* attempt(chat: ChatRequest, model: Model, options: AttemptOptions): AsyncGenerator<Part[], void, undefined> {
+  const { signal, unreadable } = options;
   const { provider } = model;
   const { timeouts, attemptMs } = provider;
   const abort = new AbortController();
@@ -61,18 +62,14 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
     deadline.clear();
     clearTimeout(total);
     signal.removeEventListener("abort", stop);
-    if (skipped > 0) unreadable(skipped);
+    if (skipped > 0) unreadable(model, skipped);
   }
 
   function post(): Promise<FetchResponse> {
     const { path, body, headers: own } = provider.dialect.request(chat, model);
     const headers = {
-      "Content-Type": "application/json",
-      Accept: chat.stream ? "text/event-stream" : "application/json",
-      "Accept-Encoding": "identity",
-      "User-Agent": "chat-gateway",
-      ...provider.headers,
-      ...own,
+      "Content-Type": "application/json", Accept: chat.stream ? "text/event-stream" : "application/json",
+      "Accept-Encoding": "identity", "User-Agent": "chat-gateway", ...provider.headers, ...own,
     };
     const init = { method: "POST", headers, body, signal: abort.signal, redirect: "manual", connectMs: timeouts.connect_ms } as const;
     return provider.fetch(provider.baseUrl + path, init);
@@ -133,9 +130,7 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, unread
       if (!finished) throw new ProviderFault("upstream_error", "the stream ended without a finish_reason");
     } finally {
       const timer = setTimeout(() => abort.abort(), CLOSING_MS);
-      void leave(reading)
-        .catch(() => undefined)
-        .finally(() => clearTimeout(timer));
+      void leave(reading).catch(() => undefined).finally(() => clearTimeout(timer));
     }
   }
 

@@ -1,66 +1,41 @@
 // One circuit breaker a model: a provider that fails again and again is left alone for a while, then tried by one request
 // at a time until one begins to answer. DESIGN.md "Breaker". Only faults of the provider count; a client's never do.
 
-export interface BreakerRules {
-  /** Faults in a row that open it. */
-  readonly failures: number;
-  /** How long an open breaker lets nothing through. */
-  readonly cooldown_ms: number;
-}
-
-export type BreakerState = "closed" | "open" | "probing";
-
-/** Leave to make one attempt; one of `succeeded`, `failed` and `dropped` ends it. */
-export interface Pass {
-  /** The provider has begun to answer: a probe lets the others in again, though a fault now would still shut them out. */
-  begun(): void;
-  succeeded(): void;
-  /** `atOnce`: there is no sense in trying again soon (a refused key). */
-  failed(reason: string, atOnce?: boolean): void;
-  /** Ended with no word on the provider: the client left, or its request was at fault. */
-  dropped(): void;
-}
-
-export interface Breaker {
-  /** Leave for an attempt; undefined while the breaker is open and it is not this request's turn to probe. */
-  enter(rules: BreakerRules): Pass | undefined;
-  /** `retryMs`: when to ask again; 0 if an attempt would be let through now. */
-  status(rules: BreakerRules): BreakerStatus;
-}
-
-export interface BreakerStatus {
-  readonly state: BreakerState;
-  /** Faults in a row. */
-  readonly failures: number;
-  readonly retryMs: number;
-  readonly lastFault: string | null;
-}
+import type { Config } from "../config/schema.ts";
 
 /** While a probe is on its way nobody knows how long it takes; others are told to come back soon. */
 const PROBE_RETRY_MS = 1_000;
 
+export type Breaker = ReturnType<typeof createBreaker>;
+
+/** Leave to make one attempt; one of `succeeded`, `failed` and `dropped` ends it. */
+export type Pass = NonNullable<ReturnType<Breaker["enter"]>>;
+
 /** `now` is a monotonic clock in milliseconds. */
-export function createBreaker(now: () => number): Breaker {
-  let failures = 0;
+export function createBreaker(now: () => number) {
+  let failures = 0; // in a row
   let openedAt: number | undefined; // undefined: closed
   let probing = false;
   let lastFault: string | null = null;
   let openings = 0; // what an attempt finds out after another opening is old news, and changes nothing
 
   return {
-    enter({ failures: limit, cooldown_ms }) {
+    /** Leave for an attempt; undefined while the breaker is open and it is not this request's turn to probe. */
+    enter({ failures: limit, cooldown_ms }: Config["breaker"]) {
       const probe = openedAt !== undefined;
       if (probe && (probing || now() < openedAt! + cooldown_ms)) return undefined;
       probing = probe;
       const entered = openings;
       return {
-        begun() {
+        /** The provider has begun to answer: a probe lets the others in again, though a fault now would still shut them out. */
+        begun(): void {
           if (entered === openings && openedAt !== undefined) [openedAt, probing, failures] = [undefined, false, limit - 1];
         },
-        succeeded() {
+        succeeded(): void {
           if (entered === openings) [openedAt, probing, failures] = [undefined, false, 0];
         },
-        failed(reason, atOnce = false) {
+        /** `atOnce`: there is no sense in trying again soon (a refused key). */
+        failed(reason: string, atOnce = false): void {
           lastFault = reason;
           if (entered !== openings) return;
           failures += 1;
@@ -68,15 +43,17 @@ export function createBreaker(now: () => number): Breaker {
           [openedAt, probing] = [now(), false];
           openings += 1;
         },
-        dropped() {
+        /** Ended with no word on the provider: the client left, or its request was at fault. */
+        dropped(): void {
           if (entered === openings) probing = false;
         },
       };
     },
-    status({ cooldown_ms }) {
-      if (openedAt === undefined) return { state: "closed", failures, retryMs: 0, lastFault };
+    /** `failures` are those in a row; `retryMs`: when to ask again, 0 if an attempt would be let through now. */
+    status({ cooldown_ms }: Config["breaker"]) {
+      if (openedAt === undefined) return { state: "closed", failures, retryMs: 0, lastFault } as const;
       const retryMs = Math.max(probing ? PROBE_RETRY_MS : 0, openedAt + cooldown_ms - now());
-      return { state: probing ? "probing" : "open", failures, retryMs, lastFault };
+      return { state: probing ? "probing" : "open", failures, retryMs, lastFault } as const;
     },
   };
 }

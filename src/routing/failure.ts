@@ -4,10 +4,7 @@ import type { FaultCode, ProviderFault } from "../dialects/dialect.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Model } from "./catalog.ts";
 
-export interface FailedAttempt {
-  readonly model: Model;
-  readonly fault: ProviderFault;
-}
+export type FailedAttempt = { readonly model: Model; readonly fault: ProviderFault };
 
 /** What an overloaded provider is given when it does not say itself, and the longest that clients obey (WIRE.md 4.4). */
 const DEFAULT_RETRY_MS = 5_000;

@@ -1,23 +1,17 @@
 // All attempts at one request, until a provider has begun to answer: the same model again after a passing fault, then, for
-// an alias, the next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md 4.3.
-//
-// Everything up to the first real delta happens here, where a failure can still be hidden by another attempt. What follows
-// the commit point belongs to the client, and there is no way back.
+// an alias, the next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md 4.3. All of it is before the first real
+// delta, where another attempt can still hide a failure; what follows belongs to the client, and there is no way back.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { ProviderFault } from "../dialects/dialect.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import type { Part } from "../protocol/reply.ts";
-import { attempt } from "./attempt.ts";
+import { attempt, type AttemptOptions } from "./attempt.ts";
 import type { Pass } from "./breaker.ts";
 import type { Model } from "./catalog.ts";
 import { clientError, verdict, type FailedAttempt } from "./failure.ts";
 
-export interface FallbackOptions {
-  /** The request's own signal: its reason ends everything. */
-  readonly signal: AbortSignal;
-  /** Told, at the end of a stream, how many of its events could not be read. */
-  readonly unreadable: (model: Model, events: number) => void;
+export interface FallbackOptions extends AttemptOptions {
   /** Told of every attempt at its end; without an error it was served to the end. */
   readonly attempted: (model: Model, durationMs: number, error?: unknown) => void;
   /** Told of those that another attempt may hide. */
@@ -26,19 +20,11 @@ export interface FallbackOptions {
   readonly timeLeft: () => number;
 }
 
-/** An answer that has begun. */
-export interface Begun {
-  readonly model: Model;
-  /** What has come already: up to and with the first delta. */
-  readonly first: readonly Part[][];
-  /** What is still to come. */
-  readonly batches: AsyncGenerator<Part[], void, undefined>;
-  /** To be told how it ended: with an error or, if the reader has gone, the signal's reason; without one: well. */
-  ended(error?: unknown): void;
-}
+/** An answer that has begun: `first` has come already, up to and with the first delta; `batches` is still to come. */
+export type Begun = Awaited<ReturnType<typeof begin>>;
 
 /** Tries the candidates in their order; throws the ApiError that the client is to see if none begins to answer. */
-export async function begin(chat: ChatRequest, candidates: readonly Model[], options: FallbackOptions): Promise<Begun> {
+export async function begin(chat: ChatRequest, candidates: readonly Model[], options: FallbackOptions) {
   const { signal } = options;
   const failures: FailedAttempt[] = [];
   const shut: Model[] = []; // not asked, because the breaker is open
@@ -52,11 +38,12 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], opt
       }
       const startedAt = performance.now();
       const attempted = (error?: unknown) => options.attempted(model, performance.now() - startedAt, error);
-      const batches = attempt(chat, model, { signal, unreadable: (events) => options.unreadable(model, events) });
+      const batches = attempt(chat, model, options);
       try {
         const first = await untilCommitted(batches);
         pass.begun();
-        const ended = (error?: unknown) => {
+        /** To be told how it ended: with an error or, if the reader has gone, the signal's reason; without one: well. */
+        const ended = (error?: unknown): void => {
           attempted(error);
           if (error === undefined) pass.succeeded();
           else conclude(pass, error, signal);
@@ -100,8 +87,8 @@ function conclude(pass: Pass, error: unknown, signal: AbortSignal): void {
 
 /** After a context that was too long only a model with more room is of use. */
 function hasMoreRoom(model: Model, failures: readonly FailedAttempt[]): boolean {
-  const tooSmall = failures.filter(({ fault }) => fault.code === "context_length_exceeded").map((each) => each.model.contextTokens ?? Infinity);
-  return tooSmall.length === 0 || (model.contextTokens ?? 0) > Math.max(...tooSmall);
+  const tooSmall = failures.filter(({ fault }) => fault.code === "context_length_exceeded");
+  return tooSmall.every((each) => (model.contextTokens ?? 0) > (each.model.contextTokens ?? Infinity));
 }
 
 /**

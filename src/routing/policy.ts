@@ -2,22 +2,13 @@
 
 import type { Config, ModelConfig } from "../config/schema.ts";
 
-export interface Ranked {
-  readonly model: string;
-  /** From 1; null: not a candidate. */
-  readonly rank: number | null;
-  readonly why: string;
-}
+type AliasConfig = Config["aliases"] extends Map<string, infer A> ? A : never;
 
-export type AliasConfig = Config["aliases"] extends Map<string, infer A> ? A : never;
-
-/** A score that is undefined: not a candidate. */
-type Scored = { readonly score: number | undefined; readonly why: string };
-
-/** All models of a policy, candidates first, best first (a tie keeps the order of the file); of a list those that it names. */
-export function rank(config: Config, alias: AliasConfig): Ranked[] {
-  if (alias.models) return alias.models.map((model, index) => ({ model, rank: index + 1, why: `number ${index + 1} of the alias's own list` }));
-  const score = alias.policy === "reasoning" ? byReasoning : byValue;
+/** Of a policy all models, best first (a tie keeps the file's order), with rank null: no candidate; of a list those that it names. */
+export function rank(config: Config, alias: AliasConfig): { model: string; rank: number | null; why: string }[] {
+  const listed = (model: string, index: number) => ({ model, rank: index + 1, why: `number ${index + 1} of the alias's own list` });
+  if (alias.models) return alias.models.map(listed);
+  const score = alias.policy === "reasoning" ? byReasoning : byValue; // undefined: no candidate
   const scored = [...config.models].map(([model, settings]) => ({ model, ...score(settings, config.currency) }));
   const candidates = scored.filter((each) => each.score !== undefined).sort((a, b) => (a.score === b.score ? 0 : b.score! - a.score!));
   return [
@@ -27,16 +18,18 @@ export function rank(config: Config, alias: AliasConfig): Ranked[] {
 }
 
 /** Policy "reasoning": models that think, strongest first; one without a score comes after those with one. */
-function byReasoning({ reasoning, reasoning_score }: ModelConfig): Scored {
+function byReasoning({ reasoning, reasoning_score }: ModelConfig) {
   if (!reasoning) return { score: undefined, why: "out: it does not think (reasoning is not true)" };
-  return { score: reasoning_score ?? -Infinity, why: reasoning_score === undefined ? "thinks, but has no reasoning_score" : `reasoning_score ${reasoning_score}` };
+  if (reasoning_score === undefined) return { score: -Infinity, why: "thinks, but has no reasoning_score" };
+  return { score: reasoning_score, why: `reasoning_score ${reasoning_score}` };
 }
 
 /** Policy "value": quality per blended price, 3 parts input at the cache-miss price to 1 part output. Free is the best value. */
-function byValue({ quality_score, price }: ModelConfig, currency: string): Scored {
+function byValue({ quality_score, price }: ModelConfig, currency: string) {
   if (quality_score === undefined) return { score: undefined, why: "out: it has no quality_score" };
   if (!price) return { score: undefined, why: "out: it has no price" };
   const blend = (3 * price.input_cache_miss + price.output) / 4;
   const score = blend === 0 ? Infinity : quality_score / blend;
-  return { score, why: `quality_score ${quality_score} / blended price ${+blend.toFixed(6)} ${currency} = ${blend === 0 ? "free" : score.toFixed(2)}` };
+  const result = blend === 0 ? "free" : score.toFixed(2);
+  return { score, why: `quality_score ${quality_score} / blended price ${+blend.toFixed(6)} ${currency} = ${result}` };
 }
