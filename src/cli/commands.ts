@@ -12,7 +12,6 @@ import { loadConfig } from "../config/load.ts";
 import type { Config, Environment } from "../config/schema.ts";
 import { rank } from "../routing/policy.ts";
 import { UsageError, type Arguments, type CommandName } from "./arguments.ts";
-import { explainAlias } from "./explain.ts";
 import { formatRecords } from "./table.ts";
 
 /** What a command needs of the process. */
@@ -74,11 +73,30 @@ async function check(args: Arguments, terminal: Terminal): Promise<number> {
   return await answer(args, terminal, { ok: true, source: source ?? null, ...counts }, `${source ?? "the demo configuration"} is valid: ${found}\n`);
 }
 
+const POLICIES = {
+  reasoning: "the models that think, strongest reasoning_score first",
+  value: "the highest quality_score per blended price (3 parts input, 1 part output) first",
+};
+
 async function explain(args: Arguments, terminal: Terminal): Promise<number> {
-  const explained = explainAlias(loadConfig({ file: args.values.config, env: terminal.env }).config, args.operand);
-  if (!("fault" in explained)) return await answer(args, terminal, explained.data, explained.text);
-  terminal.say(explained.fault);
-  return 1;
+  const { config } = loadConfig({ file: args.values.config, env: terminal.env });
+  const alias = config.aliases.get(args.operand);
+  if (!alias) {
+    const kind = config.models.has(args.operand) ? "is a model, and is served by itself or not at all" : "is not an alias here";
+    terminal.say(`'${args.operand}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}`);
+    return 1;
+  }
+  const candidates = rank(config, alias).map((row) => {
+    const { provider, supports, context_tokens = null } = config.models.get(row.model)!;
+    return { ...row, provider, supports, context_tokens };
+  });
+  const rows = candidates.map((row) => ({ ...row, can: `${row.supports.join(" ") || "text only"}${row.context_tokens === null ? "" : `, ${row.context_tokens} tokens`}` }));
+  const title = `${args.operand}${alias.enabled ? "" : " (disabled)"}: ${alias.policy ? POLICIES[alias.policy] : "its models in the order of its own list"}`;
+  const fate = candidates.some(({ rank }) => rank !== null)
+    ? "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are."
+    : "No model is a candidate: every request gets 503 model_unavailable.";
+  const data = { alias: args.operand, enabled: alias.enabled, policy: alias.policy ?? "list", candidates };
+  return await answer(args, terminal, data, `${title}\n${formatRecords(["rank", "model", "provider", "why", "can"], rows)}${fate}\n`);
 }
 
 async function createKeyCommand(args: Arguments, terminal: Terminal): Promise<number> {
