@@ -38,7 +38,7 @@ export type Books = ReturnType<typeof createBooks>;
 
 export function createBooks(config: Config, now: () => number, diagnose: Diagnose) {
   const ledger = ledgerOf(config, now, diagnose);
-  const log = createSpendLog({ dir: ledger.dir, segmentBytes: config.spend.segment_bytes, now, diagnose });
+  const log = createSpendLog(ledger.dir, config.spend.segment_bytes, now, diagnose);
   let syncedAt = now();
   let syncFault: string | null = null;
   let timer: NodeJS.Timeout | undefined;

@@ -1,20 +1,16 @@
 // Which process is at work on a file, and is it still alive? A Unix socket tells: it answers as long as its process lives,
-// however that ends (kill -9 too), and no process number can be taken for another's. It sees the processes of one machine,
-// containers that share the folder included; not those of another machine, so a data_dir belongs to one machine.
+// however that ends, in another container too, but not on another machine: a data_dir belongs to one.
 
 import { randomBytes } from "node:crypto";
 import { readdirSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join, relative } from "node:path";
+import { fail } from "../protocol/checker.ts";
 
-/** The system's bound of a socket's path is 104 bytes or a little more. */
-const MAX_PATH_BYTES = 103;
-
+/** The path, or the shorter way from here: systems take 104 bytes or a little more for a socket's. */
 function socketPath(path: string): string {
-  const short = relative("", path);
-  const best = short.length < path.length ? short : path;
-  if (Buffer.byteLength(best) > MAX_PATH_BYTES) throw new Error(`the path of data_dir is too long by ${Buffer.byteLength(best) - MAX_PATH_BYTES} bytes`);
-  return best;
+  const best = [path, relative("", path)].sort((a, b) => a.length - b.length)[0]!;
+  return Buffer.byteLength(best) < 104 ? best : fail("invalid_value", `is ${Buffer.byteLength(best) - 103} bytes too long for the sockets in it`, ["data_dir"]);
 }
 
 /** Answers at `path` until it is released or the process ends; undefined if the path is taken. */
@@ -43,9 +39,9 @@ export function isAlive(path: string): Promise<boolean> {
 }
 
 /**
- * The lock `name` in a folder: a function that releases it, or undefined if another process has it or wants it at this very
- * moment. Everybody first announces itself under a name of its own and then looks for others: whoever announces itself
- * second sees the first. So never two have it, no stale lock is ever taken over, and a dead holder needs no cleaning up.
+ * The lock `name` in a folder: a function that releases it, or undefined if another process has it, or wants it at this very
+ * moment. Everybody first announces itself under a name of its own and then looks for others: of two, the second sees the
+ * first. So never two have it, and what a dead holder leaves behind is in nobody's way.
  */
 export async function tryLock(dir: string, name: string): Promise<(() => void) | undefined> {
   const mine = `${name}.${randomBytes(6).toString("hex")}.sock`;

@@ -1,12 +1,10 @@
 // The spend log: append-only segments `spend/YYYY-MM-DD.NNNN.jsonl`, each written by one process. All lines of one turn of
-// the event loop leave in one write; what was written is with the operating system, so kill -9 loses nothing. fsync runs
-// once a second: a power failure loses at most that second. DESIGN.md "Files under data_dir".
-//
-// Both lines of a request stand in the same segment, so that one file tells what a dead process left unsettled (recovery.ts).
-// A segment is held by a socket beside it (process-lock.ts), taken away when it is closed with nothing unsettled.
-//
-// When nothing can be written (a full disk), new requests are refused before a provider is called, and the replies of those
-// on their way wait with their last byte until their line is written. A write that was cut short goes on where it stopped.
+// the event loop leave in one write; what was written is with the operating system, so kill -9 loses nothing, and a power
+// failure at most the second since the last fsync. DESIGN.md "Files under data_dir". Both lines of a request stand in the
+// same segment, so that one file tells what a dead process left unsettled (recovery.ts). A segment is held by a socket
+// beside it (process-lock.ts), taken away when it is closed with nothing unsettled. When nothing can be written (a full
+// disk), new requests are refused before a provider is called, and the replies of those on their way wait with their last
+// byte until their line is written; a write that was cut short goes on where it stopped.
 
 import { randomBytes } from "node:crypto";
 import { closeSync, fstatSync, fsync, fsyncSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, writeSync } from "node:fs";
@@ -29,25 +27,14 @@ const LAST_SETTLES_MS = 2_000;
 export const unwritable = (cause?: unknown) =>
   new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", { headers: { "Retry-After": "1" }, cause });
 
-export interface SpendLogOptions {
-  /** The folder of the segments. */
-  readonly dir: string;
-  /** A segment of this size is followed by another. */
-  readonly segmentBytes: number;
-  /** Wall clock, milliseconds. */
-  readonly now: () => number;
-  readonly diagnose: Diagnose;
-}
-
 /** The segments in a folder, oldest first. */
 export const segmentsIn = (dir: string): string[] => readdirSync(dir).filter((name) => /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/.test(name)).sort();
 export const dayOf = (segment: string): string => segment.slice(0, 10);
 /** The socket of the process that writes, or wrote, a segment. */
 export const holderOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
 
-export type SpendLog = ReturnType<typeof createSpendLog>;
-
-export function createSpendLog({ dir, segmentBytes, now, diagnose }: SpendLogOptions) {
+/** `dir` is the segments' folder; a segment of `segmentBytes` is followed by another; `now` is the wall clock. */
+export function createSpendLog(dir: string, segmentBytes: number, now: () => number, diagnose: Diagnose) {
   /** The last one is written; those before it still have something unsettled. */
   let segments: Segment[] = [];
   let fault: string | null = "not started";
