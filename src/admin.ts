@@ -1,5 +1,4 @@
 // The admin listener's answers: what the gateway is doing, for its operator. On a loopback address of its own, without keys.
-
 import type { Books } from "./accounting/books.ts";
 import type { Keyring } from "./accounts/keys.ts";
 import type { Limiter } from "./accounts/limiter.ts";
@@ -9,21 +8,14 @@ import type { Routes } from "./http/router.ts";
 import type { Catalog } from "./routing/catalog.ts";
 
 export interface AdminView {
-  readonly config: Config;
-  readonly catalog: Catalog;
-  readonly keyring: Keyring;
-  readonly limiter: Limiter;
-  readonly books: ReturnType<Books["status"]>;
+  readonly config: Config; readonly catalog: Catalog; readonly keyring: Keyring; readonly limiter: Limiter;
+  readonly books: ReturnType<Books["status"]>; readonly draining: boolean; readonly inFlight: number;
   /** When this configuration came into force, ISO 8601. */
   readonly loadedAt: string;
-  readonly draining: boolean;
-  readonly inFlight: number;
 }
 
-/**
- * GET /status: models with their breakers, aliases with their candidates in order and why, requests in flight, limits, the
- * state of the books. GET /metrics: what an alarm is set on, in the Prometheus text format.
- */
+/** GET /status: models with their breakers, aliases with their candidates in order and why, requests in flight, limits, the
+ * state of the books. GET /metrics: what an alarm is set on, in the Prometheus text format. */
 export const adminRoutes = (view: () => AdminView): Routes => ({
   "/status": { GET: ({ res }) => sendJson(res, 200, status(view()), { "Cache-Control": "no-store" }) },
   "/metrics": { GET: ({ res }) => void res.writeHead(200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" }).end(metrics(view())) },

@@ -1,5 +1,4 @@
 // POST /v1/chat/completions, top to bottom: key, limit, body, schema, model, books, provider, reply. SPEC.md "Endpoints".
-
 import type { ServerResponse } from "node:http";
 import type { Caller, Keyring } from "./accounts/keys.ts";
 import type { Limiter } from "./accounts/limiter.ts";
@@ -149,10 +148,8 @@ function outcomeOf(error: unknown): string {
 /** A fault for the operator's log; one that only the operator can mend is an error, the others pass. */
 const faultWords = ({ code, blame, detail, message }: ProviderFault) => ({ level: blame === "operator" ? "error" : "warn", code, blame, status: detail.status, detail: message });
 
-/**
- * The reply but for its end, as it comes. Of a stream the first delivery is the commit point, and nothing is read ahead of a
- * client that is slow to read: `deliver` gives a promise where it has to be waited for.
- */
+/** The reply but for its end, as it comes. Of a stream the first delivery is the commit point, and nothing is read ahead of a
+ * client that is slow to read: `deliver` gives a promise where it has to be waited for. */
 async function relay({ first, batches }: Begun, meter: Meter, deliver: (batch: readonly Part[]) => Promise<unknown> | void): Promise<void> {
   const pass = (batch: readonly Part[]) => {
     batch.forEach(meter.observe);

@@ -1,5 +1,4 @@
 // The gateway put together: configuration and the world in, an HTTP server out. Which path leads where stands here.
-
 import { createBooks } from "./accounting/books.ts";
 import { unwritable } from "./accounting/spend-log.ts";
 import { keyFile, readKeys } from "./accounts/key-file.ts";
@@ -27,8 +26,7 @@ export interface GatewayDeps {
   readonly now?: () => number;
   /** Monotonic clock, milliseconds: the limiter's and the breakers'. */
   readonly monotonic?: () => number;
-  readonly accessLog?: WriteLines;
-  readonly diagnostics?: WriteLines;
+  readonly accessLog?: WriteLines; readonly diagnostics?: WriteLines;
 }
 
 export type Gateway = ReturnType<typeof createGateway>;
@@ -129,10 +127,8 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     adminAddress: () => adminAddress,
     /** A line for the operator. */
     diagnose,
-    /**
-     * Puts a new configuration in force for requests that come from now on. Breakers and limit windows go on. Throws a
-     * CheckError, and changes nothing, if it does not fit the address that is listened on.
-     */
+    /** Puts a new configuration in force for requests that come from now on. Breakers and limit windows go on. Throws a
+     * CheckError, and changes nothing, if it does not fit the address that is listened on. */
     reload(config: Config): void {
       const faults = demoKeyFaults(config, initial.server.host);
       if (faults.length > 0) throw new CheckError(faults);

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 // The process: arguments to a command. The only file that touches it (arguments, environment, standard streams, signals, exit
 // codes).
-
 import { HELP, readArguments, UsageError, type Values } from "./cli/arguments.ts";
 import { COMMANDS, type Terminal } from "./cli/commands.ts";
 import { loadConfig } from "./config/load.ts";

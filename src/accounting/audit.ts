@@ -1,7 +1,6 @@
 // The proof of the books: every opened request is settled once, and every settled one stands in the usage records once, as it
 // was settled. Both sides are summed up in buckets by their ids, in flat memory; only where the sums differ are the records
 // themselves compared, in a second reading.
-
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { formatMoney, parseMoney } from "./price.ts";
@@ -17,15 +16,11 @@ const MAX_COMPARED = 100_000;
 const DAY_MS = 86_400_000;
 
 export interface Audit {
-  readonly ok: boolean;
-  readonly settled: number;
-  readonly recorded: number;
+  readonly ok: boolean; readonly settled: number; readonly recorded: number; readonly differences: readonly string[];
   /** Requests that are on their way at the moment. */
   readonly in_flight: number;
   /** By currency. */
-  readonly cost_settled: Readonly<Record<string, string>>;
-  readonly cost_recorded: Readonly<Record<string, string>>;
-  readonly differences: readonly string[];
+  readonly cost_settled: Readonly<Record<string, string>>; readonly cost_recorded: Readonly<Record<string, string>>;
 }
 
 const textOf = (record: UsageRecord): string => JSON.stringify(USAGE_COLUMNS.map((column) => record[column]));

@@ -1,5 +1,4 @@
 // What is read from the usage records: an account's statement of a month, and where a request id leads. Both stream.
-
 import { formatMoney, parseMoney } from "./price.ts";
 import { USAGE_COLUMNS, type UsageRecord } from "./records.ts";
 import type { UsageStore } from "./store.ts";

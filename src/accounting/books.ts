@@ -1,6 +1,5 @@
 // The books of a running gateway: every request that goes to a provider is opened in the spend log before, and settled in
 // it after, with what it cost; in the background the usage sync copies what was settled. DESIGN.md "Files under data_dir".
-
 import { setTimeout as pause } from "node:timers/promises";
 import type { Caller } from "../accounts/keys.ts";
 import type { Config } from "../config/schema.ts";
@@ -18,20 +17,16 @@ const LAST_SYNC_MS = 5_000;
 
 /** What is known of a request when it begins. */
 export interface Opening {
-  readonly requestId: string;
-  readonly caller: Caller;
+  readonly requestId: string; readonly caller: Caller; readonly stream: boolean; readonly currency: string;
   /** As it was asked for: a canonical name or an alias. */
   readonly model: string;
-  readonly stream: boolean;
-  readonly currency: string;
 }
 
 /** How it ended. */
 export interface Outcome extends Ending {
   /** Who answered; its price is the one in force when the request began, whatever was reloaded since. */
   readonly model: Model | undefined;
-  readonly usage: Usage;
-  readonly source: UsageSource;
+  readonly usage: Usage; readonly source: UsageSource;
 }
 
 export type Books = ReturnType<typeof createBooks>;

@@ -1,5 +1,4 @@
 // Files of the books: read in lines from anywhere to anywhere, in batches, in flat memory, however large; replaced as a whole.
-
 import { randomBytes } from "node:crypto";
 import { createReadStream, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { open, rename, writeFile } from "node:fs/promises";

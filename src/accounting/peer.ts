@@ -1,6 +1,5 @@
 // Optional peer packages: loaded only when the configuration names what they are for, from where the program is run or from
 // beside it.
-
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { fail } from "../protocol/checker.ts";

@@ -1,7 +1,6 @@
 // Usage records in PostgreSQL, through the optional peer package `pg`: the table usage_records with the same columns as the
 // file store, and usage_cursor, both moved in one transaction. Several gateways may write into one database: each has a
 // cursor of its own, under the mark of its data_dir.
-
 import { markOf } from "./files.ts";
 import { loadPeer } from "./peer.ts";
 import type { UsageRecord } from "./records.ts";
@@ -14,8 +13,7 @@ interface Client {
   release(end: boolean): void;
 }
 interface Pool {
-  connect(): Promise<Client>;
-  end(): Promise<void>;
+  connect(): Promise<Client>; end(): Promise<void>;
   on(event: "error", listener: () => void): void;
 }
 

@@ -1,6 +1,5 @@
 // Money, exactly: whole pico-units of the currency (1 per million tokens is 1e6 of them a token) as BigInt, never rounded,
 // printed as a decimal string. DESIGN.md "Files", WIRE.md 8.
-
 import type { ModelConfig } from "../config/schema.ts";
 import type { Usage } from "../protocol/shapes.ts";
 

@@ -1,6 +1,5 @@
 // Which process is at work on a file, and is it still alive? A Unix socket tells: it answers as long as its process lives,
 // however that ends, in another container too, but not on another machine: a data_dir belongs to one.
-
 import { randomBytes } from "node:crypto";
 import { readdirSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
@@ -38,11 +37,9 @@ export function isAlive(path: string): Promise<boolean> {
   });
 }
 
-/**
- * The lock `name` in a folder: a function that releases it, or undefined if another process has it, or wants it at this very
+/** The lock `name` in a folder: a function that releases it, or undefined if another process has it, or wants it at this very
  * moment. Everybody first announces itself under a name of its own and then looks for others: of two, the second sees the
- * first. So never two have it, and what a dead holder leaves behind is in nobody's way.
- */
+ * first. So never two have it, and what a dead holder leaves behind is in nobody's way. */
 export async function tryLock(dir: string, name: string): Promise<(() => void) | undefined> {
   const mine = `${name}.${randomBytes(6).toString("hex")}.sock`;
   const release = await announce(join(dir, mine));

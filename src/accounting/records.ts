@@ -1,16 +1,11 @@
 // The lines of the books: what the spend log says of a request when it begins and when it ends, and the usage record that
 // billing reads. DESIGN.md "Files under data_dir": other programs read these, so names and meanings stay.
-
 import { asObject } from "../protocol/foreign.ts";
 
 interface About {
   /** `sp_` and 32 hex digits: ours, and unique, whatever request id the client sent. */
   readonly spend_id: string;
-  readonly time: string;
-  readonly gateway_request_id: string;
-  readonly account: string;
-  readonly key_id: string;
-  readonly model_requested: string;
+  readonly time: string; readonly gateway_request_id: string; readonly account: string; readonly key_id: string; readonly model_requested: string;
 }
 
 /** Written before a provider is called. */
@@ -24,35 +19,26 @@ export type TokenCounts = { readonly [name in (typeof COUNTS)[number]]: number }
 export const NO_TOKENS = Object.fromEntries(COUNTS.map((name) => [name, 0])) as TokenCounts;
 
 export interface AttemptRecord {
-  readonly model: string;
-  readonly provider: string;
+  readonly model: string; readonly provider: string; readonly duration_ms: number;
   /** "completed", "cancelled" (the client left), or the error code of what went wrong. */
   readonly outcome: string;
-  readonly duration_ms: number;
 }
 
 /** How a request ended. */
 export interface Ending {
   readonly status: "completed" | "failed" | "cancelled" | "interrupted";
-  readonly http_status: number | null;
-  readonly error_code: string | null;
-  readonly finish_reason: string | null;
-  readonly attempts: readonly AttemptRecord[];
-  readonly first_token_ms: number | null;
+  readonly http_status: number | null; readonly error_code: string | null; readonly finish_reason: string | null;
+  readonly attempts: readonly AttemptRecord[]; readonly first_token_ms: number | null;
 }
 
 /** Written before the last byte of the reply leaves; "interrupted" is what the next process says of one that died. */
 export interface SettleRecord extends About, Ending {
   readonly type: "settle";
   /** Null: no provider began to answer. */
-  readonly model_served: string | null;
-  readonly provider: string | null;
-  readonly usage: TokenCounts;
-  readonly usage_source: "provider" | "estimated" | "none";
-  /** Exact, in `currency`. */
-  readonly cost: string;
-  readonly currency: string;
-  readonly duration_ms: number;
+  readonly model_served: string | null; readonly provider: string | null;
+  readonly usage: TokenCounts; readonly usage_source: "provider" | "estimated" | "none";
+  /** `cost` is exact. */
+  readonly cost: string; readonly currency: string; readonly duration_ms: number;
 }
 
 /** `usage_id` is the spend_id that it was copied from; it belongs to the bill of the month in which it ended (UTC). */

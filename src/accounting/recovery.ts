@@ -1,8 +1,6 @@
-// What a process that died has left behind: open lines without a settle line, and perhaps a last line that was cut short.
-// The line is cut off, and what was opened is settled as "interrupted": its provider's figures died with the process, so it
-// costs nothing. Whoever calls this holds the books, so that it happens once; if it dies half-way the next process goes on
-// where it stopped.
-
+// What a process that died has left behind: perhaps a torn last line, which is cut off, and open lines without a settle line,
+// which are settled as "interrupted": the provider's figures died with the process, so they cost nothing. Whoever calls this
+// holds the books, so that it happens once; if it dies half-way the next process goes on where it stopped.
 import { appendFileSync, existsSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { readLines } from "./files.ts";

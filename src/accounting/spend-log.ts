@@ -5,7 +5,6 @@
 // beside it (process-lock.ts), taken away when it is closed with nothing unsettled. When nothing can be written (a full
 // disk), new requests are refused before a provider is called, and the replies of those on their way wait with their last
 // byte until their line is written; a write that was cut short goes on where it stopped.
-
 import { randomBytes } from "node:crypto";
 import { closeSync, fstatSync, fsync, fsyncSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

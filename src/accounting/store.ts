@@ -1,6 +1,5 @@
 // Where usage records are kept: the contract that the file store and PostgreSQL fulfil. Records and cursor move together or
 // not at all, so that each settled request is there once, whatever dies when.
-
 import type { UsageRecord } from "./records.ts";
 
 export interface UsageFilter {

@@ -1,6 +1,5 @@
 // The usage sync: one pass recovers what dead processes left behind, copies what was settled since the last pass from the
 // spend log into the usage store, and deletes segments that have been copied and are old. One process at a time does it.
-
 import { mkdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
@@ -22,11 +21,7 @@ const DAY_MS = 86_400_000;
 export interface Ledger {
   /** The folder of the spend log's segments. */
   readonly dir: string;
-  readonly store: UsageStore;
-  readonly currency: string;
-  readonly keepDays: number;
-  readonly now: () => number;
-  readonly diagnose: Diagnose;
+  readonly store: UsageStore; readonly currency: string; readonly keepDays: number; readonly now: () => number; readonly diagnose: Diagnose;
 }
 
 export type BooksConfig = Pick<Config, "data_dir" | "usage" | "spend" | "currency">;

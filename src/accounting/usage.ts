@@ -1,6 +1,5 @@
 // What a reply came to: how it ended, and how many tokens it took, by the provider's own count if it gave one, else by an
 // estimate that is marked as one.
-
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { finalReason, makeUsage, type Part } from "../protocol/reply.ts";
 import type { FinishReason, Usage } from "../protocol/shapes.ts";

@@ -1,5 +1,4 @@
 // keys.json under data_dir: the keys that `keys create` made. It holds their SHA-256 only. DESIGN.md "Files under data_dir".
-
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,5 @@
 // Who calls: an API key to its account. SPEC.md "Authentication", the 401 rows of WIRE.md 4.2.
 // Keys are compared by their SHA-256, so neither memory nor timing holds anything of the key itself.
-
 import { createHash } from "node:crypto";
 import type { Config } from "../config/schema.ts";
 import { sha256 } from "../config/schema.ts";

@@ -1,6 +1,5 @@
-// How often: an exact sliding window. In any 60 seconds at most `limit` requests are admitted, without a burst at a
-// window's edge; a refused request costs nothing. Each window is a ring of admission times, as large as the most that it has
-// held.
+// How often: an exact sliding window. In any 60 seconds at most `rpm` requests are admitted, without a burst at a window's
+// edge; a refused one costs nothing. Each window is a ring of admission times, as large as the most that it has held.
 
 export const WINDOW_MS = 60_000;
 

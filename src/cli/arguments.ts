@@ -1,5 +1,4 @@
 // The command line, read: which commands there are, what each takes, and what is wrong with what was typed.
-
 import { parseArgs } from "node:util";
 
 /** A mistake in the arguments: one line on stderr, exit 2. */
@@ -40,11 +39,7 @@ Without --config: ./gateway.json if it is there, else the built-in demo configur
 
 export type Values = { readonly [name in Option]?: (typeof OPTIONS)[name]["type"] extends "boolean" ? boolean : string };
 
-export interface Arguments {
-  readonly command: CommandName | "help";
-  readonly operand: string;
-  readonly values: Values;
-}
+export interface Arguments { readonly command: CommandName | "help"; readonly operand: string; readonly values: Values }
 
 /** What the options with a form of their own must look like. */
 const FORMS: { readonly [name in Option]?: readonly [test: (value: string) => boolean, expected: string] } = {

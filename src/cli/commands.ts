@@ -1,5 +1,4 @@
 // The commands other than `serve`: each prints its answer and returns the exit code.
-
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";

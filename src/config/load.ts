@@ -1,5 +1,4 @@
 // Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo.
-
 import { readFileSync } from "node:fs";
 import { fail, isObject } from "../protocol/checker.ts";
 import { demoConfig } from "./demo.ts";

@@ -1,5 +1,4 @@
 // The configuration file again whenever it changes, or somebody says so: all or nothing, a faulty file changes nothing.
-
 import { readFileSync } from "node:fs";
 import { CheckError, pathText } from "../protocol/checker.ts";
 import type { Diagnose } from "../http/log.ts";

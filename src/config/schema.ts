@@ -1,6 +1,5 @@
 // What an operator writes in gateway.json: every field, its bounds, and what its absence means; its JSON Schema is derived
 // from this. Secrets ("$NAME") are looked up in the environment meanwhile, so that a missing one is a fault like any other.
-
 import { createHash } from "node:crypto";
 import { THINKING_SWITCHES } from "../dialects/openai.ts";
 import {

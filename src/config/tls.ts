@@ -1,5 +1,4 @@
 // The certificate and key that HTTPS is served with.
-
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { fail } from "../protocol/checker.ts";

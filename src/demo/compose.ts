@@ -1,6 +1,5 @@
 // What the demo model says: thoughts, then a text, JSON or the arguments of a tool call, as lists of tokens that end where
 // `stop` and `max_tokens` say. All of it follows from the request.
-
 import { sha256 } from "../config/schema.ts";
 import { textOf, type ChatRequest } from "../protocol/chat-request.ts";
 import { cut, exampleOf } from "./example.ts";

@@ -3,7 +3,6 @@
 // allOf, and of anyOf or oneOf the first choice that is not null. It does not know pattern, multipleOf, uniqueItems, prefixItems,
 // minProperties, not, if or anything rarer, nor ~0, ~1 and % in a $ref; there, between close exclusive bounds, and where it becomes
 // too deep or too much work (the schema is a client's and may refer to itself), the value may not satisfy the schema.
-
 import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
 
 /** From here on what may be null, empty or left out is: a schema that refers to itself mostly allows an end there. */

@@ -1,7 +1,6 @@
 // The demo model's wire (what it says is in compose.ts): an OpenAI-compatible provider in the process, as one more fetch. The
 // gateway treats it like any other, so the offline path is the real one. The same request gets the same reply, but for the
 // share of the prompt that is reported as cached.
-
 import { setTimeout as pause } from "node:timers/promises";
 import { sha256 } from "../config/schema.ts";
 import type { Fetch } from "../http/fetch.ts";

@@ -1,6 +1,5 @@
 // What a dialect is: one provider format, both directions, pure and synchronous. No I/O, no waiting: the one asynchronous
 // pump (routing/attempt.ts) feeds it, and a test can cut the bytes anywhere and replay them.
-
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { Part } from "../protocol/reply.ts";

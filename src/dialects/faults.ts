@@ -1,6 +1,5 @@
 // What a provider's refusal means, for every dialect, in one table: HTTP status and the error's words to a code of our own and
 // to who is to blame. WIRE.md 4.3. Nothing of the text is passed on; it may quote keys, hosts or our client's content.
-
 import { ProviderFault, type FaultCode } from "./dialect.ts";
 
 /** The provider's own words for what went wrong, as far as its dialect has such fields. */

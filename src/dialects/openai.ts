@@ -1,5 +1,4 @@
 // The OpenAI-compatible dialect: what most providers and all local servers speak, each a little differently (WIRE.md 6).
-
 import { createHash, randomBytes } from "node:crypto";
 import type { ChatRequest, Message } from "../protocol/chat-request.ts";
 import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";

@@ -1,5 +1,4 @@
 // A request's body: read within its bound, decoded strictly, parsed. WIRE.md 1.1, and of its table 4.2 413, 415, invalid_json.
-
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ApiError } from "../protocol/errors.ts";

@@ -1,6 +1,5 @@
 // Server-sent events, written: the answer to a client that asked for a stream. Status 200 and the headers wait for the
 // first text or keep-alive comment, so that until then a failure can still be answered with its own status. WIRE.md 3.1, 3.2 and 3.4.
-
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { createDeadline } from "./deadline.ts";

@@ -1,7 +1,6 @@
 // Server-sent events, read: bytes in any pieces to the data of each event, by the rules of the WHATWG HTML standard
 // (9.2.6) with one exception: an event at the end of the stream counts although no blank line follows it: providers forget
 // it. Only `data` is kept, no comments, `event`, `id` and `retry` (each dialect's JSON says itself what it is).
-
 import { StringDecoder } from "node:string_decoder";
 
 /** Bound of one event's size in characters: a provider that sends a line without end must not fill the memory. */

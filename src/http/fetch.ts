@@ -1,7 +1,6 @@
 // The seam to the providers: one function of the fetch contract. `globalThis.fetch` fits it, the demo model is another, and here is
 // the default, over node:http and node:https: pooled keep-alive sockets, a connect deadline, no redirects (one would carry the key
 // to another host), no decompression (identity is asked for), and no fixed 300 s timeouts, which cut long silent reasoning.
-
 import http from "node:http";
 import https from "node:https";
 

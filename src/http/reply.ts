@@ -1,5 +1,4 @@
 // Answers that are one JSON document: normal ones, and every error.
-
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
 import { errorBody, type ApiError } from "../protocol/errors.ts";
 

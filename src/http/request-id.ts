@@ -1,5 +1,4 @@
 // The request id: the client's X-Request-Id if it is usable, else a new one. SPEC.md "Request ID", WIRE.md 5.
-
 import { randomBytes } from "node:crypto";
 
 /** 1 to 512 printable ASCII characters; anything else is replaced rather than refused. */

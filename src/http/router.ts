@@ -1,5 +1,4 @@
 // A path and a method to a handler. Exact paths only: the gateway has no parameters in its paths.
-
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ApiError } from "../protocol/errors.ts";
 

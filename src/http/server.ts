@@ -1,6 +1,5 @@
 // The HTTP server: sockets to exchanges. Every request becomes an Exchange, every response carries X-Request-Id and leaves
 // one line in the access log, also those that Node would otherwise give by itself (WIRE.md 4.6). It knows nothing of chat.
-
 import { once } from "node:events";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import https from "node:https";

@@ -1,6 +1,5 @@
 // The request body of POST /v1/chat/completions: fields, ranges, combinations. SPEC.md "Chat completion request" and "Message",
 // WIRE.md 1. It comes out normalised (no nulls, text parts joined, `developer` become `system`), with known fields only.
-
 import {
   array, boolean, byType, fail, jsonObject, lenient, literal, number, object, optional, refine, string, variant, withDefault,
   type Infer,

@@ -18,10 +18,8 @@ export class CheckError extends Error {
   }
 }
 
-/**
- * A check: returns the value typed, or throws a CheckError. With `all`, containers gather every fault below them (for a
- * configuration file); without it the first fault ends the check (for requests: hostile input must not buy work).
- */
+/** A check: returns the value typed, or throws a CheckError. With `all`, containers gather every fault below them (for a
+ * configuration file); without it the first fault ends the check (for requests: hostile input must not buy work). */
 export interface Check<T> {
   (value: unknown, all?: boolean): T;
   readonly schema: JsonSchema;

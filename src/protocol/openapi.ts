@@ -1,5 +1,4 @@
 // GET /openapi.json: the contract as an OpenAPI 3.1 document, its schemas taken from the checks themselves.
-
 import { chatRequest } from "./chat-request.ts";
 import { chunkShape, completionShape, errorShape, healthShape, modelListShape } from "./shapes.ts";
 

@@ -1,14 +1,11 @@
 // How a reply is put together: a dialect says what its provider said as a list of parts, and two writers turn the same
 // parts into the public format, whole (WIRE.md 2) or as server-sent chunks (WIRE.md 3). One vocabulary for both, so that a
 // stream's concatenated deltas equal the whole reply.
-
 import { randomBytes } from "node:crypto";
 import type { Completion, FinishReason, TokenLogprob, Usage } from "./shapes.ts";
 
-/**
- * One thing that a provider said, in its order, whatever the dialect. `call`, on the wire `index`, counts tool calls from 0;
- * a call's id and name come once, before its arguments, which come in any number of pieces.
- */
+/** One thing that a provider said, in its order, whatever the dialect. `call`, on the wire `index`, counts tool calls from 0;
+ * a call's id and name come once, before its arguments, which come in any number of pieces. */
 export type Part =
   | { readonly type: "text" | "reasoning" | "refusal"; readonly text: string; readonly logprobs?: TokenLogprob[] | undefined }
   | { readonly type: "tool_call"; readonly call: number; readonly id: string; readonly name: string }

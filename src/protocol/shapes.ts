@@ -1,6 +1,5 @@
 // The public shapes of all answers, as checks: SPEC.md "Chat completion response", "Stream chunk" and "Error object", WIRE.md
 // 2 and 3. The types of the code, the schemas of /openapi.json and the tests' validators are derived from these.
-
 import { array, literal, nullable, number, object, optional, string, type Infer } from "./checker.ts";
 
 const count = number({ min: 0, integer: true });

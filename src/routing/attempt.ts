@@ -1,7 +1,6 @@
 // One attempt at one provider: the request out, the reply in as batches of parts, deadlines, and every way in which it can
 // fail turned into a ProviderFault. This is the only asynchronous pump: bytes are read and pushed through the dialect, one
 // batch per read, and nothing is read while the batch before is still being delivered (backpressure).
-
 import { ProviderFault } from "../dialects/dialect.ts";
 import { createDeadline } from "../http/deadline.ts";
 import { createEventReader, EventTooLarge } from "../http/event-stream.ts";

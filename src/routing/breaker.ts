@@ -1,6 +1,5 @@
 // One circuit breaker a model: a provider that fails again and again is left alone for a while, then tried by one request
 // at a time until one begins to answer. DESIGN.md "Breaker". Only faults of the provider count; a client's never do.
-
 import type { Config } from "../config/schema.ts";
 
 /** While a probe is on its way nobody knows how long it takes; others are told to come back soon. */

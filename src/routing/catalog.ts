@@ -1,5 +1,4 @@
 // Which models there are, who serves them, and which a name stands for. SPEC.md "Routing aliases", DESIGN.md "Candidates".
-
 import type { Caller } from "../accounts/keys.ts";
 import { estimatePrompt } from "../accounting/usage.ts";
 import { sha256, type Capability, type Config, type ModelConfig, type ProviderConfig } from "../config/schema.ts";

@@ -1,5 +1,4 @@
 // Failed attempts, in words for the client: WIRE.md 4.2, the rows of providers' faults. Never the provider's own words.
-
 import type { FaultCode, ProviderFault } from "../dialects/dialect.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Model } from "./catalog.ts";
@@ -15,11 +14,9 @@ export function clientError({ code, detail }: ProviderFault, requested: string, 
   return errorFor(code, requested, model.contextTokens, detail.retryAfterMs);
 }
 
-/**
- * The error when no candidate has begun to answer: the fault that they share, else that none is available. `shut` are those
+/** The error when no candidate has begun to answer: the fault that they share, else that none is available. `shut` are those
  * that were not asked because their breaker is open. Retry-After is the soonest moment at which asking again is of use: for
- * each model what its provider said and what its breaker demands, whichever is later; of all models the earliest.
- */
+ * each model what its provider said and what its breaker demands, whichever is later; of all models the earliest. */
 export function verdict(requested: string, failures: readonly FailedAttempt[], shut: readonly Model[]): ApiError {
   const last = [...new Map(failures.map((failure) => [failure.model, failure])).values()]; // the last one of each model
   const others = last.filter(({ fault }) => fault.code !== "context_length_exceeded");

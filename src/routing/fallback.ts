@@ -1,7 +1,6 @@
 // All attempts at one request, until a provider has begun to answer: the same model again after a passing fault, then, for
 // an alias, the next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md 4.3. All of it is before the first real
 // delta, where another attempt can still hide a failure; what follows belongs to the client, and there is no way back.
-
 import { setTimeout as pause } from "node:timers/promises";
 import { ProviderFault } from "../dialects/dialect.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
@@ -91,10 +90,8 @@ function hasMoreRoom(model: Model, failures: readonly FailedAttempt[]): boolean 
   return tooSmall.every((each) => (model.contextTokens ?? 0) > (each.model.contextTokens ?? Infinity));
 }
 
-/**
- * How long to wait before the same model is asked again; undefined: not at all. A silent provider has had its time, one that
- * refuses this gateway will do so again, and one that wants longer than max_wait_ms is left to the next candidate.
- */
+/** How long to wait before the same model is asked again; undefined: not at all. A silent provider has had its time, one that
+ * refuses this gateway will do so again, and one that wants longer than max_wait_ms is left to the next candidate. */
 function waitBefore(fault: ProviderFault, model: Model, retries: number): number | undefined {
   const { backoff_ms, max_wait_ms } = model.provider.retry;
   if (fault.blame !== "provider" || fault.code === "upstream_timeout") return undefined;

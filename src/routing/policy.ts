@@ -1,5 +1,4 @@
 // In which order an alias prefers its models, and why: for the catalog, and in words for `explain` and /status.
-
 import type { Config, ModelConfig } from "../config/schema.ts";
 
 type AliasConfig = Config["aliases"] extends Map<string, infer A> ? A : never;
