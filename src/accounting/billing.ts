@@ -1,7 +1,6 @@
 // What is read from the usage records: an account's statement of a month, and where a request id leads. Both stream.
 import { formatMoney, parseMoney } from "./price.ts";
-import { USAGE_COLUMNS, type UsageRecord } from "./records.ts";
-import type { UsageStore } from "./store.ts";
+import { USAGE_COLUMNS, type UsageRecord, type UsageStore } from "./records.ts";
 
 /** Requests, tokens in each price class and cost; reasoning tokens are a part of completion_tokens. */
 const CLASSES = ["prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "reasoning_tokens"] as const;

@@ -5,8 +5,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { readLines, replaceFile } from "./files.ts";
-import type { UsageRecord } from "./records.ts";
-import type { UsageStore } from "./store.ts";
+import type { UsageRecord, UsageStore } from "./records.ts";
 
 interface Cursor {
   /** Segment to bytes copied. */

@@ -3,8 +3,7 @@
 // cursor of its own, under the mark of its data_dir.
 import { markOf } from "./files.ts";
 import { loadPeer } from "./peer.ts";
-import type { UsageRecord } from "./records.ts";
-import type { UsageStore } from "./store.ts";
+import type { UsageRecord, UsageStore } from "./records.ts";
 
 /** What is used of `pg`. */
 interface Client {

@@ -8,10 +8,9 @@ import { createFileStore } from "./file-store.ts";
 import { readLines } from "./files.ts";
 import { createPostgresStore } from "./postgres-store.ts";
 import { isAlive, tryLock } from "./process-lock.ts";
-import { parseSpendLine, usageRecord, type UsageRecord } from "./records.ts";
+import { parseSpendLine, usageRecord, type UsageRecord, type UsageStore } from "./records.ts";
 import { recoverSegments } from "./recovery.ts";
 import { dayOf, holderOf, segmentsIn } from "./spend-log.ts";
-import type { UsageStore } from "./store.ts";
 
 /** Records that are committed at once. */
 const BATCH = 2_000;

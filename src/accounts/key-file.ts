@@ -20,7 +20,6 @@ const storedKeys = array(
   }),
 );
 export type StoredKey = Infer<typeof storedKeys>[number];
-
 export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
 
 /** Throws a CheckError if there is something else in the file than this program writes; an absent file holds no keys. */
@@ -36,7 +35,6 @@ export function readKeys(file: string): StoredKey[] {
 }
 
 const writeKeys = (file: string, keys: readonly StoredKey[]) => replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
-
 export type NewKey = Pick<StoredKey, "account" | "name" | "rpm" | "models" | "expires">;
 
 /** Makes a key and stores what is known of it; the key itself is in the result and nowhere else. The caller holds the books. */

@@ -37,7 +37,6 @@ async function answer({ values }: Arguments, { print }: Terminal, data: unknown,
 
 /** For commands that call no provider: a secret that is not set in this shell is no fault. */
 const settings = ({ values }: Arguments, { env }: Terminal) => loadConfig({ file: values.config, env, secretsOptional: true }).config;
-
 const openLedger = (config: Config, { say }: Terminal): Ledger => ledgerOf(config, Date.now, (event) => say(JSON.stringify(event)));
 
 /** Does `work` on the books as soon as no other process is at them. */

@@ -49,7 +49,6 @@ const timeouts = {
 const DEFAULT_TIMEOUTS = { connect_ms: 5_000, first_token_ms: 60_000, idle_ms: 60_000, total_ms: 900_000 };
 const retry = { max_retries: integer(0, 10), backoff_ms: milliseconds, max_wait_ms: integer(0, DAY_MS) };
 const DEFAULT_RETRY = { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 };
-
 type Fields = Record<string, Check<unknown>>;
 const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
 

@@ -10,7 +10,6 @@ type Outcome = { readonly code: FaultCode; readonly operator?: "key" | "other" }
 
 /** `words` are looked for in code, type and message; absent: any. */
 type Rule = Outcome & { readonly statuses: readonly number[]; readonly words?: RegExp };
-
 const BAD_REQUEST = [400, 413, 422];
 const CONTEXT = /context[ _]length|context window|maximum context|exceed_context_size|prompt is too long|too many (input )?tokens|input token count|reduce the length/i;
 const FILTER = /content[ _]filter|content[ _]policy|content management policy|data_inspection|content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)|moderation[_ ](blocked|failed)/i;

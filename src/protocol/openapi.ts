@@ -12,7 +12,6 @@ const security = [{ bearer: [] }];
 const get = (summary: string, responses: object, detail = {}) => ({ get: { summary, ...detail, responses } });
 const requestIdSchema = { type: "string", minLength: 1, maxLength: 512 };
 const parameters = [{ name: "X-Request-Id", in: "header", required: false, schema: requestIdSchema }];
-
 const replyContent = { ...json(ref("ChatCompletion")), "text/event-stream": { schema: ref("ChatCompletionChunk") } };
 
 const shapes = {
@@ -20,7 +19,6 @@ const shapes = {
   ModelList: modelListShape, Health: healthShape, Error: errorShape,
 };
 const schemas = Object.fromEntries(Object.entries(shapes).map(([name, shape]) => [name, shape.schema]));
-
 const description = "A chat-completions gateway: canonical models, routing aliases, streams, request ids.";
 
 const document = {

@@ -16,10 +16,8 @@ export type Usage = Infer<typeof usage>;
 const tokenFields = { token: string(), logprob: number(), bytes: nullable(array(number({ min: 0, max: 255, integer: true }))) };
 const tokenLogprob = object({ ...tokenFields, top_logprobs: array(object(tokenFields)) });
 export type TokenLogprob = Infer<typeof tokenLogprob>;
-
 const tokens = array(tokenLogprob);
 const logprobs = nullable(object({ content: nullable(tokens), refusal: nullable(tokens), reasoning_content: optional(tokens) }));
-
 const finishReason = literal("stop", "length", "tool_calls", "content_filter");
 export type FinishReason = Infer<typeof finishReason>;
 
@@ -31,7 +29,6 @@ const toolFragment = object({
 
 /** What a whole message and a delta have in common. */
 const texts = { reasoning_content: optional(string()), refusal: optional(string()) };
-
 const role = literal("assistant");
 const message = object({ role, content: nullable(string()), ...texts, tool_calls: optional(array(toolCall, { min: 1 })) });
 const delta = object({ role: optional(role), content: optional(string()), ...texts, tool_calls: optional(array(toolFragment)) });
@@ -55,8 +52,6 @@ export const chunkShape = object({
 
 const error = object({ message: string(), type: string(), code: string(), param: optional(string()), request_id: string() });
 export const errorShape = object({ error });
-
 const model = object({ id: string(), object: literal("model"), created: count, owned_by: string() });
 export const modelListShape = object({ object: literal("list"), data: array(model) });
-
 export const healthShape = object({ status: literal("ok", "ready") });

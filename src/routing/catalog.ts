@@ -13,7 +13,6 @@ import { rank } from "./policy.ts";
 
 /** Raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint. */
 const ADAPTER_VERSION = 1;
-
 export type Provider = ReturnType<typeof createProvider>;
 export type Model = ReturnType<typeof createModel>;
 export type Catalog = ReturnType<typeof createCatalog>;
