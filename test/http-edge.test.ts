@@ -70,6 +70,17 @@ describe("answers that Node would give by itself", () => {
     assert.equal(gateway.access.filter((line) => line["request_id"] === "chunky").length, 1);
   });
 
+  it("a refusal waits for what came in the same packet: bad chunks are the answer, nonsense after it ends the connection", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const chunks = await rawRequest(gateway.url, "POST /nowhere HTTP/1.1\r\nHost: x\r\nX-Request-Id: both-1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+    assertError(chunks, 400, "malformed_request");
+    assert.equal((await gateway.accessOf("both-1"))["status"], 400);
+    const after = await rawRequest(gateway.url, "GET /nowhere HTTP/1.1\r\nHost: x\r\nX-Request-Id: both-2\r\n\r\nNONSENSE\r\n\r\n");
+    assertError(after, 404, "unknown_url");
+    assert.equal(after.headers["connection"], "close");
+    assert.equal((await gateway.accessOf("both-2"))["status"], 404);
+  });
+
   it("a head, and a body, that does not arrive in time: 408", async (t) => {
     const gateway = await startGateway(t, demo({ server: { receive_ms: 300 } }));
     assertError(await rawRequest(gateway.url, "GET /healthz HTTP/1.1\r\nHost: x\r\n"), 408, "request_timeout");
