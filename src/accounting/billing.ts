@@ -62,9 +62,12 @@ function csvField(value: string | number | null): string {
   return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Every usage record of a request id. A client may send one id many times, and so may another client. */
-export async function trace(store: UsageStore, requestId: string): Promise<UsageRecord[]> {
+/** Every usage record of a request id, in batches: a client may send one id as often as it likes, and so may another client. */
+export async function* trace(store: UsageStore, requestId: string): AsyncGenerator<readonly UsageRecord[], void, undefined> {
   const found: UsageRecord[] = [];
-  for await (const records of store.records({ requestId })) found.push(...records);
-  return found;
+  for await (const records of store.records({ requestId })) {
+    found.push(...records);
+    if (found.length >= 1_000) yield found.splice(0);
+  }
+  if (found.length > 0) yield found;
 }

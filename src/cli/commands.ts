@@ -160,11 +160,17 @@ const statementCommand: Run = (args, terminal) =>
 
 const traceCommand: Run = (args, terminal) =>
   reading(args, terminal, async ({ store }) => {
-    const records = await trace(store, args.operand);
     const columns = ["account", "key_id", "model", "provider", "status", "prompt_tokens", "completion_tokens", "cost", "currency", "ended_at", "usage_id"] as const;
-    if (records.length === 0) terminal.say(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}`);
-    await answer(args, terminal, { gateway_request_id: args.operand, records }, records.length === 0 ? "" : formatRecords(columns, records));
-    return records.length === 0 ? 1 : 0;
+    const { json } = args.values;
+    let found = 0;
+    if (json) await terminal.print(`{"gateway_request_id":${JSON.stringify(args.operand)},"records":[`);
+    for await (const records of trace(store, args.operand)) {
+      await terminal.print(json ? `${found > 0 ? "," : ""}${JSON.stringify(records).slice(1, -1)}` : formatRecords(columns, records));
+      found += records.length;
+    }
+    if (json) await terminal.print("]}\n");
+    if (found === 0) terminal.say(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}`);
+    return found === 0 ? 1 : 0;
   });
 
 const auditCommand: Run = (args, terminal) =>
