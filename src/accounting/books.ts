@@ -9,7 +9,7 @@ import type { Model } from "../routing/catalog.ts";
 import { costOf, formatMoney } from "./price.ts";
 import type { Ending } from "./records.ts";
 import { createSpendLog } from "./spend-log.ts";
-import { ledgerOf, recover, syncUsage, withBooks } from "./sync.ts";
+import { holding, ledgerOf, recover, syncUsage } from "./sync.ts";
 import type { UsageSource } from "./usage.ts";
 
 /** How long stopping may be held up by the last sync. What it does not copy the next process will. */
@@ -42,7 +42,7 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
   /** Does `work` if no other process is at it; what goes wrong is told once, and so is that it goes right again. */
   async function tend(work: () => Promise<unknown>): Promise<void> {
     try {
-      await withBooks(ledger.dir, work);
+      await holding(ledger.dir, "books", work);
       if (syncFault !== null) diagnose({ event: "usage_sync_recovered", level: "info" });
       syncFault = null;
     } catch (error) {

@@ -31,10 +31,10 @@ export function ledgerOf({ data_dir, usage, spend, currency }: BooksConfig, now:
   return { dir: join(data_dir, "spend"), store, currency, keepDays: spend.keep_days, now, diagnose };
 }
 
-/** Does `work` while no other process works on the same books; undefined if one does. */
-export async function withBooks<T>(dir: string, work: () => Promise<T>): Promise<T | undefined> {
+/** Does `work` while no other process works on the same books, or keys; undefined if one does. */
+export async function holding<T>(dir: string, what: "books" | "keys", work: () => Promise<T>): Promise<T | undefined> {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const unlock = await tryLock(dir, "books");
+  const unlock = await tryLock(dir, what);
   return unlock && work().finally(unlock);
 }
 

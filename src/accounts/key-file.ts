@@ -37,7 +37,7 @@ export function readKeys(file: string): StoredKey[] {
 const writeKeys = (file: string, keys: readonly StoredKey[]) => replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
 export type NewKey = Pick<StoredKey, "account" | "name" | "rpm" | "models" | "expires">;
 
-/** Makes a key and stores what is known of it; the key itself is in the result and nowhere else. The caller holds the books. */
+/** Makes a key and stores what is known of it; the key itself is in the result and nowhere else. The caller holds the keys. */
 export async function createKey(file: string, { account, name, rpm, models, expires }: NewKey, now: number): Promise<{ readonly key: string; readonly stored: StoredKey }> {
   const key = `sk-${randomBytes(24).toString("base64url")}`;
   const digest = sha256(key);
@@ -46,7 +46,7 @@ export async function createKey(file: string, { account, name, rpm, models, expi
   return { key, stored };
 }
 
-/** Revokes a key for good; undefined if there is none of this id. The caller holds the books. */
+/** Revokes a key for good; undefined if there is none of this id. The caller holds the keys. */
 export async function revokeKey(file: string, keyId: string, now: number): Promise<StoredKey | undefined> {
   const keys = readKeys(file);
   const index = keys.findIndex(({ key_id }) => key_id === keyId);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { auditBooks } from "../accounting/audit.ts";
 import { statement, statementCsv, trace } from "../accounting/billing.ts";
-import { ledgerOf, syncUsage, withBooks, type Ledger } from "../accounting/sync.ts";
+import { holding, ledgerOf, syncUsage, type Ledger } from "../accounting/sync.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "../accounts/key-file.ts";
 import { keyIdOf } from "../accounts/keys.ts";
 import { loadConfig } from "../config/load.ts";
@@ -26,8 +26,8 @@ export interface Terminal {
 
 type Run = (args: Arguments, terminal: Terminal) => Promise<number>;
 
-/** How long another process may be at work on the books before a command gives up. */
-const BOOKS_BUSY_MS = 60_000;
+/** How long another process may be at work on the books or keys before a command gives up. */
+const BUSY_MS = 60_000;
 
 /** Prints what was found, for programs or for people. */
 async function answer({ values }: Arguments, { print }: Terminal, data: unknown, text: string): Promise<number> {
@@ -39,20 +39,20 @@ async function answer({ values }: Arguments, { print }: Terminal, data: unknown,
 const settings = ({ values }: Arguments, { env }: Terminal) => loadConfig({ file: values.config, env, secretsOptional: true }).config;
 const openLedger = (config: Config, { say }: Terminal): Ledger => ledgerOf(config, Date.now, (event) => say(JSON.stringify(event)));
 
-/** Does `work` on the books as soon as no other process is at them. */
-async function holding<T>(dir: string, work: () => Promise<T>): Promise<T> {
-  for (const end = performance.now() + BOOKS_BUSY_MS; performance.now() < end; await pause(20 + 80 * Math.random())) {
-    const done = await withBooks(dir, async () => ({ result: await work() }));
+/** Does `work` as soon as no other process is at it. */
+async function waitingFor<T>(dir: string, what: "books" | "keys", work: () => Promise<T>): Promise<T> {
+  for (const end = performance.now() + BUSY_MS; performance.now() < end; await pause(20 + 80 * Math.random())) {
+    const done = await holding(dir, what, async () => ({ result: await work() }));
     if (done) return done.result;
   }
-  throw new Error("another process is at work on the books");
+  throw new Error(`another process is at work on the ${what}`);
 }
 
 /** Opens the books for `work`, which sees everything that is settled by now. */
 async function reading(args: Arguments, terminal: Terminal, work: (ledger: Ledger) => Promise<number>): Promise<number> {
   const ledger = openLedger(settings(args, terminal), terminal);
   try {
-    if (existsSync(ledger.dir)) await holding(ledger.dir, () => syncUsage(ledger));
+    if (existsSync(ledger.dir)) await waitingFor(ledger.dir, "books", () => syncUsage(ledger));
     return await work(ledger);
   } finally {
     await ledger.store.close();
@@ -104,7 +104,7 @@ async function createKeyCommand(args: Arguments, terminal: Terminal): Promise<nu
   const unknown = names?.find((model) => !config.models.has(model) && !config.aliases.has(model));
   if (unknown !== undefined) throw new UsageError(`--models: there is no model or alias named '${unknown}'`);
   const given = { account, name, rpm: rpm === undefined ? null : Number(rpm), models: names, expires: expires === undefined ? null : new Date(expires).toISOString() };
-  const { key, stored } = await holding(join(config.data_dir, "spend"), () => createKey(keyFile(config.data_dir), given, Date.now()));
+  const { key, stored } = await waitingFor(join(config.data_dir, "spend"), "keys", () => createKey(keyFile(config.data_dir), given, Date.now()));
   terminal.say(`${stored.key_id} of account ${account}: the key is shown this once, only its SHA-256 is kept`);
   return await answer(args, terminal, { key, ...stored }, `${key}\n`);
 }
@@ -118,7 +118,7 @@ async function listKeys(args: Arguments, terminal: Terminal): Promise<number> {
 
 async function revokeKeyCommand(args: Arguments, terminal: Terminal): Promise<number> {
   const { data_dir, keys } = settings(args, terminal);
-  const revoked = await holding(join(data_dir, "spend"), () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
+  const revoked = await waitingFor(join(data_dir, "spend"), "keys", () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
   if (revoked) return await answer(args, terminal, { key_id: revoked.key_id, revoked: revoked.revoked }, `${revoked.key_id} of account ${revoked.account} is revoked\n`);
   const fixed = keys.some(({ digest }) => keyIdOf(digest) === args.operand);
   terminal.say(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
@@ -130,7 +130,7 @@ async function syncCommand(args: Arguments, terminal: Terminal): Promise<number>
   const ledger = openLedger(config, terminal);
   while (!terminal.stopped.aborted) {
     try {
-      const copied = await holding(ledger.dir, () => syncUsage(ledger));
+      const copied = await waitingFor(ledger.dir, "books", () => syncUsage(ledger));
       if (args.values.once || copied > 0) await answer(args, terminal, { copied }, `${copied} usage records copied\n`);
     } catch (error) {
       if (args.values.once) throw error;
@@ -175,7 +175,7 @@ const traceCommand: Run = (args, terminal) =>
 
 const auditCommand: Run = (args, terminal) =>
   reading(args, terminal, async (ledger) => {
-    const found = await holding(ledger.dir, () => auditBooks(ledger));
+    const found = await waitingFor(ledger.dir, "books", () => auditBooks(ledger));
     const sums = (costs: Readonly<Record<string, string>>) => Object.entries(costs).map(([currency, cost]) => `${cost} ${currency}`).join(", ") || "0";
     const title = `settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}`;
     const proof = found.ok ? "the books are right" : ["the books are wrong:", ...found.differences].join("\n  ");
