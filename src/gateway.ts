@@ -30,7 +30,6 @@ export interface GatewayDeps {
 }
 
 export type Gateway = ReturnType<typeof createGateway>;
-
 /** Settings that are read once, at start. */
 const fixedSettings = ({ server: { host, port, tls, receive_ms }, admin, data_dir, spend, usage }: Config) =>
   JSON.stringify([host, port, tls, receive_ms, admin, data_dir, spend, usage]);

@@ -27,8 +27,6 @@ async function serve({ config: file, host, port }: Values): Promise<void> {
   const address = await gateway.listen();
   const name = source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
   const admin = gateway.adminAddress();
-  process.stdout.write(`chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; admin on ${admin}`})\n`);
-
   const apply = (next: Config) => {
     gateway.reload(next);
     config = next;
@@ -39,6 +37,7 @@ async function serve({ config: file, host, port }: Values): Promise<void> {
     reloader.close();
     void gateway.close(config.server.drain_ms).then(() => process.exit(0));
   });
+  process.stdout.write(`chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; admin on ${admin}`})\n`);
 }
 
 /** At the first SIGTERM or SIGINT; the second ends the process at once. */

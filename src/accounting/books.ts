@@ -30,7 +30,6 @@ export interface Outcome extends Ending {
 }
 
 export type Books = ReturnType<typeof createBooks>;
-
 export function createBooks(config: Config, now: () => number, diagnose: Diagnose) {
   const ledger = ledgerOf(config, now, diagnose);
   const log = createSpendLog(ledger.dir, config.spend.segment_bytes, now, diagnose);

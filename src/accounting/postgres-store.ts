@@ -7,13 +7,14 @@ import type { UsageRecord, UsageStore } from "./records.ts";
 
 /** What is used of `pg`. */
 interface Client {
+  on(event: "error", listener: () => void): void;
   query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
   /** Gives the connection back, or ends it. */
   release(end: boolean): void;
 }
 interface Pool {
   connect(): Promise<Client>; end(): Promise<void>;
-  on(event: "error", listener: () => void): void;
+  on(event: "error" | "connect", listener: (client: Client) => void): void;
 }
 
 /** A database that hangs must not hold the sync for ever; reading ten million records takes long, but each query is short. */
@@ -42,7 +43,9 @@ const RECORD = `to_jsonb(usage_records) || jsonb_build_object('cost', cost::text
 export function createPostgresStore(url: string, dataDir: string): UsageStore {
   const { Pool } = loadPeer<{ Pool: new (options: object) => Pool }>("pg", "usage.store");
   const pool = new Pool({ connectionString: url, application_name: "chat-gateway", ...LIMITS });
-  pool.on("error", () => undefined); // an idle connection broke: the next query gets another
+  // A connection that breaks is told to whoever uses it; without these listeners it would end the process as well.
+  pool.on("error", () => undefined);
+  pool.on("connect", (client) => client.on("error", () => undefined));
   let migrated = false;
 
   /** A connection on which something failed is ended, and the transaction with it. */

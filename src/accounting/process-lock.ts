@@ -1,9 +1,9 @@
 // Which process is at work on a file, and is it still alive? A Unix socket tells: it answers as long as its process lives,
 // however that ends, in another container too, but not on another machine: a data_dir belongs to one.
 import { randomBytes } from "node:crypto";
-import { readdirSync, rmSync } from "node:fs";
+import { linkSync, readdirSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fail } from "../protocol/checker.ts";
 
 /** The path, or the shorter way from here: systems take 104 bytes or a little more for a socket's. */
@@ -14,12 +14,25 @@ function socketPath(path: string): string {
 
 /** Answers at `path` until it is released or the process ends; undefined if the path is taken. */
 export function announce(path: string): Promise<(() => void) | undefined> {
+  const draft = join(dirname(path), `${randomBytes(6).toString("hex")}.new`);
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
-    server.on("error", (error: NodeJS.ErrnoException) => (error.code === "EADDRINUSE" ? resolve(undefined) : reject(error)));
-    server.listen({ path: socketPath(path), exclusive: true }, () => {
+    server.on("error", reject);
+    server.listen({ path: socketPath(draft), exclusive: true }, () => {
       server.unref();
-      resolve(() => void server.close()); // which also removes the socket from its folder
+      try {
+        linkSync(draft, path); // it gets its name when it answers already, or it might be taken for dead
+        resolve(() => {
+          rmSync(path, { force: true });
+          server.close();
+        });
+      } catch (error) {
+        server.close();
+        if ((error as NodeJS.ErrnoException).code === "EEXIST") resolve(undefined);
+        else reject(error);
+      } finally {
+        rmSync(draft, { force: true });
+      }
     });
   });
 }

@@ -6,13 +6,14 @@ import { join } from "node:path";
 import { readLines } from "./files.ts";
 import { isAlive } from "./process-lock.ts";
 import { NO_TOKENS, parseSpendLine, type OpenRecord, type SettleRecord } from "./records.ts";
+import { holderOf } from "./spend-log.ts";
 
 /** Recovers the segments in `dir` whose process is dead; resolves with how many requests it has settled. */
 export async function recoverSegments(dir: string, currency: string, now: number): Promise<number> {
   let interrupted = 0;
-  for (const socket of readdirSync(dir).filter((name) => /^\d{4}-.*\.sock$/.test(name))) {
-    const segment = join(dir, socket.replace(/sock$/, "jsonl"));
-    if (await isAlive(join(dir, socket))) continue;
+  for (const mark of readdirSync(dir).filter((name) => name.endsWith(".open"))) {
+    const segment = join(dir, mark.replace(/open$/, "jsonl"));
+    if (await isAlive(holderOf(segment))) continue;
     if (existsSync(segment)) {
       const { unsettled, end } = await readSegment(segment);
       const lines = [...unsettled.values()].map((open) => `${JSON.stringify(interruptedRecord(open, currency, now))}\n`);
@@ -20,7 +21,8 @@ export async function recoverSegments(dir: string, currency: string, now: number
       appendFileSync(segment, lines.join(""), { flush: true });
       interrupted += lines.length;
     }
-    rmSync(join(dir, socket), { force: true });
+    rmSync(holderOf(segment), { force: true });
+    rmSync(join(dir, mark), { force: true });
   }
   return interrupted;
 }

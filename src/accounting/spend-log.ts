@@ -1,8 +1,8 @@
 // The spend log: append-only segments `spend/YYYY-MM-DD.NNNN.jsonl`, each written by one process. All lines of one turn of
 // the event loop leave in one write; what was written is with the operating system, so kill -9 loses nothing, and a power
 // failure at most the second since the last fsync. DESIGN.md "Files under data_dir". Both lines of a request stand in the
-// same segment, so that one file tells what a dead process left unsettled (recovery.ts). A segment is held by a socket
-// beside it (process-lock.ts), taken away when it is closed with nothing unsettled. When nothing can be written (a full
+// same segment, so that one file tells what a dead process left unsettled (recovery.ts). Beside a segment that is written stand
+// its socket (process-lock.ts) and an empty file, taken away when nothing in it is unsettled. When nothing can be written (a full
 // disk), new requests are refused before a provider is called, and the replies of those on their way wait with their last
 // byte until their line is written; a write that was cut short goes on where it stopped.
 import { randomBytes } from "node:crypto";
@@ -29,8 +29,9 @@ export const unwritable = (cause?: unknown) =>
 /** The segments in a folder, oldest first. */
 export const segmentsIn = (dir: string): string[] => readdirSync(dir).filter((name) => /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/.test(name)).sort();
 export const dayOf = (segment: string): string => segment.slice(0, 10);
-/** The socket of the process that writes, or wrote, a segment. */
+/** The socket of the process that writes a segment, and the mark of one that may have something unsettled. */
 export const holderOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
+export const unclosedOf = (segment: string): string => segment.replace(/jsonl$/, "open");
 
 /** `dir` is the segments' folder; a segment of `segmentBytes` is followed by another; `now` is the wall clock. */
 export function createSpendLog(dir: string, segmentBytes: number, now: () => number, diagnose: Diagnose) {
@@ -61,7 +62,8 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
       last = { day, number };
       if (!release) continue; // another process was quicker
       try {
-        await syncFolder(dir); // or a power failure might leave the segment without its socket
+        writeFileSync(unclosedOf(join(dir, name)), "");
+        await syncFolder(dir); // or a power failure might leave the segment without its mark
         return openSegment(join(dir, name), release, failed);
       } catch (error) {
         release();
@@ -195,13 +197,10 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
       } catch (error) {
         failed(error);
       }
-      const orphaned = unsettled > 0 && fstatSync(fd).nlink > 0;
       closeSync(fd);
       fd = -1; // whoever comes now finds nothing to write to, least of all another file
-      if (size === 0) rmSync(path, { force: true });
+      if (unsettled === 0) rmSync(unclosedOf(path), { force: true });
       release();
-      // Something could not be settled: a socket without a process says so to whoever recovers.
-      if (orphaned) writeFileSync(holderOf(path), "");
     },
   };
 }

@@ -1,16 +1,16 @@
 // The usage sync: one pass recovers what dead processes left behind, copies what was settled since the last pass from the
 // spend log into the usage store, and deletes segments that have been copied and are old. One process at a time does it.
-import { mkdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../http/log.ts";
 import { createFileStore } from "./file-store.ts";
 import { readLines } from "./files.ts";
 import { createPostgresStore } from "./postgres-store.ts";
-import { isAlive, tryLock } from "./process-lock.ts";
+import { tryLock } from "./process-lock.ts";
 import { parseSpendLine, usageRecord, type UsageRecord, type UsageStore } from "./records.ts";
 import { recoverSegments } from "./recovery.ts";
-import { dayOf, holderOf, segmentsIn } from "./spend-log.ts";
+import { dayOf, segmentsIn, unclosedOf } from "./spend-log.ts";
 
 /** Records that are committed at once. */
 const BATCH = 2_000;
@@ -75,9 +75,11 @@ export async function syncUsage(ledger: Ledger): Promise<number> {
 async function deleteOld({ dir, store, keepDays, now }: Ledger): Promise<void> {
   const cursor = await store.cursor();
   const oldest = new Date(now() - keepDays * DAY_MS).toISOString().slice(0, 10);
-  for (const segment of segmentsIn(dir).filter((segment) => dayOf(segment) < oldest)) {
+  for (const segment of segmentsIn(dir)) {
     const path = join(dir, segment);
-    if ((cursor.get(segment) ?? 0) === statSync(path).size && !(await isAlive(holderOf(path)))) rmSync(path);
+    const { size } = statSync(path);
+    const useless = size === 0 || (dayOf(segment) < oldest && cursor.get(segment) === size);
+    if (useless && !existsSync(unclosedOf(path))) rmSync(path);
   }
   const left = new Set(segmentsIn(dir));
   const gone = [...cursor.keys()].filter((segment) => !left.has(segment));

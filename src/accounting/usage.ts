@@ -22,7 +22,6 @@ export function estimatePrompt(chat: ChatRequest): number {
 }
 
 export type Meter = ReturnType<typeof createMeter>;
-
 export function createMeter(chat: ChatRequest) {
   let reported: Usage | undefined;
   let bytes = 0;

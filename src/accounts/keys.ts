@@ -20,7 +20,6 @@ export interface Caller {
 }
 
 export type Keyring = ReturnType<typeof createKeyring>;
-
 /** Names a key by its digest. */
 export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0, 16)}`;
 

@@ -19,7 +19,6 @@ export interface Decision {
 }
 
 export type Limiter = ReturnType<typeof createLimiter>;
-
 /** `now` must never go back: a monotonic clock in milliseconds. */
 export function createLimiter(now: () => number = () => performance.now()) {
   const windows = new Map<string, ReturnType<typeof createWindow>>();

@@ -15,7 +15,6 @@ export interface LoadOptions {
 }
 
 export type Loaded = ReturnType<typeof loadConfig>;
-
 /** Throws a CheckError with every fault at its path; that of an unreadable file is the root. `source` is undefined for the demo. */
 export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptions) {
   const [json, source] = readSource(file);

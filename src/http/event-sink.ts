@@ -9,7 +9,6 @@ const HEADERS = {
 };
 
 export type EventSink = ReturnType<typeof createEventSink>;
-
 /** After `keepAliveMs` of silence a comment goes out. `signal` ends the waiting for a client that has gone. */
 export function createEventSink(res: ServerResponse, keepAliveMs: number, signal: AbortSignal) {
   const silence = createDeadline(() => {

@@ -74,7 +74,6 @@ export function wholeReply(head: ReplyHead, options: ReplyOptions, parts: readon
 
 const DELTA_FIELD = { text: "content", reasoning: "reasoning_content", refusal: "refusal" } as const;
 export type ChunkWriter = ReturnType<typeof createChunkWriter>;
-
 /** The streamed reply. The head of each chunk is made once; per part only the delta is serialised. */
 export function createChunkWriter(head: ReplyHead, options: ReplyOptions) {
   const { id, created, model, system_fingerprint } = head;

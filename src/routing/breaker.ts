@@ -5,7 +5,6 @@ import type { Config } from "../config/schema.ts";
 /** While a probe is on its way nobody knows how long it takes; others are told to come back soon. */
 const PROBE_RETRY_MS = 1_000;
 export type Breaker = ReturnType<typeof createBreaker>;
-
 /** Leave to make one attempt; one of `succeeded`, `failed` and `dropped` ends it. */
 export type Pass = NonNullable<ReturnType<Breaker["enter"]>>;
 

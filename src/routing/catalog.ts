@@ -16,7 +16,6 @@ const ADAPTER_VERSION = 1;
 export type Provider = ReturnType<typeof createProvider>;
 export type Model = ReturnType<typeof createModel>;
 export type Catalog = ReturnType<typeof createCatalog>;
-
 /** The breakers: they outlive a configuration, as long as it is the same model at the same provider with the same key. */
 export type Breakers = Map<string, Breaker>;
 

@@ -21,7 +21,6 @@ export interface FallbackOptions extends AttemptOptions {
 
 /** An answer that has begun: `first` has come already, up to and with the first delta; `batches` is still to come. */
 export type Begun = Awaited<ReturnType<typeof begin>>;
-
 /** Tries the candidates in their order; throws the ApiError that the client is to see if none begins to answer. */
 export async function begin(chat: ChatRequest, candidates: readonly Model[], options: FallbackOptions) {
   const { signal } = options;
