@@ -10,6 +10,8 @@ export interface Program {
   /** Node's arguments up to and with the program's file, all paths absolute. */
   readonly args: readonly string[];
   readonly cwd: string;
+  /** What runs Node, with its arguments; absent: nothing but Node itself. */
+  readonly command?: readonly string[];
 }
 
 /** The sources as they are, through tsx where Node does not run TypeScript itself. */
@@ -37,11 +39,11 @@ export interface Running {
   readonly ended: Promise<Ended>;
 }
 
-export function launch({ args, cwd }: Program, more: readonly string[]): Running {
+export function launch({ args, cwd, command: [first = "", ...rest] = [process.execPath] }: Program, more: readonly string[]): Running {
   const { PATH = "" } = process.env;
   // Nothing of the surroundings gets in; warnings about Node itself are not the program's.
   const env = { PATH, NODE_NO_WARNINGS: "1", TSX_TSCONFIG_PATH: resolve("tsconfig.json") };
-  const child = spawn(process.execPath, [...args, ...more], { cwd, stdio: ["ignore", "pipe", "pipe"], env });
+  const child = spawn(first, [...rest, ...args, ...more], { cwd, stdio: ["ignore", "pipe", "pipe"], env });
   let stdout = "";
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
