@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -89,6 +89,20 @@ it("a dead gateway's data_dir, copied to another place: plain files tell all tha
   // What cp, tar and rsync do with what is neither a file nor a folder.
   cpSync(dataDir, moved.dataDir, { recursive: true, filter: (path) => lstatSync(path).isFile() || lstatSync(path).isDirectory() });
   await assertInterrupted(fromSources(other), moved.config, moved.dataDir);
+});
+
+it("a last line that was cut short with its process", async (t) => {
+  const folder = emptyFolder(t);
+  const provider = await silentProvider(t);
+  const { config, dataDir } = place(folder, provider.url);
+  const { child, address, ended } = start(t, fromSources(folder), config);
+  ask(await address);
+  await provider.asked;
+  child.kill("SIGKILL");
+  await ended;
+  const [segment = ""] = readdirSync(join(dataDir, "spend")).filter((name) => name.endsWith(".jsonl"));
+  appendFileSync(join(dataDir, "spend", segment), '{"type":"settle","spend_id":"sp_');
+  await assertInterrupted(fromSources(folder), config, dataDir);
 });
 
 const canInject = spawnSync("strace", ["-D", "-o", "/dev/null", "-e", "inject=listen:delay_enter=1", process.execPath, "-e", "0"]).status === 0;
