@@ -212,7 +212,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.match(command.stderr, /^chat-gateway: [^\n]*ECONNREFUSED[^\n]*\n$/);
     assert.deepEqual([times(gateway, "usage_sync_failed"), times(gateway, "usage_sync_recovered")], [1, 0]);
     await db.start();
-    await until(async () => (await status(gateway)).usage.fault === null, "the sync to recover");
+    await until(async () => times(gateway, "usage_sync_recovered") > 0, "the sync to recover");
+    assert.equal((await status(gateway)).usage.fault, null);
     assert.deepEqual([times(gateway, "usage_sync_failed"), times(gateway, "usage_sync_recovered")], [1, 1]);
     await crowd.more(50);
     await Promise.all([crowd.stop(), stop(gateway)]);
@@ -256,6 +257,25 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     db.resume();
     assert.equal((await at.run(["usage", "sync", "--once"], place)).code, 0);
     await assertBooks(at, [place], [crowd]);
+  });
+
+  it("a database that hangs: a key can be made and revoked all the same", async (t) => {
+    const at = await site(t, "revoking");
+    const place = at.place("data");
+    const gateway = at.serve(place);
+    const crowd = at.crowd(await gateway.address);
+    await crowd.more(50);
+    await db.pause();
+    t.after(db.resume);
+    await crowd.more(50); // the sync is at it, and hangs
+    const created = await within(at.run(["keys", "create", "--account", "acme", "--json"], place), "a key to be made", 5_000 + SLACK_MS);
+    assert.equal(created.code, 0, created.stderr);
+    const { key, key_id } = JSON.parse(created.stdout);
+    const revoked = await within(at.run(["keys", "revoke", key_id], place), "a key to be revoked", 5_000 + SLACK_MS);
+    assert.equal(revoked.code, 0, revoked.stderr);
+    await until(async () => (await fetch(`${await gateway.address}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status === 401, "the gateway to know that it is revoked");
+    db.resume();
+    await Promise.all([crowd.stop(), stop(gateway)]);
   });
 
   it("statement, trace and audit while the gateway runs", async (t) => {

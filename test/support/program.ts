@@ -40,9 +40,9 @@ export interface Running {
 }
 
 export function launch({ args, cwd, command: [first = "", ...rest] = [process.execPath] }: Program, more: readonly string[]): Running {
-  const { PATH = "" } = process.env;
-  // Nothing of the surroundings gets in; warnings about Node itself are not the program's.
-  const env = { PATH, NODE_NO_WARNINGS: "1", TSX_TSCONFIG_PATH: resolve("tsconfig.json") };
+  const { PATH = "", NODE_V8_COVERAGE } = process.env;
+  // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not the program's.
+  const env = { PATH, NODE_NO_WARNINGS: "1", TSX_TSCONFIG_PATH: resolve("tsconfig.json"), ...(NODE_V8_COVERAGE !== undefined && { NODE_V8_COVERAGE }) };
   const child = spawn(first, [...rest, ...args, ...more], { cwd, stdio: ["ignore", "pipe", "pipe"], env });
   let stdout = "";
   let stderr = "";
