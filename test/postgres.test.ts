@@ -48,9 +48,13 @@ async function site(t: TestContext, name: string): Promise<Site> {
   const url = await db.database(name);
   const random = createRandom(name.length);
   const provider = await startCrashProvider(random);
-  t.after(() => {
-    provider.close();
-    rmSync(folder, { recursive: true });
+  /** What is still there when the test ends, failed or not; the folder goes last. */
+  const ending: (() => Promise<void>)[] = [];
+  t.after(async () => {
+    await Promise.all(ending.map((end) => end())).finally(() => {
+      provider.close();
+      rmSync(folder, { recursive: true });
+    });
   });
   const silent = ({ stdout, stderr }: { stdout: string; stderr: string }) => assert.doesNotMatch(stdout + stderr, /CANARY/);
   return {
@@ -65,7 +69,7 @@ async function site(t: TestContext, name: string): Promise<Site> {
     },
     serve({ config }) {
       const running = launch(program, ["serve", "--config", config]);
-      t.after(async () => {
+      ending.push(async () => {
         running.child.kill("SIGKILL");
         silent(await running.ended);
       });
@@ -78,7 +82,7 @@ async function site(t: TestContext, name: string): Promise<Site> {
     },
     crowd(address) {
       const crowd = createCrowd(8, random);
-      t.after(() => crowd.stop());
+      ending.push(crowd.stop);
       crowd.turnTo(address);
       return crowd;
     },
