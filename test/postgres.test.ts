@@ -44,8 +44,9 @@ interface Site {
 }
 
 async function site(t: TestContext, name: string): Promise<Site> {
-  const folder = mkdtempSync(join(tmpdir(), "usage-"));
+  await db.start(); // the test before may have left it dead
   const url = await db.database(name);
+  const folder = mkdtempSync(join(tmpdir(), "usage-"));
   const random = createRandom(name.length);
   const provider = await startCrashProvider(random);
   /** What is still there when the test ends, failed or not; the folder goes last. */
