@@ -1,0 +1,186 @@
+// A PostgreSQL server of the tests' own, in a temporary folder, on a port of its own on loopback, with a password; it can be
+// killed, started again on the same data, and stopped in its tracks.
+
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+
+/** Where the package `pg` is installed: what uses it is run there. */
+export const PG_FOLDER = resolve("test/clients");
+
+/** What is used of `pg`. */
+interface Client {
+  connect(): Promise<void>;
+  query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: any[] }>;
+  end(): Promise<void>;
+  on(event: "error", listener: () => void): void;
+}
+
+function loadClient(): (new (options: object) => Client) | undefined {
+  try {
+    return createRequire(join(PG_FOLDER, "package.json"))("pg").Client;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The folder of initdb and postgres, of the newest version that is installed. */
+function binaries(): string | undefined {
+  const debian = "/usr/lib/postgresql";
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)).map((version) => join(debian, version, "bin")) : [];
+  return [...versions, ...(process.env["PATH"] ?? "").split(delimiter)].find((folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres")));
+}
+
+/** False, or why PostgreSQL cannot be tried here; where it is demanded (in CI) that is an error instead. */
+export function noPostgres(): false | string {
+  const missing = [...(binaries() ? [] : ["no PostgreSQL is installed"]), ...(loadClient() ? [] : ["run npm ci in test/clients for the package pg"])].join("; ");
+  if (missing === "") return false;
+  if (process.env["REQUIRE_POSTGRES"] === "1") throw new Error(missing);
+  return missing;
+}
+
+const PASSWORD = "CANARY-of-the-database";
+const START_MS = 20_000;
+
+export interface Postgres {
+  /** The address of a database, which is made if it is not there. */
+  database(name: string): Promise<string>;
+  /** The same address with another password. */
+  readonly wrongPassword: (url: string) => string;
+  readonly password: string;
+  readonly port: number;
+  /** The rows that a query finds. */
+  query(url: string, text: string, values?: readonly unknown[]): Promise<any[]>;
+  /** kill -9, and gone. */
+  kill(): Promise<void>;
+  /** Starts again what was killed; resolves when it answers. */
+  start(): Promise<void>;
+  /** Every one of its processes stands still, its sockets open; `resume` lets them go on. */
+  pause(): Promise<void>;
+  resume(): void;
+  /** Ends it and removes its folder. */
+  close(): Promise<void>;
+}
+
+export async function startPostgres(): Promise<Postgres> {
+  const [folder, Client] = [binaries(), loadClient()];
+  if (folder === undefined || !Client) throw new Error("see noPostgres");
+  const dir = mkdtempSync(join(tmpdir(), "pg-"));
+  const data = join(dir, "data");
+  const passwordFile = join(dir, "password");
+  writeFileSync(passwordFile, PASSWORD);
+  // It refuses to run as root; its package has made a user for it.
+  const user = process.getuid?.() === 0 ? { uid: idOf("-u"), gid: idOf("-g") } : {};
+  if (user.uid !== undefined) for (const path of [dir, passwordFile]) chownSync(path, user.uid, user.gid!);
+  const made = spawnSync(join(folder, "initdb"), ["-D", data, "-U", "gateway", "-A", "scram-sha-256", "--pwfile", passwordFile, "-E", "UTF8", "--no-locale", "-N"], { ...user, cwd: dir, encoding: "utf8" });
+  if (made.status !== 0) throw new Error(`initdb: ${made.error?.message ?? made.stderr}`);
+  const port = await freePort();
+  const url = (name: string) => `postgres://gateway:${PASSWORD}@127.0.0.1:${port}/${name}`;
+  let server: ChildProcess | undefined;
+  let standing: number[] = [];
+
+  async function query(address: string, text: string, values: readonly unknown[] = []): Promise<any[]> {
+    const client = new Client!({ connectionString: address, connectionTimeoutMillis: 5_000 });
+    client.on("error", () => undefined); // it is told by the query as well
+    try {
+      await client.connect();
+      return (await client.query(text, values)).rows;
+    } finally {
+      client.end().catch(() => undefined);
+    }
+  }
+
+  async function start(): Promise<void> {
+    const settings = { listen_addresses: "127.0.0.1", port, unix_socket_directories: "", fsync: "off", shared_buffers: "16MB", max_connections: 50, TimeZone: "Asia/Kolkata" };
+    const options = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+    const end = performance.now() + START_MS;
+    for (let said = ""; ; await pause(20)) {
+      if (server === undefined) {
+        // Processes of the one that was killed may still be there for a moment; then it refuses to start, and is asked again.
+        const child = (server = spawn(join(folder!, "postgres"), ["-D", data, ...options], { ...user, cwd: dir, stdio: ["ignore", "ignore", "pipe"] }));
+        child.stderr!.setEncoding("utf8").on("data", (text: string) => (said = (said + text).slice(-2_000)));
+        child.once("exit", () => (server = server === child ? undefined : server));
+      }
+      if (await query(url("postgres"), "SELECT 1").then(() => true, () => false)) return;
+      if (performance.now() > end) throw new Error(`waited ${START_MS} ms for PostgreSQL: ${said}`);
+    }
+  }
+
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    const child = server;
+    server = undefined;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill(signal);
+    await once(child, "exit");
+  }
+
+  const resume = () => standing.splice(0).forEach((pid) => signalIfThere(pid, "SIGCONT"));
+
+  await start();
+  return {
+    async database(name) {
+      const there = await query(url("postgres"), "SELECT 1 FROM pg_database WHERE datname = $1", [name]);
+      if (there.length === 0) await query(url("postgres"), `CREATE DATABASE ${name}`);
+      return url(name);
+    },
+    wrongPassword: (address) => address.replace(PASSWORD, "CANARY-but-wrong"),
+    password: PASSWORD,
+    port,
+    query,
+    kill: () => end("SIGKILL"),
+    start,
+    async pause() {
+      const client = new Client({ connectionString: url("postgres") });
+      client.on("error", () => undefined);
+      await client.connect();
+      standing = [server!.pid!];
+      signalIfThere(server!.pid!, "SIGSTOP"); // first, so that no more of them are made
+      const { rows } = await client.query("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
+      for (const { pid } of rows) {
+        standing.push(pid);
+        signalIfThere(pid, "SIGSTOP");
+      }
+      client.end().catch(() => undefined);
+    },
+    resume,
+    async close() {
+      resume();
+      await end("SIGQUIT");
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+
+  function idOf(flag: "-u" | "-g"): number {
+    const id = Number(readFileSync("/etc/passwd", "utf8").split("\n").find((line) => line.startsWith("postgres:"))?.split(":")[flag === "-u" ? 2 : 3]);
+    if (!Number.isInteger(id)) throw new Error("there is no user postgres to run PostgreSQL as");
+    return id;
+  }
+}
+
+function signalIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+/** Below the range that the system gives to outgoing connections, or one of the many might take it while the server is down. */
+async function freePort(): Promise<number> {
+  for (;;) {
+    const server = createServer();
+    const taken = once(server, "error").then(() => undefined);
+    server.listen(15_000 + Math.floor(Math.random() * 15_000), "127.0.0.1");
+    const free = await Promise.race([once(server, "listening").then(() => true, () => undefined), taken]);
+    if (!free) continue;
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, "close");
+    return port;
+  }
+}

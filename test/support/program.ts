@@ -1,0 +1,67 @@
+// The program as a process of its own, from the sources or as the built file: started, listened to, killed.
+
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { resolve } from "node:path";
+import { within } from "./wait.ts";
+
+/** What is run, and where: a peer package is looked for in that folder. */
+export interface Program {
+  /** Node's arguments up to and with the program's file, all paths absolute. */
+  readonly args: readonly string[];
+  readonly cwd: string;
+  /** What runs Node, with its arguments; absent: nothing but Node itself. */
+  readonly command?: readonly string[];
+}
+
+/** The sources as they are, through tsx where Node does not run TypeScript itself. */
+export function fromSources(cwd: string): Program {
+  const native = "typescript" in process.features && process.features.typescript;
+  return { args: [...(native ? [] : ["--import", import.meta.resolve("tsx")]), resolve("src/main.ts")], cwd };
+}
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Running {
+  readonly child: ChildProcess;
+  stdout(): string;
+  stderr(): string;
+  /** Where it listens; rejects if it ends before it has said so. */
+  readonly address: Promise<string>;
+  /** The admin listener's address, once it listens. */
+  admin(): string;
+  /** Resolves with all of its output when it has ended. */
+  readonly ended: Promise<Ended>;
+}
+
+export function launch({ args, cwd, command: [first = "", ...rest] = [process.execPath] }: Program, more: readonly string[]): Running {
+  const { PATH = "", NODE_V8_COVERAGE } = process.env;
+  // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not the program's.
+  const env = { PATH, NODE_NO_WARNINGS: "1", TSX_TSCONFIG_PATH: resolve("tsconfig.json"), ...(NODE_V8_COVERAGE !== undefined && { NODE_V8_COVERAGE }) };
+  const child = spawn(first, [...rest, ...args, ...more], { cwd, stdio: ["ignore", "pipe", "pipe"], env });
+  let stdout = "";
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const ended = once(child, "close").then(([code, signal]) => ({ code: code as number | null, signal: signal as string | null, stdout, stderr }));
+  const address = new Promise<string>((resolve, reject) => {
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text;
+      const said = /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout);
+      if (said) resolve(said[1]!);
+    });
+    void ended.then(({ code, signal }) => reject(new Error(`it ended with ${code ?? signal} before it listened: ${stderr}`)));
+  });
+  address.catch(() => undefined); // some are killed before they listen, and nobody waits
+  return { child, stdout: () => stdout, stderr: () => stderr, address, admin: () => /admin on (http:[^\s;)]+)/.exec(stdout)?.[1] ?? "", ended };
+}
+
+/** Runs a command to its end. */
+export async function runToEnd(program: Program, args: readonly string[], ms = 60_000): Promise<Ended> {
+  const { child, ended } = launch(program, args);
+  return within(ended, `the end of ${args.join(" ")}`, ms).finally(() => child.kill("SIGKILL"));
+}
