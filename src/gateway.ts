@@ -19,13 +19,10 @@ import { ApiError } from "./protocol/errors.ts";
 import { openapiText } from "./protocol/openapi.ts";
 import { createCatalog, type Breakers } from "./routing/catalog.ts";
 
-/** What the gateway needs of the world. Absent means the real thing, and no log. */
+/** What the gateway needs of the world. Absent means the real thing, and no log. `now` is the wall clock, `monotonic` the clock
+ * of the limiter and the breakers, both in milliseconds. */
 export interface GatewayDeps {
-  readonly fetch?: Fetch;
-  /** Wall clock, milliseconds. */
-  readonly now?: () => number;
-  /** Monotonic clock, milliseconds: the limiter's and the breakers'. */
-  readonly monotonic?: () => number;
+  readonly fetch?: Fetch; readonly now?: () => number; readonly monotonic?: () => number;
   readonly accessLog?: WriteLines; readonly diagnostics?: WriteLines;
 }
 

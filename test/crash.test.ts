@@ -10,14 +10,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { it, type TestContext } from "node:test";
 import { crash, crashConfig, readSpend } from "./support/crash.ts";
-import { fromSources, launch, runToEnd, type Program } from "./support/program.ts";
+import { bundled, launch, runToEnd, type Program } from "./support/program.ts";
 import { writeSpend } from "./support/spend.ts";
 import { waitFor, within } from "./support/wait.ts";
 
 it("two gateways on one data_dir, 25 kills: nothing lost, nothing doubled, every sum equal", async (t) => {
   const seed = Number(process.env["CRASH_SEED"] ?? Date.now() % 1_000_000);
   const folder = mkdtempSync(join(tmpdir(), "crash-"));
-  const { figures, violations } = await crash({ program: fromSources(folder), folder, kills: 25, seed });
+  const { figures, violations } = await crash({ program: bundled(folder), folder, kills: 25, seed });
   t.diagnostic(`seed ${seed}: ${JSON.stringify(figures)}`);
   assert.deepEqual(violations.slice(0, 10), [], `${violations.length} violations with CRASH_SEED=${seed}; the books are in ${folder}`);
   assert.ok(figures["received whole"]! > 100 && figures["interrupted"]! > 0, JSON.stringify(figures));
@@ -79,7 +79,7 @@ it("a dead gateway's data_dir, copied to another place: plain files tell all tha
   const folder = emptyFolder(t);
   const provider = await silentProvider(t);
   const { config, dataDir } = place(folder, provider.url);
-  const { child, address, ended } = start(t, fromSources(folder), config);
+  const { child, address, ended } = start(t, bundled(folder), config);
   ask(await address);
   await provider.asked;
   child.kill("SIGKILL");
@@ -88,21 +88,21 @@ it("a dead gateway's data_dir, copied to another place: plain files tell all tha
   const moved = place(other);
   // What cp, tar and rsync do with what is neither a file nor a folder.
   cpSync(dataDir, moved.dataDir, { recursive: true, filter: (path) => lstatSync(path).isFile() || lstatSync(path).isDirectory() });
-  await assertInterrupted(fromSources(other), moved.config, moved.dataDir);
+  await assertInterrupted(bundled(other), moved.config, moved.dataDir);
 });
 
 it("a last line that was cut short with its process", async (t) => {
   const folder = emptyFolder(t);
   const provider = await silentProvider(t);
   const { config, dataDir } = place(folder, provider.url);
-  const { child, address, ended } = start(t, fromSources(folder), config);
+  const { child, address, ended } = start(t, bundled(folder), config);
   ask(await address);
   await provider.asked;
   child.kill("SIGKILL");
   await ended;
   const [segment = ""] = readdirSync(join(dataDir, "spend")).filter((name) => name.endsWith(".jsonl"));
   appendFileSync(join(dataDir, "spend", segment), '{"type":"settle","spend_id":"sp_');
-  await assertInterrupted(fromSources(folder), config, dataDir);
+  await assertInterrupted(bundled(folder), config, dataDir);
 });
 
 const canInject = spawnSync("strace", ["-D", "-o", "/dev/null", "-e", "inject=listen:delay_enter=1", process.execPath, "-e", "0"]).status === 0;
@@ -111,7 +111,7 @@ it("a gateway that the system holds up between two calls, while another process 
   const folder = emptyFolder(t);
   const provider = await silentProvider(t);
   const { config, dataDir } = place(folder, provider.url);
-  const program = fromSources(folder);
+  const program = bundled(folder);
   // Each listen() of the gateway begins half a second late, so that its sockets are there before they answer.
   const slow = { ...program, command: ["strace", "-D", "-f", "-o", "/dev/null", "-e", "trace=listen", "-e", "inject=listen:delay_enter=700000", process.execPath] };
   const { child, address, ended } = start(t, slow, config);
@@ -132,7 +132,7 @@ it("gateways that come and go without a request, while their books are synced al
   const { config, dataDir } = place(folder);
   writeSpend(dataDir, { requests: 300, perSegment: 1 }); // so that a sync is at work most of the time
   const lifeless = async () => {
-    const { child, address, ended } = start(t, fromSources(folder), config);
+    const { child, address, ended } = start(t, bundled(folder), config);
     assert.equal((await fetch(`${await address}/healthz`)).status, 200);
     child.kill("SIGTERM");
     const { code, stderr } = await within(ended, "its end", 10_000);
@@ -145,7 +145,7 @@ it("SIGTERM as soon as it says that it listens: a good end", async (t) => {
   const folder = emptyFolder(t);
   const { config } = place(folder);
   for (let round = 0; round < 3; round += 1) {
-    const { child, address, ended } = start(t, fromSources(folder), config);
+    const { child, address, ended } = start(t, bundled(folder), config);
     await address;
     child.kill("SIGTERM");
     const { code, signal } = await within(ended, "its end", 10_000);

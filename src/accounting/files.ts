@@ -4,14 +4,9 @@ import { createReadStream, existsSync, linkSync, mkdirSync, readFileSync, rmSync
 import { open, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-export interface Lines {
-  readonly lines: readonly string[];
-  /** Where in the file these lines end, in bytes. */
-  readonly end: number;
-}
-
-/** Whole lines of the bytes `from` up to `to`. A last line without its end is not given: it is still being written, or torn. */
-export async function* readLines(path: string, from = 0, to = Infinity): AsyncGenerator<Lines, void, undefined> {
+/** Whole lines of the bytes `from` up to `to`, and where each batch of them ends. A last line without its end is not given: it is
+ * still being written, or torn. */
+export async function* readLines(path: string, from = 0, to = Infinity): AsyncGenerator<{ readonly lines: readonly string[]; readonly end: number }> {
   if (from >= to) return;
   let rest = Buffer.alloc(0);
   let end = from;

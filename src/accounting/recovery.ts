@@ -27,14 +27,8 @@ export async function recoverSegments(dir: string, currency: string, now: number
   return interrupted;
 }
 
-export interface SegmentState {
-  readonly unsettled: ReadonlyMap<string, OpenRecord>;
-  /** Where the last whole line ends. */
-  readonly end: number;
-}
-
-/** What of a segment is still unsettled. `each` is given every record that is a settle line. */
-export async function readSegment(path: string, to = Infinity, each: (record: SettleRecord, opened: boolean) => void = () => {}): Promise<SegmentState> {
+/** What of a segment is still unsettled, and where its last whole line ends. `each` is given every settle line, and whether it was open. */
+export async function readSegment(path: string, to = Infinity, each: (record: SettleRecord, opened: boolean) => void = () => {}) {
   const unsettled = new Map<string, OpenRecord>();
   let end = 0;
   for await (const batch of readLines(path, 0, to)) {

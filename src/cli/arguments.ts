@@ -11,11 +11,8 @@ const OPTIONS = {
 } as const;
 type Option = keyof typeof OPTIONS;
 
-interface Command {
-  /** As it is shown; an operand is in capitals, what may be left out in brackets. `--config FILE` goes without saying. */
-  readonly synopsis: string;
-  readonly does: string;
-}
+/** `synopsis` as it is shown: an operand in capitals, what may be left out in brackets; `--config FILE` goes without saying. */
+interface Command { readonly synopsis: string; readonly does: string }
 
 const COMMANDS = {
   serve: { synopsis: "[--host H] [--port N]", does: "run the gateway (the default command)" },

@@ -13,15 +13,9 @@ import { rank } from "../routing/policy.ts";
 import { UsageError, type Arguments, type CommandName } from "./arguments.ts";
 import { formatRecords } from "./table.ts";
 
-/** What a command needs of the process. */
+/** What a command needs of the process: `print` text to standard output, `say` a line to standard error; `stopped` when it is to end. */
 export interface Terminal {
-  readonly env: Environment;
-  /** To standard output; resolves when it has been taken. */
-  readonly print: (text: string) => Promise<void>;
-  /** To standard error, a line. */
-  readonly say: (line: string) => void;
-  /** Aborted when the process is asked to stop. */
-  readonly stopped: AbortSignal;
+  readonly env: Environment; readonly print: (text: string) => Promise<void>; readonly say: (line: string) => void; readonly stopped: AbortSignal;
 }
 
 type Run = (args: Arguments, terminal: Terminal) => Promise<number>;

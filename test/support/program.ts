@@ -2,7 +2,8 @@
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
+import { buildSync } from "esbuild";
 import { within } from "./wait.ts";
 
 /** What is run, and where: a peer package is looked for in that folder. */
@@ -18,6 +19,13 @@ export interface Program {
 export function fromSources(cwd: string): Program {
   const native = "typescript" in process.features && process.features.typescript;
   return { args: [...(native ? [] : ["--import", import.meta.resolve("tsx")]), resolve("src/main.ts")], cwd };
+}
+
+/** The same as one file, made anew in `cwd`: it starts in a fraction of the time. */
+export function bundled(cwd: string): Program {
+  const outfile = join(cwd, "gateway.mjs");
+  buildSync({ entryPoints: [resolve("src/main.ts")], outfile, bundle: true, platform: "node", format: "esm", target: "node20.19", logLevel: "error" });
+  return { args: [outfile], cwd };
 }
 
 export interface Ended {
