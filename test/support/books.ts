@@ -2,7 +2,7 @@
 // without the gateway's own arithmetic.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import type { GatewayDeps } from "../../src/gateway.ts";
@@ -70,6 +70,37 @@ export const usageFile = (dir: string, month = new Date().toISOString().slice(0,
 /** The usage records in the file store. */
 export const usageRecords = (dir: string): Line[] =>
   existsSync(join(dir, "usage")) ? readdirSync(join(dir, "usage")).filter((name) => name.endsWith(".jsonl")).sort().flatMap((name) => linesOf(join(dir, "usage", name))) : [];
+
+// ---- lines that no gateway of this process wrote
+
+/** A spend_id with a number in it. */
+export const spendId = (n: number): string => `sp_${n.toString(16).padStart(32, "0")}`;
+
+export function openLine(n: number, over: Line = {}): Line {
+  return {
+    type: "open", spend_id: spendId(n), time: "2026-01-31T12:00:00.000Z", gateway_request_id: `request ${n}`, account: "acme", key_id: "key_0123456789abcdef",
+    model_requested: "m", stream: false, ...over,
+  };
+}
+
+export function settleLine(n: number, over: Line = {}): Line {
+  const { type: _, stream: __, ...about } = openLine(n);
+  return {
+    type: "settle", ...about, time: "2026-01-31T12:00:01.500Z", model_served: "m", provider: "lab", status: "completed", http_status: 200, error_code: null, finish_reason: "stop",
+    attempts: [{ model: "m", provider: "lab", outcome: "completed", duration_ms: 1_400 }], usage: COUNTED, usage_source: "provider", cost: costOf(COUNTED, PRICE), currency: "USD",
+    first_token_ms: 100, duration_ms: 1_500, ...over,
+  };
+}
+
+/** Lines as a file has them; a string stands for itself. */
+export const textOf = (lines: readonly (Line | string)[]): string => lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join("");
+
+/** A segment that nobody writes any more: `holder` says whether it has the socket of a process that died, or was let go. */
+export function handMade(dir: string, name: string, text: string | Buffer, holder: "died" | "let go"): void {
+  mkdirSync(join(dir, "spend"), { recursive: true });
+  writeFileSync(segmentPath(dir, name), text);
+  if (holder === "died") writeFileSync(segmentPath(dir, name).replace("jsonl", "sock"), "");
+}
 
 // ---- money
 
