@@ -1,99 +1,22 @@
 // The command line: the real process, its arguments, its output, its exit codes, its signals.
 
 import assert from "node:assert/strict";
-import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { createServer, type AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import type { Readable } from "node:stream";
-import { describe, it, type TestContext } from "node:test";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { assertOneLine, ended, lines, run } from "./support/command.ts";
+import { folder } from "./support/folder.ts";
 import { demo, merge } from "./support/gateway.ts";
 import { waitFor, within } from "./support/wait.ts";
 
-const MAIN = resolve("src/main.ts");
-const TSX = import.meta.resolve("tsx");
-/** Newer Node lines run TypeScript as it is. */
-const LOADER = "typescript" in process.features && process.features.typescript ? [] : ["--import", TSX];
-
-/** Several gateways run here at once: all but one find the admin listener's default port taken, and say so. */
-const withoutPortNotice = (stderr: string) => stderr.replace(/^\{[^\n]*"admin_port_taken"[^\n]*\n/gm, "");
-
-interface Ended {
-  readonly code: number | null;
-  readonly signal: string | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-interface Running {
-  readonly child: ChildProcessByStdio<null, Readable, Readable>;
-  stdout(): string;
-  stderr(): string;
-  /** Ended, all of its output read. */
-  readonly ended: Promise<Ended>;
-  /** The address in the line that says that it listens. */
-  address(): Promise<string>;
-}
-
-interface RunOptions {
-  readonly cwd?: string;
-  readonly env?: Record<string, string>;
-}
-
-function run(t: TestContext, args: readonly string[], { cwd = emptyDirectory(t), env = {} }: RunOptions = {}): Running {
-  const { PATH = "", NODE_V8_COVERAGE } = process.env;
-  const child = spawn(process.execPath, [...LOADER, MAIN, ...args], {
-    cwd,
-    stdio: ["ignore", "pipe", "pipe"],
-    // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not ours.
-    // tsx must compile for it what it compiles for the tests (same tsconfig.json), or its coverage cannot be added to theirs.
-    env: { PATH, NODE_NO_WARNINGS: "1", TSX_TSCONFIG_PATH: resolve("tsconfig.json"), ...(NODE_V8_COVERAGE !== undefined && { NODE_V8_COVERAGE }), ...env },
-  });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-  const ended = once(child, "close").then(([code, signal]) =>
-    ({ code: code as number | null, signal: signal as string | null, stdout, stderr: withoutPortNotice(stderr) }));
-  t.after(async () => {
-    child.kill("SIGKILL");
-    await ended;
-  });
-  const address = () =>
-    waitFor(() => {
-      if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${stderr}`);
-      return /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout)?.[1];
-    }, "the line that says where it listens", 10_000);
-  return { child, stdout: () => stdout, stderr: () => withoutPortNotice(stderr), ended, address };
-}
-
-/** Runs it to its end. */
-const ended = (t: TestContext, args: readonly string[], options: RunOptions = {}): Promise<Ended> =>
-within(run(t, args, options).ended, `the end of ${args.join(" ")}`, 10_000);
-
-function emptyDirectory(t: TestContext): string {
-  const path = mkdtempSync(join(tmpdir(), "gateway-cli-"));
-  t.after(() => rmSync(path, { recursive: true }));
-  return path;
-}
-
 /** A configuration in a file of its own; the demo's, with these fields over it. */
-function configFile(t: TestContext, over: object = {}): string {
-  const file = join(emptyDirectory(t), "some.json");
+function configFile(over: object = {}): string {
+  const file = join(folder(), "some.json");
   writeFileSync(file, JSON.stringify(demo(over)));
   return file;
-}
-
-const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");
-
-/** What it says when it fails: one line, which begins with its name. */
-function assertOneLine({ stdout, stderr }: Ended, words: RegExp): void {
-  assert.equal(stdout, "");
-  assert.match(stderr, /^chat-gateway: [^\n]+\n$/, `one line on stderr: ${JSON.stringify(stderr)}`);
-  assert.match(stderr, words);
 }
 
 interface Reply {
@@ -147,13 +70,13 @@ describe("arguments", { concurrency: 4 }, () => {
 
 describe("check", { concurrency: 4 }, () => {
   it("a good file: one line that counts, exit 0", async (t) => {
-    const file = configFile(t);
+    const file = configFile();
     const { code, stdout, stderr } = await ended(t, ["check", "--config", file]);
     assert.deepEqual([code, stdout, stderr], [0, `${file} is valid: 2 models, 2 aliases, 1 keys\n`, ""]);
   });
 
   it("a good file, for programs", async (t) => {
-    const file = configFile(t);
+    const file = configFile();
     const { code, stdout, stderr } = await ended(t, ["check", "--json", "--config", file]);
     assert.deepEqual([code, stderr], [0, ""]);
     assert.deepEqual(JSON.parse(stdout), { ok: true, source: file, models: 2, aliases: 2, keys: 1 });
@@ -166,7 +89,7 @@ describe("check", { concurrency: 4 }, () => {
   });
 
   it("./gateway.json is found, and its secrets are looked up in the environment", async (t) => {
-    const cwd = emptyDirectory(t);
+    const cwd = folder();
     writeFileSync(join(cwd, "gateway.json"), JSON.stringify(demo({ keys: [{ account: "a", key: "$A_KEY" }] })));
     const unset = await ended(t, ["check"], { cwd });
     assert.deepEqual([unset.code, unset.stdout, unset.stderr],
@@ -179,7 +102,7 @@ describe("check", { concurrency: 4 }, () => {
   const paths = ["server.port", "server.prot", "keys[0].sha256", "limits.rpm"];
 
   it("faults: each on a line of its own with its path, exit 1", async (t) => {
-    const { code, stdout, stderr } = await ended(t, ["check", "--config", configFile(t, faulty)]);
+    const { code, stdout, stderr } = await ended(t, ["check", "--config", configFile(faulty)]);
     assert.deepEqual([code, stdout], [1, ""]);
     const found = lines(stderr).map((line) => /^chat-gateway: (\S+): \S/.exec(line)?.[1]);
     assert.deepEqual(found, paths);
@@ -187,7 +110,7 @@ describe("check", { concurrency: 4 }, () => {
   });
 
   it("faults, for programs: on stdout, exit 1", async (t) => {
-    const { code, stdout, stderr } = await ended(t, ["check", "--json", "--config", configFile(t, faulty)]);
+    const { code, stdout, stderr } = await ended(t, ["check", "--json", "--config", configFile(faulty)]);
     assert.deepEqual([code, stderr], [1, ""]);
     const report = JSON.parse(stdout) as { ok: boolean; faults: { path: string; message: string }[] };
     assert.equal(report.ok, false);
@@ -203,7 +126,7 @@ describe("check", { concurrency: 4 }, () => {
     [["--config", "broken.json", "--json"], `{"ok":false,"faults":[{"path":"","message":"${broken}"}]}\n`, ""],
   ] as const) {
     it(`${args.join(" ")}: a file that is missing, or no JSON: exit 1`, async (t) => {
-      const cwd = emptyDirectory(t);
+      const cwd = folder();
       writeFileSync(join(cwd, "broken.json"), '{\n  "api_key": "CANARY"\n  "x": 1\n}');
       assert.deepEqual(await ended(t, ["check", ...args], { cwd }), { code: 1, signal: null, stdout, stderr });
     });
@@ -228,7 +151,7 @@ describe("serve that cannot", { concurrency: 4 }, () => {
   });
 
   it("with a faulty file: its faults, exit 1", async (t) => {
-    const end = await ended(t, ["--config", configFile(t, { server: { drain_ms: -1 } })]);
+    const end = await ended(t, ["--config", configFile({ server: { drain_ms: -1 } })]);
     assertOneLine(end, /server\.drain_ms: /);
     assert.equal(end.code, 1);
   });
@@ -240,14 +163,14 @@ describe("serve that cannot", { concurrency: 4 }, () => {
   });
 
   it("with a certificate that is missing: one line, exit 1", async (t) => {
-    const end = await ended(t, ["--config", configFile(t, { server: { tls: { cert_file: "nowhere.pem", key_file: "nowhere.pem" } } })]);
+    const end = await ended(t, ["--config", configFile({ server: { tls: { cert_file: "nowhere.pem", key_file: "nowhere.pem" } } })]);
     assertOneLine(end, /server\.tls\.cert_file: .*ENOENT/);
     assert.equal(end.code, 1);
   });
 
   it("with a host that is not its own: one line, exit 1", async (t) => {
     const over = { server: { host: "192.0.2.1" }, keys: [{ account: "a", key: "k" }] };
-    const end = await ended(t, ["--config", configFile(t, over)]);
+    const end = await ended(t, ["--config", configFile(over)]);
     assertOneLine(end, /EADDRNOTAVAIL/);
     assert.equal(end.code, 1);
   });
@@ -269,14 +192,14 @@ describe("serve", { concurrency: 4 }, () => {
   });
 
   it("takes host and port from the arguments before the file's", async (t) => {
-    const file = configFile(t, { server: { host: "127.0.0.9", port: 1 } });
+    const file = configFile({ server: { host: "127.0.0.9", port: 1 } });
     const address = await run(t, ["serve", "--config", file, "--host", "127.0.0.2", "--port=0"]).address();
     assert.match(address, /^http:\/\/127\.0\.0\.2:[1-9]\d*$/);
     assert.equal((await fetch(`${address}/healthz`)).status, 200);
   });
 
   it("tells the file that it runs with", async (t) => {
-    const cwd = emptyDirectory(t);
+    const cwd = folder();
     writeFileSync(join(cwd, "gateway.json"), JSON.stringify(demo()));
     const gw = run(t, ["serve"], { cwd });
     const address = await gw.address();
@@ -341,7 +264,7 @@ describe("reload", () => {
 
   for (const how of ["SIGHUP", "a change of the file"] as const) {
     it(`by ${how}; a bad file is told and changes nothing; a file that is gone is not replaced by the demo`, async (t) => {
-      const cwd = emptyDirectory(t);
+      const cwd = folder();
       const file = join(cwd, "gateway.json");
       writeFileSync(file, config(10));
       const gw = run(t, ["--port", "0"], { cwd });
@@ -372,8 +295,8 @@ describe("reload", () => {
 });
 
 describe("explain", () => {
-  const file = (t: TestContext) => {
-    const name = join(emptyDirectory(t), "some.json");
+  const file = () => {
+    const name = join(folder(), "some.json");
     writeFileSync(name, JSON.stringify({
       providers: { lab: { dialect: "openai", base_url: "http://127.0.0.1:1" } },
       models: {
@@ -387,7 +310,7 @@ describe("explain", () => {
   };
 
   it("prints the candidates in order, why, and why the others are out", async (t) => {
-    const { code, stdout, stderr } = await ended(t, ["explain", "value", "--config", file(t)]);
+    const { code, stdout, stderr } = await ended(t, ["explain", "value", "--config", file()]);
     assert.deepEqual([code, stderr], [0, ""]);
     assert.deepEqual(lines(stdout), [
       "value: the highest quality_score per blended price (3 parts input, 1 part output) first",
@@ -400,7 +323,7 @@ describe("explain", () => {
   });
 
   it("--json for programs; policies and lists", async (t) => {
-    const config = file(t);
+    const config = file();
     const candidates = async (alias: string) => {
       const explained = JSON.parse((await ended(t, ["explain", alias, "--json", "--config", config])).stdout);
       return [explained.policy, explained.enabled, ...explained.candidates.map(({ rank, model, why }: any) => [rank, model, why])];
@@ -414,7 +337,7 @@ describe("explain", () => {
   });
 
   it("an alias without a candidate: explain says what becomes of it, check warns", async (t) => {
-    const config = join(emptyDirectory(t), "none.json");
+    const config = join(folder(), "none.json");
     writeFileSync(config, JSON.stringify({ providers: { demo: { dialect: "demo" } }, models: { m: { provider: "demo" } }, aliases: { empty: { policy: "value" } } }));
     assert.match((await ended(t, ["explain", "empty", "--config", config])).stdout, /No model is a candidate: every request gets 503/);
     const checked = await ended(t, ["check", "--config", config]);
@@ -422,7 +345,7 @@ describe("explain", () => {
   });
 
   it("a name that is no alias: one line, exit 1; no name: exit 2", async (t) => {
-    const config = file(t);
+    const config = file();
     const model = await ended(t, ["explain", "good", "--config", config]);
     assert.deepEqual([model.code, model.stderr], [1, "chat-gateway: 'good' is a model, and is served by itself or not at all; aliases: think, value, mine\n"]);
     assert.match((await ended(t, ["explain", "ghost", "--config", config])).stderr, /'ghost' is not an alias here/);
@@ -434,7 +357,7 @@ describe("explain", () => {
 describe("signals", { concurrency: 4 }, () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     it(`${signal} while idle: exit 0 at once, also with a kept-alive connection`, async (t) => {
-      const gw = run(t, ["--config", configFile(t, { server: { drain_ms: 60_000 } })]);
+      const gw = run(t, ["--config", configFile({ server: { drain_ms: 60_000 } })]);
       const address = await gw.address();
       const agent = new http.Agent({ keepAlive: true });
       t.after(() => agent.destroy());
@@ -447,7 +370,7 @@ describe("signals", { concurrency: 4 }, () => {
   }
 
   it("SIGTERM: a stream in flight is finished; no new connection is taken; then exit 0", async (t) => {
-    const gw = run(t, ["--config", configFile(t, { server: { drain_ms: 60_000 }, providers: { demo: { pace_ms: 10 } } })]);
+    const gw = run(t, ["--config", configFile({ server: { drain_ms: 60_000 }, providers: { demo: { pace_ms: 10 } } })]);
     const address = await gw.address();
     const reply = await ask(address, { stream: true });
     await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
@@ -465,7 +388,7 @@ describe("signals", { concurrency: 4 }, () => {
   });
 
   it("SIGTERM: at drain_ms a stream gets an error in its band and no [DONE]; then exit 0", async (t) => {
-    const gw = run(t, ["--config", configFile(t, { server: { drain_ms: 100 }, providers: { demo: { pace_ms: 10_000 } } })]);
+    const gw = run(t, ["--config", configFile({ server: { drain_ms: 100 }, providers: { demo: { pace_ms: 10_000 } } })]);
     const address = await gw.address();
     const reply = await ask(address, { stream: true });
     await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
@@ -490,7 +413,7 @@ describe("signals", { concurrency: 4 }, () => {
     });
     const { port } = silent.address() as AddressInfo;
     const over = { providers: { far: { dialect: "openai", base_url: `http://127.0.0.1:${port}` } }, models: { far: { provider: "far" } } };
-    const gw = run(t, ["--config", configFile(t, merge({ server: { drain_ms: 100 } }, over) as object)]);
+    const gw = run(t, ["--config", configFile(merge({ server: { drain_ms: 100 } }, over) as object)]);
     const address = await gw.address();
     const asked = once(silent, "request");
     const reply = ask(address, { model: "far" });
@@ -504,7 +427,7 @@ describe("signals", { concurrency: 4 }, () => {
   });
 
   it("a second signal: exit at once", async (t) => {
-    const gw = run(t, ["--config", configFile(t, { server: { drain_ms: 60_000 }, providers: { demo: { pace_ms: 10_000 } } })]);
+    const gw = run(t, ["--config", configFile({ server: { drain_ms: 60_000 }, providers: { demo: { pace_ms: 10_000 } } })]);
     const address = await gw.address();
     const reply = await ask(address, { stream: true });
     await waitFor(() => /"content":"[^"]/.test(reply.text()), "the first text");
