@@ -10,7 +10,7 @@ import { configFile, entries, only, priced, segmentPath, segments, settles, usag
 import { ended } from "./support/command.ts";
 import { folder } from "./support/folder.ts";
 import { configFor, startGateway, user, type RunningGateway } from "./support/gateway.ts";
-import { held, speak, startProvider } from "./support/provider.ts";
+import { held, silent, speak, startProvider } from "./support/provider.ts";
 import { waitFor, within } from "./support/wait.ts";
 
 const get = async (url: string) => {
@@ -122,11 +122,11 @@ describe("a full disk", { concurrency: 2 }, () => {
     const disk = smallDisk();
     if (disk === undefined) return t.skip("no file system can be mounted here");
     const slow = [held(), held()];
-    const provider = await startProvider(t, { m: speak("Hi."), slow: slow[0]!.behaviour, slow2: slow[1]!.behaviour }).catch((error) => {
+    const provider = await startProvider(t, { m: speak("Hi."), slow: slow[0]!.behaviour, slow2: slow[1]!.behaviour, silent }).catch((error) => {
       unmount(disk);
       throw error;
     });
-    const config = configFor(provider.url, ["m", "slow", "slow2"], { data_dir: join(disk, "data"), usage: { sync_ms: 50 } });
+    const config = configFor(provider.url, ["m", "slow", "slow2", "silent"], { data_dir: join(disk, "data"), usage: { sync_ms: 50 } });
     const gw = await startGateway(t, config).catch((error) => {
       unmount(disk);
       throw error;
@@ -194,19 +194,20 @@ describe("a full disk", { concurrency: 2 }, () => {
   it("a gateway that is stopped on a full disk: what it could not settle is settled by the next", async (t) => {
     const world = await onSmallDisk(t);
     if (!world) return;
-    const { disk, dir, gw, config } = world;
-    const cut = await gw.chat({ model: "slow", stream: true, messages: user("hi") });
+    const { disk, dir, provider, gw, config } = world;
+    const cut = gw.chat({ model: "silent", messages: user("hi") }).catch(() => undefined);
+    await provider.nth(0);
     const giveBack = fill(disk);
     const { answered } = await untilFault(gw);
     await within(gw.gateway.close(0), "the gateway to close");
-    await cut.text().catch(() => undefined);
+    await cut;
     giveBack();
     const next = await startGateway(t, config);
-    await waitFor(() => settles(dir).some((each) => each["model_requested"] === "slow"), "what was left to be settled");
+    await waitFor(() => settles(dir).some((each) => each["model_requested"] === "silent"), "what was left to be settled");
     await next.gateway.close(0);
     const found = entries(dir);
     assert.equal(found.filter(({ settle }) => settle["status"] === "completed").length, answered);
-    assert.deepEqual(found.filter(({ settle }) => settle["model_requested"] === "slow").map(({ settle }) => settle["status"]).length, 1);
+    assert.equal(found.filter(({ settle }) => settle["model_requested"] === "silent").length, 1);
     assert.deepEqual(usageRecords(dir).map(({ usage_id }) => usage_id).sort(), found.map(({ settle }) => settle["spend_id"]).sort());
   });
 });
