@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { announce } from "../src/accounting/process-lock.ts";
-import { configFile, entries, handMade, linesOf, NOTHING, openLine, segmentPath, segments, settleLine, settles, spendId, spendLines, textOf, usageRecords } from "./support/books.ts";
+import { configFile, entries, handMade, linesOf, NOTHING, openLine, segmentPath, segments, settleLine, settles, spendId, spendLines, textOf, usageCount, usageRecords } from "./support/books.ts";
 import { ended } from "./support/command.ts";
 import { folder } from "./support/folder.ts";
 import { configFor, demo, KEY, readStream, startGateway, user } from "./support/gateway.ts";
@@ -72,10 +72,10 @@ describe("opened and never settled", () => {
     });
   }
 
-  it("a socket without a segment is cleared away; a segment without a socket was let go, and is nobody's", async (t) => {
+  it("what is left of a process without its segment is cleared away; a segment that was let go is as it was", async (t) => {
     const dir = folder();
     handMade(dir, "2026-01-31.0001.jsonl", textOf([openLine(1), settleLine(1)]), "let go");
-    writeFileSync(join(dir, "spend", "2026-01-31.0002.sock"), "");
+    for (const ending of ["sock", "open"]) writeFileSync(join(dir, "spend", `2026-01-31.0002.${ending}`), "");
     const { gateway } = await start(t, dir);
     await within(gateway.close(0), "the gateway to close");
     assert.deepEqual(readdirSync(join(dir, "spend")), ["2026-01-31.0001.jsonl"]);
@@ -152,7 +152,7 @@ describe("two gateways on one data_dir", () => {
     await waitFor(() => settles(dir).length === 1, "the record of the request that was left");
     await within(two.gateway.close(0), "the second gateway to close");
     const third = await startGateway(t, config);
-    await waitFor(() => usageRecords(dir).length === 1, "the usage record");
+    await waitFor(() => usageCount(dir) === 1, "the usage record");
     assert.equal(readFileSync(segmentPath(dir), "utf8"), text, "the first gateway's segment is as it was");
     assert.ok(existsSync(segmentPath(dir).replace("jsonl", "sock")));
     await within(third.gateway.close(0), "the third gateway to close");
@@ -169,6 +169,7 @@ describe("two gateways on one data_dir", () => {
     handMade(dir, "2026-01-31.0001.jsonl", `${textOf([openLine(1)])}{"type":"sett`, "let go");
     const release = await announce(join(dir, "spend", "2026-01-31.0001.sock"));
     assert.ok(release);
+    writeFileSync(join(dir, "spend", "2026-01-31.0001.open"), "");
     const text = readFileSync(segmentPath(dir), "utf8");
     const first = await start(t, dir);
     await within(first.gateway.close(0), "the gateway to close");

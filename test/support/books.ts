@@ -70,6 +70,9 @@ export const usageFile = (dir: string, month = new Date().toISOString().slice(0,
 /** The usage records in the file store. */
 export const usageRecords = (dir: string): Line[] =>
   existsSync(join(dir, "usage")) ? readdirSync(join(dir, "usage")).filter((name) => name.endsWith(".jsonl")).sort().flatMap((name) => linesOf(join(dir, "usage", name))) : [];
+/** How many of them there are, be it that the next is just being written. */
+export const usageCount = (dir: string): number => (existsSync(join(dir, "usage")) ? readdirSync(join(dir, "usage")) : [])
+  .filter((name) => name.endsWith(".jsonl")).reduce((count, name) => count + readFileSync(join(dir, "usage", name), "utf8").split("\n").length - 1, 0);
 
 // ---- lines that no gateway of this process wrote
 
@@ -95,11 +98,11 @@ export function settleLine(n: number, over: Line = {}): Line {
 /** Lines as a file has them; a string stands for itself. */
 export const textOf = (lines: readonly (Line | string)[]): string => lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join("");
 
-/** A segment that nobody writes any more: `holder` says whether it has the socket of a process that died, or was let go. */
+/** A segment that nobody writes any more: as a process that died leaves it (a socket that nobody answers, and the mark of what may be unsettled), or let go. */
 export function handMade(dir: string, name: string, text: string | Buffer, holder: "died" | "let go"): void {
   mkdirSync(join(dir, "spend"), { recursive: true });
   writeFileSync(segmentPath(dir, name), text);
-  if (holder === "died") writeFileSync(segmentPath(dir, name).replace("jsonl", "sock"), "");
+  if (holder === "died") for (const ending of ["sock", "open"]) writeFileSync(segmentPath(dir, name).replace("jsonl", ending), "");
 }
 
 // ---- money
