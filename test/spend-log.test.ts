@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { describe, it } from "node:test";
+import { createFetch, type Fetch } from "../src/http/fetch.ts";
 import { costOf, COUNTED, entries, linesOf, NOTHING, only, PRICE, priced, segmentPath, segments, settled, spendLines, usageRecords, type Line } from "./support/books.ts";
 import { folder } from "./support/folder.ts";
 import { configFor, demo, KEY, merge, readStream, startGateway, user } from "./support/gateway.ts";
@@ -25,12 +26,13 @@ describe("the two lines of a request", () => {
   for (const streaming of [false, true]) {
     it(`opened before the provider is called, settled before the last byte${streaming ? ", streaming" : ""}`, async (t) => {
       let before: Line[] = [];
-      const { dir, gw } = await priced(t, {
-        m: (asked) => {
-          before = spendLines(dir);
-          speak("Once upon a time.")(asked);
-        },
-      });
+      const fetch = createFetch();
+      t.after(() => fetch.close());
+      const calling: Fetch = (...call) => {
+        before = spendLines(dir); // nothing has gone to the provider yet, not even a connection
+        return fetch(...call);
+      };
+      const { dir, gw } = await priced(t, { m: speak("Once upon a time.") }, {}, { fetch: calling });
       const response = await gw.chat({ model: "m", stream: streaming, messages: user("hi") }, { "x-request-id": 'mine, "1"' });
       let text = "";
       let lines: Line[] = [];
@@ -41,7 +43,7 @@ describe("the two lines of a request", () => {
         if (text.includes(ending) && lines.length === 0) lines = spendLines(dir); // at once: whoever has the end finds it in the books
       }
       const [open, settle] = lines as [Line, Line];
-      assert.deepEqual(before, [open], "the provider found the open line, and nothing else");
+      assert.deepEqual(before, [open], "the open line was there, and nothing else");
       assert.deepEqual([Object.keys(open), Object.keys(settle)], [OPEN, SETTLE]);
       const { key_id } = await gw.accessOf('mine, "1"');
       const about = { gateway_request_id: 'mine, "1"', account: "acme", key_id, model_requested: "m" };
