@@ -292,8 +292,13 @@ describe("attempts", () => {
   });
 
   it("comments may go out before the first delta; the fallback after them is still invisible", async (t) => {
-    const { gateway } = await bench(t, silent, { server: { keep_alive_ms: 20 }, timeouts: { first_token_ms: 150 } });
-    const { chunks, comments, done } = await readStream(await gateway.chat({ model: "x", stream: true, messages: user("hi") }));
+    let fail = () => {};
+    const failure = new Promise<void>((resolve) => (fail = resolve));
+    const failing: Behaviour = ({ res }) => failure.then(() => void res.destroy());
+    const { gateway } = await bench(t, failing, { server: { keep_alive_ms: 20 }, timeouts: { first_token_ms: 20_000 } });
+    const response = await gateway.chat({ model: "x", stream: true, messages: user("hi") }); // it has begun, with a comment
+    fail();
+    const { chunks, comments, done } = await readStream(response);
     assert.ok(comments > 0 && done);
     assert.deepEqual([...new Set(chunks.map(({ model }) => model))], ["b"]);
   });

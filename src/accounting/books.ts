@@ -41,7 +41,7 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
   /** Does `work` if no other process is at it; what goes wrong is told once, and so is that it goes right again. */
   async function tend(work: () => Promise<unknown>): Promise<void> {
     try {
-      await holding(ledger.dir, "books", work);
+      if (!(await holding(ledger.dir, "books", () => work().then(() => true)))) return; // another process is at it
       if (syncFault !== null) diagnose({ event: "usage_sync_recovered", level: "info" });
       syncFault = null;
     } catch (error) {

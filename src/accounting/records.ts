@@ -1,7 +1,7 @@
 // The lines of the books: what the spend log says of a request when it begins and when it ends, and the usage record that
 // billing reads; and the contract of the stores that keep usage records. DESIGN.md "Files under data_dir": other programs read
 // these lines, so names and meanings stay.
-import { asObject } from "../protocol/foreign.ts";
+import { asCount, asObject, asString, parseJson } from "../protocol/foreign.ts";
 
 interface About {
   /** `sp_` and 32 hex digits: ours, and unique, whatever request id the client sent. */
@@ -56,15 +56,14 @@ export function usageRecord(settle: SettleRecord): UsageRecord {
   return { usage_id: spend_id, gateway_request_id, account, key_id, model: model_served ?? model_requested, provider, status, ...usage, cost, currency, started_at, ended_at: time };
 }
 
-/** A line of the spend log; undefined if something else than this program wrote it. */
+/** A line of the spend log; undefined if something else than this program wrote it, or something is amiss in what is billed. */
 export function parseSpendLine(line: string): OpenRecord | SettleRecord | undefined {
-  try {
-    const record = asObject(JSON.parse(line));
-    const known = typeof record["spend_id"] === "string" && (record["type"] === "open" || record["type"] === "settle");
-    return known ? (record as unknown as OpenRecord | SettleRecord) : undefined;
-  } catch {
-    return undefined;
-  }
+  const record = asObject(parseJson(line));
+  const named = ["spend_id", "time", "gateway_request_id", "account", "key_id", "model_requested"].every((name) => typeof record[name] === "string");
+  const counted = COUNTS.every((name) => asCount(asObject(record["usage"])[name]) !== undefined) && asCount(record["duration_ms"]) !== undefined;
+  const priced = /^\d+(\.\d{1,12})?$/.test(asString(record["cost"]) ?? "") && !Number.isNaN(Date.parse(asString(record["time"]) ?? ""));
+  const sound = named && (record["type"] === "open" || (record["type"] === "settle" && counted && priced));
+  return sound ? (record as unknown as OpenRecord | SettleRecord) : undefined;
 }
 
 export interface UsageFilter {

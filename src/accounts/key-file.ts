@@ -4,10 +4,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { replaceFile } from "../accounting/files.ts";
 import { sha256 } from "../config/schema.ts";
-import { array, fail, nullable, number, object, string, type Infer } from "../protocol/checker.ts";
+import { array, fail, nullable, number, object, refine, string, type Infer } from "../protocol/checker.ts";
 import { keyIdOf } from "./keys.ts";
 
 const text = string({ min: 1 });
+const time = refine(text, (given) => (Number.isNaN(Date.parse(given)) ? fail("invalid_value", "expected a time in ISO 8601") : given));
 const storedKeys = array(
   object({
     key_id: text, account: text, name: nullable(string()), sha256: string({ pattern: /^[0-9a-f]{64}$/, secret: true }),
@@ -16,7 +17,7 @@ const storedKeys = array(
     /** Null: all. */
     models: nullable(array(text)),
     /** Times in ISO 8601; null: never, and not. */
-    created: text, expires: nullable(text), revoked: nullable(text),
+    created: time, expires: nullable(time), revoked: nullable(time),
   }),
 );
 export type StoredKey = Infer<typeof storedKeys>[number];
