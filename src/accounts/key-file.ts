@@ -29,8 +29,8 @@ export function readKeys(file: string): StoredKey[] {
   try {
     json = JSON.parse(readFileSync(file, "utf8"));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-    return fail("invalid_value", `cannot read ${file}: ${(error as NodeJS.ErrnoException).code ?? "it is not JSON"}`);
+    const { code = "it is not JSON" } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" || code === "ENOTDIR" ? [] : fail("invalid_value", `cannot read ${file}: ${code}`);
   }
   return storedKeys(json, true);
 }
