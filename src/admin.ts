@@ -44,5 +44,5 @@ function metrics({ books, inFlight }: AdminView): string {
     ["spend_log_writable", "1 if the spend log can be written; 0: requests are refused.", books.spendFault === null ? 1 : 0],
     ["usage_sync_lag_seconds", "All that was settled longer ago than this is in the usage records.", books.lagMs / 1000],
   ];
-  return gauges.map(([name, help, value]) => `# HELP chat_gateway_${name} ${help}\n# TYPE chat_gateway_${name} gauge\nchat_gateway_${name} ${value}\n`).join("");
+  return gauges.map(([name, help, value]) => `# HELP chat_gateway_${name} ${help}\n# TYPE chat_gateway_${name} gauge\nchat_gateway_${name} ${value === Infinity ? "+Inf" : value}\n`).join("");
 }

@@ -21,17 +21,11 @@ import { begin, type Begun } from "./routing/fallback.ts";
 
 /** What a configuration makes of the gateway; a request keeps those that it began with. */
 export interface ChatDeps {
-  readonly config: Config;
-  readonly keyring: Keyring;
-  readonly catalog: Catalog;
+  readonly config: Config; readonly keyring: Keyring; readonly catalog: Catalog;
 }
-
+/** `now` is the wall clock in milliseconds. */
 export interface ChatWorld {
-  readonly limiter: Limiter;
-  readonly books: Books;
-  /** Wall clock in milliseconds, for `created`. */
-  readonly now: () => number;
-  readonly diagnose: Diagnose;
+  readonly limiter: Limiter; readonly books: Books; readonly now: () => number; readonly diagnose: Diagnose;
 }
 
 export function createChatHandler(current: () => ChatDeps, world: ChatWorld): Handler {
@@ -61,9 +55,8 @@ function admit(limiter: Limiter, caller: Caller, res: ServerResponse): void {
   res.setHeader("x-ratelimit-remaining-requests", decision.remaining);
   res.setHeader("x-ratelimit-reset-requests", `${seconds}s`);
   if (decision.admitted) return;
-  throw new ApiError("rate_limit_exceeded", `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`, {
-    headers: { "Retry-After": String(seconds) },
-  });
+  const headers = { "Retry-After": String(seconds) };
+  throw new ApiError("rate_limit_exceeded", `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`, { headers });
 }
 
 function withDefaults(chat: ChatRequest, config: Config): ChatRequest {
@@ -74,16 +67,18 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
   const { res, log, signal, requestId } = exchange;
   const about = ({ name, provider }: Model) => ({ request_id: requestId, model: name, provider: provider.name });
   const startedAt = performance.now();
-  const meter = createMeter(chat);
+  let meter = createMeter(chat);
   const attempts: AttemptRecord[] = [];
   let opened = false;
   let begun: Begun | undefined;
+  let heardOf: Model | undefined;
   let first_token_ms: number | null = null;
   const bill = books.open({ requestId, caller, model: chat.model, stream: chat.stream, currency: config.currency });
   const settle = (status: Outcome["status"], http_status: number, error_code: string | null = null) => {
     const { usage, source } = meter.usage();
     if (source === "estimated") log.usage_source = "estimated";
-    return bill.settle({ status, http_status, error_code, finish_reason: meter.finishReason(), model: begun?.model, attempts, usage, source, first_token_ms });
+    const model = begun?.model ?? (source === "none" ? undefined : heardOf);
+    return bill.settle({ status, http_status, error_code, finish_reason: meter.finishReason(), model, attempts, usage, source, first_token_ms });
   };
   const { total_ms } = config.timeouts;
   exchange.expire(total_ms, () => new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
@@ -96,7 +91,14 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
       signal,
       unreadable: (model, events) => diagnose({ event: "unreadable_events", ...about(model), events }),
       timeLeft: () => startedAt + total_ms - performance.now(),
-      attempted: ({ name, provider }, ms, error) => attempts.push({ model: name, provider: provider.name, outcome: outcomeOf(error), duration_ms: Math.round(ms) }),
+      heard: (model, parts) => {
+        heardOf = model;
+        parts.forEach(meter.observe);
+      },
+      attempted: ({ name, provider }, ms, error) => {
+        attempts.push({ model: name, provider: provider.name, outcome: outcomeOf(error), duration_ms: Math.round(ms) });
+        if (!begun && !(error instanceof ClientGone)) meter = createMeter(chat); // what failed before it began costs nothing
+      },
       failed: ({ model, fault }) => diagnose({ event: "attempt_failed", ...about(model), ...faultWords(fault) }),
     });
     const { model } = begun;
@@ -151,14 +153,11 @@ const faultWords = ({ code, blame, detail, message }: ProviderFault) => ({ level
 /** The reply but for its end, as it comes. Of a stream the first delivery is the commit point, and nothing is read ahead of a
  * client that is slow to read: `deliver` gives a promise where it has to be waited for. */
 async function relay({ first, batches }: Begun, meter: Meter, deliver: (batch: readonly Part[]) => Promise<unknown> | void): Promise<void> {
-  const pass = (batch: readonly Part[]) => {
-    batch.forEach(meter.observe);
-    return deliver(batch);
-  };
-  let room = pass(first.flat());
+  let room = deliver(first.flat());
   if (room) await room;
   for await (const batch of batches) {
-    room = pass(batch);
+    batch.forEach(meter.observe);
+    room = deliver(batch);
     if (room) await room;
   }
 }

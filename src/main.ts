@@ -52,6 +52,13 @@ function onStop(stop: () => void): void {
   }
 }
 
+function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): void {
+  if (uid === 0 || process.getuid?.() !== 0) return;
+  process.setgroups?.([gid]);
+  process.setgid?.(gid);
+  process.setuid?.(uid);
+}
+
 function reportFaults({ faults }: CheckError, json: boolean): void {
   const list = faults.map(({ path, message }) => ({ path: pathText(path), message }));
   if (json) process.stdout.write(`${JSON.stringify({ ok: false, faults: list })}\n`);
@@ -71,7 +78,7 @@ async function main(argv: readonly string[]): Promise<number | undefined> {
     else {
       const stop = new AbortController();
       if (args.command === "usage sync") onStop(() => stop.abort());
-      const terminal: Terminal = { env: process.env, print, say, stopped: stop.signal };
+      const terminal: Terminal = { env: process.env, print, say, stopped: stop.signal, actAs };
       return await COMMANDS[args.command](args, terminal);
     }
     return 0;

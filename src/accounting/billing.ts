@@ -10,16 +10,13 @@ export type StatementSum = Readonly<Counts> & { readonly cost: string; readonly 
 
 export interface StatementOptions {
   readonly account: string;
-  /** `YYYY-MM`. */
-  readonly month: string;
-  /** Of the sums; records in another currency are counted apart. */
-  readonly currency: string;
+  /** `month` is `YYYY-MM`; records in another than this `currency` are counted apart. */
+  readonly month: string; readonly currency: string;
 }
 
 export interface Statement extends StatementOptions {
   /** By model, in the order of their names. */
-  readonly lines: readonly (StatementSum & { readonly model: string })[];
-  readonly total: StatementSum;
+  readonly lines: readonly (StatementSum & { readonly model: string })[]; readonly total: StatementSum;
   /** Requests in other currencies: nothing of them is in the sums. */
   readonly other_currencies: Readonly<Record<string, number>>;
 }

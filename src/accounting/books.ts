@@ -33,7 +33,7 @@ export type Books = ReturnType<typeof createBooks>;
 export function createBooks(config: Config, now: () => number, diagnose: Diagnose) {
   const ledger = ledgerOf(config, now, diagnose);
   const log = createSpendLog(ledger.dir, config.spend.segment_bytes, now, diagnose);
-  let syncedAt = now();
+  let syncedAt = -Infinity; // nobody knows how much an earlier process has left
   let syncFault: string | null = null;
   let timer: NodeJS.Timeout | undefined;
   let syncing: Promise<void> | undefined;
@@ -59,7 +59,7 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
   const syncSoon = () => void (syncing ??= tend(pass).finally(() => (syncing = undefined)));
 
   return {
-    /** Opens the spend log, recovers what dead processes left, starts the sync. Never fails: see `status`. */
+    /** Opens the spend log, recovers what dead processes left, starts the sync. What fails for the time being is in `status`. */
     async start(): Promise<void> {
       await log.start();
       await tend(() => recover(ledger));

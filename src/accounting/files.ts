@@ -24,13 +24,13 @@ export async function* readLines(path: string, from = 0, to = Infinity): AsyncGe
 export async function replaceFile(path: string, content: string): Promise<void> {
   await writeFile(`${path}.new`, content, { mode: 0o600, flush: true });
   await rename(`${path}.new`, path);
-  await syncFolder(dirname(path));
+  await syncToDisk(dirname(path));
 }
 
-/** What was made or renamed in a folder outlives a power failure from here on. */
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path);
-  await folder.sync().finally(() => folder.close());
+/** What stands in a file, or was made or renamed in a folder, outlives a power failure from here on. */
+export async function syncToDisk(path: string): Promise<void> {
+  const file = await open(path);
+  await file.sync().finally(() => file.close());
 }
 
 /** 32 hex digits that name a data_dir for good, made by whoever needs them first. The spend_ids of its requests begin with some of them. */
@@ -39,7 +39,7 @@ export function markOf(dataDir: string): string {
   if (!existsSync(file)) {
     const draft = `${file}.${randomBytes(6).toString("hex")}`;
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-    writeFileSync(draft, randomBytes(16).toString("hex"), { flush: true });
+    writeFileSync(draft, randomBytes(16).toString("hex"), { mode: 0o600, flush: true });
     try {
       linkSync(draft, file); // unlike a rename, it leaves another process's file alone
     } catch (error) {

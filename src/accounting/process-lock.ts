@@ -16,6 +16,7 @@ function socketPath(path: string): string {
 export function announce(path: string): Promise<(() => void) | undefined> {
   const draft = join(dirname(path), `${randomBytes(6).toString("hex")}.new`);
   return new Promise((resolve, reject) => {
+    socketPath(path);
     const server = createServer((socket) => socket.destroy());
     server.on("error", reject);
     server.listen({ path: socketPath(draft), exclusive: true }, () => {
@@ -57,13 +58,14 @@ export async function tryLock(dir: string, name: string): Promise<(() => void) |
   const mine = `${name}.${randomBytes(6).toString("hex")}.sock`;
   const release = await announce(join(dir, mine));
   if (!release) return undefined;
-  for (const other of readdirSync(dir)) {
-    if (other === mine || !other.startsWith(`${name}.`) || !other.endsWith(".sock")) continue;
-    if (await isAlive(join(dir, other))) {
-      release();
-      return undefined;
-    }
-    rmSync(join(dir, other), { force: true });
+  let mineAlone = false;
+  try {
+    const others = readdirSync(dir).filter((other) => other !== mine && other.startsWith(`${name}.`) && other.endsWith(".sock"));
+    const alive = await Promise.all(others.map((other) => isAlive(join(dir, other))));
+    others.forEach((other, at) => alive[at] || rmSync(join(dir, other), { force: true }));
+    mineAlone = !alive.includes(true);
+  } finally {
+    if (!mineAlone) release();
   }
-  return release;
+  return mineAlone ? release : undefined;
 }

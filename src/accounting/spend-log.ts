@@ -10,8 +10,9 @@ import { closeSync, fstatSync, fsync, fsyncSync, ftruncateSync, mkdirSync, openS
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { Diagnose } from "../http/log.ts";
+import { CheckError } from "../protocol/checker.ts";
 import { ApiError } from "../protocol/errors.ts";
-import { markOf, syncFolder } from "./files.ts";
+import { markOf, syncToDisk } from "./files.ts";
 import { announce } from "./process-lock.ts";
 import type { OpenRecord, SettleRecord } from "./records.ts";
 
@@ -28,7 +29,6 @@ export const unwritable = (cause?: unknown) =>
 
 /** The segments in a folder, oldest first. */
 export const segmentsIn = (dir: string): string[] => readdirSync(dir).filter((name) => /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/.test(name)).sort();
-export const dayOf = (segment: string): string => segment.slice(0, 10);
 /** The socket of the process that writes a segment, and the mark of one that may have something unsettled. */
 export const holderOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
 export const unclosedOf = (segment: string): string => segment.replace(/jsonl$/, "open");
@@ -54,7 +54,7 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     mark = markOf(dirname(dir)).slice(0, 8);
     const day = today();
-    const taken = readdirSync(dir).flatMap((name) => (dayOf(name) === day ? [Number(name.split(".")[1])] : []));
+    const taken = readdirSync(dir).flatMap((name) => (name.startsWith(day) ? [Number(name.split(".")[1])] : []));
     if (last.day === day) taken.push(last.number); // its socket is ours, even if somebody has emptied the folder
     for (let number = Math.max(0, ...taken) + 1; ; number += 1) {
       const name = `${day}.${String(number).padStart(4, "0")}.jsonl`;
@@ -63,7 +63,7 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
       if (!release) continue; // another process was quicker
       try {
         writeFileSync(unclosedOf(join(dir, name)), "");
-        await syncFolder(dir); // or a power failure might leave the segment without its mark
+        await syncToDisk(dir); // or a power failure might leave the segment without its mark
         return openSegment(join(dir, name), release, failed);
       } catch (error) {
         release();
@@ -75,7 +75,7 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
   async function tick(): Promise<void> {
     try {
       const current = segments.at(-1);
-      if (!current || current.lost() || current.size() >= segmentBytes || dayOf(current.name) !== today()) segments.push(await begin());
+      if (!current || current.lost() || current.size() >= segmentBytes || !current.name.startsWith(today())) segments.push(await begin());
       if (fault !== null) {
         segments.forEach((segment) => segment.retry());
         if (timer) diagnose({ event: "spend_log_recovered", level: "info" });
@@ -86,12 +86,13 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
       segments = segments.filter((segment) => !spent.includes(segment));
       for (const segment of spent) segment.close();
     } catch (error) {
+      if (error instanceof CheckError) throw error; // no data_dir that could ever be used
       failed(error);
     }
   }
 
   return {
-    /** Opens the first segment. Does not fail: where that is impossible the log is in fault, and tries again. */
+    /** Opens the first segment. Where that is impossible for the time being the log is in fault, and tries again. */
     async start(): Promise<void> {
       await tick();
       timer = setInterval(() => (ticking ??= tick().finally(() => (ticking = undefined))), TICK_MS).unref();

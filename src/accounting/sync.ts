@@ -5,12 +5,12 @@ import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../http/log.ts";
 import { createFileStore } from "./file-store.ts";
-import { readLines } from "./files.ts";
+import { readLines, syncToDisk } from "./files.ts";
 import { createPostgresStore } from "./postgres-store.ts";
 import { tryLock } from "./process-lock.ts";
 import { parseSpendLine, usageRecord, type UsageRecord, type UsageStore } from "./records.ts";
 import { recoverSegments } from "./recovery.ts";
-import { dayOf, segmentsIn, unclosedOf } from "./spend-log.ts";
+import { segmentsIn, unclosedOf } from "./spend-log.ts";
 
 /** Records that are committed at once. */
 const BATCH = 2_000;
@@ -58,7 +58,11 @@ export async function syncUsage(ledger: Ledger): Promise<number> {
     [records, moved] = [[], new Map()];
   };
   for (const segment of segmentsIn(dir)) {
-    for await (const { lines, end } of readLines(join(dir, segment), done.get(segment))) {
+    const path = join(dir, segment);
+    const { size } = statSync(path);
+    const from = done.get(segment) ?? 0;
+    if (size > from) await syncToDisk(path); // a power failure must not take what the usage records have
+    for await (const { lines, end } of readLines(path, from, size)) {
       const read = lines.map(parseSpendLine);
       for (const record of read) if (record?.type === "settle") records.push(usageRecord(record));
       const unreadable = read.filter((record) => !record).length;
@@ -74,11 +78,10 @@ export async function syncUsage(ledger: Ledger): Promise<number> {
 
 async function deleteOld({ dir, store, keepDays, now }: Ledger): Promise<void> {
   const cursor = await store.cursor();
-  const oldest = new Date(now() - keepDays * DAY_MS).toISOString().slice(0, 10);
   for (const segment of segmentsIn(dir)) {
     const path = join(dir, segment);
-    const { size } = statSync(path);
-    const useless = size === 0 || (dayOf(segment) < oldest && cursor.get(segment) === size);
+    const { size, mtimeMs } = statSync(path);
+    const useless = size === 0 || (mtimeMs < now() - keepDays * DAY_MS && cursor.get(segment) === size);
     if (useless && !existsSync(unclosedOf(path))) rmSync(path);
   }
   const left = new Set(segmentsIn(dir));

@@ -24,6 +24,7 @@ export function estimatePrompt(chat: ChatRequest): number {
 export type Meter = ReturnType<typeof createMeter>;
 export function createMeter(chat: ChatRequest) {
   let reported: Usage | undefined;
+  let bytesThen = 0; // when it was reported
   let bytes = 0;
   let reasoningBytes = 0;
   let calls = 0;
@@ -31,7 +32,7 @@ export function createMeter(chat: ChatRequest) {
   return {
     /** Every part that the provider sent, shown to the client or not. */
     observe(part: Part): void {
-      if (part.type === "usage") reported = part.usage;
+      if (part.type === "usage") [reported, bytesThen] = [part.usage, bytes];
       else if (part.type === "finish") finish = part.reason;
       else {
         const size = Buffer.byteLength(part.type === "tool_call" ? part.name : part.text);
@@ -43,11 +44,13 @@ export function createMeter(chat: ChatRequest) {
     /** The provider's figures, else an estimate from what was seen; "none" if nothing was generated. */
     usage(): { readonly usage: Usage; readonly source: UsageSource } {
       // Figures from the beginning of a stream that broke off know nothing of what was generated since.
-      if (reported && (reported.completion_tokens > 0 || bytes === 0)) return { usage: reported, source: "provider" };
+      const final = reported && (bytes === bytesThen || (finish !== null && reported.completion_tokens > 0));
+      if (final) return { usage: reported!, source: "provider" };
       if (bytes === 0 && finish === null) return { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" };
       const completion = Math.ceil(bytes / BYTES_PER_TOKEN);
       const reasoning = Math.ceil(reasoningBytes / BYTES_PER_TOKEN);
-      return { usage: makeUsage({ prompt: estimatePrompt(chat), completion, cacheHit: 0, reasoning }), source: "estimated" };
+      const prompt = reported?.prompt_tokens ?? estimatePrompt(chat);
+      return { usage: makeUsage({ prompt, completion, cacheHit: reported?.prompt_cache_hit_tokens ?? 0, reasoning }), source: "estimated" };
     },
     /** As the client gets it; null until the provider has finished. */
     finishReason: (): FinishReason | null => finish && finalReason(finish, calls),

@@ -11,8 +11,7 @@ export interface Caller {
   /** Names the key in logs and books; derived from the digest one way, so it says nothing of the key. */
   readonly keyId: string;
   /** Requests per minute of the account over all its keys, and of this key alone; null is unlimited. */
-  readonly accountRpm: number | null;
-  readonly keyRpm: number | null;
+  readonly accountRpm: number | null; readonly keyRpm: number | null;
   /** The names that this key may send as `model`; undefined is all. */
   readonly models: ReadonlySet<string> | undefined;
   /** From when on it is refused, in milliseconds of the wall clock: Infinity is never, 0 a key that was revoked. */
@@ -46,7 +45,7 @@ export function createKeyring(config: Config, stored: readonly StoredKey[], now:
       // Header bytes beyond ASCII arrive as Latin-1: hash the bytes that were sent.
       const caller = callers.get(createHash("sha256").update(key, "latin1").digest("hex"));
       if (!caller) throw refusal("invalid_api_key", "The API key is not valid.");
-      if (caller.validUntil !== Infinity && caller.validUntil <= now()) throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
+      if (!(caller.validUntil > now())) throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
       return caller;
     },
     /** Every account that has a key, with its limit. */

@@ -5,17 +5,14 @@ export const WINDOW_MS = 60_000;
 
 /** One limit that a request falls under: the account's, or the key's. */
 export interface Limit {
-  readonly name: string;
-  /** Requests per minute; null is unlimited. */
-  readonly rpm: number | null;
+  /** `rpm` is requests per minute; null is unlimited. */
+  readonly name: string; readonly rpm: number | null;
 }
 
 export interface Decision {
   readonly admitted: boolean;
   /** Of the limit that is nearest to its end: its size, what is left of it, and when it next gets room. Null: unlimited. */
-  readonly limit: number | null;
-  readonly remaining: number;
-  readonly resetMs: number;
+  readonly limit: number | null; readonly remaining: number; readonly resetMs: number;
 }
 
 export type Limiter = ReturnType<typeof createLimiter>;

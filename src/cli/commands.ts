@@ -1,5 +1,5 @@
 // The commands other than `serve`: each prints its answer and returns the exit code.
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { auditBooks } from "../accounting/audit.ts";
@@ -16,6 +16,8 @@ import { formatRecords } from "./table.ts";
 /** What a command needs of the process: `print` text to standard output, `say` a line to standard error; `stopped` when it is to end. */
 export interface Terminal {
   readonly env: Environment; readonly print: (text: string) => Promise<void>; readonly say: (line: string) => void; readonly stopped: AbortSignal;
+  /** What root writes from here on is this user's, or a gateway that is not root could not read it. */
+  readonly actAs: (user: { readonly uid: number; readonly gid: number }) => void;
 }
 
 type Run = (args: Arguments, terminal: Terminal) => Promise<number>;
@@ -29,8 +31,12 @@ async function answer({ values }: Arguments, { print }: Terminal, data: unknown,
   return 0;
 }
 
-/** For commands that call no provider: a secret that is not set in this shell is no fault. */
-const settings = ({ values }: Arguments, { env }: Terminal) => loadConfig({ file: values.config, env, secretsOptional: true }).config;
+/** For commands that call no provider: a secret that is not set in this shell is no fault. They act as the owner of data_dir. */
+function settings({ values }: Arguments, { env, actAs }: Terminal): Config {
+  const { config } = loadConfig({ file: values.config, env, secretsOptional: true });
+  if (existsSync(config.data_dir)) actAs(statSync(config.data_dir));
+  return config;
+}
 const openLedger = (config: Config, { say }: Terminal): Ledger => ledgerOf(config, Date.now, (event) => say(JSON.stringify(event)));
 
 /** Does `work` as soon as no other process is at it. */

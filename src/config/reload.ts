@@ -38,7 +38,8 @@ export function watchFile(file: string, changed: () => void) {
 function contentOf(file: string): string | undefined {
   try {
     return readFileSync(file, "utf8");
-  } catch {
-    return undefined;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" ? undefined : code; // one that cannot be read any more is a change
   }
 }

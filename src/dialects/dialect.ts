@@ -4,12 +4,8 @@ import type { ChatRequest } from "../protocol/chat-request.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { Part } from "../protocol/reply.ts";
 
-/** What a dialect needs to know of the model that is to serve. */
-export interface Target {
-  readonly upstreamModel: string;
-  /** The model can think; others are never sent a thinking switch. */
-  readonly reasoning: boolean;
-}
+/** What a dialect needs to know of the model that is to serve; one that cannot think is never sent a thinking switch. */
+export interface Target { readonly upstreamModel: string; readonly reasoning: boolean }
 
 export interface Decoder {
   /** The parts that one event (its JSON, parsed) says; throws a ProviderFault if it says that the provider failed. */
@@ -45,9 +41,7 @@ export interface FaultDetail {
 
 /** An attempt that failed. The message is for the operator's log only: it may name what a client must not see. */
 export class ProviderFault extends Error {
-  readonly code: FaultCode;
-  readonly blame: "provider" | "operator" | "client";
-  readonly detail: FaultDetail;
+  readonly code: FaultCode; readonly blame: "provider" | "operator" | "client"; readonly detail: FaultDetail;
   constructor(code: FaultCode, message: string, detail: FaultDetail = {}) {
     super(message, { cause: detail.cause });
     this.code = code;

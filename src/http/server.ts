@@ -21,12 +21,9 @@ export interface ServerOptions {
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer } | undefined;
 }
 
+/** `now` is the wall clock in milliseconds; `failed` is told of an error of our own, met while answering. */
 export interface ServerDeps {
-  /** Wall clock, milliseconds. */
-  readonly now: () => number;
-  readonly access: (record: object) => void;
-  /** An error of our own, met while answering. */
-  readonly failed: (exchange: Exchange, error: unknown) => void;
+  readonly now: () => number; readonly access: (record: object) => void; readonly failed: (exchange: Exchange, error: unknown) => void;
 }
 
 export const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });

@@ -30,8 +30,7 @@ export interface ErrorDetail {
   /** The path of the request field that is to blame: `messages[2].role`. */
   readonly param?: string;
   /** Headers that belong to this error, such as Retry-After or Allow. */
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly cause?: unknown;
+  readonly headers?: Readonly<Record<string, string>>; readonly cause?: unknown;
 }
 
 /** An error as the client will see it. Its message is for the client's eyes: no provider, address, key or stack. */

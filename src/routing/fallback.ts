@@ -11,6 +11,8 @@ import type { Model } from "./catalog.ts";
 import { clientError, verdict, type FailedAttempt } from "./failure.ts";
 
 export interface FallbackOptions extends AttemptOptions {
+  /** Told of all that comes up to and with the first delta, whatever becomes of the attempt. */
+  readonly heard: (model: Model, parts: readonly Part[]) => void;
   /** Told of every attempt at its end; without an error it was served to the end. */
   readonly attempted: (model: Model, durationMs: number, error?: unknown) => void;
   /** Told of those that another attempt may hide. */
@@ -38,7 +40,7 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], opt
       const attempted = (error?: unknown) => options.attempted(model, performance.now() - startedAt, error);
       const batches = attempt(chat, model, options);
       try {
-        const first = await untilCommitted(batches);
+        const first = await untilCommitted(batches, (parts) => options.heard(model, parts));
         pass.begun();
         /** To be told how it ended: with an error or, if the reader has gone, the signal's reason; without one: well. */
         const ended = (error?: unknown): void => {
@@ -67,12 +69,13 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], opt
 }
 
 /** Reads up to and with the first delta, or to the end of a reply that has none. A whole reply is one batch. */
-async function untilCommitted(batches: AsyncGenerator<Part[], void, undefined>): Promise<Part[][]> {
+async function untilCommitted(batches: AsyncGenerator<Part[], void, undefined>, heard: (parts: readonly Part[]) => void): Promise<Part[][]> {
   const first: Part[][] = [];
   for (;;) {
     const { done, value } = await batches.next();
     if (done) return first;
     first.push(value);
+    heard(value);
     if (value.some(({ type }) => type !== "usage" && type !== "finish")) return first;
   }
 }
