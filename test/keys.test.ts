@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { configFile, only, type Line } from "./support/books.ts";
@@ -140,6 +141,8 @@ describe("what cannot be", { concurrency: 3 }, () => {
     [["create", "--account", "a", "--models", "m,ghost"], 2, /--models: there is no model or alias named 'ghost'/],
     [["create", "--account", "a", "--rpm", "many"], 2, /--rpm must be a number/],
     [["create", "--account", "a", "--expires", "2031-02-30x"], 2, /--expires must be a date/],
+    [["create", "--account", "a", "--expires", "2031-02-30"], 2, /--expires must be a date/],
+    [["create", "--account", "a", "--expires", "2020-02-02"], 2, /--expires must be a date to come/],
     [["revoke"], 2, /keys revoke needs KEY_ID/],
     [["revoke", "key_0000000000000000"], 1, /there is no key key_0000000000000000/],
   ] as const) {
@@ -200,5 +203,28 @@ describe("a keys.json that cannot be read", { concurrency: 6 }, () => {
       assert.equal(end.code, 1);
     }
     assert.equal(readFileSync(join(dir, "keys.json"), "utf8"), "[{");
+  });
+});
+
+describe("made for a gateway that is another user's", () => {
+  it("by root: what is written belongs to the owner of data_dir", { skip: process.getuid?.() !== 0 && "this takes root" }, async (t) => {
+    const dir = mkdtempSync(join(tmpdir(), "chat-gateway-")); // other users can get there
+    t.after(() => rmSync(dir, { recursive: true }));
+    const file = configFile(configFor("http://127.0.0.1:9", ["m"], { data_dir: dir }));
+    chownSync(dir, 65_534, 65_534);
+    assert.equal((await ended(t, ["keys", "create", "--account", "acme", "--config", file])).code, 0);
+    assert.equal((await ended(t, ["audit", "--config", file])).code, 0);
+    const owners = readdirSync(dir, { recursive: true, encoding: "utf8" }).map((name) => [name, statSync(join(dir, name)).uid]);
+    assert.ok(owners.length >= 2, String(owners));
+    assert.deepEqual(owners.filter(([, uid]) => uid !== 65_534), []);
+  });
+
+  it("a file that can no longer be read is told, and the keys before it stay", { skip: process.getuid?.() === 0 && "root reads everything" }, async (t) => {
+    const { gw, dir, create, ask } = await world(t);
+    const { key } = await create("--account", "acme");
+    await heard(gw, key, 401);
+    chmodSync(join(dir, "keys.json"), 0);
+    await waitFor(() => gw.diagnostics.find(({ event }) => event === "keys_unreadable"), "the fault to be told", 1_500);
+    assert.equal((await ask(key)).status, 200);
   });
 });

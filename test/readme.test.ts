@@ -8,6 +8,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it, type TestContext } from "node:test";
+import { parseMoney } from "../src/accounting/price.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { blocksOf } from "./support/readme.ts";
 import { waitFor, within } from "./support/wait.ts";
@@ -91,7 +92,8 @@ describe("README", () => {
     const summed = JSON.parse(await run(shell[7]!.replace("data/spend", join(data_dir, "spend"))));
     assert.deepEqual(Object.keys(summed), ["demo-reasoner"]);
     assert.equal(summed["demo-reasoner"].requests, 3);
-    assert.equal(summed["demo-reasoner"].pico, Number(lines[0].cost) * 1e12);
+    const { units, micro, pico } = summed["demo-reasoner"];
+    assert.equal(BigInt(units) * 10n ** 12n + BigInt(micro) * 10n ** 6n + BigInt(pico), parseMoney(lines[0].cost));
   });
 
   it("a configuration of one's own: check it, serve it", async (t) => {

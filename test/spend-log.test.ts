@@ -8,7 +8,7 @@ import { createFetch, type Fetch } from "../src/http/fetch.ts";
 import { costOf, COUNTED, entries, linesOf, NOTHING, only, PRICE, priced, segmentPath, segments, settled, spendLines, usageRecords, type Line } from "./support/books.ts";
 import { folder } from "./support/folder.ts";
 import { configFor, demo, KEY, merge, readStream, startGateway, user } from "./support/gateway.ts";
-import { chunk, completion, held, reset, silent, speak, startProvider, status, stream, type Behaviour } from "./support/provider.ts";
+import { chunk, completion, event, held, reset, silent, speak, startProvider, status, stream, type Behaviour } from "./support/provider.ts";
 import { waitFor, within } from "./support/wait.ts";
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -197,6 +197,7 @@ describe("a client that leaves", { concurrency: 4 }, () => {
     ["after one word", story(1), 1, true, 2, "estimated"],
     ["after 40 words", story(40), 40, true, 68, "estimated"],
     ["after one word, of which the provider gave the usage", stream([chunk({ content: "word" }, null, { usage: { prompt_tokens: 9, completion_tokens: 5 } })], "open"), 1, true, 5, "provider"],
+    ["after words that came after a figure", stream([chunk({ content: "word" }, null, { usage: { prompt_tokens: 9, completion_tokens: 1 } }), part("wordwordword")], "open"), 2, true, 4, "estimated"],
     ["after words, the first of which had a usage without them", stream([chunk({ role: "assistant" }, null, { usage: { prompt_tokens: 9, completion_tokens: 0 } }), part("wordword")], "open"), 1, true, 2, "estimated"],
   ];
   for (const [name, behaviour, words, streaming, completionTokens, source] of LEFT) {
@@ -216,6 +217,22 @@ describe("a client that leaves", { concurrency: 4 }, () => {
       await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
     });
   }
+
+  it("before the first delta, but after a figure of the provider's: that figure", async (t) => {
+    let written = () => {};
+    const sent = new Promise<void>((resolve) => (written = resolve));
+    const figures = event(chunk({ role: "assistant" }, null, { usage: { prompt_tokens: 500, completion_tokens: 0 } }));
+    const behaviour: Behaviour = ({ res }) => void res.writeHead(200, { "content-type": "text/event-stream" }).write(figures, () => written());
+    const { dir, gw } = await priced(t, { m: behaviour }, { server: { keep_alive_ms: 20 } });
+    const response = await gw.chat({ model: "m", stream: true, messages: user("hi") }); // with a first comment
+    await sent;
+    const reader = response.body!.getReader();
+    for (let comments = 0; comments < 3; comments += 1) await within(reader.read(), "a comment");
+    await reader.cancel();
+    const [settle] = await settled(dir);
+    assert.deepEqual([settle!["status"], settle!["model_served"], settle!["usage_source"], settle!["usage"].total_tokens], ["cancelled", "m", "provider", 500]);
+    assert.equal(settle!["cost"], costOf(settle!["usage"], PRICE));
+  });
 
   it("while a second attempt waits for its turn: cancelled, nothing owed", async (t) => {
     const { dir, gw, provider } = await priced(t, { m: fail(500) }, { retry: { max_retries: 1, backoff_ms: 3_000 } });

@@ -2,7 +2,7 @@
 // what becomes of segments that have been copied.
 
 import assert from "node:assert/strict";
-import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, readFileSync, readdirSync, renameSync, rmSync, statSync, unlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { announce } from "../src/accounting/process-lock.ts";
@@ -160,6 +160,7 @@ describe("old segments", { concurrency: 4 }, () => {
       const segment = `${day}.0001.jsonl`;
       const time = `${day}T12:00:00.000Z`;
       handMade(dir, segment, textOf([openLine(1, { time }), settleLine(1, { time })]) + more, "let go");
+      utimesSync(join(dir, "spend", segment), new Date(time), new Date(time)); // when it was last written is what counts
       const gw = await sync(t, dir, { spend: { keep_days: 10 } }, { now: () => NOW });
       assert.equal(segments(dir).includes(segment), kept);
       assert.equal(Object.hasOwn(JSON.parse(readFileSync(join(dir, "usage", "cursor.json"), "utf8")).segments, segment), kept, "the cursor speaks of what there is");
@@ -169,15 +170,16 @@ describe("old segments", { concurrency: 4 }, () => {
     });
   }
 
-  it("one that is still written, however old, is kept; in what a dead process left all is settled and copied first", async (t) => {
+  it("one that is still written is kept, however old; so is one in which a dead process's requests have just been settled", async (t) => {
     const dir = folder();
     handMade(dir, "2025-01-01.0001.jsonl", textOf([openLine(1), settleLine(1)]), "let go");
     const release = await announce(join(dir, "spend", "2025-01-01.0001.sock"));
     t.after(() => release?.());
     writeFileSync(join(dir, "spend", "2025-01-01.0001.open"), "");
     handMade(dir, "2025-01-01.0002.jsonl", textOf([openLine(2)]), "died");
+    for (const name of segments(dir)) utimesSync(join(dir, "spend", name), new Date("2025-01-01"), new Date("2025-01-01"));
     await sync(t, dir, { spend: { keep_days: 10 } });
-    assert.deepEqual(segments(dir), ["2025-01-01.0001.jsonl"]);
+    assert.deepEqual(segments(dir), ["2025-01-01.0001.jsonl", "2025-01-01.0002.jsonl"]);
     assert.deepEqual(usageRecords(dir).map(({ usage_id, status }) => [usage_id, status]).sort(), [[spendId(1), "completed"], [spendId(2), "interrupted"]]);
   });
 
@@ -200,6 +202,9 @@ describe("a sync that cannot write", () => {
       const { usage } = JSON.parse(state!);
       return { ...usage, metric: Number(/^chat_gateway_usage_sync_lag_seconds ([\d.]+)$/m.exec(metrics!)?.[1]) };
     };
+    await ask();
+    await waitFor(() => usageCount(dir) === 1, "the first record");
+    renameSync(join(dir, "usage"), join(dir, "away"));
     writeFileSync(join(dir, "usage"), "in the way");
     await ask();
     await waitFor(() => gw.diagnostics.some(({ event }) => event === "usage_sync_failed"), "the failure to be told");
@@ -211,13 +216,14 @@ describe("a sync that cannot write", () => {
     assert.equal((await ask()).status, 200);
     assert.equal((await fetch(`${gw.url}/readyz`)).status, 200);
     unlinkSync(join(dir, "usage"));
-    await waitFor(() => existsSync(join(dir, "usage", "cursor.json")) && usageCount(dir) === 2, "the records");
+    renameSync(join(dir, "away"), join(dir, "usage"));
+    await waitFor(() => usageCount(dir) === 3, "the records");
     await waitFor(() => gw.diagnostics.some(({ event }) => event === "usage_sync_recovered"), "the recovery to be told");
     const after = await books();
     assert.deepEqual([after.fault, after.lag_seconds < 1, after.metric < 1], [null, true, true]);
     assert.equal(gw.diagnostics.filter(({ event }) => event === "usage_sync_failed").length, 1, "told once");
     assertCopied(dir);
-    assert.equal(settles(dir).length, 2);
+    assert.equal(settles(dir).length, 3);
     assert.ok(statSync(segmentPath(dir)).size > 0);
   });
 });

@@ -6,10 +6,10 @@ import { connect, createServer } from "node:net";
 import { dirname, join, relative } from "node:path";
 import { fail } from "../protocol/checker.ts";
 
-/** The path, or the shorter way from here: systems take 104 bytes or a little more for a socket's. */
+/** The path, or if it is too long the way from here: systems take 104 bytes or a little more for a socket's. */
 function socketPath(path: string): string {
-  const best = [path, relative("", path)].sort((a, b) => a.length - b.length)[0]!;
-  return Buffer.byteLength(best) < 104 ? best : fail("invalid_value", `is ${Buffer.byteLength(best) - 103} bytes too long for the sockets in it`, ["data_dir"]);
+  const fitting = [path, relative("", path)].find((each) => Buffer.byteLength(each) < 104);
+  return fitting ?? fail("invalid_value", `is ${Buffer.byteLength(path) - 103} bytes too long for the sockets in it`, ["data_dir"]);
 }
 
 /** Answers at `path` until it is released or the process ends; undefined if the path is taken. */
