@@ -12,11 +12,12 @@ import {
   readUsageFiles, startCrashProvider, USAGE_COLUMNS, USAGE_QUERY, type Crowd, type CrashProvider,
 } from "./support/crash.ts";
 import { noPostgres, PG_FOLDER, startPostgres, type Postgres } from "./support/postgres.ts";
-import { fromSources, launch, runToEnd, type Ended, type Running } from "./support/program.ts";
+import { folder } from "./support/folder.ts";
+import { launch, quickest, runToEnd, type Ended, type Running } from "./support/program.ts";
 import { writeSpend } from "./support/spend.ts";
 import { within } from "./support/wait.ts";
 
-const program = fromSources(PG_FOLDER);
+const program = quickest(folder(), PG_FOLDER);
 const DRAIN_MS = 4_000;
 /** What is granted to a start or an end on a busy machine. */
 const SLACK_MS = 4_000;
@@ -315,7 +316,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     const elsewhere = mkdtempSync(join(tmpdir(), "elsewhere-"));
     t.after(() => rmSync(elsewhere, { recursive: true }));
     for (const args of [["serve"], ["usage", "sync", "--once"], ["audit"]]) {
-      const { code, stdout, stderr } = await runToEnd(fromSources(elsewhere), [...args, "--config", config], 10_000);
+      const { code, stdout, stderr } = await runToEnd(quickest(elsewhere), [...args, "--config", config], 10_000);
       assert.deepEqual([code, stdout], [1, ""], args.join(" "));
       assert.match(stderr, /^chat-gateway: usage\.store: [^\n]*npm install pg[^\n]*\n$/);
       assert.doesNotMatch(stderr, /CANARY/);

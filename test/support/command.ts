@@ -7,12 +7,10 @@ import { resolve } from "node:path";
 import type { Readable } from "node:stream";
 import type { TestContext } from "node:test";
 import { folder } from "./folder.ts";
+import { quickest } from "./program.ts";
 import { waitFor, within } from "./wait.ts";
 
-const MAIN = resolve("src/main.ts");
-const TSX = import.meta.resolve("tsx");
-/** Newer Node lines run TypeScript as it is. */
-const LOADER = "typescript" in process.features && process.features.typescript ? [] : ["--import", TSX];
+const PROGRAM = quickest(folder());
 
 /** Several gateways run here at once: all but one find the admin listener's default port taken, and say so. */
 const withoutPortNotice = (stderr: string) => stderr.replace(/^\{[^\n]*"admin_port_taken"[^\n]*\n/gm, "");
@@ -41,7 +39,7 @@ export interface RunOptions {
 
 export function run(t: TestContext, args: readonly string[], { cwd = folder(), env = {} }: RunOptions = {}): Running {
   const { PATH = "", NODE_V8_COVERAGE } = process.env;
-  const child = spawn(process.execPath, [...LOADER, MAIN, ...args], {
+  const child = spawn(process.execPath, [...PROGRAM.args, ...args], {
     cwd,
     stdio: ["ignore", "pipe", "pipe"],
     // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not ours.
