@@ -2,7 +2,7 @@
 // from the spend log by other means, and against books that somebody has tampered with.
 
 import assert from "node:assert/strict";
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it, type TestContext } from "node:test";
 import { checkConfig } from "../src/config/schema.ts";
@@ -163,6 +163,25 @@ describe("billing trace", { concurrency: 2 }, () => {
     const end = await trace(t, "plai");
     assertOneLine(end, /no usage record has the gateway_request_id "plai"/);
     assert.equal(end.code, 1);
+  });
+});
+
+describe("books that are not there", { concurrency: 2 }, () => {
+  for (const command of [["audit"], ["billing", "trace", "x"], ["billing", "statement", "--account", "acme", "--month", "2026-01"]]) {
+    it(`${command.join(" ")}: says so, exit 1, and makes none`, async (t) => {
+      const data_dir = join(folder(), "data");
+      const end = await ended(t, [...command, "--config", configFile(demo({ data_dir }))]);
+      assertOneLine(end, /there are no books in .*data: no gateway has run with it/);
+      assert.equal(end.code, 1);
+      assert.ok(!existsSync(data_dir));
+    });
+  }
+
+  it("an account without records: an empty statement, and a word about it", async (t) => {
+    const data_dir = folder();
+    handMade(data_dir, "2026-01-31.0001.jsonl", textOf([openLine(1), settleLine(1)]), "let go");
+    const { code, stdout, stderr } = await ended(t, ["billing", "statement", "--account", "nobody", "--month", "2026-01", "--json", "--config", configFile(demo({ data_dir }))]);
+    assert.deepEqual([code, JSON.parse(stdout).total.requests, stderr], [0, 0, "chat-gateway: nobody has no usage records in 2026-01\n"]);
   });
 });
 

@@ -7,12 +7,8 @@ import { join } from "node:path";
 import { readLines, replaceFile } from "./files.ts";
 import type { UsageRecord, UsageStore } from "./records.ts";
 
-interface Cursor {
-  /** Segment to bytes copied. */
-  readonly segments: Record<string, number>;
-  /** Month to bytes that count. */
-  readonly months: Record<string, number>;
-}
+/** `segments`: segment to bytes copied; `months`: month to bytes that count. */
+interface Cursor { readonly segments: Record<string, number>; readonly months: Record<string, number> }
 
 /** `dir` is made when the first record comes. */
 export function createFileStore(dir: string): UsageStore {

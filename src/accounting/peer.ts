@@ -1,5 +1,4 @@
-// Optional peer packages: loaded only when the configuration names what they are for, from where the program is run or from
-// beside it.
+// Optional peer packages, loaded only where the configuration names their use: from where the program is run, or from beside it.
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { fail } from "../protocol/checker.ts";

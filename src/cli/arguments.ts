@@ -21,7 +21,7 @@ const COMMANDS = {
   "keys create": { synopsis: "--account A [--name N] [--rpm N] [--models a,b] [--expires DATE] [--json]", does: "make a key; it is shown this once" },
   "keys list": { synopsis: "[--json]", does: "all keys, by their ids" },
   "keys revoke": { synopsis: "KEY_ID [--json]", does: "refuse a key from now on" },
-  "usage sync": { synopsis: "[--once] [--json]", does: "copy settled spend into the usage records" },
+  "usage sync": { synopsis: "[--once] [--json]", does: "copy settled spend into the usage records, again and again unless --once" },
   "billing statement": { synopsis: "--account A --month YYYY-MM [--format table|csv|json] [--json]", does: "what an account owes, by model; as csv by request" },
   "billing trace": { synopsis: "REQUEST_ID [--json]", does: "the usage records of a request id, and their account" },
   audit: { synopsis: "[--json]", does: "prove that the books are right" },

@@ -50,9 +50,11 @@ async function waitingFor<T>(dir: string, what: "books" | "keys", work: () => Pr
 
 /** Opens the books for `work`, which sees everything that is settled by now. */
 async function reading(args: Arguments, terminal: Terminal, work: (ledger: Ledger) => Promise<number>): Promise<number> {
-  const ledger = openLedger(settings(args, terminal), terminal);
+  const config = settings(args, terminal);
+  const ledger = openLedger(config, terminal);
   try {
     if (existsSync(ledger.dir)) await waitingFor(ledger.dir, "books", () => syncUsage(ledger));
+    else if (config.usage.store === "file") throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
     return await work(ledger);
   } finally {
     await ledger.store.close();
@@ -153,6 +155,7 @@ const statementCommand: Run = (args, terminal) =>
     }
     const found = await statement(store, options);
     const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
+    if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
     const table = formatRecords(columns, [...found.lines, { model: "total", ...found.total }]);
     for (const [other, requests] of Object.entries(found.other_currencies)) terminal.say(`warning: ${requests} requests were billed in ${other} and are not in these sums`);
     return await answer({ ...args, values: { json: format === "json" } }, terminal, found, `${account}, ${month}, in ${currency}\n${table}`);
@@ -169,7 +172,7 @@ const traceCommand: Run = (args, terminal) =>
       found += records.length;
     }
     if (json) await terminal.print("]}\n");
-    if (found === 0) terminal.say(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}`);
+    if (found === 0) terminal.say(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`);
     return found === 0 ? 1 : 0;
   });
 

@@ -1,5 +1,4 @@
-// The two logs: the access log, one JSON line a response, and diagnostics for the operator. Lines of one turn of the event
-// loop leave in one write.
+// The access log (one JSON line a response) and the operator's diagnostics. Lines of one turn of the event loop leave in one write.
 
 export type Diagnose = (event: Readonly<Record<string, unknown>>) => void;
 export type WriteLines = (lines: string) => void;
