@@ -55,7 +55,7 @@ describe("opened and never settled", () => {
     const dir = folder();
     for (let i = 0; i < 20; i += 1) handMade(dir, `2026-01-31.${String(i + 1).padStart(4, "0")}.jsonl`, textOf([openLine(3 * i), openLine(3 * i + 1), settleLine(3 * i), openLine(3 * i + 2)]), "died");
     const gateways = await Promise.all([1, 2, 3].map(() => start(t, dir)));
-    await waitFor(() => settles(dir).length === 60, "all to be settled");
+    await waitFor(() => usageCount(dir) === 60, "all to be settled and copied");
     await Promise.all(gateways.map(({ gateway }) => gateway.close(0)));
     assert.equal(entries(dir).filter(({ settle }) => settle["status"] === "interrupted").length, 40);
     assert.deepEqual(usageRecords(dir).map(({ usage_id }) => usage_id).sort(), Array.from({ length: 60 }, (_, n) => spendId(n)));
@@ -89,7 +89,7 @@ describe("a torn last line", () => {
     ["an open line", [openLine(1), settleLine(1), openLine(2)], openLine(3, { account: "Zürich 東京 😀" })],
   ] as const) {
     it(`${what} torn at every byte: cut off, what stood before it is kept, and settled once`, async (t) => {
-      const dir = folder();
+      const dir = folder({ inMemory: true });
       const kept = textOf(whole);
       const line = Buffer.from(JSON.stringify(last));
       const name = (cut: number) => `2026-01-31.${String(cut + 1).padStart(4, "0")}.jsonl`;
