@@ -75,7 +75,7 @@ describe("the two lines of a request", () => {
 });
 
 describe("how a request ended", { concurrency: 4 }, () => {
-  const SHORT = { timeouts: { first_token_ms: 60, idle_ms: 60 } };
+  const SHORT = { timeouts: { first_token_ms: 60 } };
   const half: Behaviour = ({ res, socket }) => void (res.writeHead(200, { "content-type": "application/json", "content-length": "999" }), res.write('{"choices":[{', () => socket.resetAndDestroy()));
   const tool = { tool_calls: [{ index: 0, id: "c1", type: "function", function: { name: "f", arguments: "{}" } }] };
 
@@ -130,7 +130,7 @@ describe("how a request ended", { concurrency: 4 }, () => {
   ];
   for (const [name, behaviour, code] of CUT) {
     it(`a stream cut by ${name}: failed, with an estimate of what was generated`, async (t) => {
-      const { dir, ask } = await priced(t, { m: behaviour }, SHORT);
+      const { dir, ask } = await priced(t, { m: behaviour }, code === "upstream_timeout" ? { timeouts: { idle_ms: 60 } } : {});
       const answer = await ask({ stream: true });
       const { settle } = only(dir);
       assert.deepEqual([settle["status"], settle["http_status"], settle["error_code"], settle["finish_reason"], settle["usage_source"]], ["failed", answer.status, code, null, "estimated"]);
