@@ -158,7 +158,7 @@ async function run(): Promise<void> {
     const config = join(folder, "gateway.json");
     const keys = [{ account: "bench", key: "sk-bench" }];
     const models = { m: { provider: "fast" } };
-    writeFileSync(config, JSON.stringify({ providers: { fast: { dialect: "openai", base_url: upstream.url } }, models, aliases: {}, keys, limits: { rpm: 1_000_000 } }));
+    writeFileSync(config, JSON.stringify({ data_dir: join(folder, "data"), providers: { fast: { dialect: "openai", base_url: upstream.url } }, models, aliases: {}, keys, limits: { rpm: 1_000_000 } }));
     const gateway = await start(0, ["dist/chat-gateway.mjs", "serve", "--config", config, "--port", "0"]);
     children.push(gateway.child);
 

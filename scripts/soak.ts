@@ -144,6 +144,7 @@ const config = join(folder, "gateway.json");
 const dialect = "openai";
 writeFileSync(config, JSON.stringify({
   admin: { port: 0 },
+  data_dir: join(folder, "data"),
   providers: { flaky: { dialect, base_url: await listening(flaky) }, steady: { dialect, base_url: await listening(steady) } },
   models: { flaky: { provider: "flaky" }, steady: { provider: "steady" } },
   aliases: { "auto/x": { models: ["flaky", "steady"] } },

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, unlinkSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { configFile, entries, only, priced, segmentPath, segments, settles, usageRecords } from "./support/books.ts";
@@ -79,6 +79,15 @@ describe("a data_dir that cannot be made", { concurrency: 4 }, () => {
       assert.equal(usageRecords(join(at, path)).length, 1);
     });
   }
+
+  it("the spend folder is moved away while it runs: it goes on in a new segment, in its place", async (t) => {
+    const { dir, gw, ask } = await priced(t, { m: speak("Hi.") }, { usage: { sync_ms: 50 } });
+    renameSync(join(dir, "spend"), join(dir, "elsewhere"));
+    await waitFor(() => segments(dir).length > 0, "a new segment", 3_000);
+    await recovered(gw);
+    assert.equal((await ask()).status, 200);
+    assert.equal(only(dir).settle["status"], "completed");
+  });
 
   for (const what of ["spend", ""]) {
     it(`${what || "all of data_dir"} is deleted while it runs: it goes on in a new segment`, async (t) => {

@@ -6,7 +6,7 @@
 // disk), new requests are refused before a provider is called, and the replies of those on their way wait with their last
 // byte until their line is written; a write that was cut short goes on where it stopped.
 import { randomBytes } from "node:crypto";
-import { closeSync, fstatSync, fsync, fsyncSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, fsync, fsyncSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { Diagnose } from "../http/log.ts";
@@ -174,8 +174,8 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
     size: () => size,
     /** Open lines without a settle line, also of those that are not written yet. */
     unsettled: () => unsettled,
-    /** It was deleted under our hands. */
-    lost: () => fstatSync(fd).nlink === 0,
+    /** It was deleted, or moved with its folder, under our hands. */
+    lost: () => statSync(path, { throwIfNoEntry: false })?.ino !== fstatSync(fd).ino,
     /** Writes what could not be written, or finds out whether something could be; throws if not. */
     retry(): void {
       write();
@@ -197,6 +197,7 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
         fsyncSync(fd);
       } catch (error) {
         failed(error);
+        for (const reply of held.splice(0)) reply(); // nobody is there any more to get them
       }
       closeSync(fd);
       fd = -1; // whoever comes now finds nothing to write to, least of all another file

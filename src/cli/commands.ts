@@ -102,7 +102,7 @@ async function explain(args: Arguments, terminal: Terminal): Promise<number> {
 async function createKeyCommand(args: Arguments, terminal: Terminal): Promise<number> {
   const { account = "", name = null, rpm, models, expires } = args.values;
   const config = settings(args, terminal);
-  const names = models?.split(",") ?? null;
+  const names = models?.split(",").map((model) => model.trim()) ?? null;
   const unknown = names?.find((model) => !config.models.has(model) && !config.aliases.has(model));
   if (unknown !== undefined) throw new UsageError(`--models: there is no model or alias named '${unknown}'`);
   const given = { account, name, rpm: rpm === undefined ? null : Number(rpm), models: names, expires: expires === undefined ? null : new Date(expires).toISOString() };
