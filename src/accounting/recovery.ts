@@ -43,9 +43,10 @@ export async function readSegment(path: string, to = Infinity, each: (record: Se
 }
 
 function interruptedRecord({ type: _, stream: __, spend_id, time, ...about }: OpenRecord, currency: string, now: number): SettleRecord {
+  const endedAt = Math.max(now, Date.parse(time)); // it may have been opened while this pass was under way
   return {
-    type: "settle", spend_id, time: new Date(now).toISOString(), ...about, model_served: null, provider: null,
+    type: "settle", spend_id, time: new Date(endedAt).toISOString(), ...about, model_served: null, provider: null,
     status: "interrupted", http_status: null, error_code: null, finish_reason: null, attempts: [], usage: NO_TOKENS,
-    usage_source: "none", cost: "0", currency, first_token_ms: null, duration_ms: Math.max(0, now - Date.parse(time)),
+    usage_source: "none", cost: "0", currency, first_token_ms: null, duration_ms: endedAt - Date.parse(time),
   };
 }
