@@ -127,6 +127,15 @@ describe("a line in the middle that is not ours", () => {
   }
 });
 
+it("an open line of a dead process whose time is none: told, and the recovery goes on", async (t) => {
+  const dir = folder();
+  handMade(dir, "2026-01-31.0001.jsonl", textOf([openLine(1, { time: "soon" }), openLine(2)]), "died");
+  const gw = await start(t, dir);
+  await within(gw.gateway.close(0), "the gateway to close");
+  assert.deepEqual(usageRecords(dir).map(({ usage_id, status }) => [usage_id, status]), [[spendId(2), "interrupted"]]);
+  assert.deepEqual(gw.diagnostics.filter(({ level }) => level === "error").map(({ event, lines }) => [event, lines]), [["spend_log_unreadable", 1]]);
+});
+
 describe("two gateways on one data_dir", () => {
   it("write different segments, leave each other's open requests alone, and make one set of books", async (t) => {
     const dir = folder();

@@ -60,9 +60,10 @@ export function usageRecord(settle: SettleRecord): UsageRecord {
 export function parseSpendLine(line: string): OpenRecord | SettleRecord | undefined {
   const record = asObject(parseJson(line));
   const named = ["spend_id", "time", "gateway_request_id", "account", "key_id", "model_requested"].every((name) => typeof record[name] === "string");
+  const timed = !Number.isNaN(Date.parse(asString(record["time"]) ?? ""));
   const counted = COUNTS.every((name) => asCount(asObject(record["usage"])[name]) !== undefined) && asCount(record["duration_ms"]) !== undefined;
-  const priced = /^\d+(\.\d{1,12})?$/.test(asString(record["cost"]) ?? "") && !Number.isNaN(Date.parse(asString(record["time"]) ?? ""));
-  const sound = named && (record["type"] === "open" || (record["type"] === "settle" && counted && priced));
+  const priced = /^\d+(\.\d{1,12})?$/.test(asString(record["cost"]) ?? "");
+  const sound = named && timed && (record["type"] === "open" || (record["type"] === "settle" && counted && priced));
   return sound ? (record as unknown as OpenRecord | SettleRecord) : undefined;
 }
 
