@@ -12,17 +12,7 @@ import { assertOneLine, ended, lines } from "./support/command.ts";
 import { folder } from "./support/folder.ts";
 import { demo, KEY, user } from "./support/gateway.ts";
 import { speak, status } from "./support/provider.ts";
-
-/** Mulberry32: repeatable. */
-function random(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import { createRandom } from "./support/random.ts";
 
 const IDS = ["plain", "comma, comma", 'quote "quoted"', '"', ",", " leading", "trailing ", "semi;colon", "'", '","', "~{}[]\\n"];
 const MONTHS = ["2026-01", "2026-02"];
@@ -30,7 +20,7 @@ const MONTHS = ["2026-01", "2026-02"];
 /** Books of two accounts over two months, in two currencies, with ids that CSV and JSON have to mind. */
 function made(seed: number): string {
   const dir = folder();
-  const next = random(seed);
+  const next = createRandom(seed).random;
   const any = <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)]!;
   for (const [at, month] of MONTHS.entries()) {
     const pairs = Array.from({ length: 150 }, (_, each) => {

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import {
-  ACCOUNTS, checkAudit, checkEntries, checkRecords, checkStatements, checkWitnesses, crashConfig, createCrowd, createRandom, notable, pico, readSpend,
+  ACCOUNTS, checkAudit, checkEntries, checkRecords, checkStatements, checkWitnesses, crashConfig, createCrowd, notable, pico, readSpend,
   readUsageFiles, startCrashProvider, USAGE_COLUMNS, USAGE_QUERY, type Crowd, type CrashProvider,
 } from "./support/crash.ts";
 import { noPostgres, PG_FOLDER, startPostgres, type Postgres } from "./support/postgres.ts";
@@ -16,6 +16,7 @@ import { folder } from "./support/folder.ts";
 import { launch, quickest, runToEnd, type Ended, type Running } from "./support/program.ts";
 import { writeSpend } from "./support/spend.ts";
 import { within } from "./support/wait.ts";
+import { createRandom } from "./support/random.ts";
 
 const program = quickest(folder(), PG_FOLDER);
 const DRAIN_MS = 4_000;

@@ -6,17 +6,7 @@ import { describe, it } from "node:test";
 import { costOf, formatMoney, parseMoney } from "../src/accounting/price.ts";
 import { decimal, fraction } from "./support/books.ts";
 import { makeUsage } from "../src/protocol/reply.ts";
-
-/** Mulberry32: repeatable. */
-function random(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import { createRandom } from "./support/random.ts";
 
 /** A fraction [numerator, denominator], never reduced. */
 type Rational = readonly [bigint, bigint];
@@ -38,7 +28,7 @@ describe("costs", () => {
   const fresh = (Date.now() ^ process.pid) | 0;
   for (const seed of [1, 2, 3, 4, fresh]) {
     it(`are what exact fractions say, and print and add up exactly (seed ${seed}${seed === fresh ? ", a new one each run" : ""})`, () => {
-      const next = random(seed);
+      const next = createRandom(seed).random;
       let total = 0n;
       let exactTotal: Rational = [0n, 10n ** 12n];
       for (let step = 0; step < 3_000; step += 1) {
@@ -84,7 +74,7 @@ describe("amounts", () => {
   for (const [pico, text] of AMOUNTS) it(`${pico} pico-units are ${text}`, () => assert.deepEqual([formatMoney(pico), parseMoney(text)], [text, pico]));
 
   it("any amount reads back, and is written without zeros to spare", () => {
-    const next = random(5);
+    const next = createRandom(5).random;
     for (let step = 0; step < 5_000; step += 1) {
       const pico = BigInt(Math.floor(next() * 2 ** 52)) * 10n ** BigInt(Math.floor(next() * 12));
       const text = formatMoney(pico);

@@ -7,20 +7,13 @@ import { resolve } from "node:path";
 import type { Readable } from "node:stream";
 import type { TestContext } from "node:test";
 import { folder } from "./folder.ts";
-import { quickest } from "./program.ts";
+import { quickest, type Ended } from "./program.ts";
 import { waitFor, within } from "./wait.ts";
 
 const PROGRAM = quickest(folder());
 
 /** Several gateways run here at once: all but one find the admin listener's default port taken, and say so. */
 const withoutPortNotice = (stderr: string) => stderr.replace(/^\{[^\n]*"admin_port_taken"[^\n]*\n/gm, "");
-
-export interface Ended {
-  readonly code: number | null;
-  readonly signal: string | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 export interface Running {
   readonly child: ChildProcessByStdio<null, Readable, Readable>;

@@ -9,21 +9,10 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { createRandom } from "./random.ts";
 import { launch, runToEnd, type Program } from "./program.ts";
 import { within } from "./wait.ts";
 
-/** Mulberry32: the same seed, the same choices; what the processes make of them depends on the moment. */
-export function createRandom(seed: number) {
-  let state = seed;
-  const random = () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-  const between = (from: number, to: number) => from + Math.floor(random() * (to - from + 1));
-  return { random, between, pick: <T>(list: readonly T[]): T => list[between(0, list.length - 1)]! };
-}
 type Random = ReturnType<typeof createRandom>;
 
 // ---- the accounts, the models and their prices

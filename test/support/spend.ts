@@ -2,7 +2,7 @@
 
 import { closeSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { createRandom } from "./crash.ts";
+import { createRandom } from "./random.ts";
 
 /** What careless copying would change. */
 const REQUEST_IDS = (serial: number) => [`req-${serial}`, `"quoted", \\backslashed\\ ${serial}`, "the same for all", `${"long ".repeat(100)}${serial}`, `=1+1 ' ; -- ${serial}`, `{"json":${serial}}`, ` ${serial} `];
