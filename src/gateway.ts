@@ -17,7 +17,7 @@ import { createServer, stopping } from "./http/server.ts";
 import { CheckError } from "./protocol/checker.ts";
 import { ApiError } from "./protocol/errors.ts";
 import { openapiText } from "./protocol/openapi.ts";
-import { createCatalog, type Breakers } from "./routing/catalog.ts";
+import { createCatalog, createMemory } from "./routing/catalog.ts";
 
 /** What the gateway needs of the world. Absent means the real thing, and no log. `now` is the wall clock, `monotonic` the clock
  * of the limiter and the breakers, both in milliseconds. */
@@ -37,7 +37,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const diagnostics = createLineLog(deps.diagnostics ?? (() => undefined));
   const diagnose: Diagnose = (event) => diagnostics.write({ time: new Date(now()).toISOString(), ...event });
   const ownFetch = deps.fetch ? undefined : createFetch();
-  const breakers: Breakers = new Map();
+  const memory = createMemory();
   const limiter = createLimiter(deps.monotonic);
   const books = createBooks(initial, now, diagnose);
   const keys = keyFile(initial.data_dir);
@@ -50,7 +50,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const build = (config: Config) => ({
     config,
     keyring: createKeyring(config, stored, now),
-    catalog: createCatalog(config, deps.fetch ?? ownFetch!, breakers, deps.monotonic),
+    catalog: createCatalog(config, deps.fetch ?? ownFetch!, memory, deps.monotonic),
     loadedAt: new Date(now()).toISOString(),
   });
   let current = build(initial);

@@ -9,6 +9,7 @@ import { describe, it, type TestContext } from "node:test";
 import { demoConfig } from "../src/config/demo.ts";
 import { loadConfig, type LoadOptions } from "../src/config/load.ts";
 import { checkConfig, configSchema, sha256, type Environment } from "../src/config/schema.ts";
+import { traitFields } from "../src/dialects/traits.ts";
 import { CheckError, pathText } from "../src/protocol/checker.ts";
 import { merge } from "./support/gateway.ts";
 
@@ -21,6 +22,8 @@ const LAB = {
   aliases: {},
 };
 
+/** What a provider or a model that says nothing of it has of its vendor's traits. */
+const NO_TRAITS = Object.fromEntries(Object.keys(traitFields).map((name) => [name, undefined]));
 const HEX = "0123456789abcdef".repeat(4);
 
 /** The faults of what must be refused, as path and message. */
@@ -86,14 +89,13 @@ describe("defaults", () => {
 
   it("of a provider", () =>
     assert.deepEqual(accepted({}).providers.get("lab"), {
-      dialect: "openai", base_url: "http://127.0.0.1:8000/v1", api_key: undefined, thinking: "none", timeouts: undefined,
+      dialect: "openai", base_url: "http://127.0.0.1:8000/v1", api_key: undefined, vendor: undefined, ...NO_TRAITS, timeouts: undefined,
       retry: undefined, pace_ms: 20,
     }));
 
   it("of a model", () =>
     assert.deepEqual(accepted({}).models.get("m"), {
-      provider: "lab", upstream_model: undefined, reasoning: false, supports: ["tools", "json_object", "json_schema", "logprobs"],
-      context_tokens: undefined, max_output_tokens: undefined, reasoning_score: undefined, quality_score: undefined, price: undefined,
+      provider: "lab", upstream_model: undefined, reasoning: false, ...NO_TRAITS, context_tokens: undefined, reasoning_score: undefined, quality_score: undefined, price: undefined,
     }));
 
   it("of an alias", () =>
@@ -171,7 +173,7 @@ describe("ranges", () => {
   for (const [path, good, bad] of [
     ["currency", ["USD", "EUR"], ["usd", "US", "EURO", "", "$"]],
     ["compat.tool_choice_default", ["none", "auto"], ["required", ""]],
-    ["providers.lab.thinking", ["thinking", "reasoning_effort", "enable_thinking", "chat_template_kwargs", "always", "none"], ["on", ""]],
+    ["providers.lab.thinking", ["thinking", "reasoning_effort", "reasoning", "enable_thinking", "chat_template_kwargs", "always", "none"], ["on", ""]],
     ["data_dir", ["./data", "/var/lib/x"], [""]],
     ["server.host", ["0.0.0.0", "::1", "gateway.internal"], [""]],
     ["providers.lab.base_url", ["http://x", "https://api.x.com/v1", "http://[::1]:8000/v1"], [
@@ -265,7 +267,7 @@ describe("all faults at once", () => {
   it("what the parts say of each other is gathered too", () =>
     assert.deepEqual(
       pathsOf({
-        providers: { far: { dialect: "openai" }, claude: { dialect: "anthropic" } },
+        providers: { far: { dialect: "openai" }, claude: { base_url: "https://x" } },
         models: { n: { provider: "nobody" } },
         aliases: { m: { policy: "value" }, a: { models: ["m", "ghost"] } },
         keys: [{ account: "x", key: "k" }, { account: "y", key: "k", models: ["m", "a", "ghost"] }],
@@ -301,10 +303,15 @@ describe("references", () => {
     ["a key twice", { keys: [{ account: "a", key: "k" }, { account: "b", key: "k" }] }, "keys[1]", /twice/],
     ["a key twice, once as a digest", { keys: [{ account: "a", key: "k" }, { account: "b", sha256: sha256("k") }] }, "keys[1]", /twice/],
     ["a provider without an address", { providers: { x: { dialect: "openai" } } }, "providers.x.base_url", /required/],
-    ["the anthropic dialect", { providers: { x: { dialect: "anthropic", base_url: "https://x" } } }, "providers.x.dialect",
-      /not available in this version.*"openai", "demo"/],
-    ["the gemini dialect", { providers: { x: { dialect: "gemini", base_url: "https://x" } } }, "providers.x.dialect",
-      /not available in this version.*"openai", "demo"/],
+    ["a provider without dialect and vendor", { providers: { x: { base_url: "https://x" } } }, "providers.x.dialect", /required where no vendor/],
+    ["a vendor without a usual address", { providers: { x: { vendor: "llama.cpp" } } }, "providers.x.base_url", /required/],
+    ["a vendor that nobody knows", { providers: { x: { vendor: "acme", base_url: "https://x" } } }, "providers.x.vendor", /expected one of/],
+    ["a vendor of another dialect", { providers: { x: { vendor: "gemini", dialect: "openai" } } }, "providers.x.dialect", /this vendor's is "gemini"/],
+    ["a switch of another dialect", { providers: { x: { vendor: "anthropic", thinking: "level" } } }, "providers.x.thinking",
+      /the anthropic dialect knows adaptive, budget, none/],
+    ["a model's switch of another dialect", { models: { n: { provider: "lab", thinking: "adaptive" } } }, "models.n.thinking", /the openai dialect knows/],
+    ["what a dialect has no words for", { providers: { x: { vendor: "anthropic", supports: ["tools", "logprobs"] } } }, "providers.x.supports[1]",
+      /the anthropic dialect does not know it/],
     ["a dialect that nobody knows", { providers: { x: { dialect: "morse", base_url: "https://x" } } }, "providers.x.dialect",
       /expected one of/],
     ["limits in redis", { limits: { store: "redis://127.0.0.1" } }, "limits.store", /only "memory" is available in this version/],
@@ -479,7 +486,7 @@ describe("a configuration with everything in it", () => {
   it("passes, and says what it said", () => {
     const config = checkConfig(example, { DEEPSEEK_API_KEY: "sk-ds", ACME_KEY: "sk-acme" });
     assert.equal(config.providers.get("deepseek")?.api_key, "sk-ds");
-    assert.deepEqual(config.models.get("deepseek-chat"), example.models["deepseek-chat"]);
+    assert.deepEqual(config.models.get("deepseek-chat"), { ...NO_TRAITS, ...example.models["deepseek-chat"] });
     assert.deepEqual(config.accounts.get("acme"), { rpm: 600 });
     assert.deepEqual(config.keys, [
       { account: "acme", rpm: undefined, models: undefined, digest: sha256("sk-acme") },

@@ -9,6 +9,7 @@ import { createKey, keyFile, readKeys, revokeKey } from "../accounts/key-file.ts
 import { keyIdOf } from "../accounts/keys.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Config, Environment } from "../config/schema.ts";
+import { traitsOf } from "../dialects/traits.ts";
 import { rank } from "../routing/policy.ts";
 import { UsageError, type Arguments, type CommandName } from "./arguments.ts";
 import { formatRecords } from "./table.ts";
@@ -87,8 +88,9 @@ async function explain(args: Arguments, terminal: Terminal): Promise<number> {
     return 1;
   }
   const candidates = rank(config, alias).map((row) => {
-    const { provider, supports, context_tokens = null } = config.models.get(row.model)!;
-    return { ...row, provider, supports, context_tokens };
+    const model = config.models.get(row.model)!;
+    const { provider, context_tokens = null } = model;
+    return { ...row, provider, supports: traitsOf(config.providers.get(provider)!, model).supports, context_tokens };
   });
   const rows = candidates.map((row) => ({ ...row, can: `${row.supports.join(" ") || "text only"}${row.context_tokens === null ? "" : `, ${row.context_tokens} tokens`}` }));
   const title = `${args.operand}${alias.enabled ? "" : " (disabled)"}: ${alias.policy ? POLICIES[alias.policy] : "its models in the order of its own list"}`;

@@ -1,9 +1,9 @@
 // What an operator writes in gateway.json: every field, its bounds, and what its absence means; its JSON Schema is derived
 // from this. Secrets ("$NAME") are looked up in the environment meanwhile, so that a missing one is a fault like any other.
 import { createHash } from "node:crypto";
-import { THINKING_SWITCHES } from "../dialects/openai.ts";
+import { rowOf, THINKING_SWITCHES, traitFields, VENDORS } from "../dialects/traits.ts";
 import {
-  array, boolean, CheckError, fail, literal, nullable, number, object, optional, record, refine, string, withDefault,
+  array, boolean, CheckError, fail, literal, nonEmpty, nullable, number, object, optional, partial, record, refine, string, withDefault,
   type Check, type Fault, type Infer,
 } from "../protocol/checker.ts";
 import { asArray, asObject } from "../protocol/foreign.ts";
@@ -11,12 +11,7 @@ import { asArray, asObject } from "../protocol/foreign.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-/** What a request may need that not every model can do. */
-export const CAPABILITIES = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"] as const;
-export type Capability = (typeof CAPABILITIES)[number];
-
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
-const nonEmpty = string({ min: 1 });
 const integer = (min: number, max: number) => number({ min, max, integer: true });
 const positive = number({ min: 1, integer: true });
 const DAY_MS = 86_400_000;
@@ -58,9 +53,13 @@ function section<F extends Fields>(fields: F) {
   return refine(optional(check), (value) => value ?? check({}), check.schema);
 }
 
-/** The same fields, each wrapped: with its default, or optional (where they override the general ones). */
-const each = <K extends string, T>(fields: Record<K, Check<number>>, wrap: (check: Check<number>, name: K) => Check<T>) =>
-  Object.fromEntries(Object.entries<Check<number>>(fields).map(([name, check]) => [name, wrap(check, name as K)])) as Record<K, Check<T>>;
+/** The same fields, each with its default. */
+const each = <K extends string>(fields: Record<K, Check<number>>, defaults: Record<K, number>) =>
+  Object.fromEntries(Object.entries<Check<number>>(fields).map(([name, check]) => [name, withDefault(check, defaults[name as K])])) as typeof fields;
+
+const DIALECTS = Object.keys(THINKING_SWITCHES) as (keyof typeof THINKING_SWITCHES)[];
+const ANY_SWITCH: readonly unknown[] = Object.values(THINKING_SWITCHES).flat();
+const traits = partial(traitFields);
 
 /** A string that may stand for an environment variable: `"$NAME"`, as a whole. Its value never shows in a message. */
 function secret(env: Environment, needed = true): Check<string> {
@@ -93,10 +92,11 @@ function schema(env: Environment, secretsOptional = false) {
   const loopback = (host: string) => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"));
   const admin = { host: refine(withDefault(nonEmpty, "127.0.0.1"), loopback), port: withDefault(port, 8081) };
   const provider = {
-    dialect: literal("openai", "anthropic", "gemini", "demo"),
+    vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...DIALECTS)),
+    /** Absent: the vendor's. */
     base_url: optional(url), api_key: optional(credential),
-    thinking: withDefault(literal(...THINKING_SWITCHES), "none"),
-    timeouts: optional(strict(each(timeouts, optional))), retry: optional(strict(each(retry, optional))),
+    ...traits,
+    timeouts: optional(strict(partial(timeouts))), retry: optional(strict(partial(retry))),
     /** Only of the demo dialect: milliseconds between two tokens of a stream. */
     pace_ms: withDefault(integer(0, 10_000), 20),
   };
@@ -105,8 +105,8 @@ function schema(env: Environment, secretsOptional = false) {
     /** Absent: the model's own name. */
     upstream_model: optional(nonEmpty),
     reasoning: withDefault(boolean(), false),
-    supports: withDefault(array(literal(...CAPABILITIES)), ["tools", "json_object", "json_schema", "logprobs"]),
-    context_tokens: optional(positive), max_output_tokens: optional(positive),
+    ...traits,
+    context_tokens: optional(positive),
     reasoning_score: optional(number()), quality_score: optional(number()),
     price: optional(strict({ input_cache_hit: optional(price), input_cache_miss: price, output: price })),
   };
@@ -128,7 +128,10 @@ function schema(env: Environment, secretsOptional = false) {
     /** Absent: 127.0.0.1:8081, and nothing if that port is taken. */
     admin: optional(strict(admin)),
     data_dir: withDefault(nonEmpty, "./data"),
-    providers: record(strict(provider)),
+    providers: record(refine(strict(provider), (given) => {
+      const { dialect, base_url = "" } = rowOf(given) ?? { dialect: "openai" }; // none: which is a fault already
+      return { ...given, dialect, base_url: given.base_url ?? base_url };
+    })),
     models: record(strict(model)),
     aliases: record(refine(strict(alias), (given) => exactlyOne(given, "policy", "models"))),
     accounts: withDefault(record(strict({ rpm: optional(rpm) })), new Map()),
@@ -141,8 +144,8 @@ function schema(env: Environment, secretsOptional = false) {
       segment_bytes: withDefault(integer(1_024, 1024 * 1024 * 1024), 64 * 1024 * 1024),
     }),
     usage: section({ store: withDefault(refine(secret(env), usageStore), "file"), sync_ms: withDefault(milliseconds, 5_000) }),
-    timeouts: section(each(timeouts, (check, field) => withDefault(check, DEFAULT_TIMEOUTS[field]))),
-    retry: section(each(retry, (check, field) => withDefault(check, DEFAULT_RETRY[field]))),
+    timeouts: section(each(timeouts, DEFAULT_TIMEOUTS)),
+    retry: section(each(retry, DEFAULT_RETRY)),
     /** So many failures in a row open a model's breaker; for the cooldown it then lets nothing through. */
     breaker: section({ failures: withDefault(positive, 5), cooldown_ms: withDefault(milliseconds, 15_000) }),
     compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
@@ -173,7 +176,7 @@ export const configSchema = () => schema({}).schema;
 
 /** Checks a parsed gateway.json: its shape, and what its parts say of each other. Throws one CheckError with all faults. */
 export function checkConfig(json: unknown, env: Environment, secretsOptional = false): Config {
-  const faults = danglingNames(json);
+  const faults = faultsBetween(json);
   try {
     const config = schema(env, secretsOptional)(json, true);
     faults.push(...(secretsOptional ? [] : keyFaults(config)));
@@ -187,8 +190,8 @@ export function checkConfig(json: unknown, env: Environment, secretsOptional = f
 
 const invalid = (path: Fault["path"], message: string): Fault => ({ path, code: "invalid_value", message });
 
-/** Names that stand for something that is not there. Looks at the raw JSON, so that a fault of shape elsewhere hides none. */
-function danglingNames(json: unknown): Fault[] {
+/** What the parts say of each other, or that is not there. Looks at the raw JSON, so that a fault of shape elsewhere hides none. */
+function faultsBetween(json: unknown): Fault[] {
   const faults: Fault[] = [];
   const root = asObject(json);
   const [providers, models, aliases] = [asObject(root["providers"]), asObject(root["models"]), asObject(root["aliases"])];
@@ -196,13 +199,26 @@ function danglingNames(json: unknown): Fault[] {
     if (typeof name !== "string" || name === "" || tables.some((table) => Object.hasOwn(table, name))) return;
     faults.push(invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`));
   };
+  /** What a dialect has no words for. */
+  const unfit = (at: Fault["path"], { thinking, supports }: Record<string, unknown>, dialect: (typeof DIALECTS)[number] | undefined) => {
+    const switches: readonly unknown[] = dialect ? THINKING_SWITCHES[dialect] : ANY_SWITCH;
+    if (ANY_SWITCH.includes(thinking) && !switches.includes(thinking)) faults.push(invalid([...at, "thinking"], `the ${dialect} dialect knows ${switches.join(", ")}`));
+    const mute = dialect === "anthropic" ? asArray(supports).findIndex((each) => each === "logprobs" || each === "audio") : -1;
+    if (mute !== -1) faults.push(invalid([...at, "supports", mute], `the ${dialect} dialect does not know it`));
+  };
   for (const [name, provider] of Object.entries(providers)) {
-    const { dialect, base_url } = asObject(provider);
-    if (dialect === "openai" && base_url === undefined) faults.push(invalid(["providers", name, "base_url"], "is required"));
-    if (dialect !== "anthropic" && dialect !== "gemini") continue;
-    faults.push(invalid(["providers", name, "dialect"], `"${dialect}" is not available in this version; available: "openai", "demo"`));
+    const given = asObject(provider);
+    const { dialect = given["dialect"], base_url } = rowOf(given) ?? {};
+    if (dialect === undefined && given["vendor"] === undefined) faults.push(invalid(["providers", name, "dialect"], "is required where no vendor is named"));
+    if (given["dialect"] !== undefined && given["dialect"] !== dialect) faults.push(invalid(["providers", name, "dialect"], `this vendor's is "${dialect}"`));
+    if (rowOf(given) && (given["base_url"] ?? base_url) === undefined) faults.push(invalid(["providers", name, "base_url"], "is required"));
+    unfit(["providers", name], given, rowOf(given)?.dialect);
   }
-  for (const [name, model] of Object.entries(models)) refer(["models", name, "provider"], asObject(model)["provider"], "provider", providers);
+  for (const [name, model] of Object.entries(models)) {
+    const { provider } = asObject(model);
+    refer(["models", name, "provider"], provider, "provider", providers);
+    unfit(["models", name], asObject(model), rowOf(asObject(providers[String(provider)]))?.dialect);
+  }
   for (const [name, alias] of Object.entries(aliases)) {
     if (Object.hasOwn(models, name)) faults.push(invalid(["aliases", name], "a model has the same name"));
     asArray(asObject(alias)["models"]).forEach((model, at, all) => {

@@ -1,25 +1,30 @@
 // What a dialect is: one provider format, both directions, pure and synchronous. No I/O, no waiting: the one asynchronous
-// pump (routing/attempt.ts) feeds it, and a test can cut the bytes anywhere and replay them.
+// pump (routing/attempt.ts) feeds it, and a test can cut the bytes anywhere and replay them. What a refusal means is in
+// faults.ts, for all of them.
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { Part } from "../protocol/reply.ts";
+import type { FinishReason } from "../protocol/shapes.ts";
+import type { Traits } from "./traits.ts";
 
 /** What a dialect needs to know of the model that is to serve; one that cannot think is never sent a thinking switch. */
-export interface Target { readonly upstreamModel: string; readonly reasoning: boolean }
+export interface Target { readonly upstreamModel: string; readonly reasoning: boolean; readonly traits: Traits }
 
 export interface Decoder {
   /** The parts that one event (its JSON, parsed) says; throws a ProviderFault if it says that the provider failed. */
   push(event: unknown): Part[];
 }
 
+type Headers = Readonly<Record<string, string>>;
+
 export interface Dialect {
+  /** The headers that carry the provider's key. */
+  auth(key: string): Headers;
   /** `path` is appended to the provider's base_url. */
-  request(chat: ChatRequest, target: Target): { path: string; headers: Readonly<Record<string, string>>; body: string };
+  request(chat: ChatRequest, target: Target): { readonly path: string; readonly headers?: Headers; readonly body: object };
   /** A whole reply's JSON; throws a ProviderFault if it is an error, or no reply at all. */
-  reply(json: unknown): Part[];
-  decoder(): Decoder;
-  /** What an answer other than 200 means. `body` is its JSON, or its text (or the beginning of it) if it was none. */
-  error(status: number, headers: { get(name: string): string | null }, body: unknown): ProviderFault;
+  reply(json: unknown, target: Target): Part[];
+  decoder(target: Target): Decoder;
 }
 
 /** The codes of the error table that can be the outcome of an attempt. */
@@ -48,4 +53,20 @@ export class ProviderFault extends Error {
     this.blame = CLIENTS_FAULTS.includes(code) ? "client" : detail.operator ? "operator" : "provider";
     this.detail = detail;
   }
+}
+
+/** Finish reasons as providers spell them, all other words mean "stop"; `failed`: the generation broke off (WIRE.md 2, 7.2). */
+const FINISH_REASONS: { readonly [reason: string]: FinishReason | "failed" } = {
+  length: "length", max_tokens: "length", model_length: "length", model_context_window_exceeded: "length",
+  tool_calls: "tool_calls", function_call: "tool_calls", tool_use: "tool_calls",
+  content_filter: "content_filter", sensitive: "content_filter", refusal: "content_filter",
+  insufficient_system_resource: "failed", network_error: "failed", abort: "failed", error: "failed",
+};
+
+/** The end of a reply, if `word` says that it is there; throws a ProviderFault if that is no good one. */
+export function finishPart(word: unknown): Part[] {
+  if (typeof word !== "string" || word === "") return [];
+  const reason = FINISH_REASONS[word] ?? "stop";
+  if (reason === "failed") throw new ProviderFault("upstream_error", `the provider gave up: finish_reason ${word}`);
+  return [{ type: "finish", reason }];
 }

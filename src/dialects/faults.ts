@@ -1,9 +1,10 @@
 // What a provider's refusal means, for every dialect, in one table: HTTP status and the error's words to a code of our own and
 // to who is to blame. WIRE.md 4.3. Nothing of the text is passed on; it may quote keys, hosts or our client's content.
+import { asArray, asObject, asString } from "../protocol/foreign.ts";
 import { ProviderFault, type FaultCode } from "./dialect.ts";
 
-/** The provider's own words for what went wrong, as far as its dialect has such fields. */
-export type ErrorWords = { readonly message: string; readonly code: string; readonly type: string };
+/** The provider's own words for what went wrong, as far as there are such fields. */
+type ErrorWords = { readonly message: string; readonly code: string; readonly type: string };
 
 /** `operator`: the provider refuses this gateway, not this request: a matter for the operator, and no use in trying again. */
 type Outcome = { readonly code: FaultCode; readonly operator?: "key" | "other" };
@@ -29,21 +30,39 @@ const RULES: readonly Rule[] = [
 /** Errors inside a 200 that state no status: what their code or type stands for. */
 const STATED: readonly (readonly [words: RegExp, status: number])[] = [
   [/insufficient_quota|rate_limit|too_many_requests/i, 429],
-  [/authentication|invalid_api_key|permission|insufficient_balance/i, 401],
+  [/authentication|invalid_api_key|permission|insufficient_balance|billing/i, 401],
   [/overload|unavailable/i, 529],
   [/context_length|exceed_context|content_filter|content_policy|invalid_request/i, 400],
 ];
 
-/** The fault of an error that stands inside a 200. Its code may be an HTTP status (OpenRouter, vLLM) or a word. */
-export function faultInside(words: ErrorWords, stated: unknown): ProviderFault {
-  const status = Number(stated);
-  if (status >= 400 && status < 600) return faultOf(status, words);
+/** The fault of an error that stands inside a 200, whole or as an event; undefined if there is none. Its code may be an HTTP
+ * status (OpenRouter, vLLM, Gemini) or a word. */
+export function errorIn(json: unknown): ProviderFault | undefined {
+  const body = asObject(Array.isArray(json) ? json[0] : json);
+  const error = body["error"] ?? (body["object"] === "error" ? body : undefined);
+  if (error === undefined || error === null) return undefined;
+  const words = errorWords(body);
+  const stated = [asObject(error)["code"], asObject(error)["status"]].map(Number).find((status) => status >= 400 && status < 600);
+  if (stated !== undefined) return faultOf(stated, words, retryDelay(error));
   const byName = STATED.find(([pattern]) => pattern.test(`${words.code} ${words.type}`))?.[1];
   return faultOf(byName ?? (CONTEXT.test(words.message) || FILTER.test(words.message) ? 400 : 500), words);
 }
 
-/** The fault of an answer with an error status. */
-export function faultOf(status: number, words: ErrorWords, retryAfterMs?: number): ProviderFault {
+/** The fault of an answer other than 200. `body` is its JSON, or its text (or the beginning of it) if it was none. */
+export function refusal(status: number, headers: { get(name: string): string | null }, body: unknown): ProviderFault {
+  return faultOf(status, errorWords(body), retryAfterMs(headers.get("retry-after"), Date.now()) ?? retryDelay(asObject(body)["error"]));
+}
+
+/** `{message, type, code}`, Gemini's `{message, status}`, or the flat and bare forms that some providers use. */
+function errorWords(body: unknown): ErrorWords {
+  const outer = Array.isArray(body) ? body[0] : body; // some of Gemini's answers are a list
+  const error = asObject(outer)["error"] ?? outer;
+  const { message, detail, type, status, code = asObject(outer)["code"] } = asObject(error);
+  const text = asString(error) ?? asString(message) ?? (detail === undefined ? "" : JSON.stringify(detail));
+  return { message: text, code: asString(code) ?? asString(status) ?? "", type: asString(type) ?? "" };
+}
+
+function faultOf(status: number, words: ErrorWords, retryAfterMs?: number): ProviderFault {
   const text = `${words.code} ${words.type} ${words.message}`;
   const rule = RULES.find(({ statuses, words: pattern }) => statuses.includes(status) && (!pattern || pattern.test(text)));
   // Any other 4xx: our address or our method is wrong. Anything else that is no 200 is the provider's failure.
@@ -52,8 +71,15 @@ export function faultOf(status: number, words: ErrorWords, retryAfterMs?: number
   return new ProviderFault(code, `the provider answered with status ${status}`, { status, retryAfterMs, operator });
 }
 
+/** Gemini's RetryInfo: `"retryDelay": "17s"`. */
+function retryDelay(error: unknown): number | undefined {
+  const delays = asArray(asObject(error)["details"]).map((detail) => /^([\d.]+)s$/.exec(asString(asObject(detail)["retryDelay"]) ?? "")?.[1]);
+  const seconds = delays.find((delay) => delay !== undefined);
+  return seconds === undefined ? undefined : Number(seconds) * 1000;
+}
+
 /** Retry-After in milliseconds: seconds or an HTTP date; undefined if absent or unreadable. */
-export function retryAfterMs(value: string | null, now: number): number | undefined {
+function retryAfterMs(value: string | null, now: number): number | undefined {
   if (value === null) return undefined;
   if (/^\d+(\.\d+)?$/.test(value.trim())) return Number(value) * 1000;
   const date = Date.parse(value);

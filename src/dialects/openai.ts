@@ -1,81 +1,79 @@
-// The OpenAI-compatible dialect: what most providers and all local servers speak, each a little differently (WIRE.md 6).
-import { createHash, randomBytes } from "node:crypto";
+// The OpenAI-compatible dialect: what most providers and all local servers speak, each a little differently (WIRE.md 6): how is
+// data (vendors.json).
+import { randomBytes } from "node:crypto";
 import type { ChatRequest, Message } from "../protocol/chat-request.ts";
 import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
-import type { FinishReason, TokenLogprob, Usage } from "../protocol/shapes.ts";
-import { ProviderFault, type Decoder, type Dialect, type Target } from "./dialect.ts";
-import { faultInside, faultOf, retryAfterMs, type ErrorWords } from "./faults.ts";
+import type { TokenLogprob, Usage } from "../protocol/shapes.ts";
+import { finishPart, ProviderFault, type Decoder, type Dialect, type Target } from "./dialect.ts";
+import { errorIn } from "./faults.ts";
+import { createThinkSplitter } from "./think-tags.ts";
+import { effortOf, parametersOf, type ThinkingSwitch, type Traits } from "./traits.ts";
 
-/** How a provider's thinking is switched; WIRE.md 6, column "Thinking on / off". */
-export const THINKING_SWITCHES = ["thinking", "reasoning_effort", "enable_thinking", "chat_template_kwargs", "always", "none"] as const;
-export type ThinkingSwitch = (typeof THINKING_SWITCHES)[number];
+export const openaiDialect: Dialect = {
+  auth: (key) => ({ Authorization: `Bearer ${key}` }),
+  request: (chat, target) => ({ path: "/chat/completions", body: requestBody(chat, target) }),
+  reply(json, target) {
+    const { message, error } = asObject(asArray(asObject(json)["choices"])[0]);
+    if (message === undefined && error === undefined) throw errorIn(json) ?? new ProviderFault("upstream_error", "the reply has no message");
+    const { push, end } = createDecoder(target.traits);
+    const parts = push(json);
+    // Older servers leave finish_reason null in whole replies. The reply is there, so it is finished.
+    return parts.some((part) => part.type === "finish") ? parts : [...parts, ...end(), { type: "finish", reason: "stop" }];
+  },
+  decoder: ({ traits }) => createDecoder(traits),
+};
 
-export function createOpenaiDialect(options: { readonly thinking: ThinkingSwitch }): Dialect {
+/** Out: the request. */
+function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Target): object {
+  const thinking = chat.thinking && reasoning;
+  const echo = thinking ? (traits.echo ?? (traits.thinking === "thinking" ? "reasoning_content" : "none")) : "none";
+  const parameters = Object.entries(parametersOf(chat, traits)).map(([name, value]) => [traits.rename.get(name) ?? name, value]);
   return {
-    request: (chat, target) => ({ path: "/chat/completions", headers: {}, body: JSON.stringify(requestBody(chat, target, options.thinking)) }),
-    reply(json) {
-      const { message, error } = asObject(asArray(asObject(json)["choices"])[0]);
-      if (message === undefined && error === undefined) throw errorIn(json) ?? new ProviderFault("upstream_error", "the reply has no message");
-      const parts = createDecoder().push(json);
-      // Older servers leave finish_reason null in whole replies. The reply is there, so it is finished.
-      return parts.some((part) => part.type === "finish") ? parts : [...parts, { type: "finish", reason: "stop" }];
-    },
-    decoder: createDecoder,
-    error: (status, headers, body) => faultOf(status, errorWords(body), retryAfterMs(headers.get("retry-after"), Date.now())),
+    model: upstreamModel,
+    messages: chat.messages.map((message) => wireMessage(message, echo)),
+    stream: chat.stream || undefined,
+    // Usage is always asked for, whether or not the client wants to see it: the bill needs it.
+    stream_options: chat.stream && traits.ask_usage ? { include_usage: true } : undefined,
+    ...Object.fromEntries(parameters),
+    ...toolFields(chat, traits),
+    response_format: chat.response_format,
+    ...(reasoning && thinkingFields(thinking, chat.effort, traits)),
+    ...traits.extra,
   };
 }
 
-/** Out: the request. */
-function requestBody(chat: ChatRequest, target: Target, thinkingSwitch: ThinkingSwitch): object {
-  const thinking = chat.thinking && target.reasoning;
-  const echoReasoning = thinking && thinkingSwitch === "thinking";
-  const { temperature, top_p, frequency_penalty, presence_penalty, stop, tools, response_format, seed } = chat;
-  return {
-    model: target.upstreamModel,
-    messages: chat.messages.map((message) => wireMessage(message, echoReasoning)),
-    stream: chat.stream || undefined,
-    // Usage is always asked for, whether or not the client wants to see it: the bill needs it.
-    stream_options: chat.stream ? { include_usage: true } : undefined,
-    temperature, max_tokens: chat.maxTokens, top_p, frequency_penalty, presence_penalty, stop, tools,
-    tool_choice: tools && chat.tool_choice,
-    parallel_tool_calls: tools && chat.parallel_tool_calls,
-    response_format,
-    logprobs: chat.logprobs || undefined,
-    top_logprobs: chat.logprobs ? chat.top_logprobs : undefined,
-    seed,
-    // Providers ask for a stable pseudonym of the end user; who it is stays here.
-    user: chat.user === undefined ? undefined : createHash("sha256").update(chat.user).digest("hex").slice(0, 32),
-    ...(target.reasoning && THINKING_FIELDS[thinkingSwitch](thinking, thinking ? chat.effort : undefined)),
-  };
+/** The tools, and which of them is to be called, as far as the server has words for it; what it has none for never comes here. */
+function toolFields({ tools, tool_choice: choice }: ChatRequest, traits: Traits): object {
+  if (!tools || (choice === "none" && traits.tool_choice === "auto")) return {};
+  if (traits.tool_choice !== "any" || choice === "none" || choice === "auto") return { tools, tool_choice: choice };
+  const named = typeof choice === "object" ? tools.filter((tool) => tool.function.name === choice.function.name) : tools;
+  return { tools: named, tool_choice: "any" };
 }
 
 /** Where there is a switch, it is set to off unless the client asked for thinking: many think by default (WIRE D5). */
-const THINKING_FIELDS: { readonly [name in ThinkingSwitch]: (on: boolean, effort: string | undefined) => object } = {
-  thinking: (on, reasoning_effort) => ({ thinking: { type: on ? "enabled" : "disabled" }, reasoning_effort }),
-  reasoning_effort: (on, effort = "medium") => ({ reasoning_effort: on ? effort : "none" }),
-  enable_thinking: (on, reasoning_effort) => ({ enable_thinking: on, reasoning_effort }),
-  // Chat templates name the switch one way or the other; the one that they do not know does nothing.
-  chat_template_kwargs: (on, reasoning_effort) => ({ chat_template_kwargs: { enable_thinking: on, thinking: on }, reasoning_effort }),
-  always: (_on, reasoning_effort) => ({ reasoning_effort }),
-  none: () => ({}),
-};
-
-/** The known fields of a message. `echoReasoning`: tool-call turns must carry their reasoning, if only as "". */
-function wireMessage(message: Message, echoReasoning: boolean): object {
-  if (message.role !== "assistant") return message;
-  const { role, content, tool_calls, reasoning_content } = message;
-  if (tool_calls.length === 0) return { role, content };
-  return { role, content, ...(echoReasoning && { reasoning_content: reasoning_content ?? "" }), tool_calls };
+function thinkingFields(on: boolean, wanted: string | undefined, traits: Traits): object {
+  if (!on && !traits.thinking_off) return {};
+  const reasoning_effort = on ? effortOf(wanted, traits) : undefined;
+  const fields: { readonly [name in ThinkingSwitch]?: object } = {
+    thinking: { thinking: { type: on ? "enabled" : "disabled" }, reasoning_effort },
+    reasoning_effort: { reasoning_effort: on ? effortOf(wanted ?? "medium", traits) : "none" },
+    reasoning: { reasoning: reasoning_effort ? { effort: reasoning_effort } : { enabled: on } },
+    enable_thinking: { enable_thinking: on, reasoning_effort },
+    // Chat templates name the switch one way or the other; the one that they do not know does nothing.
+    chat_template_kwargs: { chat_template_kwargs: { enable_thinking: on, thinking: on }, reasoning_effort },
+    always: { reasoning_effort },
+  };
+  return fields[traits.thinking] ?? {};
 }
 
-/** Finish reasons as providers spell them; `failed` ones mean that the generation broke off (WIRE.md 2). */
-const FINISH_REASONS: { readonly [reason: string]: FinishReason | "failed" } = {
-  length: "length", max_tokens: "length", model_length: "length", model_context_window_exceeded: "length",
-  tool_calls: "tool_calls", function_call: "tool_calls", tool_use: "tool_calls",
-  content_filter: "content_filter", sensitive: "content_filter", refusal: "content_filter",
-  insufficient_system_resource: "failed", network_error: "failed", abort: "failed", error: "failed",
-};
+/** The known fields of a message. `echo`: where tool-call turns must carry their reasoning, if only as "". */
+function wireMessage(message: Message, echo: NonNullable<Traits["echo"]>): object {
+  if (message.role !== "assistant") return message;
+  const { role, content, tool_calls, reasoning_content = "" } = message;
+  if (tool_calls.length === 0) return { role, content };
+  return { role, content, ...(echo !== "none" && { [echo]: reasoning_content }), tool_calls };
+}
 
 /** One tool call on its way in. A provider's index is its own affair; `call` is ours. */
 interface OpenCall {
@@ -84,7 +82,9 @@ interface OpenCall {
   early: string; // arguments that came before the name
 }
 
-function createDecoder(): Decoder {
+function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder & { readonly end: () => Part[] } {
+  const split = think_tags ? createThinkSplitter() : undefined;
+  let lastReasoning = "";
   const open = new Map<string | number, OpenCall>();
   let last: OpenCall | undefined;
   let count = 0;
@@ -126,21 +126,28 @@ function createDecoder(): Decoder {
       const parts: Part[] = [];
       const message = asObject(choice["delta"] ?? choice["message"]);
       const logprobs = asObject(choice["logprobs"]);
-      const [text, thought] = splitContent(message["content"]);
-      const reasoning = thought + (asString(message["reasoning_content"]) || asString(message["reasoning"]) || "");
+      const [content, thought] = splitContent(message["content"]);
+      const finish = asString(choice["finish_reason"]);
+      const [text, tagged] = split ? split(content, Boolean(finish)) : [content, ""];
+      const given = asString(message["reasoning_content"]) || asString(message["reasoning"]) || "";
+      const reasoning = tagged + thought + (repeats_reasoning && given === lastReasoning ? "" : given);
+      lastReasoning = given;
       pushText(parts, "reasoning", reasoning, logprobs["reasoning_content"]);
       pushText(parts, "text", text, logprobs["content"]);
       pushText(parts, "refusal", asString(message["refusal"]) ?? "", logprobs["refusal"]);
       for (const fragment of asArray(message["tool_calls"])) toolParts(asObject(fragment), parts);
-      const finish = asString(choice["finish_reason"]);
-      if (finish) {
-        const reason = FINISH_REASONS[finish] ?? "stop";
-        if ([...open.values()].some(({ call }) => call === -1)) throw new ProviderFault("upstream_error", "a tool call without a name");
-        if (reason === "failed") throw new ProviderFault("upstream_error", `the provider gave up: finish_reason ${finish}`);
-        parts.push({ type: "finish", reason });
-      }
+      if (finish && [...open.values()].some(({ call }) => call === -1)) throw new ProviderFault("upstream_error", "a tool call without a name");
+      parts.push(...finishPart(finish));
       const usage = readUsage(event["usage"]) ?? readUsage(choice["usage"]) ?? readUsage(asObject(event["x_groq"])["usage"]);
       if (usage) parts.push({ type: "usage", usage });
+      return parts;
+    },
+    /** What is held back at the end of a reply that does not say that it is finished. */
+    end() {
+      const parts: Part[] = [];
+      const [text, tagged] = split ? split("", true) : ["", ""];
+      pushText(parts, "reasoning", tagged, undefined);
+      pushText(parts, "text", text, undefined);
       return parts;
     },
   };
@@ -190,21 +197,4 @@ function readUsage(given: unknown): Usage | undefined {
   const beside = reasoning > 0 && usage["total_tokens"] === prompt + completion + reasoning;
   const cacheHit = cached.find((count) => count !== undefined) ?? 0;
   return makeUsage({ prompt, completion: completion + (beside ? reasoning : 0), cacheHit, reasoning });
-}
-
-/** An error that stands inside a 200, whole or as an event. */
-function errorIn(json: unknown): ProviderFault | undefined {
-  const body = asObject(json);
-  const error = body["error"] ?? (body["object"] === "error" ? body : undefined);
-  if (error === undefined || error === null) return undefined;
-  return faultInside(errorWords(error), asObject(error)["code"] ?? asObject(error)["status"]);
-}
-
-/** `{message, type, code}`, or the flat and bare forms that some providers use. */
-function errorWords(body: unknown): ErrorWords {
-  const outer = Array.isArray(body) ? body[0] : body; // Gemini's compatible endpoint wraps it in a list
-  const error = asObject(outer)["error"] ?? outer;
-  const { message, detail, type, code } = asObject(error);
-  const text = asString(error) ?? asString(message) ?? (detail === undefined ? "" : JSON.stringify(detail));
-  return { message: text, code: asString(code) ?? "", type: asString(type) ?? "" };
 }

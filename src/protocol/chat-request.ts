@@ -1,11 +1,10 @@
 // The request body of POST /v1/chat/completions: fields, ranges, combinations. SPEC.md "Chat completion request" and "Message",
 // WIRE.md 1. It comes out normalised (no nulls, text parts joined, `developer` become `system`), with known fields only.
 import {
-  array, boolean, byType, fail, jsonObject, lenient, literal, number, object, optional, refine, string, variant, withDefault,
+  array, boolean, byType, fail, jsonObject, lenient, literal, nonEmpty, number, object, optional, refine, string, variant, withDefault,
   type Infer,
 } from "./checker.ts";
 
-const nonEmpty = string({ min: 1 });
 const tagged = <T extends string, P extends object>(type: T) => (part: P) => ({ type, ...part });
 const text = refine(object({ text: string() }), tagged("text"));
 /** An assistant's earlier refusal comes back as a part of its own; to a provider it is text like any other. */

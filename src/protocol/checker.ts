@@ -95,6 +95,8 @@ export function string({ min, pattern, expected, secret }: StringRules = {}): Ch
   });
 }
 
+export const nonEmpty = string({ min: 1 });
+
 export const boolean = (): Check<boolean> =>
   make({ type: "boolean" }, (value) => (typeof value === "boolean" ? value : wrongType("a boolean", value)));
 
@@ -165,6 +167,10 @@ export function object<F extends Fields>(fields: F, { strict = false } = {}): Ch
     return out as ObjectOf<F>;
   });
 }
+
+/** The same fields, all of them optional. */
+export const partial = <F extends Fields>(fields: F) =>
+  Object.fromEntries(Object.entries(fields).map(([name, check]) => [name, optional(check)])) as { [K in keyof F]: Check<Infer<F[K]> | undefined> };
 
 /** An object used as a dictionary; a Map, so that no name (`__proto__`) is special. */
 export function record<T>(check: Check<T>): Check<Map<string, T>> {

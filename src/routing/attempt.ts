@@ -2,6 +2,7 @@
 // fail turned into a ProviderFault. This is the only asynchronous pump: bytes are read and pushed through the dialect, one
 // batch per read, and nothing is read while the batch before is still being delivered (backpressure).
 import { ProviderFault } from "../dialects/dialect.ts";
+import { refusal } from "../dialects/faults.ts";
 import { createDeadline } from "../http/deadline.ts";
 import { createEventReader, EventTooLarge } from "../http/event-stream.ts";
 import { ConnectTimeout, type FetchResponse } from "../http/fetch.ts";
@@ -30,6 +31,7 @@ export async function* attempt(chat: ChatRequest, model: Model, options: Attempt
   const { signal, unreadable } = options;
   const { provider } = model;
   const { timeouts, attemptMs } = provider;
+  const stream = chat.stream || model.traits.stream_only;
   const abort = new AbortController();
   const stop = () => abort.abort(signal.reason);
   if (signal.aborted) throw signal.reason;
@@ -43,13 +45,17 @@ export async function* attempt(chat: ChatRequest, model: Model, options: Attempt
   try {
     deadline.set("first_token_ms", timeouts.first_token_ms);
     const response = await post();
-    if (response.status !== 200) throw await refusal(response);
+    if (response.status !== 200) throw await refused(response);
     if (!response.body) throw new ProviderFault("upstream_error", "the answer has no body");
     const mediaType = response.headers.get("content-type")?.split(";", 1)[0]!.trim().toLowerCase() ?? "";
     const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";
     if (encoding !== "identity") throw new ProviderFault("upstream_error", "the answer is compressed although identity was asked for");
-    if (chat.stream && mediaType === "text/event-stream") yield* streamed(response.body);
-    else if (mediaType === "application/json") yield await whole(response.body);
+    if (stream && mediaType === "text/event-stream") {
+      if (chat.stream) return yield* streamed(response.body);
+      const parts: Part[] = []; // a model that only streams
+      for await (const batch of streamed(response.body)) parts.push(...batch);
+      yield parts;
+    } else if (mediaType === "application/json") yield await whole(response.body);
     else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
   } catch (error) {
     // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it.
@@ -65,35 +71,35 @@ export async function* attempt(chat: ChatRequest, model: Model, options: Attempt
   }
 
   function post(): Promise<FetchResponse> {
-    const { path, body, headers: own } = provider.dialect.request(chat, model);
+    const { path, body, headers: own } = provider.dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
     const headers = {
-      "Content-Type": "application/json", Accept: chat.stream ? "text/event-stream" : "application/json",
+      "Content-Type": "application/json", Accept: stream ? "text/event-stream" : "application/json",
       "Accept-Encoding": "identity", "User-Agent": "chat-gateway", ...provider.headers, ...own,
     };
-    const init = { method: "POST", headers, body, signal: abort.signal, redirect: "manual", connectMs: timeouts.connect_ms } as const;
+    const init = { method: "POST", headers, body: JSON.stringify(body), signal: abort.signal, redirect: "manual", connectMs: timeouts.connect_ms } as const;
     return provider.fetch(provider.baseUrl + path, init);
   }
 
-  async function refusal(response: FetchResponse): Promise<ProviderFault> {
+  async function refused(response: FetchResponse): Promise<ProviderFault> {
     deadline.clear(); // it has answered; what is still to come has a deadline of its own
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<string>((resolve) => (timer = setTimeout(() => resolve(""), REFUSAL_MS)));
     const text = await Promise.race([readAll(response.body, MAX_ERROR_BYTES, { cut: true }).catch(() => ""), late]);
     clearTimeout(timer);
     const json = parseJson(text); // if it is none, but a page or half of something, its words may still tell
-    return provider.dialect.error(response.status, response.headers, json === undefined ? text : json);
+    return refusal(response.status, response.headers, json === undefined ? text : json);
   }
 
   async function whole(body: AsyncIterable<Uint8Array>): Promise<Part[]> {
     const text = await readAll(body, MAX_REPLY_BYTES, { progress: () => deadline.set("idle_ms", timeouts.idle_ms) });
     const json = parseJson(text);
     if (json === undefined) throw new ProviderFault("upstream_error", "the reply is not JSON");
-    return provider.dialect.reply(json);
+    return provider.dialect.reply(json, model);
   }
 
   async function* streamed(body: AsyncIterable<Uint8Array>): AsyncGenerator<Part[], void, undefined> {
     const events = createEventReader();
-    const decoder = provider.dialect.decoder();
+    const decoder = provider.dialect.decoder(model);
     const reading = body[Symbol.asyncIterator]();
     let begun = false;
     let ended = false;

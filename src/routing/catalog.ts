@@ -1,9 +1,13 @@
 // Which models there are, who serves them, and which a name stands for. SPEC.md "Routing aliases", DESIGN.md "Candidates".
 import type { Caller } from "../accounts/keys.ts";
 import { estimatePrompt } from "../accounting/usage.ts";
-import { sha256, type Capability, type Config, type ModelConfig, type ProviderConfig } from "../config/schema.ts";
+import { sha256, type Config, type ModelConfig, type ProviderConfig } from "../config/schema.ts";
 import { createDemoFetch } from "../demo/provider.ts";
-import { createOpenaiDialect } from "../dialects/openai.ts";
+import { createAnthropicDialect } from "../dialects/anthropic.ts";
+import { createGeminiDialect } from "../dialects/gemini.ts";
+import { openaiDialect } from "../dialects/openai.ts";
+import { createSignatures, type Signatures } from "../dialects/signatures.ts";
+import { overridden, traitsOf, type Traits } from "../dialects/traits.ts";
 import type { Fetch } from "../http/fetch.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { fail } from "../protocol/checker.ts";
@@ -12,16 +16,17 @@ import { createBreaker, type Breaker } from "./breaker.ts";
 import { rank } from "./policy.ts";
 
 /** Raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint. */
-const ADAPTER_VERSION = 1;
+const ADAPTER_VERSION = 2;
 export type Provider = ReturnType<typeof createProvider>;
 export type Model = ReturnType<typeof createModel>;
 export type Catalog = ReturnType<typeof createCatalog>;
-/** The breakers: they outlive a configuration, as long as it is the same model at the same provider with the same key. */
-export type Breakers = Map<string, Breaker>;
+/** What outlives a configuration: breakers, as long as it is the same model at the same provider with the same key. */
+export interface Memory { readonly breakers: Map<string, Breaker>; readonly signatures: Signatures }
+export const createMemory = (): Memory => ({ breakers: new Map(), signatures: createSignatures() });
 
 /** `monotonic` is the breakers' clock, in milliseconds. */
-export function createCatalog(config: Config, fetch: Fetch, breakers: Breakers = new Map(), monotonic = () => performance.now()) {
-  const providers = new Map([...config.providers].map(([name, provider]) => [name, createProvider(name, provider, config, fetch)]));
+export function createCatalog(config: Config, fetch: Fetch, { breakers, signatures }: Memory = createMemory(), monotonic = () => performance.now()) {
+  const providers = new Map([...config.providers].map(([name, provider]) => [name, createProvider(name, provider, config, fetch, signatures)]));
   const models = new Map<string, Model>();
   const earlier = new Map(breakers);
   breakers.clear();
@@ -30,7 +35,7 @@ export function createCatalog(config: Config, fetch: Fetch, breakers: Breakers =
     const key = JSON.stringify([name, settings.upstream_model ?? name, provider.baseUrl, provider.headers]);
     const breaker = earlier.get(key) ?? createBreaker(monotonic);
     breakers.set(key, breaker);
-    models.set(name, createModel(name, settings, provider, breaker, config.breaker));
+    models.set(name, createModel(name, settings, provider, traitsOf(config.providers.get(settings.provider)!, settings), breaker, config.breaker));
   }
   const ranking = new Map([...config.aliases].map(([name, alias]) => [name, rank(config, alias)]));
   const aliases = new Map<string, readonly Model[]>();
@@ -46,11 +51,11 @@ export function createCatalog(config: Config, fetch: Fetch, breakers: Breakers =
       if (!listed) throw new ApiError("model_not_found", `The model ${shown(chat.model)} does not exist.`, { param: "model" });
       const allowed = allowedModels(listed, chat.model, caller);
       const needs = needsOf(chat);
-      const able = allowed.filter((model) => needs.every((need) => model.supports.has(need.capability)));
+      const able = allowed.filter((model) => needs.every((need) => need.met(model.traits)));
       const [first, ...others] = withRoom(able, chat);
       if (first) return [first, ...others];
       if (allowed.length === 0) throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, { param: "model" });
-      const unmet = needs.find((need) => !allowed.some((model) => model.supports.has(need.capability))) ?? needs[0]!;
+      const unmet = needs.find((need) => !allowed.some((model) => need.met(model.traits))) ?? needs[0]!;
       return fail("unsupported_value", unmet.refusal, unmet.path);
     },
     models,
@@ -81,34 +86,33 @@ const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as co
 
 /** What a request asks for that not every model can do, with the words for a client whose model cannot. */
 function needsOf(chat: ChatRequest) {
-  const needs: { capability: Capability; path: (string | number)[]; refusal: string }[] = [];
-  if (chat.tools) needs.push({ capability: "tools", path: ["tools"], refusal: "this model does not support tools" });
+  const needs: { readonly path: (string | number)[]; readonly refusal: string; readonly met: (traits: Traits) => boolean }[] = [];
+  const able = (name: Traits["supports"][number], path: (string | number)[], refusal: string) => needs.push({ path, refusal, met: ({ supports }) => supports.includes(name) });
+  const sent = (name: Traits["omit"][number]) => needs.push({ path: [name], refusal: `this model does not support ${name}`, met: ({ omit }) => !omit.includes(name) });
+  if (chat.tools) able("tools", ["tools"], "this model does not support tools");
+  const forced = chat.tool_choice === "required" || typeof chat.tool_choice === "object";
+  if (forced) needs.push({ path: ["tool_choice"], refusal: "with this model a tool cannot be forced", met: ({ tool_choice }) => tool_choice !== "auto" });
   const format = chat.response_format?.type;
-  if (format) {
-    // LangChain for Python looks for this very phrase (WIRE 1.5).
-    const refusal = `'response_format' of type '${format}' is not supported with this model`;
-    needs.push({ capability: format, path: ["response_format"], refusal });
-  }
-  if (chat.logprobs) needs.push({ capability: "logprobs", path: ["logprobs"], refusal: "this model does not support logprobs" });
+  // LangChain for Python looks for this very phrase (WIRE 1.5).
+  if (format) able(format, ["response_format"], `'response_format' of type '${format}' is not supported with this model`);
+  if (chat.logprobs) able("logprobs", ["logprobs"], "this model does not support logprobs");
+  // Parameters without which the reply would mean something else; others are left out where they are not known.
+  for (const name of ["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const) if (chat[name]) sent(name);
   chat.messages.forEach(({ content }, index) => {
     if (typeof content === "string" || content === null) return;
-    for (const part of content) {
-      if (part.type === "text") continue;
-      const capability = MEDIA[part.type];
-      needs.push({ capability, path: ["messages", index, "content"], refusal: `this model does not take ${capability}` });
-    }
+    for (const { type } of content) if (type !== "text") able(MEDIA[type], ["messages", index, "content"], `this model does not take ${MEDIA[type]}`);
   });
   return needs;
 }
 
-function createProvider(name: string, provider: ProviderConfig, config: Config, fetch: Fetch) {
-  const isDemo = provider.dialect === "demo";
+function createProvider(name: string, provider: ProviderConfig, config: Config, fetch: Fetch, signatures: Signatures) {
+  const dialects = { openai: () => openaiDialect, demo: () => openaiDialect, anthropic: createAnthropicDialect, gemini: createGeminiDialect };
+  const dialect = dialects[provider.dialect](signatures);
   return {
-    name,
-    dialect: createOpenaiDialect({ thinking: isDemo ? "thinking" : provider.thinking }),
-    fetch: isDemo ? createDemoFetch({ paceMs: provider.pace_ms }) : fetch,
-    baseUrl: provider.base_url ?? "http://demo.invalid",
-    headers: provider.api_key === undefined ? undefined : { Authorization: `Bearer ${provider.api_key}` },
+    name, dialect,
+    fetch: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : fetch,
+    baseUrl: provider.base_url,
+    headers: provider.api_key === undefined ? undefined : dialect.auth(provider.api_key),
     timeouts: overridden(config.timeouts, provider.timeouts),
     /** Bound of one attempt, where the provider has its own; the request as a whole has another. */
     attemptMs: provider.timeouts?.total_ms,
@@ -116,15 +120,11 @@ function createProvider(name: string, provider: ProviderConfig, config: Config, 
   };
 }
 
-const overridden = <T extends object>(general: T, own: object = {}): T =>
-  ({ ...general, ...Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined)) });
-
-function createModel(name: string, settings: ModelConfig, provider: Provider, breaker: Breaker, rules: Config["breaker"]) {
+function createModel(name: string, settings: ModelConfig, provider: Provider, traits: Traits, breaker: Breaker, rules: Config["breaker"]) {
   const upstreamModel = settings.upstream_model ?? name;
   return {
-    name, provider, upstreamModel,
+    name, provider, upstreamModel, traits,
     reasoning: settings.reasoning,
-    supports: new Set(settings.supports),
     contextTokens: settings.context_tokens,
     price: settings.price,
     fingerprint: `fp_${sha256(JSON.stringify([provider.name, upstreamModel, ADAPTER_VERSION])).slice(0, 12)}`,

@@ -1,0 +1,36 @@
+// What a provider signed of its thinking, and wants back with the tool calls that followed from it: clients of this format
+// cannot carry it, so it is kept here, by tool call id, the least recently used forgotten first. WIRE.md 7.1, 7b.
+
+/** In characters: a thought may have thousands, and a client that calls tools all day must not fill the memory. */
+const MAX_CHARS = 64 * 1024 * 1024;
+/** What an entry takes beside its text. */
+const ENTRY_CHARS = 200;
+
+export type Signatures = ReturnType<typeof createSignatures>;
+export function createSignatures(maxChars = MAX_CHARS) {
+  const entries = new Map<string, string>(); // in the order of their last use
+  let chars = 0;
+
+  function remove(id: string): string | undefined {
+    const text = entries.get(id);
+    if (entries.delete(id)) chars -= id.length + text!.length + ENTRY_CHARS;
+    return text;
+  }
+  function set(id: string, text: string): void {
+    remove(id);
+    entries.set(id, text);
+    chars += id.length + text.length + ENTRY_CHARS;
+    for (const oldest of entries.keys()) {
+      if (chars <= maxChars) break;
+      remove(oldest);
+    }
+  }
+  return {
+    set,
+    get(id: string): string | undefined {
+      const text = remove(id);
+      if (text !== undefined) set(id, text);
+      return text;
+    },
+  };
+}

@@ -1,0 +1,56 @@
+// A conversation as the native formats want it: the system texts apart, user and assistant in turns, neighbours of one role
+// merged, the user first, and every tool call answered at the beginning of the very next turn. WIRE.md 7.1, 7b.
+import type { ContentPart, Message } from "../protocol/chat-request.ts";
+import { asObject, parseJson } from "../protocol/foreign.ts";
+
+export type Item =
+  | ContentPart
+  | { readonly type: "call"; readonly id: string; readonly name: string; readonly args: Record<string, unknown> }
+  | { readonly type: "result"; readonly id: string; readonly name: string; readonly content: string };
+
+export interface Turn { readonly role: "user" | "assistant"; readonly items: Item[] }
+
+/** What stands first if no user has said anything yet. */
+const OPENING: Turn = { role: "user", items: [{ type: "text", text: "(The conversation begins.)" }] };
+
+export function turnsOf(messages: readonly Message[]): { readonly system: string[]; readonly turns: Turn[] } {
+  const system: string[] = [];
+  const turns: Turn[] = [];
+  const results = new Map<string, string[]>(); // ids may come again in a later turn
+  for (const message of messages) {
+    if (message.role === "tool") results.set(message.tool_call_id, [...(results.get(message.tool_call_id) ?? []), message.content]);
+  }
+  const add = (role: Turn["role"], items: readonly Item[]): void => {
+    const last = turns.at(-1);
+    if (items.length === 0) return;
+    if (last?.role === role) last.items.push(...items);
+    else turns.push({ role, items: [...items] });
+  };
+  for (const message of messages) {
+    if (message.role === "system") system.push(message.content);
+    else if (message.role === "user") add("user", itemsOf(message.content));
+    else if (message.role === "assistant") {
+      const calls = message.tool_calls.map(({ id, function: { name, arguments: text } }) => ({ type: "call" as const, id, name, args: argsOf(text) }));
+      add("assistant", [...itemsOf(message.content ?? ""), ...calls]);
+      add("user", calls.map(({ id, name }) => ({ type: "result", id, name, content: results.get(id)?.shift() ?? "" })));
+    }
+  }
+  return { system, turns: turns[0]?.role === "user" ? turns : [OPENING, ...turns] };
+}
+
+/** Without empty texts, which the native formats refuse. */
+const itemsOf = (content: string | readonly ContentPart[]): readonly ContentPart[] =>
+  (typeof content === "string" ? [{ type: "text" as const, text: content }] : content).filter((part) => part.type !== "text" || part.text.trim() !== "");
+
+/** A model wrote them, so they need not be JSON. */
+function argsOf(text: string): Record<string, unknown> {
+  const args = parseJson(text === "" ? "{}" : text);
+  return typeof args === "object" && args !== null && !Array.isArray(args) ? asObject(args) : { _raw: text };
+}
+
+/** The two halves of a `data:` address; undefined if it is another. */
+export function dataOf(url: string): { readonly mediaType: string; readonly data: string } | undefined {
+  const comma = url.indexOf(",");
+  const mediaType = /^data:([^;,]+);base64$/.exec(url.slice(0, comma))?.[1];
+  return mediaType === undefined ? undefined : { mediaType, data: url.slice(comma + 1) };
+}
