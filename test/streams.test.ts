@@ -3,28 +3,12 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
-import { chunkShape, completionShape } from "../src/protocol/shapes.ts";
-import { assemble, configFor, demo, json, KEY, readStream, startGateway, user, type Chunk } from "./support/gateway.ts";
+import { completionShape } from "../src/protocol/shapes.ts";
+import { assemble, assertSound, configFor, demo, json, KEY, readStream, startGateway, user, type Chunk } from "./support/gateway.ts";
 import { chunk, completion, endless, event, rawStream, speak, startProvider, status, stream, USAGE, usageChunk, type Behaviour } from "./support/provider.ts";
 import { settled, waitFor, within } from "./support/wait.ts";
 
 const deltas = (chunks: readonly Chunk[]) => chunks.flatMap(({ choices }) => choices.map(({ delta, finish_reason }) => (finish_reason === null ? delta : finish_reason)));
-
-/** Same id, object, created and model in every chunk, the role once and first, one finish_reason, the shapes of the contract. */
-function assertSound(chunks: readonly Chunk[], model: string): void {
-  const first = chunks[0]!;
-  assert.match(first.id, /^chatcmpl-[0-9a-f]{32}$/);
-  assert.equal(first.model, model);
-  chunks.forEach((each, index) => {
-    chunkShape(each);
-    assert.deepEqual([each.id, each.object, each.created, each.model], [first.id, "chat.completion.chunk", first.created, first.model]);
-    for (const { delta } of each.choices) {
-      assert.equal("role" in delta, index === 0);
-      assert.ok(!(delta["content"] && delta["reasoning_content"]), "never both texts in one delta");
-    }
-  });
-  assert.equal(chunks.flatMap(({ choices }) => choices).filter(({ finish_reason }) => finish_reason !== null).length, 1);
-}
 
 async function ask(t: Parameters<typeof startGateway>[0], behaviour: Behaviour, request: object = {}, over: object = {}) {
   const provider = await startProvider(t, { m: behaviour });

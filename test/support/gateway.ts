@@ -1,5 +1,6 @@
 // Starts the real gateway on a real port, in this process, and talks to it.
 
+import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +8,7 @@ import type { TestContext } from "node:test";
 import { demoConfig } from "../../src/config/demo.ts";
 import { checkConfig } from "../../src/config/schema.ts";
 import { createGateway, type Gateway, type GatewayDeps } from "../../src/gateway.ts";
+import { chunkShape } from "../../src/protocol/shapes.ts";
 import { waitFor } from "./wait.ts";
 
 export const KEY = "sk-test-client-key";
@@ -120,6 +122,22 @@ export async function readStream(response: Response): Promise<StreamRead> {
     }
   }
   return { chunks, done, error, comments, text };
+}
+
+/** Same id, object, created and model in every chunk, the role once and first, one finish_reason (or none if it was cut), the shapes of the contract. */
+export function assertSound(chunks: readonly Chunk[], model: string, { finished = true } = {}): void {
+  const first = chunks[0]!;
+  assert.match(first.id, /^chatcmpl-[0-9a-f]{32}$/);
+  assert.equal(first.model, model);
+  chunks.forEach((each, index) => {
+    chunkShape(each);
+    assert.deepEqual([each.id, each.object, each.created, each.model], [first.id, "chat.completion.chunk", first.created, first.model]);
+    for (const { delta } of each.choices) {
+      assert.equal("role" in delta, index === 0);
+      assert.ok(!(delta["content"] && delta["reasoning_content"]), "never both texts in one delta");
+    }
+  });
+  assert.equal(chunks.flatMap(({ choices }) => choices).filter(({ finish_reason }) => finish_reason !== null).length, finished ? 1 : 0);
 }
 
 /** What a client that concatenates deltas ends up with. */
