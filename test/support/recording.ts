@@ -1,0 +1,256 @@
+// Reads recorded traffic of providers as WIRE.md 2, 6, 7 and 7b say that it is to be read, without the gateway's dialects: what a
+// client must get. It knows which vendor it reads by the name of the folder that the recording lies in.
+
+import assert from "node:assert/strict";
+
+type Json = Record<string, any>;
+
+export interface Call {
+  /** Absent: the provider gave none, and the gateway makes one. */
+  readonly id: string | undefined;
+  readonly name: string;
+  /** A string: these very characters. Anything else: JSON that means this. */
+  readonly args: unknown;
+}
+
+export interface Reply {
+  readonly text: string;
+  readonly thinking: string;
+  readonly refusal: string;
+  readonly calls: readonly Call[];
+  /** As clients are told it; "failed": it failed at the provider; absent: it has no end. */
+  readonly finish: string | undefined;
+  /** Absent: no figures were given. */
+  readonly usage: Json | undefined;
+}
+
+export interface Refusal {
+  /** The status that an error states or implies. */
+  readonly status: number;
+  /** What the client is told: WIRE.md 4.3. */
+  readonly told: { readonly status: number; readonly code: string };
+  /** How long to wait, if the error says so. */
+  readonly retryAfter: number | undefined;
+  /** The provider's own words, which are not for the client. */
+  readonly words: readonly string[];
+}
+
+/** A whole body is one event. */
+export function readReply(vendor: string, events: readonly Json[]): Reply {
+  const reader = vendor === "anthropic" ? anthropic : vendor === "gemini" ? gemini : openai;
+  const read = reader(events, vendor);
+  return { ...read, finish: read.finish === "stop" && read.calls.length > 0 ? "tool_calls" : read.finish };
+}
+
+/** The four that clients know, and a fifth for generations that failed; all others end as "stop" does. */
+const FINISH: readonly [finish: string, reasons: string][] = [
+  ["length", "length max_tokens model_length model_context_window_exceeded MAX_TOKENS"],
+  ["tool_calls", "tool_calls function_call tool_use"],
+  ["content_filter", "content_filter sensitive refusal SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII LANGUAGE IMAGE_SAFETY"],
+  ["failed", "insufficient_system_resource network_error abort error MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS"],
+];
+const finishOf = (reason: string): string => FINISH.find(([, reasons]) => reasons.split(" ").includes(reason))?.[0] ?? "stop";
+
+function usageOf(prompt: number, cached: number, completion: number, reasoning: number): Json | undefined {
+  if (!(prompt >= 0 && completion >= 0 && prompt + completion > 0)) return undefined;
+  const hit = Math.min(cached, prompt);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_cache_hit_tokens: hit,
+    prompt_cache_miss_tokens: prompt - hit,
+    prompt_tokens_details: { cached_tokens: hit },
+    completion_tokens_details: { reasoning_tokens: Math.min(reasoning, completion) },
+  };
+}
+
+// ---- OpenAI-compatible: WIRE.md 2, 3, 6
+
+/** A string, or parts of several types, of which texts and thinking count. */
+function texts(content: unknown): { text: string; thinking: string } {
+  if (!Array.isArray(content)) return { text: typeof content === "string" ? content : "", thinking: "" };
+  const textOf = (given: unknown) => (Array.isArray(given) ? given.map((part: Json) => part["text"] ?? "").join("") : String(given ?? ""));
+  const those = (type: string) => content.filter((part: Json) => part["type"] === type).map((part: Json) => textOf(part[type])).join("");
+  return { text: those("text"), thinking: those("thinking") };
+}
+
+function openai(events: readonly Json[], vendor: string): Reply {
+  let text = "";
+  let thinking = "";
+  let refusal = "";
+  let finish: string | undefined;
+  let usage: Json | undefined;
+  let lastThought = "";
+  const calls: { index: unknown; id: string | undefined; name: string; args: unknown }[] = [];
+
+  /** A fragment belongs to the call with its id, without one to the call with its index, without either to the last one. */
+  const add = ({ index, id, function: given = {} }: Json) => {
+    const latest = calls.findLast((call) => index === undefined || call.index === index);
+    const known = id ? calls.find((call) => call.id === id) ?? (latest?.id === undefined ? latest : undefined) : latest;
+    const another = known === undefined || (!id && given.name && known.name !== "");
+    const call = another ? { index, id: undefined, name: "", args: "" as unknown } : known;
+    if (another) calls.push(call);
+    call.id ??= id || undefined;
+    call.name ||= given.name ?? "";
+    if (typeof given.arguments === "string") call.args = `${call.args}${given.arguments}`;
+    else if (given.arguments) call.args = given.arguments;
+  };
+
+  for (const event of events) {
+    const choice: Json | undefined = event["choices"]?.find((each: Json) => (each["index"] ?? 0) === 0);
+    usage = event["usage"] ?? choice?.["usage"] ?? event["x_groq"]?.usage ?? usage;
+    if (event["error"] || choice?.["error"]) finish = "failed";
+    const said: Json = choice?.["delta"] ?? choice?.["message"] ?? {};
+    const parts = texts(said["content"]);
+    const thought = (said["reasoning_content"] ?? said["reasoning"] ?? "") + parts.thinking;
+    // xAI's streams may say a piece of thinking twice.
+    if (thought !== "" && !(vendor === "xai" && thought === lastThought)) thinking += thought;
+    lastThought = thought || lastThought;
+    text += parts.text;
+    refusal += said["refusal"] ?? "";
+    (said["tool_calls"] ?? []).forEach(add);
+    if (finish === "failed") continue;
+    if (choice?.["finish_reason"]) finish = finishOf(choice["finish_reason"]);
+    // A whole message is an end in itself.
+    else if (choice?.["message"]) finish ??= "stop";
+  }
+
+  const details = usage?.["prompt_tokens_details"] ?? usage?.["prompt_token_details"];
+  const cached = usage?.["prompt_cache_hit_tokens"] ?? usage?.["num_cached_tokens"] ?? details?.cached_tokens ?? usage?.["cached_tokens"] ?? 0;
+  const reasoning = usage?.["completion_tokens_details"]?.reasoning_tokens ?? 0;
+  // xAI counts what was thought beside the completion, not in it.
+  const completion = usage?.["completion_tokens"] + (vendor === "xai" ? reasoning : 0);
+  return { text, thinking, refusal, finish, calls: calls.map(({ args, ...call }) => ({ ...call, args: args || "{}" })), usage: usageOf(usage?.["prompt_tokens"], cached, completion, reasoning) };
+}
+
+// ---- Anthropic: WIRE.md 7.2, 7.3
+
+function anthropic(events: readonly Json[]): Reply {
+  /** All blocks in the order in which they began; those of a stream are filled by its deltas. */
+  const blocks: Json[] = [];
+  const open = new Map<number, Json>();
+  let usage: Json = {};
+  let reason: string | undefined;
+  let ended = false;
+  let failed = false;
+  for (const event of events) {
+    const delta: Json = event["delta"] ?? {};
+    const block = open.get(event["index"]) ?? {};
+    switch (event["type"]) {
+      case "message":
+        blocks.push(...event["content"]);
+        [usage, reason, ended] = [event["usage"] ?? {}, event["stop_reason"], true];
+        break;
+      case "message_start":
+        blocks.push(...(event["message"].content ?? []));
+        usage = { ...event["message"].usage };
+        break;
+      case "content_block_start":
+        open.set(event["index"], { ...event["content_block"], json: "" });
+        blocks.push(open.get(event["index"])!);
+        break;
+      case "content_block_delta":
+        if (delta["type"] === "text_delta") block["text"] += delta["text"];
+        if (delta["type"] === "thinking_delta") block["thinking"] += delta["thinking"];
+        if (delta["type"] === "input_json_delta") block["json"] += delta["partial_json"];
+        break;
+      case "message_delta":
+        reason = delta["stop_reason"] ?? reason;
+        for (const [name, value] of Object.entries(event["usage"] ?? {})) usage[name] = value ?? usage[name];
+        break;
+      case "message_stop":
+        ended = true;
+        break;
+      case "error":
+        failed = true;
+    }
+  }
+  const those = (type: string) => blocks.filter((block) => block["type"] === type);
+  const prompt = usage["input_tokens"] + (usage["cache_creation_input_tokens"] ?? 0) + (usage["cache_read_input_tokens"] ?? 0);
+  return {
+    text: those("text").map(({ text }) => text).join(""),
+    thinking: those("thinking").map(({ thinking }) => thinking).join(""),
+    refusal: "",
+    calls: those("tool_use").map(({ id, name, json, input }) => ({ id, name, args: json || (input ?? {}) })),
+    finish: failed ? "failed" : ended ? finishOf(reason ?? "") : undefined,
+    usage: usageOf(prompt, usage["cache_read_input_tokens"] ?? 0, usage["output_tokens"], usage["output_tokens_details"]?.thinking_tokens ?? 0),
+  };
+}
+
+// ---- Gemini: WIRE.md 7b
+
+function gemini(events: readonly Json[]): Reply {
+  let finish: string | undefined;
+  let usage: Json | undefined;
+  const parts: Json[] = [];
+  for (const event of events) {
+    const [candidate] = event["candidates"] ?? [];
+    parts.push(...(candidate?.content?.parts ?? []));
+    usage = event["usageMetadata"] ?? usage;
+    if (candidate?.finishReason) finish = finishOf(candidate.finishReason);
+    if (candidate === undefined && event["promptFeedback"]?.blockReason) finish = "content_filter";
+    if (event["error"]) finish = "failed";
+  }
+  const said = (thought: boolean) => parts.filter((part) => (part["thought"] === true) === thought).map((part) => part["text"] ?? "").join("");
+  const thoughts = usage?.["thoughtsTokenCount"] ?? 0;
+  const completion = (usage?.["candidatesTokenCount"] ?? 0) + thoughts;
+  return {
+    text: said(false),
+    thinking: said(true),
+    refusal: "",
+    calls: parts.filter((part) => part["functionCall"]).map(({ functionCall: { id, name, args } }) => ({ id, name, args: args ?? {} })),
+    finish,
+    usage: usageOf(usage?.["promptTokenCount"] + (usage?.["toolUsePromptTokenCount"] ?? 0), usage?.["cachedContentTokenCount"] ?? 0, completion, thoughts),
+  };
+}
+
+// ---- errors: WIRE.md 4.3, 7.4, 7b
+
+/** What names an error where no number does. */
+const IMPLIED: readonly [status: number, names: string][] = [
+  [401, "authentication_error invalid_api_key UNAUTHENTICATED"],
+  [402, "billing_error insufficient_balance"],
+  [403, "permission_error PERMISSION_DENIED"],
+  [404, "not_found_error model_not_found NOT_FOUND"],
+  [413, "request_too_large"],
+  [429, "rate_limit_error rate_limit_exceeded insufficient_quota RESOURCE_EXHAUSTED"],
+  [500, "api_error server_error internal_error INTERNAL"],
+  [503, "service_unavailable UNAVAILABLE"],
+  [504, "timeout_error DEADLINE_EXCEEDED"],
+  [529, "overloaded_error"],
+];
+
+function told(status: number, text: string): { status: number; code: string } {
+  if ([400, 413, 422].includes(status)) {
+    if (/API_KEY_INVALID|API key not valid/i.test(text)) return { status: 503, code: "model_unavailable" };
+    if (/context_length_exceeded|exceed_context_size|maximum context length|prompt is too long/i.test(text)) return { status: 400, code: "context_length_exceeded" };
+    return { status: 400, code: /"content_filter"|content_policy_violation/.test(text) ? "content_filter" : "upstream_rejected" };
+  }
+  if ([401, 402, 403, 404].includes(status) || text.includes('"insufficient_quota"')) return { status: 503, code: "model_unavailable" };
+  return { status: 503, code: [408, 409, 425, 429, 503, 529].includes(status) ? "model_overloaded" : "upstream_error" };
+}
+
+/** Every string in a value. */
+const strings = (value: unknown): string[] =>
+  typeof value === "string" ? [value] : typeof value === "object" && value !== null ? Object.values(value).flatMap(strings) : [];
+
+/** What an error body says; undefined for a reply. */
+export function readRefusal(body: unknown): Refusal | undefined {
+  const whole: Json = Array.isArray(body) ? body[0] : body;
+  const isReply = ["choices", "candidates", "promptFeedback", "content"].some((field) => whole[field] !== undefined);
+  if (isReply || !(whole["error"] || whole["detail"] || whole["type"] === "error" || whole["object"] === "error")) return undefined;
+  const error: Json = typeof whole["error"] === "object" ? whole["error"] : whole;
+  const stated = [error["code"], error["status"], whole["status"]].map(Number).find((each) => each >= 400 && each <= 599);
+  const implied = IMPLIED.find(([, names]) => [error["type"], error["code"], error["status"]].some((name) => names.split(" ").includes(name)));
+  const status = stated ?? implied?.[0] ?? 400;
+  const delay: string | undefined = error["details"]?.find?.((detail: Json) => detail["retryDelay"])?.retryDelay;
+  assert.ok(delay === undefined || /^\d+(\.\d+)?s$/.test(delay), `a delay of ${delay}`);
+  return {
+    status,
+    told: told(status, JSON.stringify(body)),
+    retryAfter: delay === undefined ? undefined : Math.min(60, Math.max(1, Math.ceil(parseFloat(delay)))),
+    // Short ones may be words of any message.
+    words: strings(body).filter((word) => word.length > 8),
+  };
+}
