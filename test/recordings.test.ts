@@ -16,8 +16,10 @@ import { readRefusal, readReply, type Call, type Reply } from "./support/recordi
 const RECORDINGS = process.env["RECORDINGS"] ?? fileURLToPath(new URL("../../shared/fixtures", import.meta.url));
 const PIECES = [Infinity, 1_000, 7, 1];
 
+/** Folders of other names are read as OpenAI-compatible traffic. */
+const VENDORS = ["openai", "deepseek", "mistral", "groq", "openrouter", "vllm", "sglang", "llama.cpp", "ollama", "qwen", "moonshot", "zhipu", "xai", "anthropic", "gemini"];
 /** How the provider whose traffic lies in this folder is configured. */
-const providerOf = (_folder: string, url: string): object => ({ dialect: "openai", base_url: url, api_key: "sk-provider-secret" });
+const providerOf = (folder: string, url: string): object => ({ ...(VENDORS.includes(folder) ? { vendor: folder } : { dialect: "openai" }), base_url: url, api_key: "sk-provider-secret" });
 
 /** Where each dialect is to be called, seen from base_url. */
 function pathOf(folder: string, streamed: boolean): RegExp {

@@ -121,7 +121,14 @@ function openai(events: readonly Json[], vendor: string): Reply {
   const reasoning = usage?.["completion_tokens_details"]?.reasoning_tokens ?? 0;
   // xAI counts what was thought beside the completion, not in it.
   const completion = usage?.["completion_tokens"] + (vendor === "xai" ? reasoning : 0);
-  return { text, thinking, refusal, finish, calls: calls.map(({ args, ...call }) => ({ ...call, args: args || "{}" })), usage: usageOf(usage?.["prompt_tokens"], cached, completion, reasoning) };
+  return {
+    text,
+    thinking,
+    refusal,
+    calls: calls.map(({ id, name, args }) => ({ id, name, args: args || "{}" })),
+    finish,
+    usage: usageOf(usage?.["prompt_tokens"], cached, completion, reasoning),
+  };
 }
 
 // ---- Anthropic: WIRE.md 7.2, 7.3
