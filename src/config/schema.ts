@@ -33,17 +33,17 @@ const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
 
 const timeouts = {
   /** A new connection to the provider. */
-  connect_ms: milliseconds,
+  connect_ms: withDefault(milliseconds, 5_000),
   /** From the request's being sent to the first text, thinking or tool call; of a whole reply, to its first byte. */
-  first_token_ms: milliseconds,
+  first_token_ms: withDefault(milliseconds, 60_000),
   /** Between two pieces of a reply. */
-  idle_ms: milliseconds,
+  idle_ms: withDefault(milliseconds, 60_000),
   /** The request altogether, all attempts included; in a provider: one attempt. */
-  total_ms: milliseconds,
+  total_ms: withDefault(milliseconds, 900_000),
 };
-const DEFAULT_TIMEOUTS = { connect_ms: 5_000, first_token_ms: 60_000, idle_ms: 60_000, total_ms: 900_000 };
-const retry = { max_retries: integer(0, 10), backoff_ms: milliseconds, max_wait_ms: integer(0, DAY_MS) };
-const DEFAULT_RETRY = { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 };
+const retry = { max_retries: withDefault(integer(0, 10), 1), backoff_ms: withDefault(milliseconds, 250), max_wait_ms: withDefault(integer(0, DAY_MS), 3_000) };
+const dialects = Object.keys(THINKING_SWITCHES) as (keyof typeof THINKING_SWITCHES)[];
+const traits = partial(traitFields);
 type Fields = Record<string, Check<unknown>>;
 const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
 
@@ -52,14 +52,6 @@ function section<F extends Fields>(fields: F) {
   const check = strict(fields);
   return refine(optional(check), (value) => value ?? check({}), check.schema);
 }
-
-/** The same fields, each with its default. */
-const each = <K extends string>(fields: Record<K, Check<number>>, defaults: Record<K, number>) =>
-  Object.fromEntries(Object.entries<Check<number>>(fields).map(([name, check]) => [name, withDefault(check, defaults[name as K])])) as typeof fields;
-
-const DIALECTS = Object.keys(THINKING_SWITCHES) as (keyof typeof THINKING_SWITCHES)[];
-const ANY_SWITCH: readonly unknown[] = Object.values(THINKING_SWITCHES).flat();
-const traits = partial(traitFields);
 
 /** A string that may stand for an environment variable: `"$NAME"`, as a whole. Its value never shows in a message. */
 function secret(env: Environment, needed = true): Check<string> {
@@ -92,7 +84,7 @@ function schema(env: Environment, secretsOptional = false) {
   const loopback = (host: string) => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"));
   const admin = { host: refine(withDefault(nonEmpty, "127.0.0.1"), loopback), port: withDefault(port, 8081) };
   const provider = {
-    vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...DIALECTS)),
+    vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...dialects)),
     /** Absent: the vendor's. */
     base_url: optional(url), api_key: optional(credential),
     ...traits,
@@ -144,8 +136,8 @@ function schema(env: Environment, secretsOptional = false) {
       segment_bytes: withDefault(integer(1_024, 1024 * 1024 * 1024), 64 * 1024 * 1024),
     }),
     usage: section({ store: withDefault(refine(secret(env), usageStore), "file"), sync_ms: withDefault(milliseconds, 5_000) }),
-    timeouts: section(each(timeouts, DEFAULT_TIMEOUTS)),
-    retry: section(each(retry, DEFAULT_RETRY)),
+    timeouts: section(timeouts),
+    retry: section(retry),
     /** So many failures in a row open a model's breaker; for the cooldown it then lets nothing through. */
     breaker: section({ failures: withDefault(positive, 5), cooldown_ms: withDefault(milliseconds, 15_000) }),
     compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
@@ -200,19 +192,20 @@ function faultsBetween(json: unknown): Fault[] {
     faults.push(invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`));
   };
   /** What a dialect has no words for. */
-  const unfit = (at: Fault["path"], { thinking, supports }: Record<string, unknown>, dialect: (typeof DIALECTS)[number] | undefined) => {
-    const switches: readonly unknown[] = dialect ? THINKING_SWITCHES[dialect] : ANY_SWITCH;
-    if (ANY_SWITCH.includes(thinking) && !switches.includes(thinking)) faults.push(invalid([...at, "thinking"], `the ${dialect} dialect knows ${switches.join(", ")}`));
+  const unfit = (at: Fault["path"], { thinking, supports }: Record<string, unknown>, dialect: (typeof dialects)[number] = "openai") => {
+    const switches: readonly unknown[] = THINKING_SWITCHES[dialect];
+    const known = dialects.some((each) => (THINKING_SWITCHES[each] as readonly unknown[]).includes(thinking));
+    if (known && !switches.includes(thinking)) faults.push(invalid([...at, "thinking"], `the ${dialect} dialect knows ${switches.join(", ")}`));
     const mute = dialect === "anthropic" ? asArray(supports).findIndex((each) => each === "logprobs" || each === "audio") : -1;
     if (mute !== -1) faults.push(invalid([...at, "supports", mute], `the ${dialect} dialect does not know it`));
   };
   for (const [name, provider] of Object.entries(providers)) {
-    const given = asObject(provider);
-    const { dialect = given["dialect"], base_url } = rowOf(given) ?? {};
-    if (dialect === undefined && given["vendor"] === undefined) faults.push(invalid(["providers", name, "dialect"], "is required where no vendor is named"));
-    if (given["dialect"] !== undefined && given["dialect"] !== dialect) faults.push(invalid(["providers", name, "dialect"], `this vendor's is "${dialect}"`));
-    if (rowOf(given) && (given["base_url"] ?? base_url) === undefined) faults.push(invalid(["providers", name, "base_url"], "is required"));
-    unfit(["providers", name], given, rowOf(given)?.dialect);
+    const { vendor, dialect, base_url } = asObject(provider);
+    const row = rowOf({ vendor, dialect });
+    if (dialect === undefined && vendor === undefined) faults.push(invalid(["providers", name, "dialect"], "is required where no vendor is named"));
+    if (row && dialect !== undefined && dialect !== row.dialect) faults.push(invalid(["providers", name, "dialect"], `this vendor's is "${row.dialect}"`));
+    if (row && (base_url ?? row.base_url) === undefined) faults.push(invalid(["providers", name, "base_url"], "is required"));
+    unfit(["providers", name], asObject(provider), row?.dialect);
   }
   for (const [name, model] of Object.entries(models)) {
     const { provider } = asObject(model);

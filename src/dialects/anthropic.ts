@@ -149,7 +149,10 @@ function createDecoder(signatures: Signatures): Decoder {
       const { type, index, message, content_block, delta, usage: later } = asObject(json);
       const error = errorIn(json);
       if (error) throw error;
-      if (type === "message_start") return counted(asObject(message)["usage"]);
+      if (type === "message_start") {
+        const { usage, content } = asObject(message); // content that is there already has no events of its own
+        return [...counted(usage), ...asArray(content).flatMap((block, at) => begin(`0.${at}`, asObject(block)))];
+      }
       if (type === "content_block_start") return begin(index, asObject(content_block));
       if (type === "content_block_delta") return more(index, asObject(delta));
       return type === "message_delta" ? [...counted(later), ...finishPart(asObject(delta)["stop_reason"])] : [];

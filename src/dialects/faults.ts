@@ -43,21 +43,23 @@ export function errorIn(json: unknown): ProviderFault | undefined {
   if (error === undefined || error === null) return undefined;
   const words = errorWords(body);
   const stated = [asObject(error)["code"], asObject(error)["status"]].map(Number).find((status) => status >= 400 && status < 600);
-  if (stated !== undefined) return faultOf(stated, words, retryDelay(error));
+  if (stated !== undefined) return faultOf(stated, words, retryDelay(body));
   const byName = STATED.find(([pattern]) => pattern.test(`${words.code} ${words.type}`))?.[1];
   return faultOf(byName ?? (CONTEXT.test(words.message) || FILTER.test(words.message) ? 400 : 500), words);
 }
 
 /** The fault of an answer other than 200. `body` is its JSON, or its text (or the beginning of it) if it was none. */
 export function refusal(status: number, headers: { get(name: string): string | null }, body: unknown): ProviderFault {
-  return faultOf(status, errorWords(body), retryAfterMs(headers.get("retry-after"), Date.now()) ?? retryDelay(asObject(body)["error"]));
+  return faultOf(status, errorWords(body), retryAfterMs(headers.get("retry-after"), Date.now()) ?? retryDelay(body));
 }
+
+/** What stands under `error`, or the body itself; some of Gemini's answers are a list. */
+const errorOf = (body: unknown): unknown => (Array.isArray(body) ? errorOf(body[0]) : (asObject(body)["error"] ?? body));
 
 /** `{message, type, code}`, Gemini's `{message, status}`, or the flat and bare forms that some providers use. */
 function errorWords(body: unknown): ErrorWords {
-  const outer = Array.isArray(body) ? body[0] : body; // some of Gemini's answers are a list
-  const error = asObject(outer)["error"] ?? outer;
-  const { message, detail, type, status, code = asObject(outer)["code"] } = asObject(error);
+  const error = errorOf(body);
+  const { message, detail, type, status, code = asObject(body)["code"] } = asObject(error);
   const text = asString(error) ?? asString(message) ?? (detail === undefined ? "" : JSON.stringify(detail));
   return { message: text, code: asString(code) ?? asString(status) ?? "", type: asString(type) ?? "" };
 }
@@ -72,8 +74,8 @@ function faultOf(status: number, words: ErrorWords, retryAfterMs?: number): Prov
 }
 
 /** Gemini's RetryInfo: `"retryDelay": "17s"`. */
-function retryDelay(error: unknown): number | undefined {
-  const delays = asArray(asObject(error)["details"]).map((detail) => /^([\d.]+)s$/.exec(asString(asObject(detail)["retryDelay"]) ?? "")?.[1]);
+function retryDelay(body: unknown): number | undefined {
+  const delays = asArray(asObject(errorOf(body))["details"]).map((detail) => /^([\d.]+)s$/.exec(asString(asObject(detail)["retryDelay"]) ?? "")?.[1]);
   const seconds = delays.find((delay) => delay !== undefined);
   return seconds === undefined ? undefined : Number(seconds) * 1000;
 }

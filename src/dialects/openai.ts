@@ -14,12 +14,11 @@ export const openaiDialect: Dialect = {
   auth: (key) => ({ Authorization: `Bearer ${key}` }),
   request: (chat, target) => ({ path: "/chat/completions", body: requestBody(chat, target) }),
   reply(json, target) {
-    const { message, error } = asObject(asArray(asObject(json)["choices"])[0]);
+    const choice = asObject(asArray(asObject(json)["choices"])[0]);
+    const { message, error, finish_reason } = choice;
     if (message === undefined && error === undefined) throw errorIn(json) ?? new ProviderFault("upstream_error", "the reply has no message");
-    const { push, end } = createDecoder(target.traits);
-    const parts = push(json);
     // Older servers leave finish_reason null in whole replies. The reply is there, so it is finished.
-    return parts.some((part) => part.type === "finish") ? parts : [...parts, ...end(), { type: "finish", reason: "stop" }];
+    return createDecoder(target.traits).push({ ...asObject(json), choices: [{ ...choice, finish_reason: finish_reason || "stop" }] });
   },
   decoder: ({ traits }) => createDecoder(traits),
 };
@@ -82,7 +81,7 @@ interface OpenCall {
   early: string; // arguments that came before the name
 }
 
-function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder & { readonly end: () => Part[] } {
+function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
   const split = think_tags ? createThinkSplitter() : undefined;
   let lastReasoning = "";
   const open = new Map<string | number, OpenCall>();
@@ -140,14 +139,6 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder & { r
       parts.push(...finishPart(finish));
       const usage = readUsage(event["usage"]) ?? readUsage(choice["usage"]) ?? readUsage(asObject(event["x_groq"])["usage"]);
       if (usage) parts.push({ type: "usage", usage });
-      return parts;
-    },
-    /** What is held back at the end of a reply that does not say that it is finished. */
-    end() {
-      const parts: Part[] = [];
-      const [text, tagged] = split ? split("", true) : ["", ""];
-      pushText(parts, "reasoning", tagged, undefined);
-      pushText(parts, "text", text, undefined);
       return parts;
     },
   };

@@ -63,7 +63,7 @@ const GENERIC = allTraits(vendorsJson.generic.traits, true);
 export const overridden = <T extends object>(general: T, own: object = {}): T =>
   ({ ...general, ...Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined)) });
 
-type Own = Infer<typeof someTraits>;
+type Own = { readonly [name in keyof Traits]?: Traits[name] | undefined };
 type Named = { readonly vendor?: unknown; readonly dialect?: unknown };
 
 /** The row of the vendor that a provider names, or of the only one that there is of a native dialect; undefined if there is none. */

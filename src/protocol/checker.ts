@@ -202,7 +202,7 @@ export const nullable = <T>(check: Check<T>): Check<T | null> =>
   make(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)), { takesNull: true });
 
 const isAbsent = (check: Check<unknown>, value: unknown): boolean => value === undefined || (value === null && !check.takesNull);
-const orNull = (schema: JsonSchema): JsonSchema =>
+const orNull = ({ default: _, ...schema }: JsonSchema): JsonSchema =>
   typeof schema["type"] === "string" ? { ...schema, type: [schema["type"], "null"] } : { anyOf: [schema, { type: "null" }] };
 
 type ByType = { readonly [type in "string" | "array" | "object"]?: Check<unknown> };
@@ -224,17 +224,14 @@ export function refine<T, U>(check: Check<T>, rule: (value: T) => U, extra: Json
 }
 
 /** Takes the value if it passes, else does as if it were absent: for fields that must never be an error. */
-export function lenient<T>(check: Check<T>): Check<T | undefined> {
-  const run = (value: unknown): T | undefined => {
+export const lenient = <T>(check: Check<T>): Check<T | undefined> =>
+  make({}, (value) => {
     try {
-      return value === undefined ? undefined : check(value);
-    } catch (error) {
-      if (error instanceof CheckError) return undefined;
-      throw error;
+      return check(value);
+    } catch {
+      return undefined;
     }
-  };
-  return make({}, run, { optional: true });
-}
+  }, { optional: true });
 
 /** Any JSON object, passed on as it is. Bounded in depth: JSON.stringify recurses, and would exhaust the stack. */
 export function jsonObject(maxDepth = 100): Check<Record<string, unknown>> {

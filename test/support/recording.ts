@@ -180,7 +180,7 @@ function anthropic(events: readonly Json[]): Reply {
     thinking: those("thinking").map(({ thinking }) => thinking).join(""),
     refusal: "",
     calls: those("tool_use").map(({ id, name, json, input }) => ({ id, name, args: json || (input ?? {}) })),
-    finish: failed ? "failed" : ended ? finishOf(reason ?? "") : undefined,
+    finish: failed ? "failed" : ended || reason ? finishOf(reason ?? "") : undefined,
     usage: usageOf(prompt, usage["cache_read_input_tokens"] ?? 0, usage["output_tokens"], usage["output_tokens_details"]?.thinking_tokens ?? 0),
   };
 }
