@@ -124,7 +124,7 @@ export async function* attempt(chat: ChatRequest, model: Model, options: Attempt
         finished ||= parts.some((part) => part.type === "finish");
         // While a batch is being delivered the provider is not to blame for silence. Until the first token nothing moves
         // the deadline, comments least of all; after the end there is only so much to wait for.
-        if (begun) deadline.pause();
+        if (begun) deadline.clear();
         if (parts.length > 0) yield parts;
         if (fault !== undefined && !finished) throw fault;
         if (finished) {
