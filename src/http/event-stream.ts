@@ -3,80 +3,43 @@
 // it. Only `data` is kept, no comments, `event`, `id` and `retry` (each dialect's JSON says itself what it is).
 import { StringDecoder } from "node:string_decoder";
 
-/** Bound of one event's size in characters: a provider that sends a line without end must not fill the memory. */
+/** Bound of an unfinished event's size in characters: a provider that sends a line without end must not fill the memory. */
 const MAX_EVENT_CHARS = 16 * 1024 * 1024;
 
 export class EventTooLarge extends Error {}
 
 export function createEventReader(maxChars = MAX_EVENT_CHARS) {
   const decoder = new StringDecoder("utf8");
+  let skip = "\ufeff"; // does not count where the next text begins: a byte order mark at the start, an LF after a CR
   let line = ""; // the unfinished line; V8 appends to it without copying, so small pieces cost linear time
-  let data: string | undefined; // the data lines of the unfinished event
-  let afterCR = false; // the last text ended in CR: an LF that follows belongs to it
-  let atStart = true;
-  let events: string[] = [];
-  let failure: EventTooLarge | undefined; // thrown only after the events before it have been given
+  let data = ""; // the data of the unfinished event, an LF after each of its lines
 
-  function endLine(text: string): void {
-    if (text === "") {
-      if (data) events.push(data); // by the standard an event without data is none
-      data = undefined;
-    } else if (text.startsWith("data")) {
-      const value = text.startsWith("data: ") ? text.slice(6) : text.startsWith("data:") ? text.slice(5) : text === "data" ? "" : undefined;
-      if (value !== undefined) data = data === undefined ? value : `${data}\n${value}`;
-      if (data !== undefined && data.length > maxChars) failure ??= new EventTooLarge(`an event of more than ${maxChars} characters`);
-    }
-  }
-
-  function read(text: string): void {
-    let start = 0;
-    if (atStart && text !== "") {
-      if (text.charCodeAt(0) === 0xfeff) start = 1;
-      atStart = false;
-    }
-    if (afterCR && text !== "") {
-      if (text[start] === "\n") start += 1;
-      afterCR = false;
-    }
-    let cr = text.indexOf("\r", start);
-    for (;;) {
-      const lf = text.indexOf("\n", start);
-      if (cr !== -1 && cr < start) cr = text.indexOf("\r", start);
-      if (lf === -1 && cr === -1) break;
-      const end = cr !== -1 && (lf === -1 || cr < lf) ? cr : lf;
-      endLine(line === "" ? text.slice(start, end) : line + text.slice(start, end));
+  /** The data of the events that this text completes. */
+  function read(text: string): string[] {
+    if (text === "") return [];
+    const events: string[] = [];
+    const ended = (text[0] === skip ? text.slice(1) : text).split(/\r\n|\n|\r/);
+    skip = text.endsWith("\r") ? "\n" : "";
+    const rest = ended.pop()!;
+    for (const end of ended) {
+      const whole = line + end;
       line = "";
-      start = end + 1;
-      if (end === cr) {
-        if (start === text.length) afterCR = true;
-        else if (text[start] === "\n") start += 1;
-      }
+      if (whole.startsWith("data:") || whole === "data") data += `${whole.slice(whole[5] === " " ? 6 : 5)}\n`;
+      if (whole !== "") continue;
+      if (data.length > 1) events.push(data.slice(0, -1)); // by the standard an event without data is none
+      data = "";
     }
-    line += text.slice(start);
-    if (line.length > maxChars) failure ??= new EventTooLarge(`a line of more than ${maxChars} characters`);
-  }
-
-  function take(): string[] {
-    const complete = events;
-    events = [];
-    if (failure && complete.length === 0) throw failure;
-    return complete;
+    line += rest;
+    // What was complete before goes out first: it is too large still when more comes.
+    const tooLarge = line.length + data.length > maxChars;
+    if (tooLarge && events.length === 0) throw new EventTooLarge(`an event of more than ${maxChars} characters`);
+    return events;
   }
 
   return {
     /** The data of the events that these bytes complete; throws EventTooLarge. */
-    push(bytes: Uint8Array): string[] {
-      if (failure) throw failure;
-      read(decoder.write(Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)));
-      return take();
-    },
+    push: (bytes: Uint8Array): string[] => read(decoder.write(bytes)),
     /** The event that the end of the stream completes, if there is one. */
-    end(): string[] {
-      read(decoder.end());
-      if (line !== "") endLine(line);
-      endLine("");
-      line = "";
-      return take();
-    },
+    end: (): string[] => read(`${decoder.end()}\n\n`),
   };
 }
