@@ -6,7 +6,7 @@ import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { demoConfig } from "../src/config/demo.ts";
+import demoConfig from "../src/config/demo.json" with { type: "json" };
 import { loadConfig, type LoadOptions } from "../src/config/load.ts";
 import { checkConfig, configSchema, sha256, type Environment } from "../src/config/schema.ts";
 import { traitFields } from "../src/dialects/traits.ts";

@@ -29,12 +29,13 @@ describe("promises", () => {
     assert.deepEqual(Object.keys(devDependencies).sort(), ["@types/node", "c8", "esbuild", "tsx", "typescript"]);
   });
 
-  it("sources import node: modules and each other, nothing else", () => {
+  it("sources import node: modules, each other and data beside them, nothing else", () => {
     for (const { name, lines } of sources) {
       for (const line of lines) {
-        const from = /^(?:import|export) .*?from "([^"]+)";|^} from "([^"]+)";|^import "([^"]+)";/.exec(line);
-        const module = from?.[1] ?? from?.[2] ?? from?.[3];
-        if (module !== undefined) assert.ok(module.startsWith("node:") || /^\.\.?\/.*\.ts$/.test(module), `${name}: ${module}`);
+        const from = /^(?:(?:import|export) .*?|\} )from "([^"]+)"( with \{ type: "json" \})?;|^import "([^"]+)";/.exec(line);
+        const module = from?.[1] ?? from?.[3];
+        const own = from?.[2] ? /^\.\.?\/.*\.json$/ : /^\.\.?\/.*\.ts$/;
+        if (module !== undefined) assert.ok(module.startsWith("node:") || own.test(module), `${name}: ${module}`);
       }
     }
   });

@@ -1,7 +1,7 @@
 // Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo.
 import { readFileSync } from "node:fs";
 import { fail, isObject } from "../protocol/checker.ts";
-import { demoConfig } from "./demo.ts";
+import demoConfig from "./demo.json" with { type: "json" };
 import { checkConfig, type Environment } from "./schema.ts";
 
 export interface LoadOptions {

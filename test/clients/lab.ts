@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import type { TestContext } from "node:test";
-import { demoConfig } from "../../src/config/demo.ts";
+import demoConfig from "../../src/config/demo.json" with { type: "json" };
 import type { GatewayDeps } from "../../src/gateway.ts";
 import { configFor, demo, KEY, merge, startGateway, type RunningGateway } from "../support/gateway.ts";
 import { chunk, completion, silent, speak, startProvider, status, stream, usageChunk, type Behaviour, type Provider } from "../support/provider.ts";

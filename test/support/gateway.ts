@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { demoConfig } from "../../src/config/demo.ts";
+import demoConfig from "../../src/config/demo.json" with { type: "json" };
 import { checkConfig } from "../../src/config/schema.ts";
 import { createGateway, type Gateway, type GatewayDeps } from "../../src/gateway.ts";
 import { chunkShape } from "../../src/protocol/shapes.ts";
