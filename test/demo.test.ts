@@ -634,29 +634,22 @@ describe("token counts", () => {
     assert.ok((await count({ tools: [CLOCK] })) > bare);
   });
 
-  it("a prefix that was sent before is cached: exactly that prefix, for the same model and tools", async (t) => {
+  it("what a conversation repeats is cached: all before its last question, and nothing while there is only one", async (t) => {
     const { whole, streamed } = await bench(t);
-    const hit = async (body: object) => (await whole(body)).usage.prompt_cache_hit_tokens;
+    const usageOf = async (body: object) => (await whole(body)).usage;
     const first = await whole({});
-    assert.equal(first.usage.prompt_cache_hit_tokens, 0);
-    const longer = [...user(QUESTION), { role: "assistant", content: first.message.content }, ...user("And of Sweden?")];
-    assert.equal(await hit({ model: "demo-reasoner", messages: longer }), 0, "another model");
-    assert.equal(await hit({ messages: longer, tools: [CLOCK] }), 0, "other tools");
-    assert.equal(await hit({ messages: [{ role: "system", content: "x" }, ...longer] }), 0, "another beginning");
-    const second = await whole({ messages: longer });
-    assert.equal(second.usage.prompt_cache_hit_tokens, first.usage.prompt_tokens);
-    assertUsage(second.usage);
-    assert.ok(second.usage.prompt_cache_miss_tokens > 0);
-    const again = await streamed({ messages: longer });
-    assert.deepEqual([again.usage.prompt_cache_hit_tokens, again.usage.prompt_cache_miss_tokens], [second.usage.prompt_tokens, 0]);
-  });
-
-  it("only so many prompts are remembered: after a thousand others one is forgotten", async (t) => {
-    const { whole } = await bench(t);
-    const hit = async (messages: object[]) => (await whole({ messages })).usage.prompt_cache_hit_tokens;
-    await whole({ messages: user("the first") });
-    await whole({ messages: Array.from({ length: 1_001 }, (_, index) => user(`m${index}`)[0]!) });
-    assert.equal(await hit(user("the first")), 0);
+    const so = [...user(QUESTION), { role: "assistant", content: first.message.content }];
+    const longer = { messages: [...so, ...user("And of Sweden?")] };
+    for (const body of [{}, { messages: [{ role: "system", content: "Be brief." }, ...user(QUESTION)] }, { messages: so }, { tools: [CLOCK] }])
+      assert.equal((await usageOf(body)).prompt_cache_hit_tokens, 0);
+    for (const more of [{}, { tools: [CLOCK] }, { model: "demo-reasoner" }]) {
+      const usage = await usageOf({ ...longer, ...more });
+      assert.equal(usage.prompt_cache_hit_tokens, (await usageOf({ ...more, messages: so })).prompt_tokens);
+      assert.ok(usage.prompt_cache_miss_tokens > 0);
+      assertUsage(usage);
+      assert.deepEqual(await usageOf({ ...longer, ...more }), usage, "the same again");
+      assert.deepEqual((await streamed({ ...longer, ...more })).usage, usage);
+    }
   });
 });
 

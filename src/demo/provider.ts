@@ -1,35 +1,12 @@
 // The demo model's wire (what it says is in compose.ts): an OpenAI-compatible provider in the process, as one more fetch. The
-// gateway treats it like any other, so the offline path is the real one. The same request gets the same reply, but for the
-// share of the prompt that is reported as cached.
+// gateway treats it like any other, so the offline path is the real one. The same request gets the same reply.
 import { setTimeout as pause } from "node:timers/promises";
-import { sha256 } from "../config/schema.ts";
 import type { Fetch } from "../http/fetch.ts";
 import { textOf } from "../protocol/chat-request.ts";
 import { composeReply, tokensOf, type DemoRequest } from "./compose.ts";
 
-/** How many beginnings of prompts are remembered for the cached-token counts; before one more, all are forgotten. */
-const REMEMBERED_PREFIXES = 1_000;
-
 /** `paceMs` is the time between two tokens of a stream. */
 export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Fetch {
-  const remembered = new Set<string>();
-
-  /** What of the prompt stands in a prefix (of whole messages) that was sent before is cached, as with a real provider. */
-  function usageOf({ model, tools, messages }: DemoRequest, reasoning: number, completion: number): object {
-    let prompt = tokensOf(JSON.stringify(tools ?? "")).length;
-    let cached = 0;
-    let prefix = JSON.stringify([model, tools]);
-    for (const message of messages) {
-      prompt += 4 + tokensOf(textOf(message.content ?? "")).length; // 4 for its role and its borders
-      prefix = sha256(prefix + JSON.stringify(message));
-      if (remembered.has(prefix)) cached = prompt;
-      else if (remembered.size === REMEMBERED_PREFIXES) remembered.clear();
-      remembered.add(prefix);
-    }
-    const details = { prompt_tokens_details: { cached_tokens: cached }, completion_tokens_details: { reasoning_tokens: reasoning } };
-    return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, ...details };
-  }
-
   return async (_url, { body, signal }) => {
     signal.throwIfAborted();
     const request: DemoRequest = JSON.parse(body);
@@ -46,12 +23,9 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Fetch 
     const logprobs = (tokens: readonly string[]) =>
       request.logprobs && !call ? { content: tokens.map((token) => logprob(token, request.top_logprobs ?? 0)) } : null;
 
-    async function* whole(): AsyncGenerator<Uint8Array> {
+    async function* reply(): AsyncGenerator<Uint8Array> {
       const message = { role: "assistant", content: null, reasoning_content: reasoning.join("") || undefined, ...said(answer.join("")) };
-      yield Buffer.from(json({ message, logprobs: logprobs(answer), finish_reason: finish }, { usage }));
-    }
-
-    async function* streamed(): AsyncGenerator<Uint8Array> {
+      if (!request.stream) return yield Buffer.from(json({ message, logprobs: logprobs(answer), finish_reason: finish }, { usage }));
       const thoughts = reasoning.map((token) => ({ delta: { reasoning_content: token } }));
       const pieces = answer.map((token) => ({ delta: said(token), logprobs: logprobs([token]) }));
       for (const choice of [...thoughts, ...pieces]) {
@@ -65,8 +39,22 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Fetch 
 
     const mediaType = request.stream ? "text/event-stream" : "application/json";
     const headers = { get: (name: string) => (name === "content-type" ? mediaType : null) };
-    return { status: 200, headers, body: request.stream ? streamed() : whole() };
+    return { status: 200, headers, body: reply() };
   };
+}
+
+/** What a conversation repeats, all before its last question, is cached, as it is with a real provider. */
+function usageOf({ tools, messages }: DemoRequest, reasoning: number, completion: number): object {
+  let prompt = tokensOf(JSON.stringify(tools ?? "")).length;
+  let cached = 0;
+  let asked = false;
+  for (const { role, content } of messages) {
+    if (role === "user" && asked) cached = prompt;
+    asked ||= role === "user";
+    prompt += 4 + tokensOf(textOf(content ?? "")).length; // 4 for its role and its borders
+  }
+  const details = { prompt_tokens_details: { cached_tokens: cached }, completion_tokens_details: { reasoning_tokens: reasoning } };
+  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, ...details };
 }
 
 /** A made-up probability, and the runners-up, each less likely than the one before. */
