@@ -1,9 +1,9 @@
 // Anthropic's Messages API. WIRE.md 7.
 import { createHash } from "node:crypto";
 import type { ChatRequest } from "../protocol/chat-request.ts";
-import { asArray, asCount, asObject, asString, parseJson } from "../protocol/foreign.ts";
+import { asArray, asObject, asString, counter, parseJson } from "../protocol/foreign.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
-import { finishPart, ProviderFault, type Decoder, type Dialect, type Target } from "./dialect.ts";
+import { finishPart, ProviderFault, textPart, type Decoder, type Dialect, type Target } from "./dialect.ts";
 import { errorIn } from "./faults.ts";
 import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf } from "./traits.ts";
@@ -18,11 +18,10 @@ export const createAnthropicDialect = (signatures: Signatures): Dialect => ({
   auth: (key) => ({ "x-api-key": key }),
   request: (chat, target) => ({ path: "/v1/messages", headers: { "anthropic-version": "2023-06-01" }, body: requestBody(chat, target, signatures) }),
   reply(json) {
-    const { type, content, usage, stop_reason } = asObject(json);
+    const { type, usage, stop_reason } = asObject(json);
     if (type !== "message") throw errorIn(json) ?? new ProviderFault("upstream_error", "the reply is no message");
-    const { push } = createDecoder(signatures);
-    const blocks = asArray(content).map((content_block, index) => ({ type: "content_block_start", index, content_block }));
-    return [...blocks, { type: "message_delta", usage, delta: { stop_reason: stop_reason ?? "end_turn" } }].flatMap(push);
+    const end = { type: "message_delta", usage, delta: { stop_reason: stop_reason ?? "end_turn" } };
+    return [{ type: "message_start", message: json }, end].flatMap(createDecoder(signatures).push);
   },
   decoder: () => createDecoder(signatures),
 });
@@ -34,19 +33,19 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
   if (chat.response_format && !schema) system.push(JSON_ONLY);
   // A turn that calls tools must come back with its thoughts while thinking is on. If they have been forgotten, it is off.
   const lastCalls = turns.findLast(({ items }) => items.some(({ type }) => type === "call"));
-  const thinking = reasoning && chat.thinking && traits.thinking !== "none" && (!lastCalls || thoughtsOf(lastCalls, signatures).length > 0);
-  const limit = given.max_tokens ?? traits.max_output_tokens ?? MIN_BUDGET;
+  const switchable = reasoning && traits.thinking !== "none";
+  const thinking = switchable && chat.thinking && (!lastCalls || thoughtsOf(lastCalls, signatures).length > 0);
   const budgeted = thinking && traits.thinking === "budget";
+  const limit = given.max_tokens ?? traits.max_output_tokens ?? MIN_BUDGET;
   const max_tokens = budgeted && limit <= MIN_BUDGET ? limit + MIN_BUDGET : limit;
   const effort = thinking ? effortOf(chat.effort, traits) : undefined;
   const budget_tokens = Math.min(max_tokens - 1, Math.max(MIN_BUDGET, Math.floor(max_tokens * (SHARES[effort ?? ""] ?? 0.5))));
-  const off = reasoning && traits.thinking_off && traits.thinking !== "none" ? { type: "disabled" } : undefined;
   const on = budgeted ? { type: "enabled", budget_tokens } : { type: "adaptive", display: "summarized" };
   const output_config = { effort: budgeted ? undefined : effort, format: schema && { type: "json_schema", schema } };
   return {
     model: upstreamModel, max_tokens,
     system: system.join("\n\n") || undefined,
-    messages: turns.map((turn, at) => ({ role: turn.role, content: blocksOf(turn, at === turns.length - 1, thinking, signatures) })),
+    messages: turns.map((turn) => ({ role: turn.role, content: blocksOf(turn, turn === turns.at(-1), thinking, signatures) })),
     stream: chat.stream || undefined,
     // Of the two one is taken, and neither while thinking.
     temperature: thinking ? undefined : given.temperature,
@@ -55,18 +54,17 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
     metadata: given.user && { user_id: given.user },
     tools: chat.tools?.map(({ function: { name, description, parameters, strict } }) =>
       ({ name, description, input_schema: { type: "object", ...parameters }, strict: strict || undefined })),
-    tool_choice: chat.tools && toolChoice(chat, thinking),
-    thinking: thinking ? on : off,
+    tool_choice: chat.tools && toolChoice(chat.tool_choice, thinking, given.parallel_tool_calls === false),
+    thinking: thinking ? on : switchable && traits.thinking_off ? { type: "disabled" } : undefined,
     output_config: output_config.effort || schema ? output_config : undefined,
   };
 }
 
 /** While thinking a tool cannot be forced. */
-function toolChoice({ tool_choice: choice = "none", parallel_tool_calls }: ChatRequest, thinking: boolean): object {
+function toolChoice(choice: ChatRequest["tool_choice"] = "none", thinking: boolean, oneOnly: boolean): object {
   if (choice === "none") return { type: "none" };
-  const one = parallel_tool_calls === false ? { disable_parallel_tool_use: true } : {};
-  if (choice === "auto" || thinking) return { type: "auto", ...one };
-  return choice === "required" ? { type: "any", ...one } : { type: "tool", name: choice.function.name, ...one };
+  const named = typeof choice === "object" ? { type: "tool", name: choice.function.name } : { type: choice === "auto" ? "auto" : "any" };
+  return { ...(thinking ? { type: "auto" } : named), ...(oneOnly && { disable_parallel_tool_use: true }) };
 }
 
 /** The thoughts that led to a turn's tool calls, as they came; none if they are not known (any more). */
@@ -76,29 +74,22 @@ function thoughtsOf({ items }: Turn, signatures: Signatures): readonly unknown[]
 }
 
 function blocksOf(turn: Turn, isLast: boolean, thinking: boolean, signatures: Signatures): unknown[] {
-  const blocks: unknown[] = turn.items.map(blockOf);
-  const last = turn.items.at(-1);
+  const blocks = turn.items.map(blockOf);
   // The beginning of an answer must not end in blanks.
-  if (isLast && turn.role === "assistant" && last?.type === "text") blocks.splice(-1, 1, { type: "text", text: last.text.trimEnd() });
+  const begun = isLast && turn.role === "assistant" ? turn.items.at(-1) : undefined;
+  if (begun?.type === "text") blocks.splice(-1, 1, { type: "text", text: begun.text.trimEnd() });
   return thinking ? [...thoughtsOf(turn, signatures), ...blocks] : blocks;
 }
 
 function blockOf(item: Item): object {
-  switch (item.type) {
-    case "text": return { type: "text", text: item.text };
-    case "image_url": {
-      const { url } = item.image_url;
-      const image = dataOf(url);
-      return { type: "image", source: image ? { type: "base64", media_type: image.mediaType, data: image.data } : { type: "url", url } };
-    }
-    case "call": return { type: "tool_use", id: safeId(item.id), name: item.name, input: item.args };
-    case "result": return { type: "tool_result", tool_use_id: safeId(item.id), content: item.content };
-    default: {
-      const file = item.type === "file" ? dataOf(asString(item.file["file_data"]) ?? "") : undefined;
-      if (!file) throw new ProviderFault("upstream_rejected", `a part of type ${item.type} that cannot be said in this format`);
-      return { type: "document", source: { type: "base64", media_type: file.mediaType, data: file.data } };
-    }
-  }
+  if (item.type === "text") return item;
+  if (item.type === "call") return { type: "tool_use", id: safeId(item.id), name: item.name, input: item.args };
+  if (item.type === "result") return { type: "tool_result", tool_use_id: safeId(item.id), content: item.content };
+  const url = item.type === "image_url" ? item.image_url.url : item.type === "file" ? (asString(item.file["file_data"]) ?? "") : "";
+  const inline = dataOf(url);
+  if (!inline && item.type !== "image_url") throw new ProviderFault("upstream_rejected", `the ${item.type} cannot be said in this format`);
+  const source = inline ? { type: "base64", media_type: inline.mediaType, data: inline.data } : { type: "url", url };
+  return { type: item.type === "image_url" ? "image" : "document", source };
 }
 
 /** Ids that another provider made may have characters that this one refuses. */
@@ -109,8 +100,8 @@ function createDecoder(signatures: Signatures): Decoder {
   const thoughts: Record<string, unknown>[] = []; // as they must come back
   let usage: Record<string, unknown> = {};
 
-  /** A block's beginning; in a whole reply all of it. */
-  function begin(index: unknown, block: Record<string, unknown>): Part[] {
+  /** A block's beginning, or all of it. */
+  function begin(block: Record<string, unknown>, index: unknown): Part[] {
     const { type, id, name, input } = block;
     if (type === "text") return textPart("text", block["text"]);
     if (type === "thinking" || type === "redacted_thinking") thoughts.push({ ...block });
@@ -123,25 +114,24 @@ function createDecoder(signatures: Signatures): Decoder {
     return Object.keys(asObject(input)).length === 0 ? [begun] : [begun, { type: "tool_arguments", call, text: JSON.stringify(input) }];
   }
 
-  function more(index: unknown, { type, text, thinking, signature, partial_json }: Record<string, unknown>): Part[] {
-    const thought = thoughts.at(-1) ?? {};
-    if (type === "text_delta") return textPart("text", text);
-    if (type === "signature_delta") thought["signature"] = `${asString(thought["signature"]) ?? ""}${asString(signature) ?? ""}`;
-    if (type === "thinking_delta") thought["thinking"] = `${asString(thought["thinking"]) ?? ""}${asString(thinking) ?? ""}`;
-    if (type === "thinking_delta") return textPart("reasoning", thinking);
+  function more(index: unknown, delta: Record<string, unknown>): Part[] {
+    const { type, text, thinking, partial_json } = delta;
+    const field = type === "thinking_delta" ? "thinking" : type === "signature_delta" ? "signature" : undefined;
+    const thought = thoughts.at(-1);
+    if (thought && field) thought[field] = `${asString(thought[field]) ?? ""}${asString(delta[field]) ?? ""}`;
     const call = calls.get(index);
-    const known = type === "input_json_delta" && call !== undefined && partial_json !== "";
-    return known ? [{ type: "tool_arguments", call, text: asString(partial_json) ?? "" }] : [];
+    if (type === "input_json_delta" && call !== undefined) return [{ type: "tool_arguments", call, text: asString(partial_json) ?? "" }];
+    return type === "text_delta" ? textPart("text", text) : type === "thinking_delta" ? textPart("reasoning", thinking) : [];
   }
 
   /** The figures are cumulative; a later one takes the place of an earlier, unless it is null. */
-  function counted(later: unknown): Part[] {
+  function counted(later: unknown): Part {
     usage = { ...usage, ...Object.fromEntries(Object.entries(asObject(later)).filter(([, value]) => value !== null)) };
-    const count = (name: string) => asCount(usage[name]) ?? 0;
+    const count = counter(usage);
     const cacheHit = count("cache_read_input_tokens");
     const prompt = count("input_tokens") + count("cache_creation_input_tokens") + cacheHit;
-    const reasoning = asCount(asObject(usage["output_tokens_details"])["thinking_tokens"]) ?? 0;
-    return [{ type: "usage", usage: makeUsage({ prompt, completion: count("output_tokens"), cacheHit, reasoning }) }];
+    const reasoning = counter(usage["output_tokens_details"])("thinking_tokens");
+    return { type: "usage", usage: makeUsage({ prompt, completion: count("output_tokens"), cacheHit, reasoning }) };
   }
 
   return {
@@ -149,15 +139,12 @@ function createDecoder(signatures: Signatures): Decoder {
       const { type, index, message, content_block, delta, usage: later } = asObject(json);
       const error = errorIn(json);
       if (error) throw error;
-      if (type === "message_start") {
-        const { usage, content } = asObject(message); // content that is there already has no events of its own
-        return [...counted(usage), ...asArray(content).flatMap((block, at) => begin(`0.${at}`, asObject(block)))];
-      }
-      if (type === "content_block_start") return begin(index, asObject(content_block));
+      if (type === "content_block_start") return begin(asObject(content_block), index);
       if (type === "content_block_delta") return more(index, asObject(delta));
-      return type === "message_delta" ? [...counted(later), ...finishPart(asObject(delta)["stop_reason"])] : [];
+      if (type === "message_delta") return [counted(later), ...finishPart(asObject(delta)["stop_reason"])];
+      if (type !== "message_start") return [];
+      const { usage: first, content } = asObject(message); // content that is there already has no events of its own
+      return [counted(first), ...asArray(content).flatMap((block, at) => begin(asObject(block), `start ${at}`))];
     },
   };
 }
-
-const textPart = (type: "text" | "reasoning", text: unknown): Part[] => (asString(text) ? [{ type, text: asString(text)! }] : []);

@@ -55,6 +55,9 @@ export class ProviderFault extends Error {
   }
 }
 
+/** Text, if there is any. */
+export const textPart = (type: "text" | "reasoning", text: unknown): Part[] => (typeof text === "string" && text !== "" ? [{ type, text }] : []);
+
 /** Finish reasons as providers spell them, all other words mean "stop"; `failed`: the generation broke off (WIRE.md 2, 7.2). */
 const FINISH_REASONS: { readonly [reason: string]: FinishReason | "failed" } = {
   length: "length", max_tokens: "length", model_length: "length", model_context_window_exceeded: "length",

@@ -13,6 +13,9 @@ export const asString = (value: unknown): string | undefined => (typeof value ==
 export const asCount = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 
+/** Reads the counts in an object by their names: 0 where there is none. */
+export const counter = (counts: unknown) => (name: string): number => asCount(asObject(counts)[name]) ?? 0;
+
 /** A text as JSON; undefined if it is none. */
 export function parseJson(text: string): unknown {
   try {
