@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { providersTable } from "../scripts/providers.ts";
 
 const sources = readdirSync("src", { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".ts"))
@@ -21,6 +22,10 @@ describe("promises", () => {
     assert.ok(stated, "the README states the size");
     assert.ok(Math.abs(Number(stated[1]!.replace(",", "")) / code - 1) < 0.05, `${code} lines of code, README: ${stated[1]}`);
     assert.equal(Number(stated[2]), sources.length);
+  });
+
+  it("the README's table of providers says what the code goes by", () => {
+    for (const line of providersTable().split("\n")) assert.ok(readFileSync("README.md", "utf8").includes(`${line}\n`), line);
   });
 
   it("no runtime dependency, and the listed development ones only", () => {
