@@ -51,7 +51,7 @@ const own = existsSync("gateway.json") ? ` --config ${join(folder, "demo.json")}
 describe("README", () => {
   it("has the shell blocks that this test knows how to run", () => {
     const kinds = shell.map((block) => (block.startsWith("curl") ? "curl" : block.split(/\s/).slice(0, 4).join(" ")));
-    assert.deepEqual(kinds, ["npm ci && npm", "curl", "curl", "curl", "npm start --silent --", "npm start --silent --", "export DEEPSEEK_API_KEY=sk-from-deepseek ACME_KEY=sk-for-your-client npm", "cat data/spend/*.jsonl | jq", "npm ci && npm", "npm run build node", "npm ci --prefix test/clients"].map((kind) => kind.split(/\s/).slice(0, 4).join(" ")));
+    assert.deepEqual(kinds, ["npm ci && npm", "curl", "curl", "curl", "npm start --silent --", "npm start --silent --", "export DEEPSEEK_API_KEY=sk-from-deepseek ANTHROPIC_API_KEY=sk-from-anthropic ACME_KEY=sk-for-your-client", "cat data/spend/*.jsonl | jq", "npm ci && npm", "npm run build node", "npm ci --prefix test/clients"].map((kind) => kind.split(/\s/).slice(0, 4).join(" ")));
   });
 
   it("npm ci && npm start", async (t) => {
@@ -102,7 +102,7 @@ describe("README", () => {
     const file = join(folder, "gateway.json");
     writeFileSync(file, blocksOf("json")[0]!);
     const [environment, check, explain, server] = shell[6]!.replaceAll("gateway.json", file).split("\n");
-    assert.match(await run(`${environment}\n${check}`), /is valid: 2 models, 3 aliases, 1 keys/);
+    assert.match(await run(`${environment}\n${check}`), /is valid: 3 models, 3 aliases, 1 keys/);
     assert.match(await run(`${environment}\n${explain}`), /1 +qwen-local .*= 960\.00[^\n]*\n +2 +deepseek-chat .*= 234\.92/);
     const address = await serve(t, `${environment}\n${server} --port 0`);
     const models = await fetch(`${address}/v1/models`, { headers: { authorization: "Bearer sk-for-your-client" } });
