@@ -14,7 +14,7 @@ import { segmentsIn, unclosedOf } from "./spend-log.ts";
 
 /** Records that are committed at once. */
 const BATCH = 2_000;
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 
 /** The books of one data_dir, as whoever works on them sees them. */
 export interface Ledger {
