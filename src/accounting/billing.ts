@@ -2,39 +2,30 @@
 import { formatMoney, parseMoney } from "./price.ts";
 import { USAGE_COLUMNS, type UsageRecord, type UsageStore } from "./records.ts";
 
-/** Requests, tokens in each price class and cost; reasoning tokens are a part of completion_tokens. */
-const CLASSES = ["prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "reasoning_tokens"] as const;
-type Counts = { requests: number } & Record<(typeof CLASSES)[number], number>;
-type Sum = Counts & { cost: bigint };
-export type StatementSum = Readonly<Counts> & { readonly cost: string; readonly currency: string };
-
 export interface StatementOptions {
   readonly account: string;
   /** `month` is `YYYY-MM`; records in another than this `currency` are counted apart. */
   readonly month: string; readonly currency: string;
 }
 
-export interface Statement extends StatementOptions {
-  /** By model, in the order of their names. */
-  readonly lines: readonly (StatementSum & { readonly model: string })[]; readonly total: StatementSum;
-  /** Requests in other currencies: nothing of them is in the sums. */
-  readonly other_currencies: Readonly<Record<string, number>>;
-}
+/** Requests, tokens in each price class and cost; reasoning tokens are a part of completion_tokens. */
+const CLASSES = ["prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "reasoning_tokens"] as const;
+const nothing = () => ({ requests: 0, prompt_cache_hit_tokens: 0, prompt_cache_miss_tokens: 0, completion_tokens: 0, reasoning_tokens: 0, cost: 0n });
 
-/** Sums up the month, exactly. */
-export async function statement(store: UsageStore, options: StatementOptions): Promise<Statement> {
-  const empty = (): Sum => ({ requests: 0, prompt_cache_hit_tokens: 0, prompt_cache_miss_tokens: 0, completion_tokens: 0, reasoning_tokens: 0, cost: 0n });
-  const total = empty();
-  const models = new Map<string, Sum>();
-  const others: Record<string, number> = {};
-  for await (const records of store.records(options)) {
+/** Sums up the month, exactly; the models stand in the order of their names. */
+export async function statement(store: UsageStore, { account, month, currency }: StatementOptions) {
+  const total = nothing();
+  const models = new Map<string, typeof total>();
+  /** Requests in other currencies: nothing of them is in the sums. */
+  const other_currencies: Record<string, number> = {};
+  for await (const records of store.records({ account, month })) {
     for (const record of records) {
-      if (record.currency !== options.currency) {
-        others[record.currency] = (others[record.currency] ?? 0) + 1;
+      if (record.currency !== currency) {
+        other_currencies[record.currency] = (other_currencies[record.currency] ?? 0) + 1;
         continue;
       }
       let line = models.get(record.model);
-      if (!line) models.set(record.model, (line = empty()));
+      if (!line) models.set(record.model, (line = nothing()));
       for (const sum of [line, total]) {
         sum.requests += 1;
         for (const name of CLASSES) sum[name] += record[name];
@@ -42,10 +33,9 @@ export async function statement(store: UsageStore, options: StatementOptions): P
       }
     }
   }
-  const shown = (sum: Sum) => ({ ...sum, cost: formatMoney(sum.cost), currency: options.currency });
+  const shown = (sum: typeof total) => ({ ...sum, cost: formatMoney(sum.cost), currency });
   const lines = [...models].sort(([a], [b]) => (a < b ? -1 : 1)).map(([model, sum]) => ({ model, ...shown(sum) }));
-  const { account, month, currency } = options;
-  return { account, month, currency, lines, total: shown(total), other_currencies: others };
+  return { account, month, currency, lines, total: shown(total), other_currencies };
 }
 
 /** The month's records one by one, for a spreadsheet: every line has its gateway_request_id. RFC 4180. */
