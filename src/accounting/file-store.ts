@@ -1,10 +1,12 @@
 // Usage records in files: `usage/YYYY-MM.jsonl`, one line a record, and `usage/cursor.json`, which says how far the spend
 // log has been copied and how much of each month's file counts. Only replacing that one file makes new lines count, so a
 // sync that dies half-way leaves a tail that the next one writes over.
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { readLines, replaceFile } from "./files.ts";
+import { fail } from "../protocol/checker.ts";
+import { parseJson } from "../protocol/foreign.ts";
+import { readJson, readLines, replaceFile } from "./files.ts";
 import type { UsageRecord, UsageStore } from "./records.ts";
 
 /** `segments`: segment to bytes copied; `months`: month to bytes that count. */
@@ -16,14 +18,9 @@ export function createFileStore(dir: string): UsageStore {
   const monthFile = (month: string) => join(dir, `${month}.jsonl`);
 
   /** Read anew each time: another process may be the one that syncs. */
-  function readCursor(): Cursor {
-    try {
-      return JSON.parse(readFileSync(cursorFile, "utf8")) as Cursor;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return { segments: {}, months: {} };
-      throw new Error(`cannot read ${cursorFile}: ${(error as Error).message}`);
-    }
-  }
+  const readCursor = () => readJson(cursorFile, { segments: {}, months: {} }, "ENOENT") as Cursor;
+  const parse = (line: string, month: string) =>
+    (parseJson(line) ?? fail("invalid_value", `${monthFile(month)} holds a line that is no usage record: ${line.slice(0, 80)}`)) as UsageRecord;
 
   /** Writes at `size`, whatever stands there; resolves with the new size. */
   async function append(month: string, size: number, lines: string): Promise<number> {
@@ -36,14 +33,6 @@ export function createFileStore(dir: string): UsageStore {
       return size + bytes.length;
     } finally {
       await file.close();
-    }
-  }
-
-  function parse(line: string, month: string): UsageRecord {
-    try {
-      return JSON.parse(line) as UsageRecord;
-    } catch {
-      throw new Error(`${monthFile(month)} holds a line that is no usage record: ${line.slice(0, 80)}`);
     }
   }
 

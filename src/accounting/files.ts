@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { createReadStream, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { open, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { fail } from "../protocol/checker.ts";
 
 /** Whole lines of the bytes `from` up to `to`, and where each batch of them ends. A last line without its end is not given: it is
  * still being written, or torn. */
@@ -17,6 +18,16 @@ export async function* readLines(path: string, from = 0, to = Infinity): AsyncGe
     if (whole === 0) continue;
     end += whole;
     yield { lines: bytes.toString("utf8", 0, whole - 1).split("\n"), end };
+  }
+}
+
+/** What stands in a file as JSON; `absent` if reading it fails with one of `codes`. Throws a CheckError if it fails otherwise. */
+export function readJson(path: string, absent: unknown, ...codes: readonly string[]): unknown {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    const { code = "it is not JSON" } = error as NodeJS.ErrnoException;
+    return codes.includes(code) ? absent : fail("invalid_value", `cannot read ${path}: ${code}`);
   }
 }
 

@@ -1,8 +1,7 @@
 // keys.json under data_dir: the keys that `keys create` made. It holds their SHA-256 only. DESIGN.md "Files under data_dir".
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { replaceFile } from "../accounting/files.ts";
+import { readJson, replaceFile } from "../accounting/files.ts";
 import { sha256 } from "../config/schema.ts";
 import { array, fail, nullable, number, object, refine, string, type Infer } from "../protocol/checker.ts";
 import { keyIdOf } from "./keys.ts";
@@ -24,17 +23,7 @@ export type StoredKey = Infer<typeof storedKeys>[number];
 export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
 
 /** Throws a CheckError if there is something else in the file than this program writes; an absent file holds no keys. */
-export function readKeys(file: string): StoredKey[] {
-  let json: unknown;
-  try {
-    json = JSON.parse(readFileSync(file, "utf8"));
-  } catch (error) {
-    const { code = "it is not JSON" } = error as NodeJS.ErrnoException;
-    return code === "ENOENT" || code === "ENOTDIR" ? [] : fail("invalid_value", `cannot read ${file}: ${code}`);
-  }
-  return storedKeys(json, true);
-}
-
+export const readKeys = (file: string): StoredKey[] => storedKeys(readJson(file, [], "ENOENT", "ENOTDIR"), true);
 const writeKeys = (file: string, keys: readonly StoredKey[]) => replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
 export type NewKey = Pick<StoredKey, "account" | "name" | "rpm" | "models" | "expires">;
 
@@ -50,10 +39,9 @@ export async function createKey(file: string, { account, name, rpm, models, expi
 /** Revokes a key for good; undefined if there is none of this id. The caller holds the keys. */
 export async function revokeKey(file: string, keyId: string, now: number): Promise<StoredKey | undefined> {
   const keys = readKeys(file);
-  const index = keys.findIndex(({ key_id }) => key_id === keyId);
-  const key = keys[index];
+  const key = keys.find(({ key_id }) => key_id === keyId);
   if (!key) return undefined;
-  const revoked = { ...key, revoked: key.revoked ?? new Date(now).toISOString() };
-  await writeKeys(file, keys.with(index, revoked));
-  return revoked;
+  key.revoked ??= new Date(now).toISOString();
+  await writeKeys(file, keys);
+  return key;
 }
