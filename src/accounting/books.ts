@@ -7,9 +7,10 @@ import type { Diagnose } from "../http/log.ts";
 import type { Usage } from "../protocol/shapes.ts";
 import type { Model } from "../routing/catalog.ts";
 import { costOf, formatMoney } from "./price.ts";
-import type { Ending } from "./records.ts";
+import { settleRecord, type Ending } from "./records.ts";
+import { recover } from "./recovery.ts";
 import { createSpendLog } from "./spend-log.ts";
-import { holding, ledgerOf, recover, syncUsage } from "./sync.ts";
+import { BusyError, holding, ledgerOf, syncUsage } from "./sync.ts";
 import type { UsageSource } from "./usage.ts";
 
 /** How long stopping may be held up by the last sync. What it does not copy the next process will. */
@@ -39,12 +40,13 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
   let syncing: Promise<void> | undefined;
 
   /** Does `work` if no other process is at it; what goes wrong is told once, and so is that it goes right again. */
-  async function tend(work: () => Promise<unknown>): Promise<void> {
+  async function tend(work: () => Promise<void>): Promise<void> {
     try {
-      if (!(await holding(ledger.dir, "books", () => work().then(() => true)))) return; // another process is at it
+      await holding(ledger.dir, "books", work, 0);
       if (syncFault !== null) diagnose({ event: "usage_sync_recovered", level: "info" });
       syncFault = null;
     } catch (error) {
+      if (error instanceof BusyError) return;
       const { message } = error as Error;
       if (syncFault === null) diagnose({ event: "usage_sync_failed", level: "error", detail: `the spend log waits: ${message}` });
       syncFault = message;
@@ -67,22 +69,20 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
       timer = setInterval(syncSoon, config.usage.sync_ms).unref();
     },
     /** The bill of one request. Throws the 503 of a gateway that cannot write its books. */
-    open({ requestId, caller, model: model_requested, stream, currency }: Opening) {
-      const openedAt = now();
-      const about = { gateway_request_id: requestId, account: caller.account, key_id: caller.keyId, model_requested };
-      const entry = log.open({ time: new Date(openedAt).toISOString(), ...about, stream });
+    open({ requestId, caller: { account, keyId }, model: model_requested, stream, currency }: Opening) {
+      const time = new Date(now()).toISOString();
+      const entry = log.open({ time, gateway_request_id: requestId, account, key_id: keyId, model_requested, stream });
       let settled: Promise<void> | undefined;
       return {
         /** Resolves when the provider may be called; rejects with the 503. */
         opened: entry.opened,
         /** Resolves when the last byte of the reply may leave. Only the first call counts. */
         settle({ model, usage, source, first_token_ms, ...ending }: Outcome): Promise<void> {
-          const endedAt = Math.max(now(), openedAt);
-          return (settled ??= entry.settle({
-            type: "settle", spend_id: entry.spendId, time: new Date(endedAt).toISOString(), ...about, model_served: model?.name ?? null, provider: model?.provider.name ?? null,
-            ...ending, usage: tokenCounts(usage), usage_source: source, cost: formatMoney(costOf(usage, model?.price)), currency,
-            first_token_ms, duration_ms: endedAt - openedAt,
-          }));
+          const { prompt_tokens_details: _, completion_tokens_details: { reasoning_tokens }, ...counts } = usage;
+          return (settled ??= entry.settle(settleRecord(entry.record, now(), {
+            model_served: model?.name ?? null, provider: model?.provider.name ?? null, ...ending, usage: { ...counts, reasoning_tokens },
+            usage_source: source, cost: formatMoney(costOf(usage, model?.price)), currency, first_token_ms,
+          })));
         },
       };
     },
@@ -100,8 +100,4 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
       await Promise.race([lastSync().finally(() => enough.abort()), pause(LAST_SYNC_MS, undefined, enough).catch(() => undefined)]);
     },
   };
-}
-
-function tokenCounts({ prompt_tokens_details: _, completion_tokens_details: { reasoning_tokens }, ...counts }: Usage) {
-  return { ...counts, reasoning_tokens };
 }

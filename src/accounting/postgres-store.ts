@@ -64,22 +64,21 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
     }
   }
 
+  const run = (text: string, ...values: unknown[]) => transaction((client) => client.query(text, values));
+
   return {
-    cursor: () =>
-      transaction(async (client) => {
-        const { rows } = await client.query("SELECT segment, position FROM usage_cursor WHERE source = $1", [markOf(dataDir)]);
-        return new Map(rows.map(({ segment, position }) => [String(segment), Number(position)]));
-      }),
+    async cursor() {
+      const { rows } = await run("SELECT segment, position FROM usage_cursor WHERE source = $1", markOf(dataDir));
+      return new Map(rows.map(({ segment, position }) => [String(segment), Number(position)]));
+    },
     commit: (records, cursor) =>
-      transaction(async (client) => {
-        await client.query("INSERT INTO usage_records SELECT * FROM jsonb_populate_recordset(NULL::usage_records, $1) ON CONFLICT (usage_id) DO NOTHING", [JSON.stringify(records)]);
-        await client.query(
-          `INSERT INTO usage_cursor SELECT $1, key, value::bigint FROM jsonb_each_text($2)
-           ON CONFLICT (source, segment) DO UPDATE SET position = excluded.position`,
-          [markOf(dataDir), JSON.stringify(Object.fromEntries(cursor))],
-        );
-      }),
-    forget: (segments) => transaction(async (client) => void (await client.query("DELETE FROM usage_cursor WHERE source = $1 AND segment = ANY ($2)", [markOf(dataDir), segments]))),
+      run(
+        `WITH copied AS (INSERT INTO usage_records SELECT * FROM jsonb_populate_recordset(NULL::usage_records, $1) ON CONFLICT (usage_id) DO NOTHING)
+         INSERT INTO usage_cursor SELECT $2, key, value::bigint FROM jsonb_each_text($3)
+         ON CONFLICT (source, segment) DO UPDATE SET position = excluded.position`,
+        JSON.stringify(records), markOf(dataDir), JSON.stringify(Object.fromEntries(cursor)),
+      ),
+    forget: (segments) => run("DELETE FROM usage_cursor WHERE source = $1 AND segment = ANY ($2)", markOf(dataDir), segments),
     async *records({ account, month, requestId, own = false }) {
       await transaction(async () => undefined); // the tables are there
       const client = await pool.connect();

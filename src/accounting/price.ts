@@ -4,6 +4,8 @@ import type { ModelConfig } from "../config/schema.ts";
 import type { Usage } from "../protocol/shapes.ts";
 
 const DECIMALS = 12;
+/** An amount as `formatMoney` writes it. */
+export const AMOUNT = /^(\d+)(?:\.(\d{1,12}))?$/;
 
 /** Prices have at most six decimals (config/schema.ts), so that this is whole. */
 const picoPerToken = (perMillion: number): bigint => BigInt(Math.round(perMillion * 1e6));
@@ -27,7 +29,7 @@ export function formatMoney(pico: bigint): string {
 
 /** The other way; throws a SyntaxError for what `formatMoney` cannot have written. */
 export function parseMoney(text: string): bigint {
-  const [, units = "", decimals = ""] = /^(\d+)(?:\.(\d{1,12}))?$/.exec(text) ?? [];
+  const [, units = "", decimals = ""] = AMOUNT.exec(text) ?? [];
   if (units === "") throw new SyntaxError(`not an amount of money: ${JSON.stringify(text.slice(0, 40))}`);
   return BigInt(units + decimals.padEnd(DECIMALS, "0"));
 }

@@ -1,6 +1,7 @@
 // Which process is at work on a file, and is it still alive? A Unix socket tells: it answers as long as its process lives,
 // however that ends, in another container too, but not on another machine: a data_dir belongs to one.
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { linkSync, readdirSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { dirname, join, relative } from "node:path";
@@ -13,42 +14,39 @@ function socketPath(path: string): string {
 }
 
 /** Answers at `path` until it is released or the process ends; undefined if the path is taken. */
-export function announce(path: string): Promise<(() => void) | undefined> {
+export async function announce(path: string): Promise<(() => void) | undefined> {
   const draft = join(dirname(path), `${randomBytes(6).toString("hex")}.new`);
-  return new Promise((resolve, reject) => {
-    socketPath(path);
-    const server = createServer((socket) => socket.destroy());
-    server.on("error", reject);
-    server.listen({ path: socketPath(draft), exclusive: true }, () => {
-      server.unref();
-      try {
-        linkSync(draft, path); // it gets its name when it answers already, or it might be taken for dead
-        resolve(() => {
-          rmSync(path, { force: true });
-          server.close();
-        });
-      } catch (error) {
-        server.close();
-        if ((error as NodeJS.ErrnoException).code === "EEXIST") resolve(undefined);
-        else reject(error);
-      } finally {
-        rmSync(draft, { force: true });
-      }
-    });
-  });
+  socketPath(path);
+  const server = createServer((socket) => socket.destroy()).on("error", () => undefined);
+  await once(server.listen({ path: socketPath(draft), exclusive: true }), "listening");
+  server.unref();
+  try {
+    linkSync(draft, path); // it gets its name when it answers already, or it might be taken for dead
+  } catch (error) {
+    server.close();
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return undefined;
+    throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return () => {
+    rmSync(path, { force: true });
+    server.close();
+  };
 }
 
 /** Whether somebody answers at `path`. */
-export function isAlive(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(socketPath(path));
-    socket.on("connect", () => {
-      socket.destroy();
-      resolve(true);
-    });
+export async function isAlive(path: string): Promise<boolean> {
+  const socket = connect(socketPath(path));
+  try {
+    await once(socket, "connect");
+    return true;
+  } catch (error) {
     // Any other error, such as too many waiting to be answered, is no proof of death.
-    socket.on("error", (error: NodeJS.ErrnoException) => resolve(!["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes(error.code ?? "")));
-  });
+    return !["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes((error as NodeJS.ErrnoException).code ?? "");
+  } finally {
+    socket.destroy();
+  }
 }
 
 /** The lock `name` in a folder: a function that releases it, or undefined if another process has it, or wants it at this very

@@ -2,6 +2,7 @@
 // billing reads; and the contract of the stores that keep usage records. DESIGN.md "Files under data_dir": other programs read
 // these lines, so names and meanings stay.
 import { asCount, asObject, asString, parseJson } from "../protocol/foreign.ts";
+import { AMOUNT } from "./price.ts";
 
 interface About {
   /** `sp_` and 32 hex digits: ours, and unique, whatever request id the client sent. */
@@ -42,6 +43,13 @@ export interface SettleRecord extends About, Ending {
   readonly cost: string; readonly currency: string; readonly duration_ms: number;
 }
 
+/** What `open` came to. A clock that was set back meanwhile lets nothing end before it began. `outcome` is written in the order of its fields. */
+export function settleRecord(open: OpenRecord, now: number, outcome: Omit<SettleRecord, keyof OpenRecord | "duration_ms">): SettleRecord {
+  const { type: _, stream: __, spend_id, time, ...about } = open;
+  const endedAt = Math.max(now, Date.parse(time));
+  return { type: "settle", spend_id, time: new Date(endedAt).toISOString(), ...about, ...outcome, duration_ms: endedAt - Date.parse(time) };
+}
+
 /** `usage_id` is the spend_id that it was copied from; it belongs to the bill of the month in which it ended (UTC). */
 export const USAGE_COLUMNS = [
   "usage_id", "gateway_request_id", "account", "key_id", "model", "provider", "status", ...COUNTS, "cost", "currency", "started_at", "ended_at",
@@ -62,7 +70,7 @@ export function parseSpendLine(line: string): OpenRecord | SettleRecord | undefi
   const named = ["spend_id", "time", "gateway_request_id", "account", "key_id", "model_requested"].every((name) => typeof record[name] === "string");
   const timed = !Number.isNaN(Date.parse(asString(record["time"]) ?? ""));
   const counted = COUNTS.every((name) => asCount(asObject(record["usage"])[name]) !== undefined) && asCount(record["duration_ms"]) !== undefined;
-  const priced = /^\d+(\.\d{1,12})?$/.test(asString(record["cost"]) ?? "");
+  const priced = AMOUNT.test(asString(record["cost"]) ?? "");
   const sound = named && timed && (record["type"] === "open" || (record["type"] === "settle" && counted && priced));
   return sound ? (record as unknown as OpenRecord | SettleRecord) : undefined;
 }
@@ -81,9 +89,9 @@ export interface UsageStore {
   /** Up to which byte each segment has been copied; a segment that is not named: not at all. */
   cursor(): Promise<ReadonlyMap<string, number>>;
   /** Adds the records and moves the cursor, both or neither. */
-  commit(records: readonly UsageRecord[], cursor: ReadonlyMap<string, number>): Promise<void>;
+  commit(records: readonly UsageRecord[], cursor: ReadonlyMap<string, number>): Promise<unknown>;
   /** Drops segments that are no more from the cursor. */
-  forget(segments: readonly string[]): Promise<void>;
+  forget(segments: readonly string[]): Promise<unknown>;
   /** The records that fit, in batches, in flat memory; in no particular order. */
   records(filter: UsageFilter): AsyncIterable<readonly UsageRecord[]>;
   close(): Promise<void>;

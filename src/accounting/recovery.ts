@@ -5,26 +5,31 @@ import { appendFileSync, existsSync, readdirSync, rmSync, truncateSync } from "n
 import { join } from "node:path";
 import { readLines } from "./files.ts";
 import { isAlive } from "./process-lock.ts";
-import { NO_TOKENS, parseSpendLine, type OpenRecord, type SettleRecord } from "./records.ts";
+import { NO_TOKENS, parseSpendLine, settleRecord, type OpenRecord, type SettleRecord } from "./records.ts";
 import { holderOf } from "./spend-log.ts";
+import type { Ledger } from "./sync.ts";
 
-/** Recovers the segments in `dir` whose process is dead; resolves with how many requests it has settled. */
-export async function recoverSegments(dir: string, currency: string, now: number): Promise<number> {
-  let interrupted = 0;
+/** Recovers the segments whose process is dead. */
+export async function recover({ dir, currency, now, diagnose }: Ledger): Promise<void> {
+  const interrupted = {
+    model_served: null, provider: null, status: "interrupted", http_status: null, error_code: null, finish_reason: null, attempts: [],
+    usage: NO_TOKENS, usage_source: "none", cost: "0", currency, first_token_ms: null,
+  } as const;
+  let requests = 0;
   for (const mark of readdirSync(dir).filter((name) => name.endsWith(".open"))) {
     const segment = join(dir, mark.replace(/open$/, "jsonl"));
     if (await isAlive(holderOf(segment))) continue;
     if (existsSync(segment)) {
       const { unsettled, end } = await readSegment(segment);
-      const lines = [...unsettled.values()].map((open) => `${JSON.stringify(interruptedRecord(open, currency, now))}\n`);
+      const lines = [...unsettled.values()].map((open) => `${JSON.stringify(settleRecord(open, now(), interrupted))}\n`);
       truncateSync(segment, end);
       appendFileSync(segment, lines.join(""), { flush: true });
-      interrupted += lines.length;
+      requests += lines.length;
     }
     rmSync(holderOf(segment), { force: true });
     rmSync(join(dir, mark), { force: true });
   }
-  return interrupted;
+  if (requests > 0) diagnose({ event: "spend_recovered", level: "warn", requests, detail: "requests of a process that died were settled as interrupted" });
 }
 
 /** What of a segment is still unsettled, and where its last whole line ends. `each` is given every settle line, and whether it was open. */
@@ -40,13 +45,4 @@ export async function readSegment(path: string, to = Infinity, each: (record: Se
     end = batch.end;
   }
   return { unsettled, end };
-}
-
-function interruptedRecord({ type: _, stream: __, spend_id, time, ...about }: OpenRecord, currency: string, now: number): SettleRecord {
-  const endedAt = Math.max(now, Date.parse(time)); // it may have been opened while this pass was under way
-  return {
-    type: "settle", spend_id, time: new Date(endedAt).toISOString(), ...about, model_served: null, provider: null,
-    status: "interrupted", http_status: null, error_code: null, finish_reason: null, attempts: [], usage: NO_TOKENS,
-    usage_source: "none", cost: "0", currency, first_token_ms: null, duration_ms: endedAt - Date.parse(time),
-  };
 }

@@ -8,6 +8,7 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, fstatSync, fsync, fsyncSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { setImmediate as turnEnd } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Diagnose } from "../http/log.ts";
 import { CheckError } from "../protocol/checker.ts";
@@ -110,7 +111,7 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
       clearInterval(timer);
       await ticking;
       const late = performance.now() + LAST_SETTLES_MS;
-      while (segments.some((segment) => segment.unsettled() > 0) && performance.now() < late) await new Promise(setImmediate);
+      while (segments.some((segment) => segment.unsettled() > 0) && performance.now() < late) await turnEnd();
       for (const segment of segments.splice(0)) segment.close();
     },
   };
@@ -144,17 +145,14 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
   /** Resolves when the line is written, with all others of this turn; rejects if they could not be. */
   function append(record: object): Promise<void> {
     waiting += `${JSON.stringify(record)}\n`;
-    return (turn ??= new Promise((resolve, reject) => {
-      setImmediate(() => {
-        turn = undefined;
-        try {
-          write();
-          resolve();
-        } catch (error) {
-          failed(error);
-          reject(unwritable(error));
-        }
-      });
+    return (turn ??= turnEnd().then(() => {
+      turn = undefined;
+      try {
+        write();
+      } catch (error) {
+        failed(error);
+        throw unwritable(error);
+      }
     }));
   }
 
@@ -169,7 +167,7 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
         await append(record).catch(() => new Promise<void>((resolve) => held.push(resolve)));
         unsettled -= 1;
       };
-      return { spendId: record.spend_id, opened, settle };
+      return { record, opened, settle };
     },
     size: () => size,
     /** Open lines without a settle line, also of those that are not written yet. */

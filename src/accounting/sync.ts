@@ -2,6 +2,7 @@
 // spend log into the usage store, and deletes segments that have been copied and are old. One process at a time does it.
 import { existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../http/log.ts";
 import { createFileStore } from "./file-store.ts";
@@ -9,7 +10,7 @@ import { readLines, syncToDisk } from "./files.ts";
 import { createPostgresStore } from "./postgres-store.ts";
 import { tryLock } from "./process-lock.ts";
 import { parseSpendLine, usageRecord, type UsageRecord, type UsageStore } from "./records.ts";
-import { recoverSegments } from "./recovery.ts";
+import { recover } from "./recovery.ts";
 import { segmentsIn, unclosedOf } from "./spend-log.ts";
 
 /** Records that are committed at once. */
@@ -23,25 +24,22 @@ export interface Ledger {
   readonly store: UsageStore; readonly currency: string; readonly keepDays: number; readonly now: () => number; readonly diagnose: Diagnose;
 }
 
-export type BooksConfig = Pick<Config, "data_dir" | "usage" | "spend" | "currency">;
-
 /** Throws a CheckError if the store's package is not installed. */
-export function ledgerOf({ data_dir, usage, spend, currency }: BooksConfig, now: () => number, diagnose: Diagnose): Ledger {
+export function ledgerOf({ data_dir, usage, spend, currency }: Config, now: () => number, diagnose: Diagnose): Ledger {
   const store = usage.store === "file" ? createFileStore(join(data_dir, "usage")) : createPostgresStore(usage.store, data_dir);
   return { dir: join(data_dir, "spend"), store, currency, keepDays: spend.keep_days, now, diagnose };
 }
 
-/** Does `work` while no other process works on the same books, or keys; undefined if one does. */
-export async function holding<T>(dir: string, what: "books" | "keys", work: () => Promise<T>): Promise<T | undefined> {
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const unlock = await tryLock(dir, what);
-  return unlock && work().finally(unlock);
-}
+export class BusyError extends Error {}
 
-/** Settles what dead processes left unsettled. The caller holds the books. */
-export async function recover({ dir, currency, now, diagnose }: Ledger): Promise<void> {
-  const requests = await recoverSegments(dir, currency, now());
-  if (requests > 0) diagnose({ event: "spend_recovered", level: "warn", requests, detail: "requests of a process that died were settled as interrupted" });
+/** Does `work` while no other process works on the same books, or keys. Throws a BusyError if one does so for all of `patienceMs`; absent: a minute. */
+export async function holding<T>(dir: string, what: "books" | "keys", work: () => Promise<T>, patienceMs = 60_000): Promise<T> {
+  for (const end = performance.now() + patienceMs; ; await pause(20 + 80 * Math.random())) {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    const unlock = await tryLock(dir, what);
+    if (unlock) return await work().finally(unlock);
+    if (performance.now() >= end) throw new BusyError(`another process is at work on the ${what}`);
+  }
 }
 
 /** One whole pass; resolves with the number of records copied. The caller holds the books. */
@@ -80,11 +78,10 @@ async function deleteOld({ dir, store, keepDays, now }: Ledger): Promise<void> {
   const cursor = await store.cursor();
   for (const segment of segmentsIn(dir)) {
     const path = join(dir, segment);
+    if (existsSync(unclosedOf(path))) continue;
     const { size, mtimeMs } = statSync(path);
-    const useless = size === 0 || (mtimeMs < now() - keepDays * DAY_MS && cursor.get(segment) === size);
-    if (useless && !existsSync(unclosedOf(path))) rmSync(path);
+    if (size === 0 || (mtimeMs < now() - keepDays * DAY_MS && cursor.get(segment) === size)) rmSync(path);
   }
-  const left = new Set(segmentsIn(dir));
-  const gone = [...cursor.keys()].filter((segment) => !left.has(segment));
+  const gone = [...cursor.keys()].filter((segment) => !existsSync(join(dir, segment)));
   if (gone.length > 0) await store.forget(gone);
 }

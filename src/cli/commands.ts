@@ -1,4 +1,4 @@
-// The commands other than `serve`: each prints its answer and returns the exit code.
+// The commands other than `serve`: each prints its answer, for programs or as a table for people, and returns the exit code.
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -12,7 +12,6 @@ import type { Config, Environment } from "../config/schema.ts";
 import { traitsOf } from "../dialects/traits.ts";
 import { rank } from "../routing/policy.ts";
 import { UsageError, type Arguments, type CommandName } from "./arguments.ts";
-import { formatRecords } from "./table.ts";
 
 /** What a command needs of the process: `print` text to standard output, `say` a line to standard error; `stopped` when it is to end. */
 export interface Terminal {
@@ -22,9 +21,6 @@ export interface Terminal {
 }
 
 type Run = (args: Arguments, terminal: Terminal) => Promise<number>;
-
-/** How long another process may be at work on the books or keys before a command gives up. */
-const BUSY_MS = 60_000;
 
 /** Prints what was found, for programs or for people. */
 async function answer({ values }: Arguments, { print }: Terminal, data: unknown, text: string): Promise<number> {
@@ -40,13 +36,13 @@ function settings({ values }: Arguments, { env, actAs }: Terminal): Config {
 }
 const openLedger = (config: Config, { say }: Terminal): Ledger => ledgerOf(config, Date.now, (event) => say(JSON.stringify(event)));
 
-/** Does `work` as soon as no other process is at it. */
-async function waitingFor<T>(dir: string, what: "books" | "keys", work: () => Promise<T>): Promise<T> {
-  for (const end = performance.now() + BUSY_MS; performance.now() < end; await pause(20 + 80 * Math.random())) {
-    const done = await holding(dir, what, async () => ({ result: await work() }));
-    if (done) return done.result;
-  }
-  throw new Error(`another process is at work on the ${what}`);
+/** Columns as wide as their widest cell, numbers to the right, "-" for what is not there. */
+function table<K extends string>(columns: readonly K[], records: readonly { readonly [column in K]: unknown }[]): string {
+  const rows = [columns, ...records.map((record) => columns.map((column) => String(record[column] ?? "-")))];
+  const widths = columns.map((_, at) => Math.max(...rows.map((row) => row[at]!.length)));
+  const numeric = columns.map((_, at) => rows.slice(1).every((row) => /^([\d.]+|-)$/.test(row[at]!)));
+  const cell = (text: string, at: number) => (numeric[at] ? text.padStart(widths[at]!) : text.padEnd(widths[at]!));
+  return rows.map((row) => `  ${row.map(cell).join("  ").trimEnd()}\n`).join("");
 }
 
 /** Opens the books for `work`, which sees everything that is settled by now. */
@@ -54,7 +50,7 @@ async function reading(args: Arguments, terminal: Terminal, work: (ledger: Ledge
   const config = settings(args, terminal);
   const ledger = openLedger(config, terminal);
   try {
-    if (existsSync(ledger.dir)) await waitingFor(ledger.dir, "books", () => syncUsage(ledger));
+    if (existsSync(ledger.dir)) await holding(ledger.dir, "books", () => syncUsage(ledger));
     else if (config.usage.store === "file") throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
     return await work(ledger);
   } finally {
@@ -98,7 +94,7 @@ async function explain(args: Arguments, terminal: Terminal): Promise<number> {
     ? "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are."
     : "No model is a candidate: every request gets 503 model_unavailable.";
   const data = { alias: args.operand, enabled: alias.enabled, policy: alias.policy ?? "list", candidates };
-  return await answer(args, terminal, data, `${title}\n${formatRecords(["rank", "model", "provider", "why", "can"], rows)}${fate}\n`);
+  return await answer(args, terminal, data, `${title}\n${table(["rank", "model", "provider", "why", "can"], rows)}${fate}\n`);
 }
 
 async function createKeyCommand(args: Arguments, terminal: Terminal): Promise<number> {
@@ -108,7 +104,7 @@ async function createKeyCommand(args: Arguments, terminal: Terminal): Promise<nu
   const unknown = names?.find((model) => !config.models.has(model) && !config.aliases.has(model));
   if (unknown !== undefined) throw new UsageError(`--models: there is no model or alias named '${unknown}'`);
   const given = { account, name, rpm: rpm === undefined ? null : Number(rpm), models: names, expires: expires === undefined ? null : new Date(expires).toISOString() };
-  const { key, stored } = await waitingFor(join(config.data_dir, "spend"), "keys", () => createKey(keyFile(config.data_dir), given, Date.now()));
+  const { key, stored } = await holding(join(config.data_dir, "spend"), "keys", () => createKey(keyFile(config.data_dir), given, Date.now()));
   terminal.say(`${stored.key_id} of account ${account}: the key is shown this once, only its SHA-256 is kept`);
   return await answer(args, terminal, { key, ...stored }, `${key}\n`);
 }
@@ -117,12 +113,12 @@ async function listKeys(args: Arguments, terminal: Terminal): Promise<number> {
   const { data_dir, keys } = settings(args, terminal);
   const fixed = keys.map(({ digest, account, rpm = null, models = null }) => ({ key_id: keyIdOf(digest), account, name: "(in the configuration)", rpm, models, created: null, expires: null, revoked: null }));
   const list = [...fixed, ...readKeys(keyFile(data_dir)).map(({ sha256: _, ...key }) => key)];
-  return await answer(args, terminal, list, formatRecords(["key_id", "account", "name", "rpm", "models", "created", "expires", "revoked"], list));
+  return await answer(args, terminal, list, table(["key_id", "account", "name", "rpm", "models", "created", "expires", "revoked"], list));
 }
 
 async function revokeKeyCommand(args: Arguments, terminal: Terminal): Promise<number> {
   const { data_dir, keys } = settings(args, terminal);
-  const revoked = await waitingFor(join(data_dir, "spend"), "keys", () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
+  const revoked = await holding(join(data_dir, "spend"), "keys", () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
   if (revoked) return await answer(args, terminal, { key_id: revoked.key_id, revoked: revoked.revoked }, `${revoked.key_id} of account ${revoked.account} is revoked\n`);
   const fixed = keys.some(({ digest }) => keyIdOf(digest) === args.operand);
   terminal.say(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
@@ -132,17 +128,17 @@ async function revokeKeyCommand(args: Arguments, terminal: Terminal): Promise<nu
 async function syncCommand(args: Arguments, terminal: Terminal): Promise<number> {
   const config = settings(args, terminal);
   const ledger = openLedger(config, terminal);
-  while (!terminal.stopped.aborted) {
+  const { once } = args.values;
+  do {
     try {
-      const copied = await waitingFor(ledger.dir, "books", () => syncUsage(ledger));
-      if (args.values.once || copied > 0) await answer(args, terminal, { copied }, `${copied} usage records copied\n`);
+      const copied = await holding(ledger.dir, "books", () => syncUsage(ledger));
+      if (once || copied > 0) await answer(args, terminal, { copied }, `${copied} usage records copied\n`);
     } catch (error) {
-      if (args.values.once) throw error;
+      if (once) throw error;
       terminal.say((error as Error).message);
     }
-    if (args.values.once) break;
-    await pause(config.usage.sync_ms, undefined, { signal: terminal.stopped }).catch(() => undefined);
-  }
+    if (!once) await pause(config.usage.sync_ms, undefined, { signal: terminal.stopped }).catch(() => undefined);
+  } while (!once && !terminal.stopped.aborted);
   await ledger.store.close();
   return 0;
 }
@@ -158,9 +154,8 @@ const statementCommand: Run = (args, terminal) =>
     const found = await statement(store, options);
     const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
     if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
-    const table = formatRecords(columns, [...found.lines, { model: "total", ...found.total }]);
     for (const [other, requests] of Object.entries(found.other_currencies)) terminal.say(`warning: ${requests} requests were billed in ${other} and are not in these sums`);
-    return await answer({ ...args, values: { json: format === "json" } }, terminal, found, `${account}, ${month}, in ${currency}\n${table}`);
+    return await answer({ ...args, values: { json: format === "json" } }, terminal, found, `${account}, ${month}, in ${currency}\n${table(columns, [...found.lines, { model: "total", ...found.total }])}`);
   });
 
 const traceCommand: Run = (args, terminal) =>
@@ -170,7 +165,7 @@ const traceCommand: Run = (args, terminal) =>
     let found = 0;
     if (json) await terminal.print(`{"gateway_request_id":${JSON.stringify(args.operand)},"records":[`);
     for await (const records of trace(store, args.operand)) {
-      await terminal.print(json ? `${found > 0 ? "," : ""}${JSON.stringify(records).slice(1, -1)}` : formatRecords(columns, records));
+      await terminal.print(json ? `${found > 0 ? "," : ""}${JSON.stringify(records).slice(1, -1)}` : table(columns, records));
       found += records.length;
     }
     if (json) await terminal.print("]}\n");
@@ -180,7 +175,7 @@ const traceCommand: Run = (args, terminal) =>
 
 const auditCommand: Run = (args, terminal) =>
   reading(args, terminal, async (ledger) => {
-    const found = await waitingFor(ledger.dir, "books", () => auditBooks(ledger));
+    const found = await holding(ledger.dir, "books", () => auditBooks(ledger));
     const sums = (costs: Readonly<Record<string, string>>) => Object.entries(costs).map(([currency, cost]) => `${cost} ${currency}`).join(", ") || "0";
     const title = `settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}`;
     const proof = found.ok ? "the books are right" : ["the books are wrong:", ...found.differences].join("\n  ");
