@@ -1,13 +1,13 @@
 #!/usr/bin/env node
 // The process: arguments to a command. The only file that touches it (arguments, environment, standard streams, signals, exit
 // codes).
-import { HELP, readArguments, UsageError, type Values } from "./cli/arguments.ts";
-import { COMMANDS, type Terminal } from "./cli/commands.ts";
+import { readArguments, UsageError, type Values } from "./cli/arguments.ts";
+import { COMMANDS } from "./cli/commands.ts";
 import { loadConfig } from "./config/load.ts";
-import { watchConfig } from "./config/reload.ts";
+import { toldFaults, watchConfig } from "./config/reload.ts";
 import type { Config } from "./config/schema.ts";
 import { createGateway } from "./gateway.ts";
-import { CheckError, faultText, pathText } from "./protocol/checker.ts";
+import { CheckError, faultText } from "./protocol/checker.ts";
 
 const say = (line: string): void => void process.stderr.write(`chat-gateway: ${line}\n`);
 
@@ -59,12 +59,6 @@ function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): vo
   process.setuid?.(uid);
 }
 
-function reportFaults({ faults }: CheckError, json: boolean): void {
-  const list = faults.map(({ path, message }) => ({ path: pathText(path), message }));
-  if (json) process.stdout.write(`${JSON.stringify({ ok: false, faults: list })}\n`);
-  else for (const fault of faults) say(faultText(fault));
-}
-
 async function main(argv: readonly string[]): Promise<number | undefined> {
   // A reader of our output that goes away must not take the gateway with it.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
@@ -73,18 +67,14 @@ async function main(argv: readonly string[]): Promise<number | undefined> {
   try {
     const args = readArguments(argv);
     json = args.values.json ?? false;
-    if (args.command === "help") await print(`${HELP}\n`);
-    else if (args.command === "serve") return void (await serve(args.values));
-    else {
-      const stop = new AbortController();
-      if (args.command === "usage sync") onStop(() => stop.abort());
-      const terminal: Terminal = { env: process.env, print, say, stopped: stop.signal, actAs };
-      return await COMMANDS[args.command](args, terminal);
-    }
-    return 0;
+    if (args.command === "serve") return void (await serve(args.values));
+    const stop = new AbortController();
+    if (args.command === "usage sync") onStop(() => stop.abort());
+    return await COMMANDS[args.command](args, { env: process.env, print, say, stopped: stop.signal, actAs });
   } catch (error) {
-    if (error instanceof CheckError) reportFaults(error, json);
-    else say((error as Error).message);
+    if (!(error instanceof CheckError)) say((error as Error).message);
+    else if (json) process.stdout.write(`${JSON.stringify({ ok: false, faults: toldFaults(error) })}\n`);
+    else for (const fault of error.faults) say(faultText(fault));
     return error instanceof UsageError ? 2 : 1;
   }
 }

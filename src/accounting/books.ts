@@ -96,8 +96,7 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
         await tend(pass);
         await ledger.store.close();
       };
-      const enough = new AbortController();
-      await Promise.race([lastSync().finally(() => enough.abort()), pause(LAST_SYNC_MS, undefined, enough).catch(() => undefined)]);
+      await Promise.race([lastSync(), pause(LAST_SYNC_MS, undefined, { ref: false })]);
     },
   };
 }

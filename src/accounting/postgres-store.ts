@@ -110,8 +110,7 @@ async function migrate(client: Client): Promise<void> {
   const { rows } = await client.query("SELECT coalesce(max(version), 0) AS version FROM usage_schema");
   const version = Number(rows[0]?.["version"]);
   if (version > MIGRATIONS.length) throw new Error("the database was made by a later version of this program");
-  for (const [index, migration] of MIGRATIONS.entries()) {
-    if (index < version) continue;
+  for (const [index, migration] of [...MIGRATIONS.entries()].slice(version)) {
     await client.query(migration);
     await client.query("INSERT INTO usage_schema VALUES ($1)", [index + 1]);
   }

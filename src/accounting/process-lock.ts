@@ -38,15 +38,10 @@ export async function announce(path: string): Promise<(() => void) | undefined> 
 /** Whether somebody answers at `path`. */
 export async function isAlive(path: string): Promise<boolean> {
   const socket = connect(socketPath(path));
-  try {
-    await once(socket, "connect");
-    return true;
-  } catch (error) {
-    // Any other error, such as too many waiting to be answered, is no proof of death.
-    return !["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes((error as NodeJS.ErrnoException).code ?? "");
-  } finally {
-    socket.destroy();
-  }
+  const fault = await once(socket, "connect").then(() => undefined, (error: NodeJS.ErrnoException) => error.code);
+  socket.destroy();
+  // Any other error, such as too many waiting to be answered, is no proof of death.
+  return !["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes(fault ?? "none");
 }
 
 /** The lock `name` in a folder: a function that releases it, or undefined if another process has it, or wants it at this very

@@ -41,7 +41,6 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
   let fault: string | null = "not started";
   let timer: NodeJS.Timeout | undefined;
   let ticking: Promise<void> | undefined;
-  let last = { day: "", number: 0 };
   let mark = "";
   const today = () => new Date(now()).toISOString().slice(0, 10);
 
@@ -55,12 +54,11 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     mark = markOf(dirname(dir)).slice(0, 8);
     const day = today();
-    const taken = readdirSync(dir).flatMap((name) => (name.startsWith(day) ? [Number(name.split(".")[1])] : []));
-    if (last.day === day) taken.push(last.number); // its socket is ours, even if somebody has emptied the folder
+    const names = [...readdirSync(dir), ...segments.map(({ name }) => name)]; // these stay ours, even if somebody has emptied the folder
+    const taken = names.flatMap((name) => (name.startsWith(day) ? [Number(name.split(".")[1])] : []));
     for (let number = Math.max(0, ...taken) + 1; ; number += 1) {
       const name = `${day}.${String(number).padStart(4, "0")}.jsonl`;
       const release = await announce(join(dir, holderOf(name)));
-      last = { day, number };
       if (!release) continue; // another process was quicker
       try {
         writeFileSync(unclosedOf(join(dir, name)), "");

@@ -1,8 +1,7 @@
 // Who calls: an API key to its account. SPEC.md "Authentication", the 401 rows of WIRE.md 4.2.
 // Keys are compared by their SHA-256, so neither memory nor timing holds anything of the key itself.
 import { createHash } from "node:crypto";
-import type { Config } from "../config/schema.ts";
-import { sha256 } from "../config/schema.ts";
+import { sha256, type Config } from "../config/schema.ts";
 import { ApiError, type ErrorCode } from "../protocol/errors.ts";
 import type { StoredKey } from "./key-file.ts";
 
@@ -25,12 +24,9 @@ export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0
 /** The keys of the configuration and those of keys.json; one that stands in both is the configuration's. `now`: wall clock. */
 export function createKeyring(config: Config, stored: readonly StoredKey[], now: () => number) {
   const callers = new Map<string, Caller>();
-  const accounts = new Map<string, number | null>();
-  const add = (digest: string, account: string, rpm: number | null, models: readonly string[] | undefined, validUntil: number) => {
-    const own = config.accounts.get(account)?.rpm;
-    const accountRpm = own === undefined ? config.limits.rpm : own;
-    accounts.set(account, accountRpm);
-    callers.set(digest, { account, keyId: keyIdOf(digest), accountRpm, keyRpm: rpm, models: models && new Set(models), validUntil });
+  const add = (digest: string, account: string, keyRpm: number | null, models: readonly string[] | undefined, validUntil: number) => {
+    const { rpm: accountRpm = config.limits.rpm } = config.accounts.get(account) ?? {};
+    callers.set(digest, { account, keyId: keyIdOf(digest), accountRpm, keyRpm, models: models && new Set(models), validUntil });
   };
   for (const key of stored) {
     add(key.sha256, key.account, key.rpm, key.models ?? undefined, key.revoked !== null ? 0 : key.expires === null ? Infinity : Date.parse(key.expires));
@@ -49,7 +45,7 @@ export function createKeyring(config: Config, stored: readonly StoredKey[], now:
       return caller;
     },
     /** Every account that has a key, with its limit. */
-    accounts: accounts as ReadonlyMap<string, number | null>,
+    accounts: new Map([...callers.values()].map(({ account, accountRpm }) => [account, accountRpm])),
   };
 }
 

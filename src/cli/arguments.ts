@@ -12,8 +12,6 @@ const OPTIONS = {
 type Option = keyof typeof OPTIONS;
 
 /** `synopsis` as it is shown: an operand in capitals, what may be left out in brackets; `--config FILE` goes without saying. */
-interface Command { readonly synopsis: string; readonly does: string }
-
 const COMMANDS = {
   serve: { synopsis: "[--host H] [--port N]", does: "run the gateway (the default command)" },
   check: { synopsis: "[--json]", does: "validate a configuration" },
@@ -25,8 +23,8 @@ const COMMANDS = {
   "billing statement": { synopsis: "--account A --month YYYY-MM [--format table|csv|json] [--json]", does: "what an account owes, by model; as csv by request" },
   "billing trace": { synopsis: "REQUEST_ID [--json]", does: "the usage records of a request id, and their account" },
   audit: { synopsis: "[--json]", does: "prove that the books are right" },
-} as const satisfies Record<string, Command>;
-export type CommandName = keyof typeof COMMANDS;
+} as const;
+type CommandName = keyof typeof COMMANDS;
 
 export const HELP = `chat-gateway: a chat-completions gateway
 

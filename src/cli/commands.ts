@@ -11,7 +11,7 @@ import { loadConfig } from "../config/load.ts";
 import type { Config, Environment } from "../config/schema.ts";
 import { traitsOf } from "../dialects/traits.ts";
 import { rank } from "../routing/policy.ts";
-import { UsageError, type Arguments, type CommandName } from "./arguments.ts";
+import { HELP, UsageError, type Arguments } from "./arguments.ts";
 
 /** What a command needs of the process: `print` text to standard output, `say` a line to standard error; `stopped` when it is to end. */
 export interface Terminal {
@@ -183,7 +183,7 @@ const auditCommand: Run = (args, terminal) =>
     return found.ok ? 0 : 1;
   });
 
-export const COMMANDS: Readonly<Record<Exclude<CommandName, "serve">, Run>> = {
-  check, explain, "keys create": createKeyCommand, "keys list": listKeys, "keys revoke": revokeKeyCommand, "usage sync": syncCommand,
+export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, Run>> = {
+  help: (_, { print }) => print(`${HELP}\n`).then(() => 0), check, explain, "keys create": createKeyCommand, "keys list": listKeys, "keys revoke": revokeKeyCommand, "usage sync": syncCommand,
   "billing statement": statementCommand, "billing trace": traceCommand, audit: auditCommand,
 };

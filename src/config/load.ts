@@ -14,7 +14,6 @@ export interface LoadOptions {
   readonly secretsOptional?: boolean;
 }
 
-export type Loaded = ReturnType<typeof loadConfig>;
 /** Throws a CheckError with every fault at its path; that of an unreadable file is the root. `source` is undefined for the demo. */
 export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptions) {
   const [json, source] = readSource(file);

@@ -1,11 +1,14 @@
 // The configuration file again whenever it changes, or somebody says so: all or nothing, a faulty file changes nothing.
 import { readFileSync } from "node:fs";
-import { CheckError, pathText } from "../protocol/checker.ts";
 import type { Diagnose } from "../http/log.ts";
+import { CheckError, pathText } from "../protocol/checker.ts";
 import type { Config } from "./schema.ts";
 
 /** How often the file is looked at. Looking, and not being told, also works where an editor puts a new file in its place. */
 const LOOK_MS = 500;
+
+/** Faults as programs get them. */
+export const toldFaults = ({ faults }: CheckError) => faults.map(({ path, message }) => ({ path: pathText(path), message }));
 
 /** `load` reads and checks `file`, or throws; `apply` puts the result in force. */
 export function watchConfig(file: string, load: () => Config, apply: (config: Config) => void, diagnose: Diagnose) {
@@ -14,9 +17,8 @@ export function watchConfig(file: string, load: () => Config, apply: (config: Co
     try {
       apply(load());
     } catch (error) {
-      const faults = error instanceof CheckError ? error.faults : [{ path: [], message: (error as Error).message }];
-      const told = faults.map(({ path, message }) => ({ path: pathText(path), message }));
-      diagnose({ event: "reload_failed", level: "error", detail: "the configuration before it stays in force", faults: told });
+      const faults = error instanceof CheckError ? toldFaults(error) : [{ path: "", message: (error as Error).message }];
+      diagnose({ event: "reload_failed", level: "error", detail: "the configuration before it stays in force", faults });
     }
   }
   return { reload, close: watchFile(file, reload).close };
