@@ -6,9 +6,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { formatMoney, parseMoney } from "./price.ts";
 import { USAGE_COLUMNS, usageRecord, type UsageRecord } from "./records.ts";
-import { readSegment } from "./recovery.ts";
 import { segmentsIn, unclosedOf } from "./spend-log.ts";
-import { DAY_MS, type Ledger } from "./sync.ts";
+import { DAY_MS, readSegment, type Ledger } from "./sync.ts";
 
 const BUCKETS = 65_536;
 /** How many records are looked up one by one where the sums differ. */

@@ -8,9 +8,8 @@ import type { Usage } from "../protocol/shapes.ts";
 import type { Model } from "../routing/catalog.ts";
 import { costOf, formatMoney } from "./price.ts";
 import { settleRecord, type Ending } from "./records.ts";
-import { recover } from "./recovery.ts";
 import { createSpendLog } from "./spend-log.ts";
-import { BusyError, holding, ledgerOf, syncUsage } from "./sync.ts";
+import { BusyError, holding, ledgerOf, recover, syncUsage } from "./sync.ts";
 import type { UsageSource } from "./usage.ts";
 
 /** How long stopping may be held up by the last sync. What it does not copy the next process will. */
@@ -91,12 +90,8 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
     async close(): Promise<void> {
       clearInterval(timer);
       await log.close();
-      const lastSync = async () => {
-        await syncing;
-        await tend(pass);
-        await ledger.store.close();
-      };
-      await Promise.race([lastSync(), pause(LAST_SYNC_MS, undefined, { ref: false })]);
+      const lastSync = Promise.resolve(syncing).then(() => tend(pass)).then(() => ledger.store.close());
+      await Promise.race([lastSync, pause(LAST_SYNC_MS, undefined, { ref: false })]);
     },
   };
 }

@@ -63,7 +63,6 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
       client.release(!done);
     }
   }
-
   const run = (text: string, ...values: unknown[]) => transaction((client) => client.query(text, values));
 
   return {

@@ -1,6 +1,6 @@
 // The usage sync: one pass recovers what dead processes left behind, copies what was settled since the last pass from the
-// spend log into the usage store, and deletes segments that have been copied and are old. One process at a time does it.
-import { existsSync, mkdirSync, rmSync, statSync } from "node:fs";
+// spend log into the usage store, and deletes old segments that an earlier pass has copied. One process at a time does it.
+import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Config } from "../config/schema.ts";
@@ -8,10 +8,11 @@ import type { Diagnose } from "../http/log.ts";
 import { createFileStore } from "./file-store.ts";
 import { readLines, syncToDisk } from "./files.ts";
 import { createPostgresStore } from "./postgres-store.ts";
-import { tryLock } from "./process-lock.ts";
-import { parseSpendLine, usageRecord, type UsageRecord, type UsageStore } from "./records.ts";
-import { recover } from "./recovery.ts";
-import { segmentsIn, unclosedOf } from "./spend-log.ts";
+import { isAlive, tryLock } from "./process-lock.ts";
+import {
+  NO_TOKENS, parseSpendLine, settleRecord, usageRecord, type OpenRecord, type SettleRecord, type UsageRecord, type UsageStore,
+} from "./records.ts";
+import { holderOf, segmentsIn, unclosedOf } from "./spend-log.ts";
 
 /** Records that are committed at once. */
 const BATCH = 2_000;
@@ -32,7 +33,8 @@ export function ledgerOf({ data_dir, usage, spend, currency }: Config, now: () =
 
 export class BusyError extends Error {}
 
-/** Does `work` while no other process works on the same books, or keys. Throws a BusyError if one does so for all of `patienceMs`; absent: a minute. */
+/** Does `work` while no other process works on the same books, or keys. Throws a BusyError if one does so for all of `patienceMs`;
+ * absent: a minute. */
 export async function holding<T>(dir: string, what: "books" | "keys", work: () => Promise<T>, patienceMs = 60_000): Promise<T> {
   for (const end = performance.now() + patienceMs; ; await pause(20 + 80 * Math.random())) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -42,9 +44,34 @@ export async function holding<T>(dir: string, what: "books" | "keys", work: () =
   }
 }
 
+/** What a process that died has left behind: perhaps a torn last line, which is cut off, and open lines without a settle line,
+ * which are settled as "interrupted": the provider's figures died with the process, so they cost nothing. The caller holds the
+ * books, so that it happens once; if it dies half-way the next process goes on where it stopped. */
+export async function recover({ dir, currency, now, diagnose }: Ledger): Promise<void> {
+  const interrupted = {
+    model_served: null, provider: null, status: "interrupted", http_status: null, error_code: null, finish_reason: null, attempts: [],
+    usage: NO_TOKENS, usage_source: "none", cost: "0", currency, first_token_ms: null,
+  } as const;
+  let requests = 0;
+  for (const mark of readdirSync(dir).filter((name) => name.endsWith(".open"))) {
+    const segment = join(dir, mark.replace(/open$/, "jsonl"));
+    if (await isAlive(holderOf(segment))) continue;
+    if (existsSync(segment)) {
+      const { unsettled, end } = await readSegment(segment);
+      const lines = [...unsettled.values()].map((open) => `${JSON.stringify(settleRecord(open, now(), interrupted))}\n`);
+      truncateSync(segment, end);
+      appendFileSync(segment, lines.join(""), { flush: true });
+      requests += lines.length;
+    }
+    rmSync(holderOf(segment), { force: true });
+    rmSync(join(dir, mark), { force: true });
+  }
+  if (requests > 0) diagnose({ event: "spend_recovered", level: "warn", requests, detail: "requests of a process that died were settled as interrupted" });
+}
+
 /** One whole pass; resolves with the number of records copied. The caller holds the books. */
 export async function syncUsage(ledger: Ledger): Promise<number> {
-  const { dir, store, diagnose } = ledger;
+  const { dir, store, keepDays, now, diagnose } = ledger;
   await recover(ledger);
   const done = await store.cursor();
   let records: UsageRecord[] = [];
@@ -57,8 +84,11 @@ export async function syncUsage(ledger: Ledger): Promise<number> {
   };
   for (const segment of segmentsIn(dir)) {
     const path = join(dir, segment);
-    const { size } = statSync(path);
+    const inUse = existsSync(unclosedOf(path)); // asked first: what is written from here on has another size
+    const { size, mtimeMs } = statSync(path);
     const from = done.get(segment) ?? 0;
+    const old = mtimeMs < now() - keepDays * DAY_MS;
+    if (!inUse && (size === 0 || (size === from && old))) rmSync(path);
     if (size > from) await syncToDisk(path); // a power failure must not take what the usage records have
     for await (const { lines, end } of readLines(path, from, size)) {
       const read = lines.map(parseSpendLine);
@@ -70,18 +100,22 @@ export async function syncUsage(ledger: Ledger): Promise<number> {
     }
   }
   await commit();
-  await deleteOld(ledger);
+  const gone = [...done.keys()].filter((segment) => !existsSync(join(dir, segment)));
+  if (gone.length > 0) await store.forget(gone);
   return copied;
 }
 
-async function deleteOld({ dir, store, keepDays, now }: Ledger): Promise<void> {
-  const cursor = await store.cursor();
-  for (const segment of segmentsIn(dir)) {
-    const path = join(dir, segment);
-    if (existsSync(unclosedOf(path))) continue;
-    const { size, mtimeMs } = statSync(path);
-    if (size === 0 || (mtimeMs < now() - keepDays * DAY_MS && cursor.get(segment) === size)) rmSync(path);
+/** What of a segment is still unsettled, and where its last whole line ends. `each` is given every settle line, and whether it was open. */
+export async function readSegment(path: string, to = Infinity, each: (record: SettleRecord, opened: boolean) => void = () => {}) {
+  const unsettled = new Map<string, OpenRecord>();
+  let end = 0;
+  for await (const batch of readLines(path, 0, to)) {
+    for (const line of batch.lines) {
+      const record = parseSpendLine(line);
+      if (record?.type === "open") unsettled.set(record.spend_id, record);
+      else if (record) each(record, unsettled.delete(record.spend_id));
+    }
+    end = batch.end;
   }
-  const gone = [...cursor.keys()].filter((segment) => !existsSync(join(dir, segment)));
-  if (gone.length > 0) await store.forget(gone);
+  return { unsettled, end };
 }
