@@ -42,14 +42,12 @@ async function serve({ config: file, host, port }: Values): Promise<void> {
 
 /** At the first SIGTERM or SIGINT; the second ends the process at once. */
 function onStop(stop: () => void): void {
-  let stopping = false;
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.on(signal, () => {
-      if (stopping) process.exit(1);
-      stopping = true;
-      stop();
-    });
-  }
+  const signals = ["SIGTERM", "SIGINT"] as const;
+  const first = () => {
+    for (const signal of signals) process.on(signal, () => process.exit(1)).off(signal, first);
+    stop();
+  };
+  for (const signal of signals) process.on(signal, first);
 }
 
 function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): void {

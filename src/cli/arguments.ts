@@ -59,12 +59,12 @@ export function readArguments(argv: readonly string[]): Arguments {
   if (!isCommand(command)) throw new UsageError(`there is no command '${words}'; commands: ${Object.keys(COMMANDS).join(", ")}`);
   const { synopsis } = COMMANDS[command];
   const [operand = "", ...rest] = positionals.slice(command.split(" ").length * (words === "" ? 0 : 1));
-  const wanted = /^[A-Z_]+/.exec(synopsis)?.[0];
-  const unexpected = wanted === undefined ? [operand, ...rest].join(" ") : rest.join(" ");
+  const unexpected = /^[A-Z]/.test(synopsis) ? rest.join(" ") : [operand, ...rest].join(" ");
   if (unexpected !== "") throw new UsageError(`unexpected argument '${unexpected}'`);
-  if (wanted !== undefined && operand === "") throw new UsageError(`${command} needs ${wanted}`);
-  const required = synopsis.replace(/\[.*?\]/g, "").match(/--\w+/g) ?? [];
-  for (const option of required) if (!values[option.slice(2) as Option]) throw new UsageError(`${command} needs ${option}`);
+  const required = synopsis.replace(/\[.*?\]/g, "").match(/^[A-Z_]+|--\w+/g) ?? [];
+  for (const each of required) {
+    if (!(each.startsWith("--") ? values[each.slice(2) as Option] : operand)) throw new UsageError(`${command} needs ${each}`);
+  }
   for (const [name, value] of Object.entries(values)) {
     if (name !== "config" && !synopsis.includes(`--${name}`)) throw new UsageError(`${command} has no option --${name}`);
     const [test, expected] = FORMS[name as Option] ?? [];

@@ -58,132 +58,126 @@ async function reading(args: Arguments, terminal: Terminal, work: (ledger: Ledge
   }
 }
 
-async function check(args: Arguments, terminal: Terminal): Promise<number> {
-  const { config, source } = loadConfig({ file: args.values.config, env: terminal.env });
-  openLedger(config, terminal); // is the package that its store needs installed?
-  for (const [name, alias] of config.aliases) {
-    const hopeless = alias.enabled && rank(config, alias).every((each) => each.rank === null);
-    if (hopeless) terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
-  }
-  const counts = { models: config.models.size, aliases: config.aliases.size, keys: config.keys.length };
-  const found = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
-  return await answer(args, terminal, { ok: true, source: source ?? null, ...counts }, `${source ?? "the demo configuration"} is valid: ${found}\n`);
-}
-
 const POLICIES = {
   reasoning: "the models that think, strongest reasoning_score first",
   value: "the highest quality_score per blended price (3 parts input, 1 part output) first",
 };
 
-async function explain(args: Arguments, terminal: Terminal): Promise<number> {
-  const { config } = loadConfig({ file: args.values.config, env: terminal.env });
-  const alias = config.aliases.get(args.operand);
-  if (!alias) {
-    const kind = config.models.has(args.operand) ? "is a model, and is served by itself or not at all" : "is not an alias here";
-    terminal.say(`'${args.operand}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}`);
-    return 1;
-  }
-  const candidates = rank(config, alias).map((row) => {
-    const model = config.models.get(row.model)!;
-    const { provider, context_tokens = null } = model;
-    return { ...row, provider, supports: traitsOf(config.providers.get(provider)!, model).supports, context_tokens };
-  });
-  const rows = candidates.map((row) => ({ ...row, can: `${row.supports.join(" ") || "text only"}${row.context_tokens === null ? "" : `, ${row.context_tokens} tokens`}` }));
-  const title = `${args.operand}${alias.enabled ? "" : " (disabled)"}: ${alias.policy ? POLICIES[alias.policy] : "its models in the order of its own list"}`;
-  const fate = candidates.some(({ rank }) => rank !== null)
-    ? "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are."
-    : "No model is a candidate: every request gets 503 model_unavailable.";
-  const data = { alias: args.operand, enabled: alias.enabled, policy: alias.policy ?? "list", candidates };
-  return await answer(args, terminal, data, `${title}\n${table(["rank", "model", "provider", "why", "can"], rows)}${fate}\n`);
-}
-
-async function createKeyCommand(args: Arguments, terminal: Terminal): Promise<number> {
-  const { account = "", name = null, rpm, models, expires } = args.values;
-  const config = settings(args, terminal);
-  const names = models?.split(",").map((model) => model.trim()) ?? null;
-  const unknown = names?.find((model) => !config.models.has(model) && !config.aliases.has(model));
-  if (unknown !== undefined) throw new UsageError(`--models: there is no model or alias named '${unknown}'`);
-  const given = { account, name, rpm: rpm === undefined ? null : Number(rpm), models: names, expires: expires === undefined ? null : new Date(expires).toISOString() };
-  const { key, stored } = await holding(join(config.data_dir, "spend"), "keys", () => createKey(keyFile(config.data_dir), given, Date.now()));
-  terminal.say(`${stored.key_id} of account ${account}: the key is shown this once, only its SHA-256 is kept`);
-  return await answer(args, terminal, { key, ...stored }, `${key}\n`);
-}
-
-async function listKeys(args: Arguments, terminal: Terminal): Promise<number> {
-  const { data_dir, keys } = settings(args, terminal);
-  const fixed = keys.map(({ digest, account, rpm = null, models = null }) => ({ key_id: keyIdOf(digest), account, name: "(in the configuration)", rpm, models, created: null, expires: null, revoked: null }));
-  const list = [...fixed, ...readKeys(keyFile(data_dir)).map(({ sha256: _, ...key }) => key)];
-  return await answer(args, terminal, list, table(["key_id", "account", "name", "rpm", "models", "created", "expires", "revoked"], list));
-}
-
-async function revokeKeyCommand(args: Arguments, terminal: Terminal): Promise<number> {
-  const { data_dir, keys } = settings(args, terminal);
-  const revoked = await holding(join(data_dir, "spend"), "keys", () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
-  if (revoked) return await answer(args, terminal, { key_id: revoked.key_id, revoked: revoked.revoked }, `${revoked.key_id} of account ${revoked.account} is revoked\n`);
-  const fixed = keys.some(({ digest }) => keyIdOf(digest) === args.operand);
-  terminal.say(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
-  return 1;
-}
-
-async function syncCommand(args: Arguments, terminal: Terminal): Promise<number> {
-  const config = settings(args, terminal);
-  const ledger = openLedger(config, terminal);
-  const { once } = args.values;
-  do {
-    try {
-      const copied = await holding(ledger.dir, "books", () => syncUsage(ledger));
-      if (once || copied > 0) await answer(args, terminal, { copied }, `${copied} usage records copied\n`);
-    } catch (error) {
-      if (once) throw error;
-      terminal.say((error as Error).message);
-    }
-    if (!once) await pause(config.usage.sync_ms, undefined, { signal: terminal.stopped }).catch(() => undefined);
-  } while (!once && !terminal.stopped.aborted);
-  await ledger.store.close();
-  return 0;
-}
-
-const statementCommand: Run = (args, terminal) =>
-  reading(args, terminal, async ({ store, currency }) => {
-    const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
-    const options = { account, month, currency };
-    if (format === "csv") {
-      for await (const lines of statementCsv(store, options)) await terminal.print(lines);
-      return 0;
-    }
-    const found = await statement(store, options);
-    const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
-    if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
-    for (const [other, requests] of Object.entries(found.other_currencies)) terminal.say(`warning: ${requests} requests were billed in ${other} and are not in these sums`);
-    return await answer({ ...args, values: { json: format === "json" } }, terminal, found, `${account}, ${month}, in ${currency}\n${table(columns, [...found.lines, { model: "total", ...found.total }])}`);
-  });
-
-const traceCommand: Run = (args, terminal) =>
-  reading(args, terminal, async ({ store }) => {
-    const columns = ["account", "key_id", "model", "provider", "status", "prompt_tokens", "completion_tokens", "cost", "currency", "ended_at", "usage_id"] as const;
-    const { json } = args.values;
-    let found = 0;
-    if (json) await terminal.print(`{"gateway_request_id":${JSON.stringify(args.operand)},"records":[`);
-    for await (const records of trace(store, args.operand)) {
-      await terminal.print(json ? `${found > 0 ? "," : ""}${JSON.stringify(records).slice(1, -1)}` : table(columns, records));
-      found += records.length;
-    }
-    if (json) await terminal.print("]}\n");
-    if (found === 0) terminal.say(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`);
-    return found === 0 ? 1 : 0;
-  });
-
-const auditCommand: Run = (args, terminal) =>
-  reading(args, terminal, async (ledger) => {
-    const found = await holding(ledger.dir, "books", () => auditBooks(ledger));
-    const sums = (costs: Readonly<Record<string, string>>) => Object.entries(costs).map(([currency, cost]) => `${cost} ${currency}`).join(", ") || "0";
-    const title = `settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}`;
-    const proof = found.ok ? "the books are right" : ["the books are wrong:", ...found.differences].join("\n  ");
-    await answer(args, terminal, found, `${title}\n${proof}\n`);
-    return found.ok ? 0 : 1;
-  });
-
 export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, Run>> = {
-  help: (_, { print }) => print(`${HELP}\n`).then(() => 0), check, explain, "keys create": createKeyCommand, "keys list": listKeys, "keys revoke": revokeKeyCommand, "usage sync": syncCommand,
-  "billing statement": statementCommand, "billing trace": traceCommand, audit: auditCommand,
+  async help(_, { print }) {
+    await print(`${HELP}\n`);
+    return 0;
+  },
+  async check(args, terminal) {
+    const { config, source } = loadConfig({ file: args.values.config, env: terminal.env });
+    openLedger(config, terminal); // is the package that its store needs installed?
+    for (const [name, alias] of config.aliases) {
+      const hopeless = alias.enabled && rank(config, alias).every((each) => each.rank === null);
+      if (hopeless) terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
+    }
+    const counts = { models: config.models.size, aliases: config.aliases.size, keys: config.keys.length };
+    const found = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
+    return await answer(args, terminal, { ok: true, source: source ?? null, ...counts }, `${source ?? "the demo configuration"} is valid: ${found}\n`);
+  },
+  async explain(args, terminal) {
+    const { config } = loadConfig({ file: args.values.config, env: terminal.env });
+    const alias = config.aliases.get(args.operand);
+    if (!alias) {
+      const kind = config.models.has(args.operand) ? "is a model, and is served by itself or not at all" : "is not an alias here";
+      terminal.say(`'${args.operand}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}`);
+      return 1;
+    }
+    const candidates = rank(config, alias).map((row) => {
+      const model = config.models.get(row.model)!;
+      const { provider, context_tokens = null } = model;
+      return { ...row, provider, supports: traitsOf(config.providers.get(provider)!, model).supports, context_tokens };
+    });
+    const rows = candidates.map((row) => ({ ...row, can: `${row.supports.join(" ") || "text only"}${row.context_tokens === null ? "" : `, ${row.context_tokens} tokens`}` }));
+    const title = `${args.operand}${alias.enabled ? "" : " (disabled)"}: ${alias.policy ? POLICIES[alias.policy] : "its models in the order of its own list"}`;
+    const fate = candidates.some(({ rank }) => rank !== null)
+      ? "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are."
+      : "No model is a candidate: every request gets 503 model_unavailable.";
+    const data = { alias: args.operand, enabled: alias.enabled, policy: alias.policy ?? "list", candidates };
+    return await answer(args, terminal, data, `${title}\n${table(["rank", "model", "provider", "why", "can"], rows)}${fate}\n`);
+  },
+  async "keys create"(args, terminal) {
+    const { account = "", name = null, rpm, models, expires } = args.values;
+    const config = settings(args, terminal);
+    const names = models?.split(",").map((model) => model.trim()) ?? null;
+    const unknown = names?.find((model) => !config.models.has(model) && !config.aliases.has(model));
+    if (unknown !== undefined) throw new UsageError(`--models: there is no model or alias named '${unknown}'`);
+    const given = { account, name, rpm: rpm === undefined ? null : Number(rpm), models: names, expires: expires === undefined ? null : new Date(expires).toISOString() };
+    const { key, stored } = await holding(join(config.data_dir, "spend"), "keys", () => createKey(keyFile(config.data_dir), given, Date.now()));
+    terminal.say(`${stored.key_id} of account ${account}: the key is shown this once, only its SHA-256 is kept`);
+    return await answer(args, terminal, { key, ...stored }, `${key}\n`);
+  },
+  async "keys list"(args, terminal) {
+    const { data_dir, keys } = settings(args, terminal);
+    const fixed = keys.map(({ digest, account, rpm = null, models = null }) => ({ key_id: keyIdOf(digest), account, name: "(in the configuration)", rpm, models, created: null, expires: null, revoked: null }));
+    const list = [...fixed, ...readKeys(keyFile(data_dir)).map(({ sha256: _, ...key }) => key)];
+    return await answer(args, terminal, list, table(["key_id", "account", "name", "rpm", "models", "created", "expires", "revoked"], list));
+  },
+  async "keys revoke"(args, terminal) {
+    const { data_dir, keys } = settings(args, terminal);
+    const revoked = await holding(join(data_dir, "spend"), "keys", () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
+    if (revoked) return await answer(args, terminal, { key_id: revoked.key_id, revoked: revoked.revoked }, `${revoked.key_id} of account ${revoked.account} is revoked\n`);
+    const fixed = keys.some(({ digest }) => keyIdOf(digest) === args.operand);
+    terminal.say(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
+    return 1;
+  },
+  async "usage sync"(args, terminal) {
+    const config = settings(args, terminal);
+    const ledger = openLedger(config, terminal);
+    const { once } = args.values;
+    do {
+      try {
+        const copied = await holding(ledger.dir, "books", () => syncUsage(ledger));
+        if (once || copied > 0) await answer(args, terminal, { copied }, `${copied} usage records copied\n`);
+      } catch (error) {
+        if (once) throw error;
+        terminal.say((error as Error).message);
+      }
+      if (!once) await pause(config.usage.sync_ms, undefined, { signal: terminal.stopped }).catch(() => undefined);
+    } while (!once && !terminal.stopped.aborted);
+    await ledger.store.close();
+    return 0;
+  },
+  "billing statement": (args, terminal) =>
+    reading(args, terminal, async ({ store, currency }) => {
+      const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
+      const options = { account, month, currency };
+      if (format === "csv") {
+        for await (const lines of statementCsv(store, options)) await terminal.print(lines);
+        return 0;
+      }
+      const found = await statement(store, options);
+      const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
+      if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
+      for (const [other, requests] of Object.entries(found.other_currencies)) terminal.say(`warning: ${requests} requests were billed in ${other} and are not in these sums`);
+      const sums = table(columns, [...found.lines, { model: "total", ...found.total }]);
+      return await answer({ ...args, values: { json: format === "json" } }, terminal, found, `${account}, ${month}, in ${currency}\n${sums}`);
+    }),
+  "billing trace": (args, terminal) =>
+    reading(args, terminal, async ({ store }) => {
+      const columns = ["account", "key_id", "model", "provider", "status", "prompt_tokens", "completion_tokens", "cost", "currency", "ended_at", "usage_id"] as const;
+      const { json } = args.values;
+      let found = 0;
+      if (json) await terminal.print(`{"gateway_request_id":${JSON.stringify(args.operand)},"records":[`);
+      for await (const records of trace(store, args.operand)) {
+        await terminal.print(json ? `${found > 0 ? "," : ""}${JSON.stringify(records).slice(1, -1)}` : table(columns, records));
+        found += records.length;
+      }
+      if (json) await terminal.print("]}\n");
+      if (found === 0) terminal.say(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`);
+      return found === 0 ? 1 : 0;
+    }),
+  audit: (args, terminal) =>
+    reading(args, terminal, async (ledger) => {
+      const found = await holding(ledger.dir, "books", () => auditBooks(ledger));
+      const sums = (costs: Readonly<Record<string, string>>) => Object.entries(costs).map(([currency, cost]) => `${cost} ${currency}`).join(", ") || "0";
+      const title = `settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}`;
+      const proof = found.ok ? "the books are right" : ["the books are wrong:", ...found.differences].join("\n  ");
+      await answer(args, terminal, found, `${title}\n${proof}\n`);
+      return found.ok ? 0 : 1;
+    }),
 };
