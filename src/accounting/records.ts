@@ -43,7 +43,7 @@ export interface SettleRecord extends About, Ending {
   readonly cost: string; readonly currency: string; readonly duration_ms: number;
 }
 
-/** What `open` came to. A clock that was set back meanwhile lets nothing end before it began. `outcome` is written in the order of its fields. */
+/** What `open` came to, `outcome` in the order of its fields. A clock that was set back lets nothing end before it began. */
 export function settleRecord(open: OpenRecord, now: number, outcome: Omit<SettleRecord, keyof OpenRecord | "duration_ms">): SettleRecord {
   const { type: _, stream: __, spend_id, time, ...about } = open;
   const endedAt = Math.max(now, Date.parse(time));
