@@ -21,20 +21,19 @@ interface Pool {
 const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 60_000, max: 2, allowExitOnIdle: true };
 /** Records that are read at once. */
 const FETCH = 2_000;
-/** Any number that other programs in the same database do not use for an advisory lock of theirs. */
+/** Several gateways may come at the same time. Any number that other programs in the same database do not use for an advisory lock of theirs. */
 const MIGRATION_LOCK = 7_230_021;
 
-/** Each of them is carried out once, in this order; more are added at the end, and none is ever changed. */
-const MIGRATIONS = [
-  `CREATE TABLE usage_records (
+/** What every process makes sure of when it comes. Changes are added at the end, such that they may be carried out again and again. */
+const SCHEMA = `
+   CREATE TABLE IF NOT EXISTS usage_records (
      usage_id text PRIMARY KEY, gateway_request_id text NOT NULL, account text NOT NULL, key_id text NOT NULL, model text NOT NULL,
      provider text, status text NOT NULL, prompt_tokens bigint NOT NULL, completion_tokens bigint NOT NULL, total_tokens bigint NOT NULL,
      prompt_cache_hit_tokens bigint NOT NULL, prompt_cache_miss_tokens bigint NOT NULL, reasoning_tokens bigint NOT NULL,
      cost numeric NOT NULL, currency text NOT NULL, started_at timestamptz NOT NULL, ended_at timestamptz NOT NULL);
-   CREATE INDEX usage_records_request ON usage_records (gateway_request_id);
-   CREATE INDEX usage_records_account ON usage_records (account, ended_at);
-   CREATE TABLE usage_cursor (source text, segment text, position bigint NOT NULL, PRIMARY KEY (source, segment));`,
-];
+   CREATE INDEX IF NOT EXISTS usage_records_request ON usage_records (gateway_request_id);
+   CREATE INDEX IF NOT EXISTS usage_records_account ON usage_records (account, ended_at);
+   CREATE TABLE IF NOT EXISTS usage_cursor (source text, segment text, position bigint NOT NULL, PRIMARY KEY (source, segment));`;
 
 const time = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 /** As the file store has it: money as text, times in ISO 8601. */
@@ -54,7 +53,7 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
     let done = false;
     try {
       await client.query("BEGIN");
-      if (!migrated) await migrate(client);
+      if (!migrated) await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${SCHEMA}`);
       const result = await work(client);
       await client.query("COMMIT");
       migrated = done = true;
@@ -100,17 +99,4 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
     },
     close: () => pool.end(),
   };
-}
-
-/** Several gateways may come at the same time. */
-async function migrate(client: Client): Promise<void> {
-  await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
-  await client.query("CREATE TABLE IF NOT EXISTS usage_schema (version int NOT NULL)");
-  const { rows } = await client.query("SELECT coalesce(max(version), 0) AS version FROM usage_schema");
-  const version = Number(rows[0]?.["version"]);
-  if (version > MIGRATIONS.length) throw new Error("the database was made by a later version of this program");
-  for (const [index, migration] of [...MIGRATIONS.entries()].slice(version)) {
-    await client.query(migration);
-    await client.query("INSERT INTO usage_schema VALUES ($1)", [index + 1]);
-  }
 }

@@ -1,6 +1,6 @@
 // What a reply came to: how it ended, and how many tokens it took, by the provider's own count if it gave one, else by an
 // estimate that is marked as one.
-import type { ChatRequest } from "../protocol/chat-request.ts";
+import { textOf, type ChatRequest } from "../protocol/chat-request.ts";
 import { finalReason, makeUsage, type Part } from "../protocol/reply.ts";
 import type { FinishReason, Usage } from "../protocol/shapes.ts";
 
@@ -11,13 +11,9 @@ const BYTES_PER_TOKEN = 4;
 
 /** An estimate of the prompt's tokens: texts, tool calls and tools; not media, response schemas or echoed thinking. */
 export function estimatePrompt(chat: ChatRequest): number {
-  let bytes = 0;
-  for (const message of chat.messages) {
-    if (typeof message.content === "string") bytes += Buffer.byteLength(message.content);
-    else for (const part of message.content ?? []) if (part.type === "text") bytes += Buffer.byteLength(part.text);
-    if (message.role === "assistant") for (const call of message.tool_calls) bytes += Buffer.byteLength(call.function.name + call.function.arguments);
-  }
-  if (chat.tools) bytes += Buffer.byteLength(JSON.stringify(chat.tools));
+  const calls = chat.messages.flatMap((message) => (message.role === "assistant" ? message.tool_calls : []));
+  const texts = [...chat.messages.map(({ content }) => textOf(content ?? "")), ...calls.map(({ function: { name, arguments: text } }) => name + text)];
+  const bytes = [...texts, chat.tools ? JSON.stringify(chat.tools) : ""].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   return Math.max(1, Math.ceil(bytes / BYTES_PER_TOKEN));
 }
 

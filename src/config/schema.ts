@@ -1,7 +1,7 @@
 // What an operator writes in gateway.json: every field, its bounds, and what its absence means; its JSON Schema is derived
 // from this. Secrets ("$NAME") are looked up in the environment meanwhile, so that a missing one is a fault like any other.
 import { createHash } from "node:crypto";
-import { rowOf, THINKING_SWITCHES, traitFields, VENDORS } from "../dialects/traits.ts";
+import { DIALECTS, rowOf, THINKING_SWITCHES, traitFields, VENDORS, type DialectName } from "../dialects/traits.ts";
 import {
   array, boolean, CheckError, fail, literal, nonEmpty, nullable, number, object, optional, partial, record, refine, string, withDefault,
   type Check, type Fault, type Infer,
@@ -42,7 +42,6 @@ const timeouts = {
   total_ms: withDefault(milliseconds, 900_000),
 };
 const retry = { max_retries: withDefault(integer(0, 10), 1), backoff_ms: withDefault(milliseconds, 250), max_wait_ms: withDefault(integer(0, DAY_MS), 3_000) };
-const dialects = Object.keys(THINKING_SWITCHES) as (keyof typeof THINKING_SWITCHES)[];
 const traits = partial(traitFields);
 type Fields = Record<string, Check<unknown>>;
 const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
@@ -84,7 +83,7 @@ function schema(env: Environment, secretsOptional = false) {
   const loopback = (host: string) => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"));
   const admin = { host: refine(withDefault(nonEmpty, "127.0.0.1"), loopback), port: withDefault(port, 8081) };
   const provider = {
-    vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...dialects)),
+    vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...DIALECTS)),
     /** Absent: the vendor's. */
     base_url: optional(url), api_key: optional(credential),
     ...traits,
@@ -192,9 +191,9 @@ function faultsBetween(json: unknown): Fault[] {
     faults.push(invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`));
   };
   /** What a dialect has no words for. */
-  const unfit = (at: Fault["path"], { thinking, supports }: Record<string, unknown>, dialect: (typeof dialects)[number] = "openai") => {
+  const unfit = (at: Fault["path"], { thinking, supports }: Record<string, unknown>, dialect: DialectName = "openai") => {
     const switches: readonly unknown[] = THINKING_SWITCHES[dialect];
-    const known = dialects.some((each) => (THINKING_SWITCHES[each] as readonly unknown[]).includes(thinking));
+    const known = DIALECTS.some((each) => (THINKING_SWITCHES[each] as readonly unknown[]).includes(thinking));
     if (known && !switches.includes(thinking)) faults.push(invalid([...at, "thinking"], `the ${dialect} dialect knows ${switches.join(", ")}`));
     const mute = dialect === "anthropic" ? asArray(supports).findIndex((each) => each === "logprobs" || each === "audio") : -1;
     if (mute !== -1) faults.push(invalid([...at, "supports", mute], `the ${dialect} dialect does not know it`));

@@ -43,14 +43,14 @@ export function errorIn(json: unknown): ProviderFault | undefined {
   if (error === undefined || error === null) return undefined;
   const words = errorWords(body);
   const stated = [asObject(error)["code"], asObject(error)["status"]].map(Number).find((status) => status >= 400 && status < 600);
-  if (stated !== undefined) return faultOf(stated, words, retryDelay(body));
+  if (stated !== undefined) return faultOf(stated, words, retryAfterMs(null, body));
   const byName = STATED.find(([pattern]) => pattern.test(`${words.code} ${words.type}`))?.[1];
   return faultOf(byName ?? (CONTEXT.test(words.message) || FILTER.test(words.message) ? 400 : 500), words);
 }
 
 /** The fault of an answer other than 200. `body` is its JSON, or its text (or the beginning of it) if it was none. */
 export function refusal(status: number, headers: { get(name: string): string | null }, body: unknown): ProviderFault {
-  return faultOf(status, errorWords(body), retryAfterMs(headers.get("retry-after"), Date.now()) ?? retryDelay(body));
+  return faultOf(status, errorWords(body), retryAfterMs(headers.get("retry-after"), body));
 }
 
 /** What stands under `error`, or the body itself; some of Gemini's answers are a list. */
@@ -73,17 +73,11 @@ function faultOf(status: number, words: ErrorWords, retryAfterMs?: number): Prov
   return new ProviderFault(code, `the provider answered with status ${status}`, { status, retryAfterMs, operator });
 }
 
-/** Gemini's RetryInfo: `"retryDelay": "17s"`. */
-function retryDelay(body: unknown): number | undefined {
-  const delays = asArray(asObject(errorOf(body))["details"]).map((detail) => /^([\d.]+)s$/.exec(asString(asObject(detail)["retryDelay"]) ?? "")?.[1]);
-  const seconds = delays.find((delay) => delay !== undefined);
-  return seconds === undefined ? undefined : Number(seconds) * 1000;
-}
-
-/** Retry-After in milliseconds: seconds or an HTTP date; undefined if absent or unreadable. */
-function retryAfterMs(value: string | null, now: number): number | undefined {
-  if (value === null) return undefined;
-  if (/^\d+(\.\d+)?$/.test(value.trim())) return Number(value) * 1000;
-  const date = Date.parse(value);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+/** Retry-After (seconds or an HTTP date), or Gemini's RetryInfo (`"retryDelay": "17s"`), in milliseconds; undefined if there is none. */
+function retryAfterMs(header: string | null, body: unknown): number | undefined {
+  const delays = asArray(asObject(errorOf(body))["details"]).map((detail) => asString(asObject(detail)["retryDelay"])?.replace(/s$/, ""));
+  const stated = (header ?? delays.find((delay) => delay !== undefined) ?? "").trim();
+  if (/^\d+(\.\d+)?$/.test(stated)) return Number(stated) * 1000;
+  const date = Date.parse(stated);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
 }

@@ -17,6 +17,7 @@ export const THINKING_SWITCHES = {
   demo: ["thinking"],
 } as const;
 export type DialectName = keyof typeof THINKING_SWITCHES;
+export const DIALECTS = Object.keys(THINKING_SWITCHES) as DialectName[];
 export type ThinkingSwitch = (typeof THINKING_SWITCHES)[DialectName][number];
 
 const flag = boolean();
@@ -52,7 +53,7 @@ const someTraits = object(partial(traitFields), { strict: true });
 export type Traits = Infer<typeof allTraits>;
 
 const row = object({
-  title: nonEmpty, dialect: literal("openai", "anthropic", "gemini", "demo"), base_url: optional(nonEmpty), note: nonEmpty,
+  title: nonEmpty, dialect: literal(...DIALECTS), base_url: optional(nonEmpty), note: nonEmpty,
   /** `reasoning`: what is different for models that think. */
   traits: someTraits, reasoning: optional(someTraits),
 }, { strict: true });
