@@ -12,6 +12,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+const loopback = (host: string): string => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"));
 const integer = (min: number, max: number) => number({ min, max, integer: true });
 const positive = number({ min: 1, integer: true });
 const DAY_MS = 86_400_000;
@@ -69,64 +70,51 @@ function secret(env: Environment, needed = true): Check<string> {
 }
 
 function schema(env: Environment, secretsOptional = false) {
-  const credential = secret(env, !secretsOptional);
-  const server = {
-    host: withDefault(nonEmpty, "127.0.0.1"), port: withDefault(port, 8080),
-    max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760), // V8's strings end soon after
-    /** A request must have arrived whole within this time, its head within a minute at the most. */
-    receive_ms: withDefault(milliseconds, 120_000),
-    /** A comment goes out when a stream has been silent for this long (WIRE 3.2). */
-    keep_alive_ms: withDefault(milliseconds, 15_000),
-    drain_ms: withDefault(integer(0, DAY_MS), 30_000),
-    tls: optional(strict({ cert_file: nonEmpty, key_file: nonEmpty })),
-  };
-  const loopback = (host: string) => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"));
-  const admin = { host: refine(withDefault(nonEmpty, "127.0.0.1"), loopback), port: withDefault(port, 8081) };
-  const provider = {
-    vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...DIALECTS)),
-    /** Absent: the vendor's. */
-    base_url: optional(url), api_key: optional(credential),
-    ...traits,
-    timeouts: optional(strict(partial(timeouts))), retry: optional(strict(partial(retry))),
-    /** Only of the demo dialect: milliseconds between two tokens of a stream. */
-    pace_ms: withDefault(integer(0, 10_000), 20),
-  };
-  const model = {
-    provider: nonEmpty,
-    /** Absent: the model's own name. */
-    upstream_model: optional(nonEmpty),
-    reasoning: withDefault(boolean(), false),
-    ...traits,
-    context_tokens: optional(positive),
-    reasoning_score: optional(number()), quality_score: optional(number()),
-    price: optional(strict({ input_cache_hit: optional(price), input_cache_miss: price, output: price })),
-  };
-  const alias = {
-    policy: optional(literal("reasoning", "value")), models: optional(array(nonEmpty, { min: 1 })),
-    enabled: withDefault(boolean(), true),
-  };
-  const key = {
-    account: nonEmpty, key: optional(credential),
-    sha256: optional(string({ pattern: /^[0-9a-f]{64}$/, expected: "64 lower-case hexadecimal digits", secret: true })),
-    rpm: optional(rpm), models: optional(array(nonEmpty)),
-  };
-  const digested = refine(strict(key), (given) => {
-    const { key, sha256: digest, ...rest } = exactlyOne(given, "key", "sha256");
-    return { ...rest, digest: key === undefined ? (digest ?? "") : sha256(key) };
-  });
+  const credential = optional(secret(env, !secretsOptional));
   return strict({
-    server: section(server),
+    server: section({
+      host: withDefault(nonEmpty, "127.0.0.1"), port: withDefault(port, 8080),
+      max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760), // V8's strings end soon after
+      /** A request must have arrived whole within this time, its head within a minute at the most. */
+      receive_ms: withDefault(milliseconds, 120_000),
+      /** A comment goes out when a stream has been silent for this long (WIRE 3.2). */
+      keep_alive_ms: withDefault(milliseconds, 15_000),
+      drain_ms: withDefault(integer(0, DAY_MS), 30_000),
+      tls: optional(strict({ cert_file: nonEmpty, key_file: nonEmpty })),
+    }),
     /** Absent: 127.0.0.1:8081, and nothing if that port is taken. */
-    admin: optional(strict(admin)),
+    admin: optional(strict({ host: refine(withDefault(nonEmpty, "127.0.0.1"), loopback), port: withDefault(port, 8081) })),
     data_dir: withDefault(nonEmpty, "./data"),
-    providers: record(refine(strict(provider), (given) => {
+    providers: record(refine(strict({
+      vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...DIALECTS)),
+      /** Absent: the vendor's. */
+      base_url: optional(url), api_key: credential, ...traits,
+      timeouts: optional(strict(partial(timeouts))), retry: optional(strict(partial(retry))),
+      /** Only of the demo dialect: milliseconds between two tokens of a stream. */
+      pace_ms: withDefault(integer(0, 10_000), 20),
+    }), (given) => {
       const { dialect, base_url = "" } = rowOf(given) ?? { dialect: "openai" }; // none: which is a fault already
       return { ...given, dialect, base_url: given.base_url ?? base_url };
     })),
-    models: record(strict(model)),
-    aliases: record(refine(strict(alias), (given) => exactlyOne(given, "policy", "models"))),
+    models: record(strict({
+      provider: nonEmpty,
+      /** Absent: the model's own name. */
+      upstream_model: optional(nonEmpty),
+      reasoning: withDefault(boolean(), false), ...traits,
+      context_tokens: optional(positive), reasoning_score: optional(number()), quality_score: optional(number()),
+      price: optional(strict({ input_cache_hit: optional(price), input_cache_miss: price, output: price })),
+    })),
+    aliases: record(refine(strict({
+      policy: optional(literal("reasoning", "value")), models: optional(array(nonEmpty, { min: 1 })), enabled: withDefault(boolean(), true),
+    }), (given) => exactlyOne(given, "policy", "models"))),
     accounts: withDefault(record(strict({ rpm: optional(rpm) })), new Map()),
-    keys: withDefault(array(digested), []),
+    keys: withDefault(array(refine(strict({
+      account: nonEmpty, key: credential, sha256: optional(string({ pattern: /^[0-9a-f]{64}$/, expected: "64 lower-case hexadecimal digits", secret: true })),
+      rpm: optional(rpm), models: optional(array(nonEmpty)),
+    }), (given) => {
+      const { key, sha256: digest = "", ...rest } = exactlyOne(given, "key", "sha256");
+      return { ...rest, digest: key === undefined ? digest : sha256(key) };
+    })), []),
     limits: section({ rpm: withDefault(rpm, 60), store: withDefault(refine(secret(env), limitStore), "memory") }),
     spend: section({
       /** Segments that have been copied into the usage records are deleted after so many days. */
