@@ -202,7 +202,7 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
       const given = messages({ reasoning_content: "hm" }, {}, { reasoning_content: "aha" });
       const bare = messages({}, {}, {});
       const echoed = echo ? messages({ [echo]: "hm" }, { [echo]: "" }, {}) : bare;
-      for (const [fields, out] of [[ON, echoed], [{}, bare], [{ ...ON, model: "plain" }, bare], [{ ...ON, model: "stubborn" }, echoed]] as const) {
+      for (const [fields, out] of [[ON, echoed], [{}, bare], [{ ...ON, model: "plain" }, bare], [{ ...ON, model: "stubborn" }, echoed], [{ model: "stubborn" }, echoed]] as const) {
         await ask({ messages: given, ...fields });
         assert.deepEqual(asked.at(-1)!.body["messages"], out);
       }
@@ -235,6 +235,17 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
       }
     });
   }
+
+  it("moonshot: models that are switched otherwise, or not at all, get their thinking back all the same", async (t) => {
+    const k3 = { thinking: "reasoning_effort", efforts: ["low", "high", "max"], thinking_off: false };
+    const { asked, ask } = await vendorBench(t, "moonshot", { models: { thinker: k3, stubborn: { thinking: "always" } } });
+    const call = { id: "a", type: "function", function: { name: "f", arguments: "{}" } };
+    const messages = [...user("hi"), { role: "assistant", content: null, reasoning_content: "hm", tool_calls: [call] }, { role: "tool", tool_call_id: "a", content: "1" }];
+    for (const fields of [ON, {}, { ...ON, model: "stubborn" }, { model: "stubborn" }]) {
+      await ask({ messages, ...fields });
+      assert.deepEqual(asked.at(-1)!.body["messages"], messages);
+    }
+  });
 });
 
 /** A vendor's answer, whole and streamed. */

@@ -26,7 +26,8 @@ export const openaiDialect: Dialect = {
 /** Out: the request. */
 function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Target): object {
   const thinking = chat.thinking && reasoning;
-  const echo = thinking ? (traits.echo ?? (traits.thinking === "thinking" ? "reasoning_content" : "none")) : "none";
+  const thinks = thinking || (reasoning && (!traits.thinking_off || traits.thinking === "always")); // asked or not
+  const echo = thinks ? (traits.echo ?? (traits.thinking === "thinking" ? "reasoning_content" : "none")) : "none";
   const parameters = Object.entries(parametersOf(chat, traits)).map(([name, value]) => [traits.rename.get(name) ?? name, value]);
   return {
     model: upstreamModel,
