@@ -648,6 +648,14 @@ describe("models that only stream", { concurrency: 2 }, () => {
     });
   }
 
+  it("what breaks after the finish takes nothing from the reply; a whole answer all the same is taken", async (t) => {
+    for (const behaviour of [stream([...half, chunk({}, "stop")], "cut"), status(200, completion({ content: "Hello." }))]) {
+      const { gw } = await failing(t, "qwen", behaviour, setting);
+      const { choices: [{ message, finish_reason }] } = await json(await gw.chat({ model: "m", messages: user("hi") }));
+      assert.deepEqual([message.content, finish_reason], ["Hello.", "stop"]);
+    }
+  });
+
   it("thinking between tags", async (t) => {
     const { gw } = await failing(t, "qwen", stream([chunk({ content: "<thi" }), chunk({ content: "nk>a</think>b" }), chunk({}, "stop")]), { ...setting, think_tags: true, reasoning: true });
     const { choices: [{ message }] } = await json(await gw.chat({ model: "m", messages: user("hi"), ...ON }));

@@ -41,6 +41,8 @@ export async function* attempt(chat: ChatRequest, model: Model, options: Attempt
   const total = attemptMs === undefined ? undefined : setTimeout(timeUp, attemptMs);
   let finished = false;
   let skipped = 0;
+  /** Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it. */
+  const safe = () => finished && (!signal.aborted || signal.reason instanceof ProviderFault);
 
   try {
     deadline.set("first_token_ms", timeouts.first_token_ms);
@@ -53,13 +55,16 @@ export async function* attempt(chat: ChatRequest, model: Model, options: Attempt
     if (stream && mediaType === "text/event-stream") {
       if (chat.stream) return yield* streamed(response.body);
       const parts: Part[] = []; // a model that only streams
-      for await (const batch of streamed(response.body)) parts.push(...batch);
+      try {
+        for await (const batch of streamed(response.body)) parts.push(...batch);
+      } catch (error) {
+        if (!safe()) throw error;
+      }
       yield parts;
     } else if (mediaType === "application/json") yield await whole(response.body);
     else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
   } catch (error) {
-    // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it.
-    if (finished && (!signal.aborted || signal.reason instanceof ProviderFault)) return;
+    if (safe()) return;
     const reason: unknown = abort.signal.aborted ? abort.signal.reason : asFault(error);
     abort.abort(reason); // whatever is left of the answer is not read
     throw reason;
