@@ -476,6 +476,14 @@ describe("a vendor's errors", { concurrency: 2 }, () => {
     ["a number for a code", "openrouter", 429, { error: { code: 429, message: "Rate limit exceeded" } }, OVERLOADED],
     ["a quota", "openai", 429, { error: { code: "insufficient_quota", type: "insufficient_quota", message: "You exceeded your current quota" } }, CLOSED],
     ["an inspection of the prompt", "qwen", 400, { error: { code: "data_inspection_failed", type: "data_inspection_failed", message: "Input data may contain inappropriate content." } }, FILTERED],
+
+    ["a prompt that is too long", "xai", 400, { code: "Client specified an invalid argument", error: "This model's maximum prompt length is 131072 but the request contains 136973 tokens." }, TOO_LONG],
+    ["a prompt that is too long", "zhipu", 400, { error: { code: "1261", message: "Prompt exceeds max length" } }, TOO_LONG],
+    ["a prompt that is too long, otherwise", "zhipu", 400, { error: { code: "1210", message: "tokens in request more than max tokens allowed" } }, TOO_LONG],
+    ["a prompt that is too long", "moonshot", 400, { error: { message: "Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)", type: "invalid_request_error" } }, TOO_LONG],
+    ["a prompt that is too long", "qwen", 400, { error: { code: "invalid_parameter_error", message: "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 983616]", param: null, type: "invalid_request_error" } }, TOO_LONG],
+    ["a prompt that is refused, in a 403", "xai", 403, { code: xaiForbidden, error: "Content violates usage guidelines. Team: t, API key ID: k, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO" }, FILTERED],
+    ["a prompt that is refused, in a 403", "openrouter", 403, { error: { code: 403, message: "Your chosen model requires moderation and your input was flagged", metadata: { reasons: ["violence"], flagged_input: "x" } } }, FILTERED],
   ];
   for (const [name, vendor, code, body, expected] of CASES) {
     it(`${vendor}: ${code}, ${name}: ${expected[1]}`, async (t) => {
@@ -497,6 +505,13 @@ describe("a vendor's errors", { concurrency: 2 }, () => {
     const { gw } = await failing(t, "openrouter", status(200, body));
     assert.deepEqual(await outcome(gw, { model: "m" }), [503, "model_overloaded"]);
     assert.deepEqual(await outcome(gw, { model: "both" }), [200, "ok"]);
+  });
+
+  it("a prompt that a filter refuses with a 403 opens no breaker", async (t) => {
+    const body = { code: xaiForbidden, error: "Content violates usage guidelines." };
+    const { gw } = await failing(t, "xai", (asked) => (asked.body["messages"][0].content === "bad" ? status(403, body) : speak("Hi."))(asked));
+    assert.deepEqual(await outcome(gw, { model: "m", messages: user("bad") }), FILTERED);
+    assert.deepEqual(await outcome(gw, { model: "m" }), [200, "m"]);
   });
 
   it("comments and blank lines between a stream's events are nothing", async (t) => {
