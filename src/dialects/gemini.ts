@@ -38,7 +38,7 @@ function requestBody(chat: ChatRequest, { reasoning, traits }: Target, signature
   const functionDeclarations = tools?.map(({ function: { name, description, parameters } }) =>
     ({ name, description, parametersJsonSchema: { type: "object", ...parameters } }));
   const named = typeof choice === "object" ? { mode: "ANY", allowedFunctionNames: [choice.function.name] } : undefined;
-  const signed = reasoning && traits.thinking === "level";
+  const signed = traits.thinking === "level"; // whether it thinks or not
   return {
     systemInstruction: system.length > 0 ? { parts: [{ text: system.join("\n\n") }] } : undefined,
     contents: turns.map((turn) => ({ role: turn.role === "user" ? "user" : "model", parts: partsOf(turn, signatures, signed) })),

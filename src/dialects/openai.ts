@@ -45,7 +45,7 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
 
 /** The tools, and which of them is to be called, as far as the server has words for it; what it has none for never comes here. */
 function toolFields({ tools, tool_choice: choice }: ChatRequest, traits: Traits): object {
-  if (!tools || (choice === "none" && traits.tool_choice === "auto")) return {};
+  if (!tools || (choice === "none" && traits.tool_choice === "auto")) return { parallel_tool_calls: undefined };
   if (traits.tool_choice !== "any" || choice === "none" || choice === "auto") return { tools, tool_choice: choice };
   const named = typeof choice === "object" ? tools.filter((tool) => tool.function.name === choice.function.name) : tools;
   return { tools: named, tool_choice: "any" };
