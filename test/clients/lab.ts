@@ -7,6 +7,7 @@ import { existsSync } from "node:fs";
 import type { TestContext } from "node:test";
 import demoConfig from "../../src/config/demo.json" with { type: "json" };
 import type { GatewayDeps } from "../../src/gateway.ts";
+import { demoModel, type Model } from "../support/fake-provider.ts";
 import { configFor, demo, KEY, merge, startGateway, type RunningGateway } from "../support/gateway.ts";
 import { chunk, completion, silent, speak, startProvider, status, stream, usageChunk, type Behaviour, type Provider } from "../support/provider.ts";
 import { waitFor } from "../support/wait.ts";
@@ -76,6 +77,20 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   "error-event": stream([...HALF, { error: { message: "the provider's own words" } }], "eof"),
   cut: stream(HALF, "cut"),
   unfinished: stream(HALF, "eof"),
+};
+
+/** The same models for the fakes of other formats, and the demo models, which the gateway has itself. */
+export const MODELS: Readonly<Record<string, Model>> = {
+  "demo-chat": demoModel,
+  "demo-reasoner": demoModel,
+  exact: () => ({ reasoning: REASONING, text: TEXT }),
+  parallel: ({ messages }) => (messages.at(-1)!["role"] === "tool" ? { text: AFTER_CALLS } : { reasoning: REASONING, calls: CALLS }),
+  endless: () => ({ text: BEFORE_BAD_ENDING, ending: "open" }),
+  silent: () => undefined,
+  broken: () => ({ status: 500 }),
+  "error-event": () => ({ text: BEFORE_BAD_ENDING, ending: "error" }),
+  cut: () => ({ text: BEFORE_BAD_ENDING, ending: "cut" }),
+  unfinished: () => ({ text: BEFORE_BAD_ENDING, ending: "eof" }),
 };
 
 /** The models whose streams begin well and end badly, each in its way. */

@@ -1,5 +1,5 @@
 // A provider for the tests, on a real socket, that does what it is told: by the name of the model that it is asked for.
-// What each name does is in the table that a test gives it, made of the behaviours below.
+// What each name does is in the table that a test gives it, made of the behaviours below; or there is one behaviour for all.
 
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -29,7 +29,7 @@ export interface Provider {
   readonly server: http.Server;
 }
 
-export async function startProvider(t: TestContext, behaviours: Readonly<Record<string, Behaviour>>): Promise<Provider> {
+export async function startProvider(t: TestContext, behaviours: Readonly<Record<string, Behaviour>> | Behaviour): Promise<Provider> {
   const asked: Asked[] = [];
   let connections = 0;
   const server = http.createServer({ noDelay: true }, (req, res) => {
@@ -41,8 +41,8 @@ export async function startProvider(t: TestContext, behaviours: Readonly<Record<
       res.on("close", () => (closed = !res.writableFinished));
       const record: Asked = { body, headers: req.headers, path: req.url ?? "", req, res, socket: req.socket, closed: () => closed };
       asked.push(record);
-      const behaviour = behaviours[body.model] ?? status(404, { error: { message: `no model ${body.model}` } });
-      void behaviour(record);
+      const listed = typeof behaviours === "function" ? behaviours : behaviours[body.model];
+      void (listed ?? status(404, { error: { message: `no model ${body.model}` } }))(record);
     });
   });
   server.on("connection", () => (connections += 1));

@@ -1,0 +1,147 @@
+// What the fake providers have in common (fake-openai.ts, fake-anthropic.ts, fake-gemini.ts): models that say things, whatever
+// format they are asked in, and a server that refuses what breaks the provider's published rules.
+
+import type { TestContext } from "node:test";
+import { composeReply, type DemoRequest } from "../../src/demo/compose.ts";
+import { startProvider, status, type Asked, type Provider } from "./provider.ts";
+
+export const PROVIDER_KEY = "sk-provider-secret";
+
+/** A request in the terms of chat completions, whatever format it came in. */
+export interface Understood {
+  /** Without the beginning that says which generation it is. */
+  readonly model: string;
+  readonly upstreamModel: string;
+  readonly stream: boolean;
+  readonly messages: readonly Record<string, any>[];
+  readonly thinking: { readonly type: "enabled" | "disabled" };
+  /** Thinking is on, and its text is to be seen. */
+  readonly showThinking: boolean;
+  readonly tools?: readonly object[] | undefined;
+  readonly tool_choice?: unknown;
+  readonly response_format?: object | undefined;
+  readonly stop?: readonly string[] | undefined;
+  readonly max_tokens?: number | undefined;
+  /** How many runners-up each token is to have; absent: no log probabilities. */
+  readonly runnersUp?: number | undefined;
+}
+
+export interface Call {
+  readonly id: string;
+  readonly name: string;
+  /** JSON. */
+  readonly arguments: string;
+}
+
+/** What a model says. */
+export interface Said {
+  readonly reasoning?: string;
+  readonly text?: string;
+  readonly calls?: readonly Call[];
+  /** Absent: it said all that it wanted. */
+  readonly finish?: "length" | "content_filter";
+  /** How a stream goes on when all this is said, as in provider.ts; "error" is the format's own error event. Absent: it is finished. */
+  readonly ending?: "eof" | "cut" | "open" | "error";
+  /** Refused with this status instead. */
+  readonly status?: number;
+}
+
+/** What it says to a request; undefined: nothing, ever. */
+export type Model = (request: Understood) => Said | undefined;
+
+/** The words of the provider's own errors, which no client of a gateway may see. */
+export const OWN_WORDS = "the provider's own words";
+
+/** The same counts whatever was said; those of provider.ts. */
+export const COUNTS = { prompt: 20, cached: 8, completion: 7, reasoning: 3 };
+
+export class Refusal extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** A rule of the provider: what is not so is refused. */
+export function rule(holds: unknown, message: string, status = 400): asserts holds {
+  if (!holds) throw new Refusal(status, message);
+}
+
+/** One provider's format. */
+export interface Format {
+  /** What a request says, which is refused if it breaks a rule. */
+  understand(asked: Asked): Understood;
+  /** An error's body and headers. */
+  refusal(status: number, message: string): { readonly body: object; readonly headers: Record<string, string> };
+  whole(request: Understood, said: Said): object;
+  /** A stream, as text; what finishes it is left out if it has an ending of another kind. */
+  stream(request: Understood, said: Said): string;
+  /** An error in mid-stream. */
+  readonly failure: string;
+}
+
+export interface FakeProvider extends Provider {
+  /** The requests that broke no rule. */
+  readonly heard: readonly (Understood & Pick<Asked, "closed">)[];
+  /** What was said of those that did. */
+  readonly broken: readonly string[];
+}
+
+export async function startFake(t: TestContext, format: Format, models: Readonly<Record<string, Model>>): Promise<FakeProvider> {
+  const heard: (Understood & Pick<Asked, "closed">)[] = [];
+  const broken: string[] = [];
+
+  const refuse = (asked: Asked, code: number, message: string) => {
+    const { body, headers } = format.refusal(code, message);
+    return status(code, body, { "content-type": "application/json", ...headers })(asked);
+  };
+
+  const provider = await startProvider(t, (asked) => {
+    let request: Understood;
+    try {
+      request = format.understand(asked);
+      rule(Object.hasOwn(models, request.model), `there is no model ${request.model}`, 404);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      broken.push(error.message);
+      return refuse(asked, error.status, error.message);
+    }
+    heard.push({ ...request, closed: asked.closed });
+    const said = models[request.model]!(request);
+    if (said === undefined) return;
+    if (said.status !== undefined) return refuse(asked, said.status, OWN_WORDS);
+    if (!request.stream) return status(200, format.whole(request, said))(asked);
+    speak(asked, said.ending, format.stream(request, said));
+  });
+
+  function speak({ res, socket }: Asked, ending: Said["ending"], text: string): void {
+    res.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
+    res.write(ending === "error" ? text + format.failure : text, () => {
+      if (ending === "cut") socket.resetAndDestroy();
+      else if (ending !== "open") res.end();
+    });
+  }
+
+  return { ...provider, heard, broken };
+}
+
+/** What the demo model says, in any format: about the question, in JSON, by calling a tool, about a tool's result. */
+export const demoModel: Model = (request) => {
+  const { reasoning, answer, call, finish } = composeReply(request as unknown as DemoRequest);
+  const said = answer.join("");
+  return {
+    reasoning: reasoning.join(""),
+    ...(call ? { calls: [{ ...call, arguments: said }] } : { text: said }),
+    ...(finish === "length" && { finish }),
+  };
+};
+
+/** The pieces that a text is streamed in. */
+export const words = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? [];
+
+/** Of JSON, as it is streamed: a few characters each. */
+export const letters = (text: string): string[] => text.match(/.{1,5}/gsu) ?? [];
+
+/** What only the provider can have written: it holds what it was made for, so that any other is found out. */
+export const sign = (what: unknown): string => Buffer.from(JSON.stringify(what)).toString("base64");
