@@ -1,5 +1,5 @@
-// What the client suites share: one gateway that serves the demo models and a scripted provider's, what that provider says,
-// and the words to skip with where a client library is not installed.
+// What the client suites share: one gateway that serves the demo models and those of three fake providers, each in a format of
+// its own; what their models say; and the words to skip with where a client library is not installed.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -7,9 +7,11 @@ import { existsSync } from "node:fs";
 import type { TestContext } from "node:test";
 import demoConfig from "../../src/config/demo.json" with { type: "json" };
 import type { GatewayDeps } from "../../src/gateway.ts";
-import { demoModel, type Model } from "../support/fake-provider.ts";
+import { startAnthropic } from "../support/fake-anthropic.ts";
+import { startGemini } from "../support/fake-gemini.ts";
+import { startOpenai } from "../support/fake-openai.ts";
+import { demoModel, PROVIDER_KEY, type Call, type FakeProvider, type Model } from "../support/fake-provider.ts";
 import { configFor, demo, KEY, merge, startGateway, type RunningGateway } from "../support/gateway.ts";
-import { chunk, completion, silent, speak, startProvider, status, stream, usageChunk, type Behaviour, type Provider } from "../support/provider.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** False, or why a suite is skipped; where the clients are demanded (in CI) that is an error instead. */
@@ -45,41 +47,7 @@ export const CALLS = [
 export const AFTER_CALLS = "It is 14:05 in Oslo and 08:05 in Lima.";
 export const clock = (city: string): string => ({ Oslo: "14:05", Lima: "08:05" })[city] ?? `no clock in ${city}`;
 
-/** Both calls, whole or as fragments of a few letters that alternate between the two. */
-const callBoth: Behaviour = (asked) => {
-  const named = CALLS.map(({ id, name }) => ({ id, type: "function", function: { name } }));
-  if (!asked.body["stream"]) {
-    const tool_calls = named.map((call, index) => ({ ...call, function: { ...call.function, arguments: CALLS[index]!.arguments } }));
-    return status(200, completion({ content: null, tool_calls }, "tool_calls"))(asked);
-  }
-  const pieces = CALLS.map((call) => call.arguments.match(/.{1,5}/gsu) ?? []);
-  const rounds = Math.max(...pieces.map((each) => each.length));
-  const fragments = Array.from({ length: rounds }, (_, round) =>
-    pieces.flatMap((each, index) => (each[round] === undefined ? [] : [{ index, function: { arguments: each[round] } }])),
-  ).flat();
-  return stream([
-    chunk({ role: "assistant", content: null }),
-    ...named.map((call, index) => chunk({ tool_calls: [{ index, ...call, function: { ...call.function, arguments: "" } }] })),
-    ...fragments.map((fragment) => chunk({ tool_calls: [fragment] })),
-    chunk({}, "tool_calls"),
-    usageChunk(),
-  ])(asked);
-};
-
-const HALF = [chunk({ role: "assistant", content: "" }), chunk({ content: "Half of" })];
-
-const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
-  exact: speak(TEXT, { reasoning: REASONING }),
-  parallel: (asked) => (asked.body["messages"].at(-1).role === "tool" ? speak(AFTER_CALLS) : callBoth)(asked),
-  endless: stream(HALF, "open"),
-  silent,
-  broken: status(500, { error: { message: "the provider's own words" } }),
-  "error-event": stream([...HALF, { error: { message: "the provider's own words" } }], "eof"),
-  cut: stream(HALF, "cut"),
-  unfinished: stream(HALF, "eof"),
-};
-
-/** The same models for the fakes of other formats, and the demo models, which the gateway has itself. */
+/** The models that every provider has, but for the demo models, which the gateway has itself in the format of OpenAI. */
 export const MODELS: Readonly<Record<string, Model>> = {
   "demo-chat": demoModel,
   "demo-reasoner": demoModel,
@@ -100,21 +68,71 @@ export const BEFORE_BAD_ENDING = "Half of";
 /** The models that every client holds a conversation with. */
 export const TALKERS = ["demo-chat", "exact"] as const;
 
+/** What can be behind a model, with how it is said in the configuration: who serves it, and under which names. */
+const BEHIND = {
+  openai: { provider: "lab", upstream: "", settings: {} },
+  anthropic: { provider: "anthropic", upstream: "claude-5-", settings: {} },
+  gemini: { provider: "gemini", upstream: "gemini-3-", settings: {} },
+  "anthropic-budget": { provider: "anthropic", upstream: "claude-4-5-", settings: { thinking: "budget" } },
+  "gemini-budget": { provider: "gemini", upstream: "gemini-2.5-", settings: { thinking: "budget" } },
+} as const;
+export type Behind = keyof typeof BEHIND;
+
+/** What every test that speaks of replies is run with. */
+export const DIALECTS = ["openai", "anthropic", "gemini"] as const;
+/** Beside these, the generations before, whose thinking has a budget. */
+export const GENERATIONS = Object.keys(BEHIND) as readonly Behind[];
+
+/** The name by which a client of the gateway asks for one of MODELS. */
+export const modelName = (behind: Behind, name: string): string => (behind === "openai" ? name : `${behind}/${name}`);
+
+/**
+ * The calls as they reach a client: byte for byte where the provider sends arguments as text. In Anthropic's whole replies and
+ * in all of Gemini's they are a value, which the gateway writes down.
+ */
+export function callsVia(behind: Behind, streamed: boolean): readonly Call[] {
+  if (behind === "openai" || (streamed && behind.startsWith("anthropic"))) return CALLS;
+  return CALLS.map((call) => ({ ...call, arguments: JSON.stringify(JSON.parse(call.arguments)) }));
+}
+
+/** Anthropic's format knows no log probabilities. */
+export const hasLogprobs = (behind: Behind): boolean => !behind.startsWith("anthropic");
+
 export interface Lab extends RunningGateway {
   /** What a client is configured with. */
   readonly baseURL: string;
-  readonly provider: Provider;
+  provider(behind: Behind): FakeProvider;
 }
 
 export async function startLab(t: TestContext, over: object = {}, deps: GatewayDeps = {}): Promise<Lab> {
-  const provider = await startProvider(t, BEHAVIOURS);
+  const fakes = { lab: await startOpenai(t, MODELS), anthropic: await startAnthropic(t, MODELS), gemini: await startGemini(t, MODELS) };
   // Timeouts far beyond any wait of the tests: a connection that is closed was closed because the client left.
   const timeouts = { first_token_ms: 60_000, idle_ms: 60_000, total_ms: 60_000 };
-  const scripted = configFor(provider.url, Object.keys(BEHAVIOURS), { aliases: demoConfig.aliases, retry: { max_retries: 0 }, timeouts });
+  const native = (dialect: "anthropic" | "gemini") => ({ dialect, base_url: fakes[dialect].url, api_key: PROVIDER_KEY });
+  const scripted = configFor(fakes.lab.url, [], {
+    providers: { anthropic: native("anthropic"), gemini: native("gemini") },
+    models: Object.fromEntries(GENERATIONS.flatMap(modelsBehind)),
+    aliases: demoConfig.aliases,
+    retry: { max_retries: 0 },
+    timeouts,
+  });
   const base = merge(demo(), scripted) as { keys: object[] };
   const keys = [...base.keys, { account: "acme", key: RESTRICTED_KEY, models: ["demo-chat"] }];
   const gateway = await startGateway(t, merge({ ...base, keys }, over) as object, deps);
-  return { ...gateway, baseURL: `${gateway.url}/v1`, provider };
+  // The last of the hooks: none is called after one that has failed.
+  t.after(() => {
+    const broken = Object.values(fakes).flatMap((fake) => fake.broken);
+    for (const rule of broken) t.diagnostic(`the gateway broke a rule of its provider: ${rule}`);
+    assert.deepEqual(broken, []);
+  });
+  return { ...gateway, baseURL: `${gateway.url}/v1`, provider: (behind) => fakes[BEHIND[behind].provider] };
+}
+
+/** The models of one provider, by name, as they stand in the configuration. */
+function modelsBehind(behind: Behind): (readonly [string, object])[] {
+  const { provider, upstream, settings } = BEHIND[behind];
+  const names = Object.keys(MODELS).filter((name) => behind !== "openai" || !name.startsWith("demo-"));
+  return names.map((name) => [modelName(behind, name), { provider, upstream_model: `${upstream}${name}`, reasoning: name !== "demo-chat", ...settings }]);
 }
 
 /**
@@ -138,10 +156,11 @@ export async function statuses(lab: Lab, count: number): Promise<unknown[]> {
   return lab.access.map(({ status }) => status);
 }
 
-/** The client of `model` has gone: the provider's connection is closed and the log says 499. */
-export async function assertLeft({ provider, access }: Lab, model: "endless" | "silent" = "endless"): Promise<void> {
-  await waitFor(() => provider.asked.find(({ body }) => body["model"] === model)?.closed(), "the provider's connection to be closed after the client left");
-  const line = await waitFor(() => access.find((record) => record["model"] === model), "the access log line of the request that the client left");
+/** The client of the model has gone: the provider's connection is closed and the log says 499. */
+export async function assertLeft({ provider, access }: Lab, behind: Behind, name: "endless" | "silent" = "endless"): Promise<void> {
+  const asked = () => provider(behind).heard.find(({ model }) => model === name);
+  await waitFor(() => asked()?.closed(), "the provider's connection to be closed after the client left");
+  const line = await waitFor(() => access.find((record) => record["model"] === modelName(behind, name)), "the access log line of the request that the client left");
   assert.equal(line["status"], 499);
 }
 

@@ -33,9 +33,7 @@ const CHOICE_FIELDS: Readonly<Record<string, readonly string[]>> = {
   tool: ["type", "disable_parallel_tool_use", "name"],
 };
 /** Keywords of JSON Schema that structured output does not take. */
-const NO_BOUNDS = [
-  "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "maxItems", "uniqueItems", "$schema",
-];
+const NO_BOUNDS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "maxItems", "uniqueItems"];
 const ERROR_TYPES: Readonly<Record<number, string>> = {
   400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large",
   429: "rate_limit_error", 500: "api_error", 529: "overloaded_error",
@@ -300,4 +298,4 @@ function refusal(status: number, message: string) {
   return { body, headers: { "request-id": "req_upstream", ...(status === 429 && { "retry-after": "1" }) } };
 }
 
-const anthropic: Format = { understand, refusal, whole, stream, failure: event(refusal(529, OWN_WORDS).body) };
+const anthropic: Format = { understand, refusal, whole, stream, failure: event(refusal(500, OWN_WORDS).body) };

@@ -162,7 +162,7 @@ function messagesOf(contents: unknown, third: boolean): object[] {
     const responses = parts.filter((part) => part["functionResponse"]).map((part) => part["functionResponse"]);
     if (role === "model") {
       rule(responses.length === 0, `${path}: a function response must come from the user`);
-      calls.forEach((part, index) => checkCall(part, third && index === 0, path));
+      calls.forEach((part, index) => checkCall(part, third, index === 0, path));
       open = calls.map(({ functionCall: { id, name } }, index) => ({ id: id ?? `call_${at}_${index}`, given: id, name }));
       const said = calls.map(({ functionCall: { name, args = {} } }, index) => ({ id: open[index]!.id, type: "function", function: { name, arguments: JSON.stringify(args) } }));
       return [{ role: "assistant", content: text || null, ...(calls.length > 0 && { tool_calls: said }) }];
@@ -182,14 +182,14 @@ function messagesOf(contents: unknown, third: boolean): object[] {
   });
 }
 
-const signatureOf = ({ name, args = {} }: { name: string; args?: object }): string => sign([name, args]);
+const signatureOf = ({ name, id }: { name: string; id?: string }, third: boolean): string => sign([name, third ? id : undefined]);
 
 /** Only the first of several calls at once has a signature. */
-function checkCall({ functionCall: call, thoughtSignature }: Part, needed: boolean, path: string): void {
+function checkCall({ functionCall: call, thoughtSignature }: Part, third: boolean, first: boolean, path: string): void {
   rule(typeof call.name === "string" && call.name !== "", `${path}.parts.function_call.name: Name cannot be empty.`);
   rule(call.args === undefined || isObject(call.args), `Invalid value at '${path}.parts.function_call.args'`);
-  rule(!needed || thoughtSignature, `Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Function call \`default_api:${call.name}\`.`);
-  rule([undefined, ANY_SIGNATURE, signatureOf(call)].includes(thoughtSignature), "Corrupted thought signature.");
+  rule(!third || !first || thoughtSignature, `Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Function call \`default_api:${call.name}\`.`);
+  rule([undefined, ANY_SIGNATURE, signatureOf(call, third)].includes(thoughtSignature), "Corrupted thought signature.");
 }
 
 /** The parts of a reply: thoughts, text and calls, cut as they are streamed. */
@@ -199,7 +199,7 @@ function partsSaid(request: Understood, { reasoning = "", text = "", calls = [] 
   return [
     ...(request.showThinking ? cut(reasoning).map((piece) => ({ text: piece, thought: true })) : []),
     ...cut(text).map((piece) => ({ text: piece })),
-    ...calls.map(call).map((functionCall, index) => ({ functionCall, ...(index === 0 && { thoughtSignature: signatureOf(functionCall) }) })),
+    ...calls.map(call).map((functionCall, index) => ({ functionCall, ...(index === 0 && { thoughtSignature: signatureOf(functionCall, third) }) })),
   ];
 }
 
@@ -252,4 +252,4 @@ function refusal(code: number, message: string) {
   return { body: { error: { code, message, status: ERROR_STATUSES[code] ?? "UNKNOWN", details } }, headers: {} };
 }
 
-const gemini: Format = { understand, refusal, whole, stream, failure: event(refusal(503, OWN_WORDS).body) };
+const gemini: Format = { understand, refusal, whole, stream, failure: event(refusal(500, OWN_WORDS).body) };
