@@ -29,12 +29,12 @@ export const createAnthropicDialect = (signatures: Signatures): Dialect => ({
 function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Target, signatures: Signatures): object {
   const { system, turns } = turnsOf(chat.messages);
   const given = parametersOf(chat, traits);
-  const schema = chat.response_format?.type === "json_schema" ? chat.response_format.json_schema.schema : undefined;
+  const schema = closedSchema(chat.response_format?.type === "json_schema" ? chat.response_format.json_schema.schema : undefined);
   if (chat.response_format && !schema) system.push(JSON_ONLY);
-  // A turn that calls tools must come back with its thoughts while thinking is on. If they have been forgotten, it is off.
-  const lastCalls = turns.findLast(({ items }) => items.some(({ type }) => type === "call"));
+  // Calls that have just been answered must come with the thoughts that led to them, or thinking is off for this once.
+  const answered = turns.at(-1)?.items[0]?.type === "result" ? turns.at(-2) : undefined;
   const switchable = reasoning && traits.thinking !== "none";
-  const thinking = switchable && chat.thinking && (!lastCalls || thoughtsOf(lastCalls, signatures).length > 0);
+  const thinking = switchable && chat.thinking && (!answered || thoughtsOf(answered, signatures).length > 0);
   const budgeted = thinking && traits.thinking === "budget";
   const limit = given.max_tokens ?? traits.max_output_tokens ?? MIN_BUDGET;
   const max_tokens = budgeted && limit <= MIN_BUDGET ? limit + MIN_BUDGET : limit;
@@ -52,19 +52,38 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
     top_p: thinking || given.temperature !== undefined ? undefined : given.top_p,
     stop_sequences: given.stop?.filter((sequence) => sequence.trim() !== ""),
     metadata: given.user && { user_id: given.user },
-    tools: chat.tools?.map(({ function: { name, description, parameters, strict } }) =>
-      ({ name, description, input_schema: { type: "object", ...parameters }, strict: strict || undefined })),
-    tool_choice: chat.tools && toolChoice(chat.tool_choice, thinking, given.parallel_tool_calls === false),
+    ...toolFields(chat, turns, thinking),
     thinking: thinking ? on : switchable && traits.thinking_off ? { type: "disabled" } : undefined,
     output_config: output_config.effort || schema ? output_config : undefined,
   };
 }
 
-/** While thinking a tool cannot be forced. */
-function toolChoice(choice: ChatRequest["tool_choice"] = "none", thinking: boolean, oneOnly: boolean): object {
-  if (choice === "none") return { type: "none" };
+/** While thinking a tool cannot be forced. Tools that were called must be declared, although they may not be called any more. */
+function toolFields({ tools, tool_choice: choice = "none", parallel_tool_calls }: ChatRequest, turns: readonly Turn[], thinking: boolean): object {
+  const called = new Set(turns.flatMap(({ items }) => items.flatMap((item) => (item.type === "call" ? [item.name] : []))));
+  const declared = tools?.map(({ function: { name, description, parameters, strict } }) => {
+    const input_schema = { type: "object", ...parameters };
+    return { name, description, input_schema: strict ? closedSchema(input_schema) : input_schema, strict: strict || undefined };
+  });
+  const known = declared ?? [...called].map((name) => ({ name, input_schema: { type: "object" } }));
+  if (known.length === 0) return {};
+  if (choice === "none") return { tools: known, tool_choice: { type: "none" } };
   const named = typeof choice === "object" ? { type: "tool", name: choice.function.name } : { type: choice === "auto" ? "auto" : "any" };
-  return { ...(thinking ? { type: "auto" } : named), ...(oneOnly && { disable_parallel_tool_use: true }) };
+  return { tools: known, tool_choice: { ...(thinking ? { type: "auto" } : named), ...(parallel_tool_calls === false && { disable_parallel_tool_use: true }) } };
+}
+
+/** Keywords that a schema must not have which an answer has to keep to: they are told in words. */
+const BOUNDS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems"];
+
+/** A schema as it is taken where an answer has to keep to it: its objects closed, its bounds in the description. */
+function closedSchema(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closedSchema);
+  if (typeof schema !== "object" || schema === null) return schema;
+  const bounds = Object.entries(schema).filter(([name, value]) => BOUNDS.includes(name) && typeof value !== "object");
+  const closed: Record<string, unknown> = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closedSchema(value)]));
+  for (const [name] of bounds) delete closed[name];
+  if (bounds.length > 0) closed["description"] = [closed["description"] ?? [], bounds.map((bound) => bound.join(": "))].flat().join("; ");
+  return closed["type"] === "object" ? { ...closed, additionalProperties: false } : closed;
 }
 
 /** The thoughts that led to a turn's tool calls, as they came; none if they are not known (any more). */

@@ -16,7 +16,8 @@ const OPENING: Turn = { role: "user", items: [{ type: "text", text: "(The conver
 export function turnsOf(messages: readonly Message[]): { readonly system: string[]; readonly turns: Turn[] } {
   const system: string[] = [];
   const turns: Turn[] = [];
-  const results = new Map<string, string[]>(); // ids may come again in a later turn
+  const results = new Map<string, string[]>();
+  const ids = new Set<string>();
   for (const message of messages) {
     if (message.role === "tool") results.set(message.tool_call_id, [...(results.get(message.tool_call_id) ?? []), message.content]);
   }
@@ -27,12 +28,19 @@ export function turnsOf(messages: readonly Message[]): { readonly system: string
     else turns.push({ role, items: [...items] });
   };
   for (const message of messages) {
-    if (message.role === "system") system.push(message.content);
+    if (message.role === "system" && message.content.trim() !== "") system.push(message.content);
     else if (message.role === "user") add("user", itemsOf(message.content));
     else if (message.role === "assistant") {
-      const calls = message.tool_calls.map(({ id, function: { name, arguments: text } }) => ({ type: "call" as const, id, name, args: argsOf(text) }));
+      const calls: Item[] = [];
+      const answers: Item[] = [];
+      for (const { id: given, function: { name, arguments: text } } of message.tool_calls) {
+        const id = ids.has(given) ? `${given}_${ids.size}` : given; // some clients begin to count anew in each turn
+        ids.add(id);
+        calls.push({ type: "call", id, name, args: argsOf(text) });
+        answers.push({ type: "result", id, name, content: results.get(given)?.shift() ?? "" });
+      }
       add("assistant", [...itemsOf(message.content ?? ""), ...calls]);
-      add("user", calls.map(({ id, name }) => ({ type: "result", id, name, content: results.get(id)?.shift() ?? "" })));
+      add("user", answers);
     }
   }
   return { system, turns: turns[0]?.role === "user" ? turns : [OPENING, ...turns] };

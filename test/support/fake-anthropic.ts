@@ -205,7 +205,7 @@ function checkMessages({ messages, tools = [] }: Record<string, any>, thinking: 
   const last = turns.at(-1)!;
   rule(last.role === "user" || toolUses(last.blocks).length === 0, "messages: `tool_use` ids were found without `tool_result` blocks immediately after");
   rule(last.role === "user" || /\S$/.test(last.blocks.at(-1)!["text"] ?? "."), "messages: final assistant content cannot end with trailing whitespace");
-  const latest = turns.findLast(({ blocks }) => toolUses(blocks).length > 0);
+  const latest = turns.at(-1)?.blocks[0]?.["type"] === "tool_result" ? turns.at(-2) : undefined;
   if (!thinking || !latest) return;
   rule(["thinking", "redacted_thinking"].includes(latest.blocks[0]!["type"]), "messages: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceding the lastmost set of `tool_use` and `tool_result` blocks).");
 }
