@@ -3,8 +3,7 @@ import type { ServerResponse } from "node:http";
 import type { Caller, Keyring } from "./accounts/keys.ts";
 import type { Limiter } from "./accounts/limiter.ts";
 import type { Books, Outcome } from "./accounting/books.ts";
-import type { AttemptRecord } from "./accounting/records.ts";
-import { createMeter, type Meter } from "./accounting/usage.ts";
+import { createMeter } from "./accounting/usage.ts";
 import type { Config } from "./config/schema.ts";
 import { ProviderFault } from "./dialects/dialect.ts";
 import { readJson } from "./http/body.ts";
@@ -16,8 +15,8 @@ import { chatRequest, type ChatRequest } from "./protocol/chat-request.ts";
 import { ApiError, errorBody, toApiError } from "./protocol/errors.ts";
 import { createChunkWriter, replyHead, wholeReply, type Part } from "./protocol/reply.ts";
 import type { Catalog, Model } from "./routing/catalog.ts";
-import { clientError } from "./routing/failure.ts";
-import { begin, type Begun } from "./routing/fallback.ts";
+import { faultWords, verdict } from "./routing/failure.ts";
+import { begin, type Begun, type Tally } from "./routing/fallback.ts";
 
 /** What a configuration makes of the gateway; a request keeps those that it began with. */
 export interface ChatDeps {
@@ -65,54 +64,44 @@ function withDefaults(chat: ChatRequest, config: Config): ChatRequest {
 
 async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, candidates: readonly Model[], config: Config, { books, now, diagnose }: ChatWorld): Promise<void> {
   const { res, log, signal, requestId } = exchange;
-  const about = ({ name, provider }: Model) => ({ request_id: requestId, model: name, provider: provider.name });
   const startedAt = performance.now();
-  let meter = createMeter(chat);
-  const attempts: AttemptRecord[] = [];
-  let opened = false;
+  const { total_ms } = config.timeouts;
+  const tally: Tally = { attempts: [], model: candidates[0]!, meter: createMeter(chat) };
   let begun: Begun | undefined;
-  let heardOf: Model | undefined;
   let first_token_ms: number | null = null;
+  const tell = (event: string, { name, provider }: Model, words: object) => diagnose({ event, request_id: requestId, model: name, provider: provider.name, ...words });
   const bill = books.open({ requestId, caller, model: chat.model, stream: chat.stream, currency: config.currency });
   const settle = (status: Outcome["status"], http_status: number, error_code: string | null = null) => {
+    const { attempts, meter } = tally;
     const { usage, source } = meter.usage();
     if (source === "estimated") log.usage_source = "estimated";
-    const model = begun?.model ?? (source === "none" ? undefined : heardOf);
+    const model = begun || source !== "none" ? tally.model : undefined;
     return bill.settle({ status, http_status, error_code, finish_reason: meter.finishReason(), model, attempts, usage, source, first_token_ms });
   };
-  const { total_ms } = config.timeouts;
   exchange.expire(total_ms, () => new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
   const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, signal) : undefined;
   try {
-    log.model = candidates[0]!.name;
+    log.model = tally.model.name;
     await bill.opened;
-    opened = true;
-    begun = await begin(chat, candidates, {
-      signal,
-      unreadable: (model, events) => diagnose({ event: "unreadable_events", ...about(model), events }),
-      timeLeft: () => startedAt + total_ms - performance.now(),
-      heard: (model, parts) => {
-        heardOf = model;
-        parts.forEach(meter.observe);
-      },
-      attempted: ({ name, provider }, ms, error) => {
-        attempts.push({ model: name, provider: provider.name, outcome: outcomeOf(error), duration_ms: Math.round(ms) });
-        if (!begun && !(error instanceof ClientGone)) meter = createMeter(chat); // what failed before it began costs nothing
-      },
-      failed: ({ model, fault }) => diagnose({ event: "attempt_failed", ...about(model), ...faultWords(fault) }),
-    });
-    const { model } = begun;
+    begun = await begin(chat, candidates, { signal, tell, tally, endsAt: startedAt + total_ms });
     first_token_ms = Math.round(performance.now() - startedAt);
+    const { model, meter } = tally;
     log.model = model.name;
     const head = replyHead(model.name, model.fingerprint, now());
     const options = { showReasoning: chat.thinking && model.reasoning, showLogprobs: chat.logprobs, includeUsage: chat.includeUsage };
-    const parts: Part[] = [];
     const writer = sink && createChunkWriter(head, options);
-    await relay(begun, meter, (batch) => {
-      if (!writer) return void parts.push(...batch);
-      const events = batch.map(writer.part).join("");
-      return events === "" ? undefined : sink.write(events);
-    });
+    /** Gives a promise where it has to be waited for: nothing is read ahead of a client that is slow to read. */
+    const deliver = (batch: readonly Part[]) => {
+      const events = writer ? batch.map(writer.part).join("") : "";
+      return events === "" ? undefined : sink!.write(events);
+    };
+    const parts = begun.first.flat(); // of a reply that is no stream: all of it
+    await deliver(parts); // of a stream: the commit point
+    for await (const batch of begun.batches) {
+      batch.forEach(meter.observe);
+      const room = deliver(batch);
+      if (room) await room;
+    }
     const { usage } = meter.usage();
     const last = writer ? writer.end(usage) : JSON.stringify(wholeReply(head, options, parts, usage));
     begun.ended();
@@ -126,10 +115,10 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
       await settle("cancelled", 499);
       throw error;
     }
-    if (error instanceof ProviderFault) diagnose({ event: begun ? "reply_cut" : "request_timed_out", ...about(begun?.model ?? candidates[0]!), ...faultWords(error) });
-    const failure = error instanceof ProviderFault ? clientError(error, chat.model, begun?.model ?? candidates[0]!) : toApiError(error);
+    if (error instanceof ProviderFault) tell(begun ? "reply_cut" : "request_timed_out", tally.model, faultWords(error));
+    const failure = error instanceof ProviderFault ? verdict(chat.model, [{ model: tally.model, fault: error }]) : toApiError(error);
     const settled = settle("failed", sink?.begun() ? 200 : failure.status, failure.code);
-    if (opened) await settled; // else it is the books that cannot be written, and there is nothing to wait for
+    await bill.opened.then(() => settled, () => undefined); // where the books cannot be written there is nothing to wait for
     if (!sink?.begun()) throw failure.code === "internal_error" ? error : failure;
     // Past the commit point: status and first events are out, so the failure is an event of its own, and no [DONE] follows.
     if (failure.code === "internal_error") diagnose({ event: "internal_error", request_id: requestId, detail: describe(error) });
@@ -137,27 +126,5 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
   } finally {
     sink?.release();
     void begun?.batches.return();
-  }
-}
-
-/** What became of an attempt, for the books. */
-function outcomeOf(error: unknown): string {
-  if (error === undefined) return "completed";
-  if (error instanceof ClientGone) return "cancelled";
-  return error instanceof ProviderFault || error instanceof ApiError ? error.code : "internal_error";
-}
-
-/** A fault for the operator's log; one that only the operator can mend is an error, the others pass. */
-const faultWords = ({ code, blame, detail, message }: ProviderFault) => ({ level: blame === "operator" ? "error" : "warn", code, blame, status: detail.status, detail: message });
-
-/** The reply but for its end, as it comes. Of a stream the first delivery is the commit point, and nothing is read ahead of a
- * client that is slow to read: `deliver` gives a promise where it has to be waited for. */
-async function relay({ first, batches }: Begun, meter: Meter, deliver: (batch: readonly Part[]) => Promise<unknown> | void): Promise<void> {
-  let room = deliver(first.flat());
-  if (room) await room;
-  for await (const batch of batches) {
-    batch.forEach(meter.observe);
-    room = deliver(batch);
-    if (room) await room;
   }
 }

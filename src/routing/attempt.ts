@@ -22,13 +22,12 @@ const REFUSAL_MS = 1_000;
 export interface AttemptOptions {
   /** Aborted when the client has gone or the request's whole time is up; its reason is what the attempt then throws. */
   readonly signal: AbortSignal;
-  /** Told, at the end, how many events of a stream could not be read and were skipped. */
-  readonly unreadable: (model: Model, events: number) => void;
+  /** Told what the operator should know of a model. */
+  readonly tell: (event: string, model: Model, words: object) => void;
 }
 
 /** Yields what the provider says, at least one part a batch; throws a ProviderFault, or the signal's reason. */
-export async function* attempt(chat: ChatRequest, model: Model, options: AttemptOptions): AsyncGenerator<Part[], void, undefined> {
-  const { signal, unreadable } = options;
+export async function* attempt(chat: ChatRequest, model: Model, { signal, tell }: AttemptOptions): AsyncGenerator<Part[], void, undefined> {
   const { provider } = model;
   const { timeouts, attemptMs } = provider;
   const stream = chat.stream || model.traits.stream_only;
@@ -72,7 +71,7 @@ export async function* attempt(chat: ChatRequest, model: Model, options: Attempt
     deadline.clear();
     clearTimeout(total);
     signal.removeEventListener("abort", stop);
-    if (skipped > 0) unreadable(model, skipped);
+    if (skipped > 0) tell("unreadable_events", model, { events: skipped });
   }
 
   function post(): Promise<FetchResponse> {

@@ -1,6 +1,8 @@
-// Failed attempts, in words for the client: WIRE.md 4.2, the rows of providers' faults. Never the provider's own words.
-import type { FaultCode, ProviderFault } from "../dialects/dialect.ts";
-import { ApiError } from "../protocol/errors.ts";
+// Failed attempts in words: for the books, for the operator, and for the client, who never sees the provider's own: WIRE.md
+// 4.2, the rows of providers' faults.
+import { ProviderFault } from "../dialects/dialect.ts";
+import { ClientGone } from "../http/router.ts";
+import { ApiError, toApiError } from "../protocol/errors.ts";
 import type { Model } from "./catalog.ts";
 
 export type FailedAttempt = { readonly model: Model; readonly fault: ProviderFault };
@@ -9,39 +11,30 @@ export type FailedAttempt = { readonly model: Model; readonly fault: ProviderFau
 const DEFAULT_RETRY_MS = 5_000;
 const MAX_RETRY_SECONDS = 60;
 
-/** The error for one fault. `requested` is the name that the client sent; an error must not tell more. */
-export function clientError({ code, detail }: ProviderFault, requested: string, model: Model): ApiError {
-  return errorFor(code, requested, model.contextTokens, detail.retryAfterMs);
+/** What became of an attempt, for the books. */
+export function outcomeOf(error: unknown): string {
+  if (error === undefined) return "completed";
+  if (error instanceof ClientGone) return "cancelled";
+  return error instanceof ProviderFault ? error.code : toApiError(error).code;
 }
 
-/** The error when no candidate has begun to answer: the fault that they share, else that none is available. `shut` are those
- * that were not asked because their breaker is open. Retry-After is the soonest moment at which asking again is of use: for
- * each model what its provider said and what its breaker demands, whichever is later; of all models the earliest. */
-export function verdict(requested: string, failures: readonly FailedAttempt[], shut: readonly Model[]): ApiError {
+/** A fault for the operator's log; one that only the operator can mend is an error, the others pass. */
+export const faultWords = ({ code, blame, detail, message }: ProviderFault) => ({ level: blame === "operator" ? "error" : "warn", code, blame, status: detail.status, detail: message });
+
+/** The client's error: the fault that all models share, else that none is available. `requested` is the name that was sent; an
+ * error must not tell more. Retry-After is the soonest moment at which asking again is of use: for each model what its provider
+ * said and what its breaker demands, whichever is later; of all models the earliest, if it is known of all. */
+export function verdict(requested: string, failures: readonly FailedAttempt[]): ApiError {
   const last = [...new Map(failures.map((failure) => [failure.model, failure])).values()]; // the last one of each model
   const others = last.filter(({ fault }) => fault.code !== "context_length_exceeded");
-  const told = others.length + shut.length > 0 ? others : last;
-  const codes = new Set<FaultCode>([...told.map(({ fault }) => fault.code), ...shut.map(() => "model_unavailable" as const)]);
+  const told = others.length > 0 ? others : last;
+  const codes = new Set(told.map(({ fault }) => fault.code));
   const code = codes.size === 1 ? [...codes][0]! : "model_unavailable";
-  const waits = [...told.map(({ model, fault }) => waitFor(model, fault)), ...shut.map((model) => waitFor(model))];
-  const known = waits.filter((wait) => wait !== undefined);
-  const room = Math.max(0, ...told.map(({ model }) => model.contextTokens ?? 0));
-  return errorFor(code, requested, room || undefined, known.length > 0 && known.length === waits.length ? Math.min(...known) : undefined);
-}
-
-/** Undefined: nobody knows, so it may be at once. */
-function waitFor(model: Model, fault?: ProviderFault): number | undefined {
-  const stated = fault?.detail.retryAfterMs ?? (fault?.code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined);
-  const { retryMs } = model.status();
-  return stated === undefined && retryMs === 0 ? undefined : Math.max(stated ?? 0, retryMs);
-}
-
-function errorFor(code: FaultCode, requested: string, contextTokens: number | undefined, retryMs: number | undefined): ApiError {
-  const wait = retryMs ?? (code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined);
-  const seconds = wait === undefined ? undefined : String(Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(wait / 1000))));
-  const limit = contextTokens === undefined ? "is smaller" : `is ${contextTokens} tokens`;
-  const words: { readonly [code in FaultCode]: readonly [message: string, param?: "messages" | "model"] } = {
-    context_length_exceeded: [`The prompt is too long; this model's maximum context length ${limit}.`, "messages"],
+  const wait = Math.min(...told.map(waitFor)); // NaN if one is
+  const seconds = Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(wait / 1000)));
+  const room = Math.max(...told.map(({ model }) => model.contextTokens ?? 0));
+  const words: { readonly [code in ProviderFault["code"]]: readonly [message: string, param?: "messages" | "model"] } = {
+    context_length_exceeded: [`The prompt is too long; this model's maximum context length is ${room === 0 ? "smaller" : `${room} tokens`}.`, "messages"],
     content_filter: ["The prompt was refused by the model's content filter.", "messages"],
     upstream_rejected: ["The model refused this request as invalid."],
     upstream_timeout: [`The model '${requested}' did not answer in time.`, "model"],
@@ -51,5 +44,12 @@ function errorFor(code: FaultCode, requested: string, contextTokens: number | un
   };
   const [message, param] = words[code];
   const again = code === "model_unavailable" || code === "model_overloaded"; // asking again is of use
-  return new ApiError(code, message, { ...(param && { param }), ...(again && seconds && { headers: { "Retry-After": seconds } }) });
+  return new ApiError(code, message, { ...(param && { param }), ...(again && seconds > 0 && { headers: { "Retry-After": String(seconds) } }) });
+}
+
+/** NaN: nobody knows, so it may be at once. */
+function waitFor({ model, fault }: FailedAttempt): number {
+  const stated = fault.detail.retryAfterMs ?? (fault.code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined);
+  const { retryMs } = model.status();
+  return stated === undefined && retryMs === 0 ? NaN : Math.max(stated ?? 0, retryMs);
 }
