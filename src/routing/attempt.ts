@@ -28,16 +28,15 @@ export interface AttemptOptions {
 
 /** Yields what the provider says, at least one part a batch; throws a ProviderFault, or the signal's reason. */
 export async function* attempt(chat: ChatRequest, model: Model, { signal, tell }: AttemptOptions): AsyncGenerator<Part[], void, undefined> {
-  const { provider } = model;
-  const { timeouts, attemptMs } = provider;
+  const { dialect, timeouts, attemptMs } = model.provider;
   const stream = chat.stream || model.traits.stream_only;
   const abort = new AbortController();
   const stop = () => abort.abort(signal.reason);
   if (signal.aborted) throw signal.reason;
   signal.addEventListener("abort", stop);
-  const deadline = createDeadline((name, ms) => abort.abort(new ProviderFault("upstream_timeout", `nothing within ${name} of ${ms} ms`)));
-  const timeUp = () => abort.abort(new ProviderFault("upstream_timeout", `not finished within total_ms of ${attemptMs} ms`));
-  const total = attemptMs === undefined ? undefined : setTimeout(timeUp, attemptMs);
+  const late = (name: string, ms: number) => abort.abort(new ProviderFault("upstream_timeout", `${name} of ${ms} ms is over`));
+  const deadline = createDeadline(late);
+  let total = attemptMs === undefined ? undefined : setTimeout(late, attemptMs, "total_ms", attemptMs);
   let finished = false;
   let skipped = 0;
   /** Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it. */
@@ -75,35 +74,32 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, tell }
   }
 
   function post(): Promise<FetchResponse> {
-    const { path, body, headers: own } = provider.dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
+    const { path, body, headers: own } = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
     const headers = {
       "Content-Type": "application/json", Accept: stream ? "text/event-stream" : "application/json",
-      "Accept-Encoding": "identity", "User-Agent": "chat-gateway", ...provider.headers, ...own,
+      "Accept-Encoding": "identity", "User-Agent": "chat-gateway", ...model.provider.headers, ...own,
     };
     const init = { method: "POST", headers, body: JSON.stringify(body), signal: abort.signal, redirect: "manual", connectMs: timeouts.connect_ms } as const;
-    return provider.fetch(provider.baseUrl + path, init);
+    return model.provider.fetch(model.provider.baseUrl + path, init);
   }
 
-  async function refused(response: FetchResponse): Promise<ProviderFault> {
-    deadline.clear(); // it has answered; what is still to come has a deadline of its own
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<string>((resolve) => (timer = setTimeout(() => resolve(""), REFUSAL_MS)));
-    const text = await Promise.race([readAll(response.body, MAX_ERROR_BYTES, { cut: true }).catch(() => ""), late]);
-    clearTimeout(timer);
-    const json = parseJson(text); // if it is none, but a page or half of something, its words may still tell
-    return refusal(response.status, response.headers, json === undefined ? text : json);
+  async function refused({ status, headers, body }: FetchResponse): Promise<ProviderFault> {
+    deadline.clear(); // it has answered; what is still to come has a deadline of its own, at which the status alone tells
+    clearTimeout(total);
+    total = setTimeout(() => abort.abort(refusal(status, headers, "")), REFUSAL_MS);
+    const text = await readAll(body, MAX_ERROR_BYTES).catch(() => "");
+    return refusal(status, headers, parseJson(text) ?? text); // of a page, or half of something, the words may still tell
   }
 
   async function whole(body: AsyncIterable<Uint8Array>): Promise<Part[]> {
-    const text = await readAll(body, MAX_REPLY_BYTES, { progress: () => deadline.set("idle_ms", timeouts.idle_ms) });
-    const json = parseJson(text);
-    if (json === undefined) throw new ProviderFault("upstream_error", "the reply is not JSON");
-    return provider.dialect.reply(json, model);
+    const json = parseJson(await readAll(body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms)));
+    if (json === undefined) throw new ProviderFault("upstream_error", `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`);
+    return dialect.reply(json, model);
   }
 
   async function* streamed(body: AsyncIterable<Uint8Array>): AsyncGenerator<Part[], void, undefined> {
     const events = createEventReader();
-    const decoder = provider.dialect.decoder(model);
+    const decoder = dialect.decoder(model);
     const reading = body[Symbol.asyncIterator]();
     let begun = false;
     let ended = false;
@@ -138,26 +134,22 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, tell }
       }
       if (!finished) throw new ProviderFault("upstream_error", "the stream ended without a finish_reason");
     } finally {
+      // Read to its end if that comes at once, so that the connection can be used again; else closed.
       const timer = setTimeout(() => abort.abort(), CLOSING_MS);
-      void leave(reading).catch(() => undefined).finally(() => clearTimeout(timer));
+      const end: Promise<{ done?: boolean | undefined }> = finished ? reading.next() : Promise.resolve({ done: false });
+      void end.then(({ done }) => (done ? undefined : reading.return?.())).catch(() => undefined).finally(() => clearTimeout(timer));
     }
-  }
-
-  /** Lets go of a stream: read to its end if that comes at once, so that the connection can be used again, else closed. */
-  async function leave(reading: AsyncIterator<Uint8Array>): Promise<void> {
-    if (!finished || !(await reading.next()).done) await reading.return?.();
   }
 }
 
-/** A body as text. What is larger than `maxBytes` is a fault, or is cut there; `progress` is called for every piece. */
-async function readAll(body: AsyncIterable<Uint8Array> | null, maxBytes: number, { cut = false, progress = () => {} }): Promise<string> {
+/** A body as text, cut where it is larger than `maxBytes`; `progress` is called for every piece. */
+async function readAll(body: AsyncIterable<Uint8Array> | null, maxBytes: number, progress = () => {}): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body ?? []) {
     size += chunk.length;
     chunks.push(chunk);
-    if (size > maxBytes && cut) break;
-    if (size > maxBytes) throw new ProviderFault("upstream_error", `the body is larger than ${maxBytes} bytes`);
+    if (size > maxBytes) break;
     progress();
   }
   return Buffer.concat(chunks, size).toString("utf8");
