@@ -21,11 +21,10 @@ export type Provider = ReturnType<typeof createProvider>;
 export type Model = ReturnType<typeof createModel>;
 export type Catalog = ReturnType<typeof createCatalog>;
 /** What outlives a configuration: breakers, as long as it is the same model at the same provider with the same key. */
-export interface Memory { readonly breakers: Map<string, Breaker>; readonly signatures: Signatures }
-export const createMemory = (): Memory => ({ breakers: new Map(), signatures: createSignatures() });
+export const createMemory = () => ({ breakers: new Map<string, Breaker>(), signatures: createSignatures() });
 
 /** `monotonic` is the breakers' clock, in milliseconds. */
-export function createCatalog(config: Config, fetch: Fetch, { breakers, signatures }: Memory = createMemory(), monotonic = () => performance.now()) {
+export function createCatalog(config: Config, fetch: Fetch, { breakers, signatures }: ReturnType<typeof createMemory>, monotonic = () => performance.now()) {
   const providers = new Map([...config.providers].map(([name, provider]) => [name, createProvider(name, provider, config, fetch, signatures)]));
   const models = new Map<string, Model>();
   const earlier = new Map(breakers);
@@ -38,22 +37,20 @@ export function createCatalog(config: Config, fetch: Fetch, { breakers, signatur
     models.set(name, createModel(name, settings, provider, traitsOf(config.providers.get(settings.provider)!, settings), breaker, config.breaker));
   }
   const ranking = new Map([...config.aliases].map(([name, alias]) => [name, rank(config, alias)]));
-  const aliases = new Map<string, readonly Model[]>();
-  for (const [name, alias] of config.aliases) {
-    if (alias.enabled) aliases.set(name, ranking.get(name)!.flatMap(({ model, rank }) => (rank === null ? [] : [models.get(model)!])));
-  }
+  const candidatesOf = (alias: string) => ranking.get(alias)!.flatMap(({ model, rank }) => (rank === null ? [] : [models.get(model)!]));
+  const aliases = new Map([...config.aliases].flatMap(([name, { enabled }]) => (enabled ? [[name, candidatesOf(name)]] : [])));
 
   return {
     /** The models that may serve the request, best first, never none; throws the ApiError or CheckError that says why not. */
-    candidates(chat: ChatRequest, caller: Caller): readonly [Model, ...Model[]] {
+    candidates(chat: ChatRequest, caller: Caller): readonly Model[] {
       const canonical = models.get(chat.model);
       const listed = canonical ? [canonical] : aliases.get(chat.model);
-      if (!listed) throw new ApiError("model_not_found", `The model ${shown(chat.model)} does not exist.`, { param: "model" });
+      const shown = chat.model.length > 80 ? `${chat.model.slice(0, 77)}...` : chat.model;
+      if (!listed) throw new ApiError("model_not_found", `The model ${JSON.stringify(shown)} does not exist.`, { param: "model" });
       const allowed = allowedModels(listed, chat.model, caller);
       const needs = needsOf(chat);
       const able = allowed.filter((model) => needs.every((need) => need.met(model.traits)));
-      const [first, ...others] = withRoom(able, chat);
-      if (first) return [first, ...others];
+      if (able.length > 0) return withRoom(able, chat);
       if (allowed.length === 0) throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, { param: "model" });
       const unmet = needs.find((need) => !allowed.some((model) => need.met(model.traits))) ?? needs[0]!;
       return fail("unsupported_value", unmet.refusal, unmet.path);
@@ -121,17 +118,12 @@ function createProvider(name: string, provider: ProviderConfig, config: Config, 
 }
 
 function createModel(name: string, settings: ModelConfig, provider: Provider, traits: Traits, breaker: Breaker, rules: Config["breaker"]) {
-  const upstreamModel = settings.upstream_model ?? name;
+  const { upstream_model: upstreamModel = name, context_tokens: contextTokens, reasoning, price } = settings;
   return {
-    name, provider, upstreamModel, traits,
-    reasoning: settings.reasoning,
-    contextTokens: settings.context_tokens,
-    price: settings.price,
+    name, provider, upstreamModel, traits, reasoning, contextTokens, price,
     fingerprint: `fp_${sha256(JSON.stringify([provider.name, upstreamModel, ADAPTER_VERSION])).slice(0, 12)}`,
     /** Leave for one attempt, if the model's breaker gives it. */
     enter: () => breaker.enter(rules),
     status: () => breaker.status(rules),
   };
 }
-
-const shown = (name: string): string => JSON.stringify(name.length > 80 ? `${name.slice(0, 77)}...` : name);

@@ -10,10 +10,8 @@ export function rank(config: Config, alias: AliasConfig): { model: string; rank:
   const score = alias.policy === "reasoning" ? byReasoning : byValue; // undefined: no candidate
   const scored = [...config.models].map(([model, settings]) => ({ model, ...score(settings, config.currency) }));
   const candidates = scored.filter((each) => each.score !== undefined).sort((a, b) => (a.score === b.score ? 0 : b.score! - a.score!));
-  return [
-    ...candidates.map(({ model, why }, index) => ({ model, rank: index + 1, why })),
-    ...scored.filter((each) => each.score === undefined).map(({ model, why }) => ({ model, rank: null, why })),
-  ];
+  const sorted = [...candidates, ...scored.filter((each) => each.score === undefined)];
+  return sorted.map(({ model, score, why }, index) => ({ model, rank: score === undefined ? null : index + 1, why }));
 }
 
 /** Policy "reasoning": models that think, strongest first; one without a score comes after those with one. */
