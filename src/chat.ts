@@ -32,11 +32,10 @@ export function createChatHandler(current: () => ChatDeps, world: ChatWorld): Ha
     const { config, keyring, catalog } = current();
     const { req, res } = exchange;
     const caller = keyring.authenticate(req.headers.authorization);
-    exchange.log.account = caller.account;
-    exchange.log.key_id = caller.keyId;
+    Object.assign(exchange.log, { account: caller.account, key_id: caller.keyId });
     admit(world.limiter, caller, res);
-    const body = await readJson(req, res, config.server.max_body_bytes, exchange.signal);
-    const chat = withDefaults(chatRequest(body), config);
+    const asked = chatRequest(await readJson(req, res, config.server.max_body_bytes, exchange.signal));
+    const chat = { ...asked, tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default) };
     const candidates = catalog.candidates(chat, caller);
     await answer(exchange, chat, caller, candidates, config, world);
   };
@@ -56,10 +55,6 @@ function admit(limiter: Limiter, caller: Caller, res: ServerResponse): void {
   if (decision.admitted) return;
   const headers = { "Retry-After": String(seconds) };
   throw new ApiError("rate_limit_exceeded", `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`, { headers });
-}
-
-function withDefaults(chat: ChatRequest, config: Config): ChatRequest {
-  return chat.tools && chat.tool_choice === undefined ? { ...chat, tool_choice: config.compat.tool_choice_default } : chat;
 }
 
 async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, candidates: readonly Model[], config: Config, { books, now, diagnose }: ChatWorld): Promise<void> {

@@ -32,13 +32,13 @@ const fixedSettings = ({ server: { host, port, tls, receive_ms }, admin, data_di
   JSON.stringify([host, port, tls, receive_ms, admin, data_dir, spend, usage]);
 
 export function createGateway(initial: Config, deps: GatewayDeps = {}) {
-  const now = deps.now ?? Date.now;
+  const { now = Date.now, monotonic } = deps;
   const access = createLineLog(deps.accessLog ?? (() => undefined));
   const diagnostics = createLineLog(deps.diagnostics ?? (() => undefined));
   const diagnose: Diagnose = (event) => diagnostics.write({ time: new Date(now()).toISOString(), ...event });
-  const ownFetch = deps.fetch ? undefined : createFetch();
+  const ownFetch = createFetch();
   const memory = createMemory();
-  const limiter = createLimiter(deps.monotonic);
+  const limiter = createLimiter(monotonic);
   const books = createBooks(initial, now, diagnose);
   const keys = keyFile(initial.data_dir);
   let stored = readKeys(keys);
@@ -50,10 +50,15 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const build = (config: Config) => ({
     config,
     keyring: createKeyring(config, stored, now),
-    catalog: createCatalog(config, deps.fetch ?? ownFetch!, memory, deps.monotonic),
+    catalog: createCatalog(config, deps.fetch ?? ownFetch, memory, monotonic),
     loadedAt: new Date(now()).toISOString(),
   });
   let current = build(initial);
+  /** What a request begins with. */
+  const inForce = () => {
+    if (draining) throw stopping();
+    return current;
+  };
 
   const keysWatched = watchFile(keys, () => {
     try {
@@ -64,15 +69,8 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     }
   });
 
-  const chat = createChatHandler(() => current, { limiter, books, now, diagnose });
-
   const routes: Routes = {
-    "/v1/chat/completions": {
-      POST: (exchange) => {
-        if (draining) throw stopping();
-        return chat(exchange);
-      },
-    },
+    "/v1/chat/completions": { POST: createChatHandler(inForce, { limiter, books, now, diagnose }) },
     "/v1/models": {
       GET: ({ req, res, log }) => {
         const caller = current.keyring.authenticate(req.headers.authorization);
@@ -84,10 +82,9 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     "/healthz": { GET: ({ res }) => sendJson(res, 200, { status: "ok" }, { "Cache-Control": "no-store" }) },
     "/readyz": {
       GET: ({ res }) => {
-        if (draining) throw stopping();
+        const models = [...inForce().catalog.models.values()];
         if (books.status().spendFault !== null) throw unwritable();
-        const serves = [...current.catalog.models.values()].some((model) => model.status().retryMs === 0);
-        if (!serves) throw new ApiError("model_unavailable", "No model can serve at the moment.");
+        if (models.every((model) => model.status().retryMs > 0)) throw new ApiError("model_unavailable", "No model can serve at the moment.");
         sendJson(res, 200, { status: "ready" }, { "Cache-Control": "no-store" });
       },
     },
@@ -98,8 +95,19 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const failed = ({ requestId }: Exchange, error: unknown) => diagnose({ event: "internal_error", level: "error", request_id: requestId, detail: describe(error) });
   const server = createServer(routes, { ...address, tls: tls && readTls(tls) }, { now, access: access.write, failed });
   const view = () => ({ ...current, limiter, books: books.status(), draining, inFlight: server.inFlight() });
-  const adminOptions = { ...address, host: "127.0.0.1", port: 8081, ...initial.admin };
-  const admin = createServer(adminRoutes(view), adminOptions, { now, access: () => undefined, failed });
+  const admin = createServer(adminRoutes(view), { ...address, host: "127.0.0.1", port: 8081, ...initial.admin }, { now, access: () => undefined, failed });
+
+  /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
+  async function close(drainMs = 0): Promise<void> {
+    draining = true;
+    await server.close(drainMs);
+    await admin.close(0);
+    ownFetch.close();
+    keysWatched.close();
+    await books.close();
+    access.flush();
+    diagnostics.flush();
+  }
 
   return {
     /** Resolves with the address that clients can use. Rejects if an address cannot be bound. */
@@ -114,8 +122,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
         });
         return publicAddress;
       } catch (error) {
-        await server.close(0);
-        await books.close();
+        await close();
         throw error;
       }
     },
@@ -134,16 +141,6 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
       current = build(config);
       diagnose({ event: "reloaded", level: "info" });
     },
-    /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
-    async close(drainMs = 0): Promise<void> {
-      draining = true;
-      await server.close(drainMs);
-      await admin.close(0);
-      ownFetch?.close();
-      keysWatched.close();
-      await books.close();
-      access.flush();
-      diagnostics.flush();
-    },
+    close,
   };
 }
