@@ -19,13 +19,9 @@ import { faultWords, verdict } from "./routing/failure.ts";
 import { begin, type Begun, type Tally } from "./routing/fallback.ts";
 
 /** What a configuration makes of the gateway; a request keeps those that it began with. */
-export interface ChatDeps {
-  readonly config: Config; readonly keyring: Keyring; readonly catalog: Catalog;
-}
+interface ChatDeps { readonly config: Config; readonly keyring: Keyring; readonly catalog: Catalog }
 /** `now` is the wall clock in milliseconds. */
-export interface ChatWorld {
-  readonly limiter: Limiter; readonly books: Books; readonly now: () => number; readonly diagnose: Diagnose;
-}
+interface ChatWorld { readonly limiter: Limiter; readonly books: Books; readonly now: () => number; readonly diagnose: Diagnose }
 
 export function createChatHandler(current: () => ChatDeps, world: ChatWorld): Handler {
   return async (exchange) => {
@@ -78,7 +74,7 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
   try {
     log.model = tally.model.name;
     await bill.opened;
-    begun = await begin(chat, candidates, { signal, tell, tally, endsAt: startedAt + total_ms });
+    begun = await begin(chat, candidates, tally, { signal, tell, endsAt: startedAt + total_ms });
     first_token_ms = Math.round(performance.now() - startedAt);
     const { model, meter } = tally;
     log.model = model.name;
@@ -90,15 +86,13 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
       const events = writer ? batch.map(writer.part).join("") : "";
       return events === "" ? undefined : sink!.write(events);
     };
-    const parts = begun.first.flat(); // of a reply that is no stream: all of it
-    await deliver(parts); // of a stream: the commit point
+    await deliver(begun.first); // of a stream the commit point, of any other reply all there is
     for await (const batch of begun.batches) {
-      batch.forEach(meter.observe);
       const room = deliver(batch);
       if (room) await room;
     }
     const { usage } = meter.usage();
-    const last = writer ? writer.end(usage) : JSON.stringify(wholeReply(head, options, parts, usage));
+    const last = writer ? writer.end(usage) : JSON.stringify(wholeReply(head, options, begun.first, usage));
     begun.ended();
     await settle("completed", 200); // before the last byte leaves: nobody has a whole answer that is not in the books
     if (sink) sink.end(last);

@@ -1,6 +1,8 @@
 // One attempt at one provider: the request out, the reply in as batches of parts, deadlines, and every way in which it can
 // fail turned into a ProviderFault. This is the only asynchronous pump: bytes are read and pushed through the dialect, one
-// batch per read, and nothing is read while the batch before is still being delivered (backpressure).
+// batch per read, and nothing is read while the batch before is still being delivered (backpressure). The first batch is what
+// comes up to and with the first delta, or the end of a reply that has none: until then another attempt can hide a failure.
+import type { Meter } from "../accounting/usage.ts";
 import { ProviderFault } from "../dialects/dialect.ts";
 import { refusal } from "../dialects/faults.ts";
 import { createDeadline } from "../http/deadline.ts";
@@ -22,12 +24,14 @@ const REFUSAL_MS = 1_000;
 export interface AttemptOptions {
   /** Aborted when the client has gone or the request's whole time is up; its reason is what the attempt then throws. */
   readonly signal: AbortSignal;
+  /** When that time is up, by performance.now(). */
+  readonly endsAt: number;
   /** Told what the operator should know of a model. */
   readonly tell: (event: string, model: Model, words: object) => void;
 }
 
-/** Yields what the provider says, at least one part a batch; throws a ProviderFault, or the signal's reason. */
-export async function* attempt(chat: ChatRequest, model: Model, { signal, tell }: AttemptOptions): AsyncGenerator<Part[], void, undefined> {
+/** Yields what the provider says, at least one part a batch; `meter` hears of it at once. Throws a ProviderFault, or the signal's reason. */
+export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { signal, tell }: AttemptOptions): AsyncGenerator<Part[], void, undefined> {
   const { dialect, timeouts, attemptMs } = model.provider;
   const stream = chat.stream || model.traits.stream_only;
   const abort = new AbortController();
@@ -59,8 +63,11 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, tell }
         if (!safe()) throw error;
       }
       yield parts;
-    } else if (mediaType === "application/json") yield await whole(response.body);
-    else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
+    } else if (mediaType === "application/json") {
+      const json = parseJson(await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms)));
+      if (json === undefined) throw new ProviderFault("upstream_error", `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`);
+      yield heard(dialect.reply(json, model));
+    } else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
   } catch (error) {
     if (safe()) return;
     const reason: unknown = abort.signal.aborted ? abort.signal.reason : asFault(error);
@@ -91,28 +98,27 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, tell }
     return refusal(status, headers, parseJson(text) ?? text); // of a page, or half of something, the words may still tell
   }
 
-  async function whole(body: AsyncIterable<Uint8Array>): Promise<Part[]> {
-    const json = parseJson(await readAll(body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms)));
-    if (json === undefined) throw new ProviderFault("upstream_error", `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`);
-    return dialect.reply(json, model);
+  function heard(parts: Part[]): Part[] {
+    parts.forEach(meter.observe);
+    return parts;
   }
 
   async function* streamed(body: AsyncIterable<Uint8Array>): AsyncGenerator<Part[], void, undefined> {
     const events = createEventReader();
     const decoder = dialect.decoder(model);
     const reading = body[Symbol.asyncIterator]();
+    let parts: Part[] = []; // still to be delivered
     let begun = false;
     let ended = false;
     let closedBy = Infinity;
     try {
       while (!ended) {
         const read = await reading.next();
-        const parts: Part[] = [];
         let fault: unknown;
         try {
           for (const data of read.done ? events.end() : events.push(read.value)) {
             const json = data === "[DONE]" ? undefined : parseJson(data);
-            if (json !== undefined) parts.push(...decoder.push(json));
+            if (json !== undefined) parts.push(...heard(decoder.push(json)));
             else if (data === "[DONE]") ended = true;
             else skipped += 1;
           }
@@ -125,7 +131,7 @@ export async function* attempt(chat: ChatRequest, model: Model, { signal, tell }
         // While a batch is being delivered the provider is not to blame for silence. Until the first token nothing moves
         // the deadline, comments least of all; after the end there is only so much to wait for.
         if (begun) deadline.clear();
-        if (parts.length > 0) yield parts;
+        if (parts.length > 0 && (begun || finished)) yield parts.splice(0);
         if (fault !== undefined && !finished) throw fault;
         if (finished) {
           closedBy = Math.min(closedBy, performance.now() + CLOSING_MS); // once: comments do not put it off

@@ -7,29 +7,22 @@ import { createMeter, type Meter } from "../accounting/usage.ts";
 import { ProviderFault } from "../dialects/dialect.ts";
 import { ClientGone } from "../http/router.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
-import type { Part } from "../protocol/reply.ts";
 import { attempt, type AttemptOptions } from "./attempt.ts";
 import type { Model } from "./catalog.ts";
 import { faultWords, outcomeOf, verdict, type FailedAttempt } from "./failure.ts";
 
 /** How far a request has come, for the books, whenever it ends: its attempts so far, the model that is asked or that serves,
- * and what this one has said up to and with the first delta; one that fails before costs nothing. */
+ * and what this one has said; an attempt that fails before it has begun to answer costs nothing. */
 export interface Tally { readonly attempts: AttemptRecord[]; model: Model; meter: Meter }
-
-export interface FallbackOptions extends AttemptOptions {
-  readonly tally: Tally;
-  /** When the request's whole time is up, by performance.now(). */
-  readonly endsAt: number;
-}
 
 /** What stands for the attempt at a model that was not asked. */
 const SHUT = new ProviderFault("model_unavailable", "its breaker is open");
 
-/** An answer that has begun: `first` has come already, up to and with the first delta; `batches` is still to come. */
+/** An answer that has begun: `first` has come already, `batches` is still to come. */
 export type Begun = Awaited<ReturnType<typeof begin>>;
 /** Tries the candidates in their order; throws the ApiError that the client is to see if none begins to answer. */
-export async function begin(chat: ChatRequest, candidates: readonly Model[], options: FallbackOptions) {
-  const { signal, tally, tell, endsAt } = options;
+export async function begin(chat: ChatRequest, candidates: readonly Model[], tally: Tally, options: AttemptOptions) {
+  const { signal, tell, endsAt } = options;
   const failures: FailedAttempt[] = [];
   for (const model of candidates) {
     if (!hasMoreRoom(model, failures)) continue;
@@ -51,9 +44,9 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], opt
         else pass.dropped();
       };
       tally.model = model;
-      const batches = attempt(chat, model, options);
+      const batches = attempt(chat, model, tally.meter, options);
       try {
-        const first = await untilCommitted(batches, tally.meter);
+        const { value: first = [] } = await batches.next();
         pass.begun();
         return { first, batches, ended };
       } catch (error) {
@@ -71,18 +64,6 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], opt
     }
   }
   throw verdict(chat.model, failures);
-}
-
-/** Reads up to and with the first delta, or to the end of a reply that has none. A whole reply is one batch. */
-async function untilCommitted(batches: AsyncGenerator<Part[], void, undefined>, meter: Meter): Promise<Part[][]> {
-  const first: Part[][] = [];
-  for (;;) {
-    const { done, value } = await batches.next();
-    if (done) return first;
-    first.push(value);
-    value.forEach(meter.observe);
-    if (value.some(({ type }) => type !== "usage" && type !== "finish")) return first;
-  }
 }
 
 /** After a context that was too long only a model with more room is of use. */
