@@ -23,19 +23,17 @@ interface ChatDeps { readonly config: Config; readonly keyring: Keyring; readonl
 /** `now` is the wall clock in milliseconds. */
 interface ChatWorld { readonly limiter: Limiter; readonly books: Books; readonly now: () => number; readonly diagnose: Diagnose }
 
-export function createChatHandler(current: () => ChatDeps, world: ChatWorld): Handler {
-  return async (exchange) => {
-    const { config, keyring, catalog } = current();
-    const { req, res } = exchange;
-    const caller = keyring.authenticate(req.headers.authorization);
-    Object.assign(exchange.log, { account: caller.account, key_id: caller.keyId });
-    admit(world.limiter, caller, res);
-    const asked = chatRequest(await readJson(req, res, config.server.max_body_bytes, exchange.signal));
-    const chat = { ...asked, tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default) };
-    const candidates = catalog.candidates(chat, caller);
-    await answer(exchange, chat, caller, candidates, config, world);
-  };
-}
+export const createChatHandler = (current: () => ChatDeps, world: ChatWorld): Handler => async (exchange) => {
+  const { config, keyring, catalog } = current();
+  const { req, res } = exchange;
+  const caller = keyring.authenticate(req.headers.authorization);
+  Object.assign(exchange.log, { account: caller.account, key_id: caller.keyId });
+  admit(world.limiter, caller, res);
+  const asked = chatRequest(await readJson(req, res, config.server.max_body_bytes, exchange.signal));
+  const chat = { ...asked, tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default) };
+  const candidates = catalog.candidates(chat, caller);
+  await answer(exchange, chat, caller, candidates, config, world);
+};
 
 /** Counts the request against its limits; throws the 429 of SPEC.md "Errors" with WIRE.md 4.4's headers. */
 function admit(limiter: Limiter, caller: Caller, res: ServerResponse): void {
@@ -60,7 +58,8 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
   const tally: Tally = { attempts: [], model: candidates[0]!, meter: createMeter(chat) };
   let begun: Begun | undefined;
   let first_token_ms: number | null = null;
-  const tell = (event: string, { name, provider }: Model, words: object) => diagnose({ event, request_id: requestId, model: name, provider: provider.name, ...words });
+  const tell = (event: string, { name, provider }: Model, words: object) =>
+    diagnose({ event, request_id: requestId, model: name, provider: provider.name, ...words });
   const bill = books.open({ requestId, caller, model: chat.model, stream: chat.stream, currency: config.currency });
   const settle = (status: Outcome["status"], http_status: number, error_code: string | null = null) => {
     const { attempts, meter } = tally;

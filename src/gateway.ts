@@ -95,7 +95,8 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const failed = ({ requestId }: Exchange, error: unknown) => diagnose({ event: "internal_error", level: "error", request_id: requestId, detail: describe(error) });
   const server = createServer(routes, { ...address, tls: tls && readTls(tls) }, { now, access: access.write, failed });
   const view = () => ({ ...current, limiter, books: books.status(), draining, inFlight: server.inFlight() });
-  const admin = createServer(adminRoutes(view), { ...address, host: "127.0.0.1", port: 8081, ...initial.admin }, { now, access: () => undefined, failed });
+  const adminOptions = { ...address, host: "127.0.0.1", port: 8081, ...initial.admin };
+  const admin = createServer(adminRoutes(view), adminOptions, { now, access: () => undefined, failed });
 
   /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
   async function close(drainMs = 0): Promise<void> {

@@ -30,9 +30,9 @@ export interface AttemptOptions {
   readonly tell: (event: string, model: Model, words: object) => void;
 }
 
-/** Yields what the provider says, at least one part a batch; `meter` hears of it at once. Throws a ProviderFault, or the signal's reason. */
-export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { signal, tell }: AttemptOptions): AsyncGenerator<Part[], void, undefined> {
-  const { dialect, timeouts, attemptMs } = model.provider;
+/** Yields what the provider says, at least one part a batch, and tells the meter; throws a ProviderFault, or the signal's reason. */
+export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { signal, tell }: AttemptOptions): AsyncGenerator<Part[], void> {
+  const { dialect, fetch, baseUrl, timeouts, attemptMs } = model.provider;
   const stream = chat.stream || model.traits.stream_only;
   const abort = new AbortController();
   const stop = () => abort.abort(signal.reason);
@@ -86,8 +86,8 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
       "Content-Type": "application/json", Accept: stream ? "text/event-stream" : "application/json",
       "Accept-Encoding": "identity", "User-Agent": "chat-gateway", ...model.provider.headers, ...own,
     };
-    const init = { method: "POST", headers, body: JSON.stringify(body), signal: abort.signal, redirect: "manual", connectMs: timeouts.connect_ms } as const;
-    return model.provider.fetch(model.provider.baseUrl + path, init);
+    const init = { headers, body: JSON.stringify(body), signal: abort.signal, connectMs: timeouts.connect_ms };
+    return fetch(baseUrl + path, { method: "POST", redirect: "manual", ...init });
   }
 
   async function refused({ status, headers, body }: FetchResponse): Promise<ProviderFault> {
@@ -107,7 +107,7 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
     const events = createEventReader();
     const decoder = dialect.decoder(model);
     const reading = body[Symbol.asyncIterator]();
-    let parts: Part[] = []; // still to be delivered
+    const parts: Part[] = []; // still to be delivered
     let begun = false;
     let ended = false;
     let closedBy = Infinity;

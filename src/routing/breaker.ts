@@ -5,8 +5,6 @@ import type { Config } from "../config/schema.ts";
 /** While a probe is on its way nobody knows how long it takes; others are told to come back soon. */
 const PROBE_RETRY_MS = 1_000;
 export type Breaker = ReturnType<typeof createBreaker>;
-/** Leave to make one attempt; one of `succeeded`, `failed` and `dropped` ends it. */
-export type Pass = NonNullable<ReturnType<Breaker["enter"]>>;
 
 /** `now` is a monotonic clock in milliseconds. */
 export function createBreaker(now: () => number) {
@@ -17,19 +15,17 @@ export function createBreaker(now: () => number) {
   let openings = 0; // what an attempt finds out after another opening is old news, and changes nothing
 
   return {
-    /** Leave for an attempt; undefined while the breaker is open and it is not this request's turn to probe. */
+    /** Leave for one attempt, until it is done, has failed or was dropped; undefined while the breaker is open and it is not
+     * this request's turn to probe. */
     enter({ failures: limit, cooldown_ms }: Config["breaker"]) {
       const probe = openedAt !== undefined;
       if (probe && (probing || now() < openedAt! + cooldown_ms)) return undefined;
       probing = probe;
       const entered = openings;
       return {
-        /** The provider has begun to answer: a probe lets the others in again, though a fault now would still shut them out. */
-        begun(): void {
-          if (entered === openings && openedAt !== undefined) [openedAt, probing, failures] = [undefined, false, limit - 1];
-        },
-        succeeded(): void {
-          if (entered === openings) [openedAt, probing, failures] = [undefined, false, 0];
+        /** The provider has begun to answer: a probe lets the others in again, though a fault before it is done still shuts them out. */
+        answered(done: boolean): void {
+          if (entered === openings && (done || openedAt !== undefined)) [openedAt, probing, failures] = [undefined, false, done ? 0 : limit - 1];
         },
         /** `atOnce`: there is no sense in trying again soon (a refused key). */
         failed(reason: string, atOnce = false): void {

@@ -25,7 +25,9 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], tal
   const { signal, tell, endsAt } = options;
   const failures: FailedAttempt[] = [];
   for (const model of candidates) {
-    if (!hasMoreRoom(model, failures)) continue;
+    const tooSmall = failures.filter(({ fault }) => fault.code === "context_length_exceeded");
+    const hasMoreRoom = tooSmall.every((each) => (model.contextTokens ?? 0) > (each.model.contextTokens ?? Infinity));
+    if (!hasMoreRoom) continue; // no use after a context that was too long
     for (let retries = 0; ; retries += 1) {
       const pass = model.enter();
       if (!pass) {
@@ -39,7 +41,7 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], tal
         const duration_ms = Math.round(performance.now() - startedAt);
         tally.attempts.push({ model: model.name, provider: model.provider.name, outcome: outcomeOf(error), duration_ms });
         const faulty = error instanceof ProviderFault && error.blame !== "client" && (hadAllTime || !signal.aborted);
-        if (error === undefined) pass.succeeded();
+        if (error === undefined) pass.answered(true);
         else if (faulty) pass.failed(`${error.code}: ${error.message}`, error.detail.operator === "key");
         else pass.dropped();
       };
@@ -47,7 +49,7 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], tal
       const batches = attempt(chat, model, tally.meter, options);
       try {
         const { value: first = [] } = await batches.next();
-        pass.begun();
+        pass.answered(false);
         return { first, batches, ended };
       } catch (error) {
         ended(error, signal.reason instanceof ProviderFault && failures.every(({ fault }) => fault === SHUT));
@@ -64,12 +66,6 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], tal
     }
   }
   throw verdict(chat.model, failures);
-}
-
-/** After a context that was too long only a model with more room is of use. */
-function hasMoreRoom(model: Model, failures: readonly FailedAttempt[]): boolean {
-  const tooSmall = failures.filter(({ fault }) => fault.code === "context_length_exceeded");
-  return tooSmall.every((each) => (model.contextTokens ?? 0) > (each.model.contextTokens ?? Infinity));
 }
 
 /** How long to wait before the same model is asked again; Infinity: not at all. A silent provider has had its time, one that

@@ -5,8 +5,7 @@ type AliasConfig = Config["aliases"] extends Map<string, infer A> ? A : never;
 
 /** Of a policy all models, best first (a tie keeps the file's order), with rank null: no candidate; of a list those that it names. */
 export function rank(config: Config, alias: AliasConfig): { model: string; rank: number | null; why: string }[] {
-  const listed = (model: string, index: number) => ({ model, rank: index + 1, why: `number ${index + 1} of the alias's own list` });
-  if (alias.models) return alias.models.map(listed);
+  if (alias.models) return alias.models.map((model, index) => ({ model, rank: index + 1, why: `number ${index + 1} of the alias's own list` }));
   const score = alias.policy === "reasoning" ? byReasoning : byValue; // undefined: no candidate
   const scored = [...config.models].map(([model, settings]) => ({ model, ...score(settings, config.currency) }));
   const candidates = scored.filter((each) => each.score !== undefined).sort((a, b) => (a.score === b.score ? 0 : b.score! - a.score!));
