@@ -41,10 +41,7 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
   const late = (name: string, ms: number) => abort.abort(new ProviderFault("upstream_timeout", `${name} of ${ms} ms is over`));
   const deadline = createDeadline(late);
   let total = attemptMs === undefined ? undefined : setTimeout(late, attemptMs, "total_ms", attemptMs);
-  let finished = false;
   let skipped = 0;
-  /** Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it. */
-  const safe = () => finished && (!signal.aborted || signal.reason instanceof ProviderFault);
 
   try {
     deadline.set("first_token_ms", timeouts.first_token_ms);
@@ -57,11 +54,7 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
     if (stream && mediaType === "text/event-stream") {
       if (chat.stream) return yield* streamed(response.body);
       const parts: Part[] = []; // a model that only streams
-      try {
-        for await (const batch of streamed(response.body)) parts.push(...batch);
-      } catch (error) {
-        if (!safe()) throw error;
-      }
+      for await (const batch of streamed(response.body)) parts.push(...batch);
       yield parts;
     } else if (mediaType === "application/json") {
       const json = parseJson(await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms)));
@@ -69,7 +62,6 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
       yield heard(dialect.reply(json, model));
     } else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
   } catch (error) {
-    if (safe()) return;
     const reason: unknown = abort.signal.aborted ? abort.signal.reason : asFault(error);
     abort.abort(reason); // whatever is left of the answer is not read
     throw reason;
@@ -109,6 +101,7 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
     const reading = body[Symbol.asyncIterator]();
     const parts: Part[] = []; // still to be delivered
     let begun = false;
+    let finished = false;
     let ended = false;
     let closedBy = Infinity;
     try {
@@ -139,6 +132,9 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
         } else if (begun) deadline.set("idle_ms", timeouts.idle_ms);
       }
       if (!finished) throw new ProviderFault("upstream_error", "the stream ended without a finish_reason");
+    } catch (error) {
+      // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it.
+      if (!finished || (signal.aborted && !(signal.reason instanceof ProviderFault))) throw error;
     } finally {
       // Read to its end if that comes at once, so that the connection can be used again; else closed.
       const timer = setTimeout(() => abort.abort(), CLOSING_MS);
