@@ -604,6 +604,12 @@ describe("thinking between tags", { concurrency: 2 }, () => {
     assert.deepEqual((await answers(t, "vllm", behaviour)).message, { role: "assistant", content: "<think>a</think>b", reasoning_content: "" });
     assert.deepEqual((await answers(t, "vllm", behaviour, { settings: { think_tags: true } })).message, { role: "assistant", content: "b", reasoning_content: "a" });
   });
+
+  it("is not given away by log probabilities: a model with tags has none", async (t) => {
+    const { gw, asked } = await vendorBench(t, "vllm", { models: { thinker: { think_tags: true } } });
+    const { error } = await json(await gw.chat({ model: "thinker", messages: user("hi"), logprobs: true }));
+    assert.deepEqual([error.code, error.param, asked.length], ["unsupported_value", "logprobs", 0]);
+  });
 });
 
 describe("models that only stream", { concurrency: 2 }, () => {

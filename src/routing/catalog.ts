@@ -93,6 +93,8 @@ function needsOf(chat: ChatRequest) {
   // LangChain for Python looks for this very phrase (WIRE 1.5).
   if (format) able(format, ["response_format"], `'response_format' of type '${format}' is not supported with this model`);
   if (chat.logprobs) able("logprobs", ["logprobs"], "this model does not support logprobs");
+  // Those of thoughts that are left out of the text would give them away.
+  if (chat.logprobs) needs.push({ path: ["logprobs"], refusal: "this model does not support logprobs", met: ({ think_tags }) => !think_tags });
   // Parameters without which the reply would mean something else; others are left out where they are not known.
   for (const name of ["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const) if (chat[name]) sent(name);
   chat.messages.forEach(({ content }, index) => {
