@@ -51,13 +51,14 @@ export function fail(code: FaultCode, message: string, path: Fault["path"] = [])
   throw new CheckError([{ path, code, message }]);
 }
 
-const wrongType = (expected: string, value: unknown): never => fail("invalid_type", `expected ${expected}, got ${typeName(value)}`);
+/** The type of a JSON value, by its name in JSON Schema. */
+const typeOf = (value: unknown): string => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
+const NOUNS: { readonly [type: string]: string } = {
+  null: "null", array: "an array", object: "an object", string: "a string", number: "a number", boolean: "a boolean",
+};
 
-function typeName(value: unknown): string {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "an array";
-  return { object: "an object", string: "a string", number: "a number", boolean: "a boolean" }[typeof value as string] ?? "nothing";
-}
+const wrongType = (expected: string, value: unknown): never =>
+  fail("invalid_type", `expected ${expected}, got ${NOUNS[typeOf(value)] ?? "nothing"}`);
 
 /** A value from outside, short enough to be shown in a message. */
 const shown = (value: unknown): string => {
@@ -67,19 +68,23 @@ const shown = (value: unknown): string => {
 
 type Marks = Pick<Check<unknown>, "optional" | "takesNull">;
 const make = <T>(schema: JsonSchema, check: (value: unknown, all?: boolean) => T, marks: Marks = {}): Check<T> =>
-  Object.assign(check, { schema, ...marks });
+  Object.assign(check, { ...marks, schema });
 
-/** Runs one inner check; a fault comes out with `step` before its path. Gathered into `faults` if `all`. */
-function inner<T>(check: Check<T>, value: unknown, step: string | number, all: boolean | undefined, faults: Fault[]): T | undefined {
-  try {
-    return check(value, all);
-  } catch (error) {
-    if (!(error instanceof CheckError)) throw error;
-    const placed = error.faults.map((fault) => ({ ...fault, path: [step, ...fault.path] }));
-    if (!all) throw new CheckError(placed);
-    faults.push(...placed);
-    return undefined;
+/** Reads the members of a container, by their steps. A fault comes out with its step before its path: the first or, if `all`, each. */
+function members<S extends string | number, T>(steps: Iterable<S>, all: boolean | undefined, read: (step: S) => T): T[] {
+  const faults: Fault[] = [];
+  const out: T[] = [];
+  for (const step of steps) {
+    try {
+      out.push(read(step));
+    } catch (error) {
+      if (!(error instanceof CheckError)) throw error;
+      faults.push(...error.faults.map((fault) => ({ ...fault, path: [step, ...fault.path] })));
+      if (!all) break;
+    }
   }
+  if (faults.length > 0) throw new CheckError(faults);
+  return out;
 }
 
 type StringRules = { readonly min?: number; readonly pattern?: RegExp; readonly expected?: string; readonly secret?: boolean };
@@ -131,39 +136,32 @@ export function array<T>(item: Check<T>, { min = 0, max = Infinity }: { min?: nu
     if (!Array.isArray(value)) return wrongType("an array", value);
     if (value.length < min) return fail("invalid_value", `expected at least ${min} element${min === 1 ? "" : "s"}, got ${value.length}`);
     if (value.length > max) return fail("invalid_value", `expected at most ${max} elements, got ${value.length}`);
-    const faults: Fault[] = [];
-    const out = value.map((element: unknown, index) => inner(item, element, index, all, faults));
-    if (faults.length > 0) throw new CheckError(faults);
-    return out as T[];
+    return members(value.keys(), all, (index) => item(value[index], all));
   });
 }
 
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+export const isObject = (value: unknown): value is Record<string, unknown> => typeOf(value) === "object";
 
 type Fields = { readonly [name: string]: Check<unknown> };
 type ObjectOf<F extends Fields> = { -readonly [K in keyof F]: Infer<F[K]> };
 
 /** Other fields are left out of the new object that it returns (WIRE 1.2); if `strict`, they are faults: misspelt settings. */
 export function object<F extends Fields>(fields: F, { strict = false } = {}): Check<ObjectOf<F>> {
-  const entries = Object.entries(fields);
-  const required = entries.filter(([, check]) => !check.optional).map(([name]) => name);
-  const properties = Object.fromEntries(entries.map(([name, check]) => [name, check.schema]));
+  const checks = new Map(Object.entries(fields));
+  const names = [...checks.keys()];
+  const required = names.filter((name) => !fields[name]!.optional);
+  const properties = Object.fromEntries(names.map((name) => [name, fields[name]!.schema]));
   const schema = { type: "object", properties, ...(required.length > 0 && { required }), ...(strict && { additionalProperties: false }) };
-  const known = Object.keys(fields).join(", ");
-  const notKnown = (name: string): Fault => ({ path: [name], code: "invalid_value", message: `is not a known field; known here: ${known}` });
+  const notKnown = () => fail("invalid_value", `is not a known field; known here: ${names.join(", ")}`);
   return make(schema, (value, all) => {
     if (!isObject(value)) return wrongType("an object", value);
-    const faults: Fault[] = [];
     const out: Record<string, unknown> = {};
-    for (const [name, check] of entries) {
+    members(strict ? new Set([...names, ...Object.keys(value)]) : names, all, (name) => {
+      const check = checks.get(name) ?? notKnown();
       const given = Object.hasOwn(value, name) ? value[name] : undefined;
-      if (given !== undefined || check.optional) out[name] = inner(check, given, name, all, faults);
-      else faults.push({ path: [name], code: "missing_required_parameter", message: "is required" });
-      if (!all && faults.length > 0) break;
-    }
-    if (strict) faults.push(...Object.keys(value).filter((name) => !Object.hasOwn(fields, name)).map(notKnown));
-    if (faults.length > 0) throw new CheckError(faults);
+      if (given === undefined && !check.optional) fail("missing_required_parameter", "is required");
+      out[name] = check(given, all);
+    });
     return out as ObjectOf<F>;
   });
 }
@@ -176,51 +174,41 @@ export const partial = <F extends Fields>(fields: F) =>
 export function record<T>(check: Check<T>): Check<Map<string, T>> {
   return make({ type: "object", additionalProperties: check.schema }, (value, all) => {
     if (!isObject(value)) return wrongType("an object", value);
-    const faults: Fault[] = [];
-    const out = new Map<string, T>();
-    for (const [name, given] of Object.entries(value)) {
-      if (name === "") faults.push({ path: [name], code: "invalid_value", message: "a name must not be empty" });
-      out.set(name, inner(check, given, name, all, faults) as T);
-    }
-    if (faults.length > 0) throw new CheckError(faults);
-    return out;
+    return new Map(members(Object.keys(value), all, (name) => {
+      if (name === "") fail("invalid_value", "a name must not be empty");
+      return [name, check(value[name], all)] as const;
+    }));
   });
 }
 
-/** May be left out (undefined is returned), or be null, which says the same (WIRE 1.1). */
-export const optional = <T>(check: Check<T>): Check<T | undefined> =>
-  make(orNull(check.schema), (value, all) => (isAbsent(check, value) ? undefined : check(value, all)), { optional: true });
-
-/** May be left out, or be null: `value` is returned. */
+/** May be left out, or be null, which says the same (WIRE 1.1): `value` is returned. */
 export function withDefault<T>(check: Check<T>, value: NoInfer<T>): Check<T> {
-  const schema = { ...orNull(check.schema), ...(typeof value !== "object" && { default: value }) };
-  return make(schema, (given, all) => (isAbsent(check, given) ? value : check(given, all)), { optional: true });
+  const isAbsent = (given: unknown) => given === undefined || (given === null && !check.takesNull);
+  const schema = { ...orNull(check.schema), ...(value !== undefined && typeof value !== "object" && { default: value }) };
+  return make(schema, (given, all) => (isAbsent(given) ? value : check(given, all)), { optional: true });
 }
+
+export const optional = <T>(check: Check<T>): Check<T | undefined> => withDefault<T | undefined>(check, undefined);
 
 /** Null is a value of its own, and something else than absent: `"rpm": null` is "unlimited", no `rpm` "the default". */
 export const nullable = <T>(check: Check<T>): Check<T | null> =>
   make(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)), { takesNull: true });
 
-const isAbsent = (check: Check<unknown>, value: unknown): boolean => value === undefined || (value === null && !check.takesNull);
 const orNull = ({ default: _, ...schema }: JsonSchema): JsonSchema =>
   typeof schema["type"] === "string" ? { ...schema, type: [schema["type"], "null"] } : { anyOf: [schema, { type: "null" }] };
 
-type ByType = { readonly [type in "string" | "array" | "object"]?: Check<unknown> };
 /** Different checks for different JSON types: `byType({ string: ..., array: ... })`; faults keep their exact path. */
-export function byType<const C extends ByType>(checks: C): Check<Infer<C[keyof C]>> {
-  const given: ByType = checks;
-  const expected = Object.keys(given).map((name) => `${name === "string" ? "a" : "an"} ${name}`).join(" or ");
-  return make({ anyOf: Object.values(given).map((check) => check.schema) }, (value, all) => {
-    const kind = Array.isArray(value) ? "array" : isObject(value) ? "object" : typeof value === "string" ? "string" : undefined;
-    const check = kind && given[kind];
+export function byType<C extends Fields>(checks: C): Check<Infer<C[keyof C]>> {
+  const expected = Object.keys(checks).map((type) => NOUNS[type]).join(" or ");
+  return make({ anyOf: Object.values(checks).map((check) => check.schema) }, (value, all) => {
+    const check = checks[typeOf(value)];
     return check ? (check(value, all) as Infer<C[keyof C]>) : wrongType(expected, value);
   });
 }
 
 /** A further rule on the typed value; it returns the value (or a better one) or calls `fail`. */
 export function refine<T, U>(check: Check<T>, rule: (value: T) => U, extra: JsonSchema = {}): Check<U> {
-  const { optional = false, takesNull = false } = check;
-  return make({ ...check.schema, ...extra }, (value, all) => rule(check(value, all)), { optional, takesNull });
+  return make({ ...check.schema, ...extra }, (value, all) => rule(check(value, all)), check);
 }
 
 /** Takes the value if it passes, else does as if it were absent: for fields that must never be an error. */
@@ -228,8 +216,9 @@ export const lenient = <T>(check: Check<T>): Check<T | undefined> =>
   make({}, (value) => {
     try {
       return check(value);
-    } catch {
-      return undefined;
+    } catch (error) {
+      if (error instanceof CheckError) return undefined;
+      throw error;
     }
   }, { optional: true });
 
