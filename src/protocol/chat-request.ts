@@ -5,14 +5,13 @@ import {
   type Infer,
 } from "./checker.ts";
 
-const tagged = <T extends string, P extends object>(type: T) => (part: P) => ({ type, ...part });
-const text = refine(object({ text: string() }), tagged("text"));
+const text = object({ type: literal("text"), text: string() });
 /** An assistant's earlier refusal comes back as a part of its own; to a provider it is text like any other. */
-const refusal = refine(object({ refusal: string() }), ({ refusal }) => ({ type: "text" as const, text: refusal }));
+const refusal = refine(object({ type: literal("refusal"), refusal: string() }), (part) => ({ type: "text" as const, text: part.refusal }));
 const mediaParts = {
-  image_url: refine(object({ image_url: object({ url: nonEmpty, detail: optional(string()) }) }), tagged("image_url")),
-  input_audio: refine(object({ input_audio: jsonObject() }), tagged("input_audio")),
-  file: refine(object({ file: jsonObject() }), tagged("file")),
+  image_url: object({ type: literal("image_url"), image_url: object({ url: nonEmpty, detail: optional(string()) }) }),
+  input_audio: object({ type: literal("input_audio"), input_audio: jsonObject() }),
+  file: object({ type: literal("file"), file: jsonObject() }),
 };
 export type ContentPart = Infer<typeof text> | Infer<(typeof mediaParts)[keyof typeof mediaParts]>;
 
@@ -33,26 +32,21 @@ const toolCall = object({
   id: nonEmpty, type: withDefault(literal("function"), "function"),
   function: object({ name: nonEmpty, arguments: withDefault(string(), "") }),
 });
-const systemMessage = refine(object({ content: textContent }), (message) => ({ role: "system" as const, ...message }));
+const assistantMessage = object({
+  role: literal("assistant"), content: optional(assistantContent), reasoning_content: lenient(string()), refusal: lenient(string()),
+  tool_calls: optional(array(toolCall)),
+});
 
 const message = variant("role", {
-  system: systemMessage,
-  user: refine(object({ content: userContent }), (message) => ({ role: "user" as const, ...message })),
-  assistant: refine(
-    object({
-      content: optional(assistantContent), reasoning_content: lenient(string()), refusal: lenient(string()),
-      tool_calls: optional(array(toolCall)),
-    }),
-    ({ content: given, refusal, reasoning_content, tool_calls = [] }) => {
-      const content = given ?? refusal; // our own reply to an earlier request, sent back as it was
-      if (content === undefined && tool_calls.length === 0) {
-        return fail("missing_required_parameter", "is required in an assistant message without tool_calls", ["content"]);
-      }
-      return { role: "assistant" as const, content: content ?? null, reasoning_content, tool_calls };
-    },
-  ),
-  tool: refine(object({ tool_call_id: nonEmpty, content: textContent }), (message) => ({ role: "tool" as const, ...message })),
-  developer: systemMessage,
+  system: object({ role: literal("system"), content: textContent }),
+  user: object({ role: literal("user"), content: userContent }),
+  assistant: refine(assistantMessage, ({ refusal = null, content = refusal, tool_calls = [], ...rest }) => {
+    // The refusal was our own reply to an earlier request, sent back as it was.
+    if (content !== null || tool_calls.length > 0) return { ...rest, content, tool_calls };
+    return fail("missing_required_parameter", "is required in an assistant message without tool_calls", ["content"]);
+  }),
+  tool: object({ role: literal("tool"), tool_call_id: nonEmpty, content: textContent }),
+  developer: refine(object({ role: literal("developer"), content: textContent }), ({ content }) => ({ role: "system" as const, content })),
 });
 export type Message = Infer<typeof message>;
 const TOOL_NAME = { pattern: /^[A-Za-z0-9_-]{1,64}$/, expected: "1 to 64 characters of A-Z a-z 0-9 _ -" };
@@ -63,7 +57,6 @@ const tool = object({
   type: functionType(`only tools of type "function" are supported`),
   function: object({ name: string(TOOL_NAME), description, parameters: schema, strict }),
 });
-type Tool = Infer<typeof tool>;
 
 const toolChoice = byType({
   string: literal("none", "auto", "required"),
@@ -74,9 +67,9 @@ const toolChoice = byType({
 });
 
 const responseFormat = variant("type", {
-  text: refine(object({}), () => undefined),
-  json_object: refine(object({}), tagged("json_object")),
-  json_schema: refine(object({ json_schema: object({ name: nonEmpty, description, schema, strict }) }), tagged("json_schema")),
+  text: refine(object({ type: literal("text") }), () => undefined),
+  json_object: object({ type: literal("json_object") }),
+  json_schema: object({ type: literal("json_schema"), json_schema: object({ name: nonEmpty, description, schema, strict }) }),
 });
 
 const tokenLimit = optional(number({ min: 1, integer: true }));
@@ -116,7 +109,13 @@ export const chatRequest = refine(body, (given) => {
     fail("invalid_parameter_combination", "may only be set when stream is true", ["stream_options"]);
   }
   const tools = given.tools?.length ? given.tools : undefined;
-  checkToolChoice(given.tool_choice, tools);
+  const { tool_choice: choice = "none" } = given;
+  if (choice !== "none" && !tools) {
+    fail("invalid_parameter_combination", 'may only be set, other than to "none", together with tools', ["tool_choice"]);
+  }
+  if (typeof choice === "object" && !tools?.some((tool) => tool.function.name === choice.function.name)) {
+    fail("invalid_value", "names a function that is not among the tools", ["tool_choice"]);
+  }
   checkToolResults(given.messages);
   const { stop, max_tokens, max_completion_tokens, thinking, stream_options, reasoning_effort, n: _, ...rest } = given;
   return {
@@ -133,14 +132,6 @@ export const chatRequest = refine(body, (given) => {
     includeUsage: stream_options?.include_usage ?? false,
   };
 });
-
-function checkToolChoice(choice: Infer<typeof toolChoice> | undefined, tools: Tool[] | undefined): void {
-  if (choice === undefined || choice === "none") return;
-  if (!tools) fail("invalid_parameter_combination", "may only be set, other than to \"none\", together with tools", ["tool_choice"]);
-  if (typeof choice === "object" && !tools.some((tool) => tool.function.name === choice.function.name)) {
-    fail("invalid_value", "names a function that is not among the tools", ["tool_choice"]);
-  }
-}
 
 /** A tool's result must answer a call that an assistant made before it. */
 function checkToolResults(messages: readonly Message[]): void {
