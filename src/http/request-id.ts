@@ -5,12 +5,8 @@ import { randomBytes } from "node:crypto";
 const usableOrNew = (value = ""): string => (/^[\x20-\x7e]{1,512}$/.test(value) ? value : `req_${randomBytes(16).toString("hex")}`);
 
 /** `rawHeaders` is Node's flat list of names and values. Of several X-Request-Id the first counts. */
-export function requestId(rawHeaders: readonly string[]): string {
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]!.length === 12 && rawHeaders[i]!.toLowerCase() === "x-request-id") return usableOrNew(rawHeaders[i + 1]);
-  }
-  return usableOrNew();
-}
+export const requestId = (rawHeaders: readonly string[]): string =>
+  usableOrNew(rawHeaders.find((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === "x-request-id"));
 
 /** The id of a request that Node could not parse, looked for in the bytes that it was given. */
 export const requestIdFromBytes = (packet: Buffer | undefined): string =>

@@ -37,7 +37,10 @@ interface Live extends Exchange {
   status?: number;
 }
 
-/** A socket on which something was asked. Requests may be pipelined: only the first of `live` is being answered. */
+/** What the access log needs to know, also of what came to no exchange: method and path are null where they could not be parsed. */
+type Logged = Pick<Live, "requestId" | "log" | "startedAt"> & { readonly req: Partial<Pick<IncomingMessage, "method" | "url">> };
+
+/** A socket. Requests may be pipelined: only the first of `live` is being answered. */
 interface Connection {
   readonly socket: Duplex; readonly live: Set<Live>; last?: Live;
   /** Nothing more can be read from it: it ends when the answers that are owed have been given. */
@@ -45,9 +48,8 @@ interface Connection {
 }
 
 export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps) {
-  const connections = new Map<Duplex, Connection>();
   /** All of them, also those that have asked nothing yet or are still shaking hands, of which Node's own lists know nothing. */
-  const sockets = new Set<Duplex>();
+  const connections = new Map<Duplex, Connection>();
   let draining = false;
 
   function connectionOf(socket: Duplex): Connection {
@@ -83,75 +85,60 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     if (draining) res.setHeader("Connection", "close");
     res.on("finish", () => (exchange.delivered = !req.socket.destroyed));
     res.on("close", () => finish(exchange));
-    // An error is answered only when what came in the same packet has been parsed: onClientError goes before.
-    void answer(exchange, refusal).catch((error: unknown) => answerError(exchange, error));
+    void answer(exchange, refusal);
   }
 
   async function answer(exchange: Live, refusal: ApiError | undefined): Promise<void> {
-    const { req } = exchange;
-    const noHost = req.headers.host === undefined && req.httpVersion === "1.1";
-    if (noHost) throw new ApiError("malformed_request", "The request has no Host header.", { headers: { Connection: "close" } });
-    if (refusal) throw refusal;
-    await route(routes, req.method ?? "", pathOf(req.url ?? ""))(exchange);
-  }
-
-  function answerError(exchange: Live, thrown: unknown): void {
     const { req, res, requestId } = exchange;
-    if (thrown instanceof ClientGone) return;
-    const error = toApiError(thrown);
-    if (error.code === "internal_error") deps.failed(exchange, thrown);
-    if (res.headersSent) return void res.destroy();
-    if (error.status === 413) exchange.status = 413; // known before its connection ends
-    sendError(req, res, error, requestId);
+    try {
+      const noHost = req.headers.host === undefined && req.httpVersion === "1.1";
+      if (noHost) throw new ApiError("malformed_request", "The request has no Host header.", { headers: { Connection: "close" } });
+      if (refusal) throw refusal;
+      await route(routes, req.method ?? "", pathOf(req.url ?? ""))(exchange);
+    } catch (thrown) {
+      await undefined; // first what came in the same packet is parsed: a fault in it goes before this error
+      if (thrown instanceof ClientGone) return;
+      const error = toApiError(thrown);
+      if (error.code === "internal_error") deps.failed(exchange, thrown);
+      if (res.headersSent) return void res.destroy();
+      if (error.status === 413) exchange.status = 413; // known before its connection ends
+      sendError(req, res, error, requestId);
+    }
   }
 
   /** The end of an exchange, however it came; once. */
   function finish(exchange: Live): void {
-    const { req, res, connection, requestId, log, startedAt, delivered } = exchange;
+    const { res, connection, delivered } = exchange;
     if (!connection.live.delete(exchange)) return;
     clearTimeout(exchange.expiry);
     if (!delivered) exchange.abort(new ClientGone("the client left before it had its whole answer"));
-    const status = exchange.status ?? (delivered ? res.statusCode : 499); // 499: it has not had its whole answer
-    writeAccess(requestId, req.method ?? null, pathOf(req.url ?? ""), status, log, startedAt);
+    writeAccess(exchange, exchange.status ?? (delivered ? res.statusCode : 499)); // 499: it has not had its whole answer
     if (connection.broken && ![...connection.live].some((other) => other.req.complete)) connection.socket.end();
     if (draining) closeUnused();
   }
 
-  /** The access log's line: SPEC.md "Request ID", DESIGN.md "Files". Method and path are null where they could not be parsed. */
-  function writeAccess(
-    request_id: string, method: string | null, path: string | null, status: number, log: Exchange["log"] = {}, startedAt = performance.now(),
-  ): void {
+  /** The access log's line: SPEC.md "Request ID", DESIGN.md "Files". */
+  function writeAccess({ requestId: request_id, req, log, startedAt }: Logged, status: number): void {
+    const { method = null, url } = req;
     const time = new Date(deps.now()).toISOString();
+    const path = url === undefined ? null : pathOf(url);
     const duration_ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
     const { account = null, key_id = null, model = null, usage_source } = log;
     deps.access({ time, request_id, method, path, status, duration_ms, account, key_id, model, usage_source });
   }
 
-  /** Answers on a socket past any `res`, and closes it. */
-  function answerRaw(socket: Duplex, error: ApiError, id: string): void {
-    socket.on("error", () => socket.destroy());
-    socket.end(rawError(error, id), () => socket.destroy());
-  }
-
-  function onClientError(error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket: Duplex): void {
-    const connection = connections.get(socket);
-    if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
-    if (connection?.broken) return;
-    const fault = parseFault(error);
-    const [first, second] = connection?.live ?? [];
-    if (first && !second && !first.req.complete && !first.res.headersSent) {
-      first.status = fault.status;
-      connection!.broken = true;
-      answerRaw(socket, fault, first.requestId);
-    } else if (first) {
-      endAfterAnswers(connection!);
-    } else if (connection?.last && !connection.last.req.complete) {
-      socket.destroy(); // the rest of a request that has had its answer
-    } else {
-      const id = requestIdFromBytes(error.rawPacket);
-      answerRaw(socket, fault, id);
-      writeAccess(id, null, null, fault.status);
-    }
+  /** Answers, past any `res`, what came on a socket and is no request for a handler; `id` is for what belongs to no exchange. */
+  function refuse(socket: Duplex, error: ApiError, id: string, req: Logged["req"] = {}): void {
+    const connection = connectionOf(socket);
+    if (connection.broken) return;
+    socket.on("error", () => socket.destroy()); // Node has taken its own listener away
+    const [first, second] = connection.live;
+    const between = !first && connection.last?.req.complete !== false;
+    const coming = first && !second && !first.req.complete && !first.res.headersSent;
+    if (!between && !coming) return endAfterAnswers(connection);
+    socket.end(rawError(error, first?.requestId ?? id), () => socket.destroy());
+    if (first) first.status = error.status;
+    else writeAccess({ requestId: id, req, log: {}, startedAt: performance.now() }, error.status);
   }
 
   /** What came on this connection makes no sense; the requests before it get their answers all the same. */
@@ -162,21 +149,11 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     for (const { res } of owed.slice(-1)) if (!res.headersSent) res.setHeader("Connection", "close");
   }
 
-  function onConnect(req: IncomingMessage, socket: Duplex): void {
-    socket.on("error", () => socket.destroy()); // Node has taken its own listener away
-    const connection = connections.get(socket);
-    if (connection && connection.live.size > 0) return endAfterAnswers(connection);
-    const id = requestId(req.rawHeaders);
-    const error = new ApiError("method_not_allowed", "This is no proxy: CONNECT is not supported.", { headers: { Allow: "GET, HEAD, POST" } });
-    answerRaw(socket, error, id);
-    writeAccess(id, "CONNECT", req.url ?? null, error.status);
-  }
-
   const live = () => [...connections.values()].flatMap((connection) => [...connection.live]);
 
   /** While draining: connections between requests end; once no request is left, those on which nothing was ever asked too. */
   function closeUnused(): void {
-    if (live().length === 0) sockets.forEach((socket) => socket.destroy());
+    if (live().length === 0) connections.forEach(({ socket }) => socket.destroy());
     else server.closeIdleConnections();
   }
 
@@ -190,17 +167,21 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   };
   const server = tls ? https.createServer({ ...nodeOptions, ...tls }) : http.createServer(nodeOptions);
   server.maxHeadersCount = 0; // their size is bounded; Node would drop the ones beyond a number in silence
-  server.on("connection", (socket: Duplex) => {
-    sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
-  });
+  server.on("connection", connectionOf);
   server.on("request", handle);
   server.on("checkContinue", handle);
   server.on("checkExpectation", (req: IncomingMessage, res: ServerResponse) =>
     handle(req, res, new ApiError("expectation_failed", "The only expectation that is supported is 100-continue.")),
   );
-  server.on("connect", onConnect);
-  server.on("clientError", onClientError);
+  server.on("connect", (req: IncomingMessage, socket: Duplex) => {
+    const headers = { Allow: "GET, HEAD, POST" };
+    const error = new ApiError("method_not_allowed", "This is no proxy: CONNECT is not supported.", { headers });
+    refuse(socket, error, requestId(req.rawHeaders), req);
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket: Duplex) => {
+    if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
+    else refuse(socket, parseFault(error), requestIdFromBytes(error.rawPacket));
+  });
 
   return {
     /** Resolves with the address that clients can use; rejects if it cannot be bound. */
@@ -215,11 +196,9 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const { res } of live()) if (!res.headersSent) res.setHeader("Connection", "close");
       closeUnused();
-      const drain = setTimeout(() => live().forEach(({ abort }) => abort(stopping())), drainMs);
-      const cut = setTimeout(() => sockets.forEach((socket) => socket.destroy()), drainMs + LAST_WORDS_MS);
+      setTimeout(() => live().forEach(({ abort }) => abort(stopping())), drainMs).unref();
+      setTimeout(() => connections.forEach(({ socket }) => socket.destroy()), drainMs + LAST_WORDS_MS).unref();
       await closed;
-      clearTimeout(drain);
-      clearTimeout(cut);
     },
     inFlight: () => live().length,
   };
