@@ -26,8 +26,8 @@ export function createFetch(): Fetch & { close(): void } {
   const pool = { keepAlive: true, maxFreeSockets: 1024, scheduling: "lifo" } as const;
   const agents = { http: new http.Agent(pool), https: new https.Agent(pool) };
 
-  function send(url: string, init: FetchInit, fresh: boolean): Promise<FetchResponse> {
-    const { signal } = init;
+  function fetch(url: string, init: FetchInit, fresh = false): Promise<FetchResponse> {
+    const { signal, connectMs } = init;
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
       const secure = url.startsWith("https:"); // the configuration has it in lower case
@@ -35,55 +35,40 @@ export function createFetch(): Fetch & { close(): void } {
       const headers = { ...init.headers, "Content-Length": Buffer.byteLength(init.body) };
       const req = (secure ? https : http).request(url, { method: init.method, headers, agent });
       let response: http.IncomingMessage | undefined;
-      let connectTimer: NodeJS.Timeout | undefined;
       let bytesBefore = 0;
 
-      const abort = () => {
+      signal.addEventListener("abort", () => {
         response?.destroy(signal.reason as Error);
         req.destroy(signal.reason as Error);
         reject(signal.reason as Error); // whatever the request has to say of it
-      };
-      const release = () => {
-        clearTimeout(connectTimer);
-        signal.removeEventListener("abort", abort);
-      };
-      signal.addEventListener("abort", abort);
-
+      });
       req.on("socket", (socket) => {
         bytesBefore = socket.bytesRead;
         if (!socket.connecting) return;
-        const timeout = () => req.destroy(new ConnectTimeout(`no connection within ${init.connectMs} ms`));
-        connectTimer = setTimeout(timeout, init.connectMs);
-        socket.once(secure ? "secureConnect" : "connect", () => clearTimeout(connectTimer));
+        const timer = setTimeout(() => req.destroy(new ConnectTimeout(`no connection within ${connectMs} ms`)), connectMs);
+        socket.once(secure ? "secureConnect" : "connect", () => clearTimeout(timer));
+        req.on("close", () => clearTimeout(timer));
       });
       req.on("response", (res) => {
         response = res;
-        res.on("close", release);
-        resolve({ status: res.statusCode ?? 0, headers: { get: (name) => headerOf(res, name) }, body: res });
+        const get = (name: string) => res.headers[name.toLowerCase()]?.toString() ?? null;
+        resolve({ status: res.statusCode ?? 0, headers: { get }, body: res });
       });
       req.on("upgrade", (_res, socket) => {
         socket.destroy(); // nobody asked for another protocol
-        release();
         reject(Object.assign(new Error("the answer changes the protocol"), { code: "EPROTO" }));
       });
       req.on("error", (error: NodeJS.ErrnoException) => {
         if (response) return; // the body's reader gets it
-        release();
         // The other side may have closed a pooled connection just as it was taken: ask again on a new one, once, and only
         // if the request cannot have been answered in part.
         const stale = req.reusedSocket && !signal.aborted && req.socket?.bytesRead === bytesBefore;
-        if (stale && !fresh && (error.code === "ECONNRESET" || error.code === "EPIPE")) resolve(send(url, init, true));
+        if (stale && !fresh && (error.code === "ECONNRESET" || error.code === "EPIPE")) resolve(fetch(url, init, true));
         else reject(error);
       });
       req.end(init.body);
     });
   }
 
-  const fetch: Fetch = (url, init) => send(url, init, false);
   return Object.assign(fetch, { close: () => Object.values(agents).forEach((agent) => agent.destroy()) });
-}
-
-function headerOf(res: http.IncomingMessage, name: string): string | null {
-  const value = res.headers[name.toLowerCase()];
-  return Array.isArray(value) ? value.join(", ") : (value ?? null);
 }
