@@ -785,11 +785,13 @@ describe("hostile bodies", () => {
     assert.equal(asked.length, 0);
   });
 
-  it("brackets in a text are not counted, whatever quotes and backslashes stand beside them; nor are brackets side by side", async (t) => {
+  it("brackets in a text are counted as well, closing ones are not", async (t) => {
     const { gw, asked } = await bench(t);
-    const content = '"[{\\'.repeat(600_000);
-    assert.equal((await post(gw, JSON.stringify({ ...PLAIN, thinking: undefined, messages: user(content) }))).status, 200);
+    const withText = (content: string) => JSON.stringify({ ...PLAIN, thinking: undefined, messages: user(content) });
+    const content = '"[{\\'.repeat(499_998); // with the request's own three
+    assert.equal((await post(gw, withText(content))).status, 200);
     assert.equal(asked[0]?.body["messages"][0].content, content);
+    assertError(await post(gw, withText(`${content}{[`)), badJson);
     assert.equal((await post(gw, body(`${messages},"x":[${"[],".repeat(300_000)}{}]`))).status, 200);
   });
 

@@ -19,18 +19,16 @@ const lastHeaders = (text: string) =>
 
 /** Answers with an error, before anything else was sent. */
 export function sendError(req: IncomingMessage, res: ServerResponse, error: ApiError, requestId: string): void {
-  const body = errorBody(error, requestId);
-  if (req.complete || error.status !== 413 || req.headers.expect !== undefined) return sendJson(res, error.status, body, error.headers);
+  const text = JSON.stringify(errorBody(error, requestId));
+  if (req.complete || error.status !== 413 || req.headers.expect !== undefined) return sendJson(res, error.status, text, error.headers);
   // The client is still sending. Closing now would reset the connection and destroy the answer on its way, so the whole
   // answer goes out first and the end waits until the client is through, within bounds.
-  const text = JSON.stringify(body);
   res.writeHead(error.status, { ...error.headers, ...lastHeaders(text) });
   res.write(text);
   let left = LINGER_BYTES;
-  const timer = setTimeout(() => res.end(), LINGER_MS);
+  setTimeout(() => res.end(), LINGER_MS).unref();
   req.on("data", (chunk: Buffer) => (left -= chunk.length) < 0 && res.end());
   req.on("end", () => res.end());
-  res.on("close", () => clearTimeout(timer));
 }
 
 /** A whole HTTP/1.1 error answer as text, for sockets whose request Node could not parse; it closes the connection. */
