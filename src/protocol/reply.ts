@@ -28,12 +28,12 @@ export interface ReplyOptions {
 
 /** Usage from what a provider counts. Sums and shares are computed here, never taken over (WIRE.md 2). */
 export function makeUsage(counts: { prompt: number; completion: number; cacheHit: number; reasoning: number }): Usage {
-  const { prompt, completion } = counts;
-  const hit = Math.min(counts.cacheHit, prompt);
+  const { prompt, completion, cacheHit, reasoning } = counts;
+  const hit = Math.min(cacheHit, prompt);
   return {
     prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion,
     prompt_cache_hit_tokens: hit, prompt_cache_miss_tokens: prompt - hit, prompt_tokens_details: { cached_tokens: hit },
-    completion_tokens_details: { reasoning_tokens: Math.min(counts.reasoning, completion) },
+    completion_tokens_details: { reasoning_tokens: Math.min(reasoning, completion) },
   };
 }
 
@@ -41,48 +41,42 @@ export function makeUsage(counts: { prompt: number; completion: number; cacheHit
 export const finalReason = (reason: FinishReason, calls: number): FinishReason => (reason === "stop" && calls > 0 ? "tool_calls" : reason);
 
 /** The whole reply. `parts` are all that the provider said. */
-export function wholeReply(head: ReplyHead, options: ReplyOptions, parts: readonly Part[], usage: Usage): Completion {
+export function wholeReply({ id, ...head }: ReplyHead, options: ReplyOptions, parts: readonly Part[], usage: Usage): Completion {
   const texts = { text: "", reasoning: "", refusal: "" };
-  const probs: { text?: TokenLogprob[]; reasoning?: TokenLogprob[]; refusal?: TokenLogprob[] } = {};
+  const probs: { [type in keyof typeof texts]?: TokenLogprob[] } = {};
   const calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = [];
   let reason: FinishReason = "stop";
   for (const part of parts) {
     if (part.type === "tool_call") calls.push({ id: part.id, type: "function", function: { name: part.name, arguments: "" } });
     else if (part.type === "tool_arguments") calls[part.call]!.function.arguments += part.text;
     else if (part.type === "finish") reason = part.reason;
-    else if (part.type !== "usage") {
+    else if (part.type !== "usage" && (part.type !== "reasoning" || options.showReasoning)) {
       texts[part.type] += part.text;
-      if (part.logprobs) probs[part.type] = [...(probs[part.type] ?? []), ...part.logprobs];
+      if (part.logprobs && options.showLogprobs) probs[part.type] = [...(probs[part.type] ?? []), ...part.logprobs];
     }
   }
   for (const call of calls) call.function.arguments ||= "{}";
-  const { text, refusal } = texts;
-  const [thought, thoughtProbs] = options.showReasoning ? [texts.reasoning, probs.reasoning] : [];
   const message = {
     role: "assistant" as const,
-    content: text === "" && (calls.length > 0 || refusal !== "") ? null : text,
-    reasoning_content: thought,
-    refusal: refusal === "" ? undefined : refusal,
+    content: texts.text === "" && (calls.length > 0 || texts.refusal !== "") ? null : texts.text,
+    reasoning_content: options.showReasoning ? texts.reasoning : undefined,
+    refusal: texts.refusal || undefined,
     tool_calls: calls.length > 0 ? calls : undefined,
   };
-  const anyProbs = options.showLogprobs && (probs.text || probs.refusal || thoughtProbs);
-  const logprobs = anyProbs ? { content: probs.text ?? null, refusal: probs.refusal ?? null, reasoning_content: thoughtProbs } : null;
+  const { text: content = null, refusal = null, reasoning: reasoning_content } = probs;
+  const logprobs = content || refusal || reasoning_content ? { content, refusal, reasoning_content } : null;
   const choice = { index: 0, message, logprobs, finish_reason: finalReason(reason, calls.length) };
-  const { id, created, model, system_fingerprint } = head;
-  return { id, object: "chat.completion", created, model, system_fingerprint, choices: [choice], usage };
+  return { id, object: "chat.completion", ...head, choices: [choice], usage };
 }
 
 const DELTA_FIELD = { text: "content", reasoning: "reasoning_content", refusal: "refusal" } as const;
-export type ChunkWriter = ReturnType<typeof createChunkWriter>;
 /** The streamed reply. The head of each chunk is made once; per part only the delta is serialised. */
-export function createChunkWriter(head: ReplyHead, options: ReplyOptions) {
-  const { id, created, model, system_fingerprint } = head;
-  const fields = JSON.stringify({ id, object: "chat.completion.chunk", created, model, system_fingerprint });
+export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOptions) {
+  const fields = JSON.stringify({ id, object: "chat.completion.chunk", ...head });
   const open = `data: ${fields.slice(0, -1)},"choices":[`;
   const close = options.includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
-  const emptyCalls = new Set<number>();
+  const calls = new Map<number, boolean>(); // whether arguments came
   let begun = false;
-  let calls = 0;
   let reason: FinishReason = "stop";
 
   const chunk = (delta: object, finish: FinishReason | null = null, logprobs: object | null = null): string =>
@@ -95,41 +89,34 @@ export function createChunkWriter(head: ReplyHead, options: ReplyOptions) {
     return chunk({ role: "assistant", content: first === "text" ? "" : null, ...(options.showReasoning && { reasoning_content: "" }) });
   }
 
-  const argumentsChunk = (call: number, text: string) => chunk({ tool_calls: [{ index: call, function: { arguments: text } }] });
+  /** The events for one part, as text to send; empty if the client is to see nothing of it. */
+  function write(part: Part): string {
+    // Held back until the provider is done: some send it more than once, or text after it; a client must see it last.
+    if (part.type === "finish") reason = part.reason;
+    if (part.type === "finish" || part.type === "usage" || (part.type === "reasoning" && !options.showReasoning)) return "";
+    if (part.type === "tool_call") {
+      calls.set(part.call, false);
+      const started = { index: part.call, id: part.id, type: "function", function: { name: part.name, arguments: "" } };
+      return role(part.type) + chunk({ tool_calls: [started] });
+    }
+    if (part.type === "tool_arguments") {
+      if (part.text === "") return "";
+      calls.set(part.call, true);
+      return chunk({ tool_calls: [{ index: part.call, function: { arguments: part.text } }] });
+    }
+    const logprobs = options.showLogprobs && part.logprobs;
+    if (part.text === "" && !logprobs) return "";
+    const field = DELTA_FIELD[part.type];
+    return role(part.type) + chunk({ [field]: part.text }, null, logprobs ? { content: null, refusal: null, [field]: logprobs } : null);
+  }
 
   return {
-    /** The events for one part, as text to send; empty if the client is to see nothing of it. */
-    part(part: Part): string {
-      switch (part.type) {
-        case "tool_call": {
-          calls += 1;
-          emptyCalls.add(part.call);
-          const started = { index: part.call, id: part.id, type: "function", function: { name: part.name, arguments: "" } };
-          return role(part.type) + chunk({ tool_calls: [started] });
-        }
-        case "tool_arguments":
-          if (part.text === "") return "";
-          emptyCalls.delete(part.call);
-          return argumentsChunk(part.call, part.text);
-        case "finish":
-          // Held back until the provider is done: some send it more than once, or text after it; a client must see it last.
-          reason = part.reason;
-          return "";
-        case "usage": return "";
-        default: {
-          if (part.type === "reasoning" && !options.showReasoning) return "";
-          const logprobs = options.showLogprobs && part.logprobs;
-          if (part.text === "" && !logprobs) return "";
-          const field = DELTA_FIELD[part.type];
-          return role(part.type) + chunk({ [field]: part.text }, null, logprobs ? { content: null, refusal: null, [field]: logprobs } : null);
-        }
-      }
-    },
+    part: write,
     /** The end of a reply that the provider finished: finish chunk, usage chunk if asked for, `[DONE]`. */
     end(usage: Usage): string {
       let text = role("text");
-      for (const call of emptyCalls) text += argumentsChunk(call, "{}");
-      text += chunk({}, finalReason(reason, calls));
+      for (const [call, complete] of calls) if (!complete) text += write({ type: "tool_arguments", call, text: "{}" });
+      text += chunk({}, finalReason(reason, calls.size));
       if (options.includeUsage) text += `${open}],"usage":${JSON.stringify(usage)}}\n\n`;
       return `${text}data: [DONE]\n\n`;
     },
