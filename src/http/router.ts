@@ -24,8 +24,7 @@ export type Routes = { readonly [path: string]: { readonly [method: string]: Han
 /** The path alone: without the query, and without the origin of a proxy's absolute form. */
 export function pathOf(url: string): string {
   const target = url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?#]*/i, "") || "/";
-  const end = target.search(/[?#]/);
-  return end === -1 ? target : target.slice(0, end);
+  return target.replace(/[?#].*/s, "");
 }
 
 /** The handler, or an ApiError: 404 `unknown_url`, 405 `method_not_allowed` with Allow. HEAD is answered as GET. */

@@ -116,13 +116,17 @@ export const chatRequest = refine(body, (given) => {
   if (typeof choice === "object" && !tools?.some((tool) => tool.function.name === choice.function.name)) {
     fail("invalid_value", "names a function that is not among the tools", ["tool_choice"]);
   }
-  checkToolResults(given.messages);
+  const calls = new Set<string>(); // of the messages before
+  for (const [index, message] of given.messages.entries()) {
+    if (message.role === "assistant") for (const call of message.tool_calls) calls.add(call.id);
+    if (message.role !== "tool" || calls.has(message.tool_call_id)) continue;
+    fail("invalid_value", "answers no tool call of an assistant message before it", ["messages", index, "tool_call_id"]);
+  }
   const { stop, max_tokens, max_completion_tokens, thinking, stream_options, reasoning_effort, n: _, ...rest } = given;
   return {
     ...rest,
     /** At least one tool, or undefined. */
     tools,
-    /** The smaller of max_tokens and max_completion_tokens. */
     maxTokens: max_tokens === undefined ? max_completion_tokens : Math.min(max_tokens, max_completion_tokens ?? max_tokens),
     /** At least one sequence, or undefined. */
     stop: typeof stop === "string" ? [stop] : stop?.length ? stop : undefined,
@@ -132,13 +136,3 @@ export const chatRequest = refine(body, (given) => {
     includeUsage: stream_options?.include_usage ?? false,
   };
 });
-
-/** A tool's result must answer a call that an assistant made before it. */
-function checkToolResults(messages: readonly Message[]): void {
-  const calls = new Set<string>();
-  for (const [index, message] of messages.entries()) {
-    if (message.role === "assistant") for (const call of message.tool_calls) calls.add(call.id);
-    if (message.role !== "tool" || calls.has(message.tool_call_id)) continue;
-    fail("invalid_value", "answers no tool call of an assistant message before it", ["messages", index, "tool_call_id"]);
-  }
-}

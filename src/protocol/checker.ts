@@ -41,10 +41,7 @@ export function pathText(path: Fault["path"]): string {
   return text;
 }
 
-export function faultText(fault: Fault): string {
-  const where = pathText(fault.path);
-  return where === "" ? fault.message : `${where}: ${fault.message}`;
-}
+export const faultText = ({ path, message }: Fault): string => (path.length === 0 ? message : `${pathText(path)}: ${message}`);
 
 /** Throws a single fault at `path`, seen from the value that is being checked. */
 export function fail(code: FaultCode, message: string, path: Fault["path"] = []): never {
@@ -120,7 +117,6 @@ export function number({ min, max, integer = false }: { min?: number; max?: numb
   });
 }
 
-/** One of a few literal strings. */
 export function literal<const T extends string>(...values: readonly T[]): Check<T> {
   const list = values.map((value) => JSON.stringify(value)).join(", ");
   const expected = values.length === 1 ? list : `one of ${list}`;
@@ -147,8 +143,7 @@ type ObjectOf<F extends Fields> = { -readonly [K in keyof F]: Infer<F[K]> };
 
 /** Other fields are left out of the new object that it returns (WIRE 1.2); if `strict`, they are faults: misspelt settings. */
 export function object<F extends Fields>(fields: F, { strict = false } = {}): Check<ObjectOf<F>> {
-  const checks = new Map(Object.entries(fields));
-  const names = [...checks.keys()];
+  const names = Object.keys(fields);
   const required = names.filter((name) => !fields[name]!.optional);
   const properties = Object.fromEntries(names.map((name) => [name, fields[name]!.schema]));
   const schema = { type: "object", properties, ...(required.length > 0 && { required }), ...(strict && { additionalProperties: false }) };
@@ -157,7 +152,7 @@ export function object<F extends Fields>(fields: F, { strict = false } = {}): Ch
     if (!isObject(value)) return wrongType("an object", value);
     const out: Record<string, unknown> = {};
     members(strict ? new Set([...names, ...Object.keys(value)]) : names, all, (name) => {
-      const check = checks.get(name) ?? notKnown();
+      const check = Object.hasOwn(fields, name) ? fields[name]! : notKnown();
       const given = Object.hasOwn(value, name) ? value[name] : undefined;
       if (given === undefined && !check.optional) fail("missing_required_parameter", "is required");
       out[name] = check(given, all);
@@ -166,7 +161,6 @@ export function object<F extends Fields>(fields: F, { strict = false } = {}): Ch
   });
 }
 
-/** The same fields, all of them optional. */
 export const partial = <F extends Fields>(fields: F) =>
   Object.fromEntries(Object.entries(fields).map(([name, check]) => [name, optional(check)])) as { [K in keyof F]: Check<Infer<F[K]> | undefined> };
 

@@ -19,37 +19,32 @@ const TYPES = {
   server_error: { internal_error: 500 },
 } as const;
 
-type CodesOf<T> = T extends unknown ? keyof T : never;
-export type ErrorCode = CodesOf<(typeof TYPES)[keyof typeof TYPES]>;
+type Types = typeof TYPES;
+export type ErrorCode = { [type in keyof Types]: keyof Types[type] }[keyof Types];
 
-const BY_CODE = new Map<string, { readonly status: number; readonly type: string }>(
-  Object.entries(TYPES).flatMap(([type, codes]) => Object.entries(codes).map(([code, status]) => [code, { status, type }] as const)),
+const BY_CODE: ReadonlyMap<string, { readonly status: number; readonly type: string }> = new Map(
+  Object.entries(TYPES).flatMap(([type, codes]) => Object.entries(codes).map(([code, status]) => [code, { status, type }])),
 );
 
 export interface ErrorDetail {
   /** The path of the request field that is to blame: `messages[2].role`. */
-  readonly param?: string;
+  readonly param?: string | null;
   /** Headers that belong to this error, such as Retry-After or Allow. */
   readonly headers?: Readonly<Record<string, string>>; readonly cause?: unknown;
 }
 
 /** An error as the client will see it. Its message is for the client's eyes: no provider, address, key or stack. */
 export class ApiError extends Error {
-  readonly code: ErrorCode;
-  readonly status: number; readonly type: string;
-  readonly param: string | null;
-  readonly headers: Readonly<Record<string, string>>;
-
-  constructor(code: ErrorCode, message: string, detail: ErrorDetail = {}) {
-    super(message, { cause: detail.cause });
-    const { status, type } = BY_CODE.get(code)!;
+  readonly code: ErrorCode; readonly param: string | null; readonly headers: Readonly<Record<string, string>>;
+  readonly status!: number; readonly type!: string;
+  constructor(code: ErrorCode, message: string, { param = null, headers, cause }: ErrorDetail = {}) {
+    super(message, { cause });
+    Object.assign(this, BY_CODE.get(code));
     this.code = code;
-    this.status = status;
-    this.type = type;
-    this.param = detail.param ?? null;
+    this.param = param;
     // SDKs retry 5xx by themselves; each retry of these would buy a long generation again, or meet the same bug (WIRE 4.5).
     const noRetry = code === "upstream_timeout" || code === "internal_error";
-    this.headers = noRetry ? { ...detail.headers, "x-should-retry": "false" } : { ...detail.headers };
+    this.headers = { ...headers, ...(noRetry && { "x-should-retry": "false" }) };
   }
 }
 

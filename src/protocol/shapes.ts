@@ -1,6 +1,6 @@
 // The public shapes of all answers, as checks: SPEC.md "Chat completion response", "Stream chunk" and "Error object", WIRE.md
 // 2 and 3. The types of the code, the schemas of /openapi.json and the tests' validators are derived from these.
-import { array, literal, nullable, number, object, optional, string, type Infer } from "./checker.ts";
+import { array, literal, nonEmpty, nullable, number, object, optional, string, type Infer } from "./checker.ts";
 
 const count = number({ min: 0, integer: true });
 
@@ -21,10 +21,10 @@ const logprobs = nullable(object({ content: nullable(tokens), refusal: nullable(
 const finishReason = literal("stop", "length", "tool_calls", "content_filter");
 export type FinishReason = Infer<typeof finishReason>;
 
-const id = string({ min: 1 });
-const toolCall = object({ id, type: literal("function"), function: object({ name: string(), arguments: string() }) });
+const toolCall = object({ id: nonEmpty, type: literal("function"), function: object({ name: string(), arguments: string() }) });
 const toolFragment = object({
-  index: count, id: optional(id), type: optional(literal("function")), function: object({ name: optional(string()), arguments: string() }),
+  index: count, id: optional(nonEmpty), type: optional(literal("function")),
+  function: object({ name: optional(string()), arguments: string() }),
 });
 
 /** What a whole message and a delta have in common. */
@@ -33,7 +33,7 @@ const role = literal("assistant");
 const message = object({ role, content: nullable(string()), ...texts, tool_calls: optional(array(toolCall, { min: 1 })) });
 const delta = object({ role: optional(role), content: optional(string()), ...texts, tool_calls: optional(array(toolFragment)) });
 
-const envelope = { id, created: count, model: string({ min: 1 }), system_fingerprint: string() };
+const envelope = { id: nonEmpty, created: count, model: nonEmpty, system_fingerprint: string() };
 
 export const completionShape = object({
   ...envelope,
