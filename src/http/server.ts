@@ -65,7 +65,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     return connection;
   }
 
-  function handle(req: IncomingMessage, res: ServerResponse, refusal?: ApiError): void {
+  async function handle(req: IncomingMessage, res: ServerResponse, refusal?: ApiError): Promise<void> {
     const control = new AbortController();
     const connection = connectionOf(req.socket);
     const exchange: Live = {
@@ -85,11 +85,6 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     if (draining) res.setHeader("Connection", "close");
     res.on("finish", () => (exchange.delivered = !req.socket.destroyed));
     res.on("close", () => finish(exchange));
-    void answer(exchange, refusal);
-  }
-
-  async function answer(exchange: Live, refusal: ApiError | undefined): Promise<void> {
-    const { req, res, requestId } = exchange;
     try {
       const noHost = req.headers.host === undefined && req.httpVersion === "1.1";
       if (noHost) throw new ApiError("malformed_request", "The request has no Host header.", { headers: { Connection: "close" } });
@@ -102,7 +97,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       if (error.code === "internal_error") deps.failed(exchange, thrown);
       if (res.headersSent) return void res.destroy();
       if (error.status === 413) exchange.status = 413; // known before its connection ends
-      sendError(req, res, error, requestId);
+      sendError(req, res, error, exchange.requestId);
     }
   }
 
