@@ -1,5 +1,6 @@
 // The HTTP server: sockets to exchanges. Every request becomes an Exchange, every response carries X-Request-Id and leaves
 // one line in the access log, also those that Node would otherwise give by itself (WIRE.md 4.6). It knows nothing of chat.
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import https from "node:https";
@@ -7,7 +8,6 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { ApiError, toApiError } from "../protocol/errors.ts";
 import { rawError, sendError } from "./reply.ts";
-import { requestId, requestIdFromBytes } from "./request-id.ts";
 import { ClientGone, pathOf, route, type Exchange, type Routes } from "./router.ts";
 
 /** How long the last bytes of an answer that was broken off may take to reach a client that is slow to read. */
@@ -130,18 +130,16 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     const [first, second] = connection.live;
     const between = !first && connection.last?.req.complete !== false;
     const coming = first && !second && !first.req.complete && !first.res.headersSent;
-    if (!between && !coming) return endAfterAnswers(connection);
-    socket.end(rawError(error, first?.requestId ?? id), () => socket.destroy());
-    if (first) first.status = error.status;
-    else writeAccess({ requestId: id, req, log: {}, startedAt: performance.now() }, error.status);
-  }
-
-  /** What came on this connection makes no sense; the requests before it get their answers all the same. */
-  function endAfterAnswers(connection: Connection): void {
-    connection.broken = true;
-    const owed = [...connection.live].filter(({ req }) => req.complete);
-    if (owed.length === 0) connection.socket.destroy();
-    for (const { res } of owed.slice(-1)) if (!res.headersSent) res.setHeader("Connection", "close");
+    if (between || coming) {
+      socket.end(rawError(error, first?.requestId ?? id), () => socket.destroy());
+      if (first) first.status = error.status;
+      else writeAccess({ requestId: id, req, log: {}, startedAt: performance.now() }, error.status);
+      return;
+    }
+    connection.broken = true; // the requests before it get their answers all the same
+    const last = [...connection.live].findLast((exchange) => exchange.req.complete);
+    if (!last) socket.destroy();
+    else if (!last.res.headersSent) last.res.setHeader("Connection", "close");
   }
 
   const live = () => [...connections.values()].flatMap((connection) => [...connection.live]);
@@ -198,6 +196,17 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     inFlight: () => live().length,
   };
 }
+
+/** The client's X-Request-Id if it is 1 to 512 printable ASCII characters, else a new one. SPEC.md "Request ID", WIRE.md 5. */
+const usableOrNew = (value = ""): string => (/^[\x20-\x7e]{1,512}$/.test(value) ? value : `req_${randomBytes(16).toString("hex")}`);
+
+/** `rawHeaders` is Node's flat list of names and values. Of several X-Request-Id the first counts. */
+const requestId = (rawHeaders: readonly string[]): string =>
+  usableOrNew(rawHeaders.find((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === "x-request-id"));
+
+/** The id of a request that Node could not parse, looked for in the bytes that it was given. */
+const requestIdFromBytes = (packet: Buffer | undefined): string =>
+  usableOrNew(packet && /\r\nx-request-id:[ \t]*([^\r\n]*?)[ \t]*\r\n/i.exec(packet.toString("latin1"))?.[1]);
 
 /** What Node's parser or its clock found wrong with a request. */
 function parseFault({ code }: NodeJS.ErrnoException): ApiError {
