@@ -14,7 +14,26 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, maxByt
   if (!isJson) throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
   const isPlain = encoding.trim().toLowerCase() === "identity";
   if (!isPlain) throw new ApiError("unsupported_media_type", "The body must not be compressed (Content-Encoding).");
-  return parseJson(await readBytes(req, res, maxBytes, signal));
+  const tooLarge = () => new ApiError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);
+  signal.throwIfAborted();
+  if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
+  // A client that asked first (Expect: 100-continue) has waited until its key and its limit were looked at.
+  if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
+  delete req.headers.expect; // it has been met: from here on a body comes
+  const bytes = await new Promise<Buffer>((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    req.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBytes) return void chunks.push(chunk);
+      req.removeAllListeners("data");
+      reject(tooLarge());
+    });
+    signal.addEventListener("abort", () => reject(signal.reason as Error));
+    req.on("error", () => undefined); // its end is told by the signal
+    req.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+  });
+  return parseJson(bytes);
 }
 
 function parseJson(bytes: Buffer): unknown {
@@ -37,26 +56,4 @@ function countBrackets(bytes: Buffer): number {
   let count = 0;
   for (let i = 0; i < bytes.length; i += 1) if (bytes[i] === 0x5b || bytes[i] === 0x7b) count += 1;
   return count;
-}
-
-async function readBytes(req: IncomingMessage, res: ServerResponse, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
-  const tooLarge = () => new ApiError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);
-  signal.throwIfAborted();
-  if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
-  // A client that asked first (Expect: 100-continue) has waited until its key and its limit were looked at.
-  if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
-  delete req.headers.expect; // it has been met: from here on a body comes
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    req.on("data", (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= maxBytes) return void chunks.push(chunk);
-      req.removeAllListeners("data");
-      reject(tooLarge());
-    });
-    signal.addEventListener("abort", () => reject(signal.reason as Error));
-    req.on("error", () => undefined); // its end is told by the signal
-    req.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
-  });
 }

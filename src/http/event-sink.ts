@@ -8,7 +8,6 @@ const HEADERS = {
   "Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no",
 };
 
-export type EventSink = ReturnType<typeof createEventSink>;
 /** After `keepAliveMs` of silence a comment goes out. `signal` ends the waiting for a client that has gone. */
 export function createEventSink(res: ServerResponse, keepAliveMs: number, signal: AbortSignal) {
   const silence = createDeadline(() => {
@@ -30,9 +29,7 @@ export function createEventSink(res: ServerResponse, keepAliveMs: number, signal
       silence.set("keep-alive", keepAliveMs);
       return send(events) ? undefined : once(res, "drain", { signal });
     },
-    /** Sends the last events and ends the answer. */
     end(events: string): void {
-      silence.clear();
       send(events);
       res.end();
     },

@@ -4,17 +4,15 @@ export type Diagnose = (event: Readonly<Record<string, unknown>>) => void;
 export type WriteLines = (lines: string) => void;
 
 export function createLineLog(write: WriteLines) {
-  let waiting = "";
+  const waiting: string[] = [];
   /** Writes what is waiting, at once. */
   function flush(): void {
-    const lines = waiting;
-    waiting = "";
-    if (lines !== "") write(lines);
+    if (waiting.length > 0) write(waiting.splice(0).join(""));
   }
   return {
     write(record: object): void {
-      if (waiting === "") setImmediate(flush);
-      waiting += `${JSON.stringify(record)}\n`;
+      if (waiting.length === 0) setImmediate(flush);
+      waiting.push(`${JSON.stringify(record)}\n`);
     },
     flush,
   };

@@ -125,10 +125,8 @@ export const chatRequest = refine(body, (given) => {
   const { stop, max_tokens, max_completion_tokens, thinking, stream_options, reasoning_effort, n: _, ...rest } = given;
   return {
     ...rest,
-    /** At least one tool, or undefined. */
     tools,
     maxTokens: max_tokens === undefined ? max_completion_tokens : Math.min(max_tokens, max_completion_tokens ?? max_tokens),
-    /** At least one sequence, or undefined. */
     stop: typeof stop === "string" ? [stop] : stop?.length ? stop : undefined,
     thinking: thinking !== undefined && thinking.type !== "disabled",
     /** How deep to think; only meant when `thinking`. */

@@ -53,7 +53,6 @@ const typeOf = (value: unknown): string => (value === null ? "null" : Array.isAr
 const NOUNS: { readonly [type: string]: string } = {
   null: "null", array: "an array", object: "an object", string: "a string", number: "a number", boolean: "a boolean",
 };
-
 const wrongType = (expected: string, value: unknown): never =>
   fail("invalid_type", `expected ${expected}, got ${NOUNS[typeOf(value)] ?? "nothing"}`);
 
@@ -218,10 +217,8 @@ export const lenient = <T>(check: Check<T>): Check<T | undefined> =>
 
 /** Any JSON object, passed on as it is. Bounded in depth: JSON.stringify recurses, and would exhaust the stack. */
 export function jsonObject(maxDepth = 100): Check<Record<string, unknown>> {
-  const tooDeep = (value: unknown, depth: number): boolean => {
-    if (typeof value !== "object" || value === null) return false;
-    return depth === 0 || Object.values(value).some((child) => tooDeep(child, depth - 1));
-  };
+  const tooDeep = (value: unknown, depth: number): boolean =>
+    typeof value === "object" && value !== null && (depth === 0 || Object.values(value).some((child) => tooDeep(child, depth - 1)));
   return make({ type: "object" }, (value) => {
     if (!isObject(value)) return wrongType("an object", value);
     return tooDeep(value, maxDepth) ? fail("invalid_value", `expected at most ${maxDepth} levels of nesting`) : value;

@@ -57,7 +57,6 @@ export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
   const fault: Fault | undefined = thrown instanceof CheckError ? thrown.faults[0] : undefined;
   if (!fault) return new ApiError("internal_error", "The gateway failed to handle this request.", { cause: thrown });
-  const param = pathText(fault.path);
-  if (param === "") return new ApiError(fault.code, `The request body: ${fault.message}.`);
-  return new ApiError(fault.code, `Invalid '${param}': ${fault.message}.`, { param });
+  const param = pathText(fault.path) || null;
+  return new ApiError(fault.code, `${param === null ? "The request body" : `Invalid '${param}'`}: ${fault.message}.`, { param });
 }
