@@ -6,9 +6,9 @@ import { createKeyring } from "./accounts/keys.ts";
 import { createLimiter } from "./accounts/limiter.ts";
 import { adminRoutes } from "./admin.ts";
 import { createChatHandler } from "./chat.ts";
+import { readTls } from "./config/load.ts";
 import { watchFile } from "./config/reload.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
-import { readTls } from "./config/tls.ts";
 import { createFetch, type Fetch } from "./http/fetch.ts";
 import { createLineLog, describe, type Diagnose, type WriteLines } from "./http/log.ts";
 import { sendJson } from "./http/reply.ts";
@@ -19,8 +19,7 @@ import { ApiError } from "./protocol/errors.ts";
 import { openapiText } from "./protocol/openapi.ts";
 import { createCatalog, createMemory } from "./routing/catalog.ts";
 
-/** What the gateway needs of the world. Absent means the real thing, and no log. `now` is the wall clock, `monotonic` the clock
- * of the limiter and the breakers, both in milliseconds. */
+/** Absent means the real thing, and no log. `now` is the wall clock, `monotonic` that of limiter and breakers, both in milliseconds. */
 export interface GatewayDeps {
   readonly fetch?: Fetch; readonly now?: () => number; readonly monotonic?: () => number;
   readonly accessLog?: WriteLines; readonly diagnostics?: WriteLines;
@@ -131,8 +130,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     adminAddress: () => adminAddress,
     /** A line for the operator. */
     diagnose,
-    /** Puts a new configuration in force for requests that come from now on. Breakers and limit windows go on. Throws a
-     * CheckError, and changes nothing, if it does not fit the address that is listened on. */
+    /** For requests that come from now on; breakers and limits go on. Throws a CheckError if it does not fit the address listened on. */
     reload(config: Config): void {
       const faults = demoKeyFaults(config, initial.server.host);
       if (faults.length > 0) throw new CheckError(faults);

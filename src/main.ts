@@ -1,6 +1,5 @@
 #!/usr/bin/env node
-// The process: arguments to a command. The only file that touches it (arguments, environment, standard streams, signals, exit
-// codes).
+// The process: arguments to a command. The only file that touches it (environment, standard streams, signals, exit codes).
 import { readArguments, UsageError, type Values } from "./cli/arguments.ts";
 import { COMMANDS } from "./cli/commands.ts";
 import { loadConfig } from "./config/load.ts";

@@ -1,6 +1,5 @@
-// The proof of the books: every opened request is settled once, and every settled one stands in the usage records once, as it
-// was settled. Both sides are summed up in buckets by their ids, in flat memory; only where the sums differ are the records
-// themselves compared, in a second reading.
+// The proof of the books: every opened request is settled once, and stands in the usage records once, as it was settled. Both sides are
+// summed up in buckets by their ids, in flat memory; only where the sums differ are the records compared, in a second reading.
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +12,6 @@ const BUCKETS = 65_536;
 /** How many records are looked up one by one where the sums differ. */
 const MAX_COMPARED = 100_000;
 type Side = "settled" | "recorded";
-
 const textOf = (record: UsageRecord): string => JSON.stringify(USAGE_COLUMNS.map((column) => record[column]));
 /** The last digits of an id are random. */
 const bucketOf = ({ usage_id }: UsageRecord): number => parseInt(usage_id.slice(-4), 16) || 0;

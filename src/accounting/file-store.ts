@@ -1,6 +1,5 @@
-// Usage records in files: `usage/YYYY-MM.jsonl`, one line a record, and `usage/cursor.json`, which says how far the spend
-// log has been copied and how much of each month's file counts. Only replacing that one file makes new lines count, so a
-// sync that dies half-way leaves a tail that the next one writes over.
+// Usage records in files: `usage/YYYY-MM.jsonl`, one line a record, and `usage/cursor.json`: how far the spend log has been copied, and
+// how much of each file counts. Only replacing this makes new lines count: of a sync that dies the next one writes over the tail.
 import { mkdirSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";

@@ -5,8 +5,7 @@ import { open, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fail } from "../protocol/checker.ts";
 
-/** Whole lines of the bytes `from` up to `to`, and where each batch of them ends. A last line without its end is not given: it is
- * still being written, or torn. */
+/** Whole lines of the bytes `from` up to `to`, and where each batch ends; not a last one without its end: it is being written, or torn. */
 export async function* readLines(path: string, from = 0, to = Infinity): AsyncGenerator<{ readonly lines: readonly string[]; readonly end: number }> {
   if (from >= to) return;
   let rest = Buffer.alloc(0);

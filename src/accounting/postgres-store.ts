@@ -1,6 +1,5 @@
-// Usage records in PostgreSQL, through the optional peer package `pg`: the table usage_records with the same columns as the
-// file store, and usage_cursor, both moved in one transaction. Several gateways may write into one database: each has a
-// cursor of its own, under the mark of its data_dir.
+// Usage records in PostgreSQL, through the optional peer package `pg`: usage_records has the file store's columns, and moves in one
+// transaction with usage_cursor. Several gateways may write into one database: each has a cursor of its own, by its data_dir's mark.
 import { markOf } from "./files.ts";
 import { loadPeer } from "./peer.ts";
 import type { UsageRecord, UsageStore } from "./records.ts";
@@ -12,10 +11,7 @@ interface Client {
   /** Gives the connection back, or ends it. */
   release(end: boolean): void;
 }
-interface Pool {
-  connect(): Promise<Client>; end(): Promise<void>;
-  on(event: "error" | "connect", listener: (client: Client) => void): void;
-}
+interface Pool { connect(): Promise<Client>; end(): Promise<void>; on(event: "error" | "connect", listener: (client: Client) => void): void }
 
 /** A database that hangs must not hold the sync for ever; reading ten million records takes long, but each query is short. */
 const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 60_000, max: 2, allowExitOnIdle: true };

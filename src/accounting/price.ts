@@ -6,7 +6,6 @@ import type { Usage } from "../protocol/shapes.ts";
 const DECIMALS = 12;
 /** An amount as `formatMoney` writes it. */
 export const AMOUNT = /^(\d+)(?:\.(\d{1,12}))?$/;
-
 /** Prices have at most six decimals (config/schema.ts), so that this is whole. */
 const picoPerToken = (perMillion: number): bigint => BigInt(Math.round(perMillion * 1e6));
 

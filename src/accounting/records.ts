@@ -1,6 +1,5 @@
-// The lines of the books: what the spend log says of a request when it begins and when it ends, and the usage record that
-// billing reads; and the contract of the stores that keep usage records. DESIGN.md "Files under data_dir": other programs read
-// these lines, so names and meanings stay.
+// The lines of the books: a request's beginning and end in the spend log, and the usage record that billing reads; and the contract
+// of the stores that keep these. DESIGN.md "Files under data_dir": other programs read these lines, so names and meanings stay.
 import { asCount, asObject, asString, parseJson } from "../protocol/foreign.ts";
 import { AMOUNT } from "./price.ts";
 

@@ -1,10 +1,9 @@
-// The spend log: append-only segments `spend/YYYY-MM-DD.NNNN.jsonl`, each written by one process. All lines of one turn of
-// the event loop leave in one write; what was written is with the operating system, so kill -9 loses nothing, and a power
-// failure at most the second since the last fsync. DESIGN.md "Files under data_dir". Both lines of a request stand in the
-// same segment, so that one file tells what a dead process left unsettled (sync.ts). Beside a segment that is written stand
-// its socket (process-lock.ts) and an empty file, taken away when nothing in it is unsettled. When nothing can be written (a full
-// disk), new requests are refused before a provider is called, and the replies of those on their way wait with their last
-// byte until their line is written; a write that was cut short goes on where it stopped.
+// The spend log: append-only segments `spend/YYYY-MM-DD.NNNN.jsonl`, each written by one process. All lines of one turn of the event
+// loop leave in one write and are with the operating system then, so kill -9 loses nothing, and a power failure at most the second
+// since the last fsync. DESIGN.md "Files under data_dir". Both lines of a request stand in one segment, which so tells what a dead
+// process left unsettled (sync.ts). Beside a segment that is written stand its socket (process-lock.ts) and an empty file, taken away
+// when all in it is settled. While nothing can be written (a full disk), requests are refused before a provider is called, and replies
+// on their way wait with their last byte until their line is written; a write that was cut short goes on where it stopped.
 import { randomBytes } from "node:crypto";
 import { closeSync, fstatSync, fsync, fsyncSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

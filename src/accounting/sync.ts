@@ -33,8 +33,7 @@ export function ledgerOf({ data_dir, usage, spend, currency }: Config, now: () =
 
 export class BusyError extends Error {}
 
-/** Does `work` while no other process works on the same books, or keys. Throws a BusyError if one does so for all of `patienceMs`;
- * absent: a minute. */
+/** Does `work` while no other process works on the same books, or keys; a BusyError if one does so for all of `patienceMs` (a minute). */
 export async function holding<T>(dir: string, what: "books" | "keys", work: () => Promise<T>, patienceMs = 60_000): Promise<T> {
   for (const end = performance.now() + patienceMs; ; await pause(20 + 80 * Math.random())) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });

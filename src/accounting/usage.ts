@@ -5,7 +5,6 @@ import { finalReason, makeUsage, type Part } from "../protocol/reply.ts";
 import type { FinishReason, Usage } from "../protocol/shapes.ts";
 
 export type UsageSource = "provider" | "estimated" | "none";
-
 /** Four bytes of UTF-8 a token: a rule of thumb that is near for English text, and high for most other languages. */
 const BYTES_PER_TOKEN = 4;
 

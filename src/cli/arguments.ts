@@ -33,7 +33,6 @@ ${Object.entries(COMMANDS).map(([name, { synopsis, does }]) => `  ${name} ${syno
 Without --config: ./gateway.json if it is there, else the built-in demo configuration.`;
 
 export type Values = { readonly [name in Option]?: (typeof OPTIONS)[name]["type"] extends "boolean" ? boolean : string };
-
 export interface Arguments { readonly command: CommandName | "help"; readonly operand: string; readonly values: Values }
 
 /** What the options with a form of their own must look like. */

@@ -1,5 +1,6 @@
 // Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo.
 import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
 import { fail, isObject } from "../protocol/checker.ts";
 import demoConfig from "./demo.json" with { type: "json" };
 import { checkConfig, type Environment } from "./schema.ts";
@@ -63,4 +64,22 @@ function faultIn(text: string): number {
     else sound = middle;
   }
   return broken - 1;
+}
+
+/** The certificate and key that HTTPS is served with. Throws a CheckError with the path of the file that cannot be read, or is none. */
+export function readTls(files: { readonly cert_file: string; readonly key_file: string }): { cert: Buffer; key: Buffer } {
+  const read = (field: "cert_file" | "key_file") => {
+    try {
+      return readFileSync(files[field]);
+    } catch (error) {
+      return fail("invalid_value", `cannot be read: ${(error as NodeJS.ErrnoException).code}`, ["server", "tls", field]);
+    }
+  };
+  const pair = { cert: read("cert_file"), key: read("key_file") };
+  try {
+    createSecureContext(pair);
+  } catch (error) {
+    fail("invalid_value", `not a certificate and its key: ${(error as Error).message}`, ["server", "tls"]);
+  }
+  return pair;
 }

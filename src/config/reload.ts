@@ -6,7 +6,6 @@ import type { Config } from "./schema.ts";
 
 /** How often the file is looked at. Looking, and not being told, also works where an editor puts a new file in its place. */
 const LOOK_MS = 500;
-
 /** Faults as programs get them. */
 export const toldFaults = ({ faults }: CheckError) => faults.map(({ path, message }) => ({ path: pathText(path), message }));
 

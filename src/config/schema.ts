@@ -10,7 +10,6 @@ import { asArray, asObject } from "../protocol/foreign.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
-
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 const loopback = (host: string): string => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"));
 const integer = (min: number, max: number) => number({ min, max, integer: true });
@@ -149,7 +148,6 @@ function usageStore(given: string): string {
 export type Config = Infer<ReturnType<typeof schema>>;
 export type ProviderConfig = Config["providers"] extends Map<string, infer P> ? P : never;
 export type ModelConfig = Config["models"] extends Map<string, infer M> ? M : never;
-
 /** The JSON Schema of gateway.json. */
 export const configSchema = () => schema({}).schema;
 

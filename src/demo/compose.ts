@@ -9,7 +9,6 @@ type SameOnTheWire = "model" | "messages" | "stream" | "tools" | "tool_choice" |
 /** What is looked at in the request that the gateway sends. */
 export type DemoRequest = Pick<ChatRequest, SameOnTheWire> & { max_tokens?: number; thinking?: { type: string } };
 const ABOUT = "This is the demo model: no network, and the same answer every time. Put a provider into gateway.json for a real one.";
-
 /** Pieces of up to eight letters with the space before them; joined they are the text again. */
 export const tokensOf = (text: string): string[] => text.match(/\s*(?:[\p{L}\p{M}\p{N}_]{1,8}|\S)|\s+/gu) ?? [];
 

@@ -1,8 +1,7 @@
-// A value by example for a JSON Schema, for the demo model's tool calls and structured replies. It knows what Pydantic, zod and
-// people mostly write: const, enum, default, type (one or several), properties, required, items, minItems, minLength, maxLength,
-// minimum, maximum, a few formats, $ref into the schema itself, allOf, and of anyOf or oneOf the first choice that is not null. By
-// any other keyword, and where it becomes too deep or too much (the schema is a client's and may refer to itself), the value may
-// not be valid.
+// A value by example for a JSON Schema, for the demo model's tool calls and structured replies. It knows what Pydantic, zod and people
+// mostly write: const, enum, default, type, properties, required, items, minItems, minLength, maxLength, minimum, maximum, a few
+// formats, $ref into the schema itself, allOf, and of anyOf or oneOf the first choice that is not null. By any other keyword, and where
+// it becomes too deep or too much (the schema is a client's and may refer to itself), the value may not be valid.
 import { asArray, asObject, asString } from "../protocol/foreign.ts";
 
 /** From here on what may be null, empty or left out is: a schema that refers to itself mostly allows an end there. */

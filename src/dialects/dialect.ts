@@ -1,6 +1,5 @@
 // What a dialect is: one provider format, both directions, pure and synchronous. No I/O, no waiting: the one asynchronous
-// pump (routing/attempt.ts) feeds it, and a test can cut the bytes anywhere and replay them. What a refusal means is in
-// faults.ts, for all of them.
+// pump (routing/attempt.ts) feeds it, and a test can cut the bytes anywhere. What a refusal means is in faults.ts, for all.
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { Part } from "../protocol/reply.ts";
@@ -28,13 +27,8 @@ export interface Dialect {
 }
 
 /** The codes of the error table that can be the outcome of an attempt. */
-export type FaultCode = Extract<
-  ErrorCode,
-  | "model_unavailable" | "model_overloaded" | "upstream_timeout" | "upstream_error"
-  | "context_length_exceeded" | "content_filter" | "upstream_rejected"
->;
-
-const CLIENTS_FAULTS: readonly FaultCode[] = ["context_length_exceeded", "content_filter", "upstream_rejected"];
+export type FaultCode = "model_unavailable" | "model_overloaded" | "upstream_timeout" | "upstream_error" | (typeof CLIENTS_FAULTS)[number];
+const CLIENTS_FAULTS = ["context_length_exceeded", "content_filter", "upstream_rejected"] as const satisfies readonly ErrorCode[];
 
 export interface FaultDetail {
   readonly status?: number; readonly cause?: unknown;
@@ -50,7 +44,7 @@ export class ProviderFault extends Error {
   constructor(code: FaultCode, message: string, detail: FaultDetail = {}) {
     super(message, { cause: detail.cause });
     this.code = code;
-    this.blame = CLIENTS_FAULTS.includes(code) ? "client" : detail.operator ? "operator" : "provider";
+    this.blame = CLIENTS_FAULTS.some((each) => each === code) ? "client" : detail.operator ? "operator" : "provider";
     this.detail = detail;
   }
 }

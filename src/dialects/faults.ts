@@ -5,10 +5,8 @@ import { ProviderFault, type FaultCode } from "./dialect.ts";
 
 /** The provider's own words for what went wrong, as far as there are such fields. */
 type ErrorWords = { readonly message: string; readonly code: string; readonly type: string };
-
 /** `operator`: the provider refuses this gateway, not this request: a matter for the operator, and no use in trying again. */
 type Outcome = { readonly code: FaultCode; readonly operator?: "key" | "other" };
-
 /** `words` are looked for in code, type and message; absent: any. */
 type Rule = Outcome & { readonly statuses: readonly number[]; readonly words?: RegExp };
 const BAD_REQUEST = [400, 413, 422];
@@ -35,8 +33,7 @@ const STATED: readonly (readonly [words: RegExp, status: number])[] = [
   [/context_length|exceed_context|content_filter|content_policy|invalid_request/i, 400],
 ];
 
-/** The fault of an error that stands inside a 200, whole or as an event; undefined if there is none. Its code may be an HTTP
- * status (OpenRouter, vLLM, Gemini) or a word. */
+/** The fault of an error inside a 200, if there is one. Its code may be an HTTP status (OpenRouter, vLLM, Gemini) or a word. */
 export function errorIn(json: unknown): ProviderFault | undefined {
   const body = asObject(Array.isArray(json) ? json[0] : json);
   const error = body["error"] ?? (body["object"] === "error" ? body : undefined);

@@ -7,7 +7,6 @@ import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { TokenLogprob, Usage } from "../protocol/shapes.ts";
 import { finishPart, ProviderFault, type Decoder, type Dialect, type Target } from "./dialect.ts";
 import { errorIn } from "./faults.ts";
-import { createThinkSplitter } from "./think-tags.ts";
 import { effortOf, parametersOf, type ThinkingSwitch, type Traits } from "./traits.ts";
 
 export const openaiDialect: Dialect = {
@@ -75,12 +74,9 @@ function wireMessage(message: Message, echo: NonNullable<Traits["echo"]>): objec
   return { role, content, ...(echo !== "none" && { [echo]: reasoning_content }), tool_calls };
 }
 
-/** One tool call on its way in. A provider's index is its own affair; `call` is ours. */
-interface OpenCall {
-  call: number; // -1 until its name has come
-  id: string; name: string;
-  early: string; // arguments that came before the name
-}
+/** One tool call on its way in. A provider's index is its own affair; `call` is ours, -1 until its name has come; `early`: what of its
+ * arguments came before that. */
+interface OpenCall { call: number; id: string; name: string; early: string }
 
 function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
   const split = think_tags ? createThinkSplitter() : undefined;
@@ -189,4 +185,34 @@ function readUsage(given: unknown): Usage | undefined {
   const beside = reasoning > 0 && usage["total_tokens"] === prompt + completion + reasoning;
   const cacheHit = cached.find((count) => count !== undefined) ?? 0;
   return makeUsage({ prompt, completion: completion + (beside ? reasoning : 0), cacheHit, reasoning });
+}
+
+const [OPEN, CLOSE] = ["<think>", "</think>"];
+
+/** Text in any pieces to what of it is the answer and what is reasoning between tags at its beginning, for models that are flagged
+ * so; all that is held back comes with the `last` piece. */
+function createThinkSplitter() {
+  let held = "";
+  let state: "before" | "inside" | "after" = "before";
+  return (piece: string, last: boolean): [text: string, reasoning: string] => {
+    held += piece;
+    if (state === "before") {
+      const begun = held.trimStart();
+      if (OPEN.startsWith(begun) && !last) return ["", ""]; // it may still become the tag
+      state = begun.startsWith(OPEN) ? "inside" : "after";
+      if (state === "inside") held = begun.slice(OPEN.length);
+    }
+    let reasoning = "";
+    if (state === "inside") {
+      const end = held.indexOf(CLOSE);
+      if (end !== -1) state = "after";
+      // What the pieces so far end with may be the beginning of the tag.
+      const open = last ? 0 : [...CLOSE].findLastIndex((_, at) => at > 0 && held.endsWith(CLOSE.slice(0, at)));
+      reasoning = held.slice(0, end === -1 ? held.length - Math.max(0, open) : end);
+      held = end === -1 ? held.slice(reasoning.length) : held.slice(end + CLOSE.length);
+    }
+    const text = state === "after" ? held : "";
+    if (state === "after") held = "";
+    return [text, reasoning];
+  };
 }

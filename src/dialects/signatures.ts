@@ -5,7 +5,6 @@
 const MAX_CHARS = 64 * 1024 * 1024;
 /** What an entry takes beside its text. */
 const ENTRY_CHARS = 200;
-
 export type Signatures = ReturnType<typeof createSignatures>;
 export function createSignatures(maxChars = MAX_CHARS) {
   const entries = new Map<string, string>(); // in the order of their last use

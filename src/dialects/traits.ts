@@ -19,7 +19,6 @@ export const THINKING_SWITCHES = {
 export type DialectName = keyof typeof THINKING_SWITCHES;
 export const DIALECTS = Object.keys(THINKING_SWITCHES) as DialectName[];
 export type ThinkingSwitch = (typeof THINKING_SWITCHES)[DialectName][number];
-
 const flag = boolean();
 export const traitFields = {
   thinking: literal(...new Set(Object.values(THINKING_SWITCHES).flat())),
@@ -66,7 +65,6 @@ export const overridden = <T extends object>(general: T, own: object = {}): T =>
 
 type Own = { readonly [name in keyof Traits]?: Traits[name] | undefined };
 type Named = { readonly vendor?: unknown; readonly dialect?: unknown };
-
 /** The row of the vendor that a provider names, or of the only one that there is of a native dialect; undefined if there is none. */
 export const rowOf = ({ vendor, dialect }: Named) => VENDORS.get(String(vendor ?? (dialect === "openai" ? "generic" : dialect)));
 

@@ -9,7 +9,6 @@ export type Item =
   | { readonly type: "result"; readonly id: string; readonly name: string; readonly content: string };
 
 export interface Turn { readonly role: "user" | "assistant"; readonly items: Item[] }
-
 /** What stands first if no user has said anything yet. */
 const OPENING: Turn = { role: "user", items: [{ type: "text", text: "(The conversation begins.)" }] };
 

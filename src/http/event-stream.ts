@@ -1,11 +1,9 @@
-// Server-sent events, read: bytes in any pieces to the data of each event, by the rules of the WHATWG HTML standard
-// (9.2.6) with one exception: an event at the end of the stream counts although no blank line follows it: providers forget
-// it. Only `data` is kept, no comments, `event`, `id` and `retry` (each dialect's JSON says itself what it is).
+// Server-sent events, read: bytes in any pieces to the data of each event, by the WHATWG HTML standard (9.2.6), but that an event at
+// the end counts without its blank line, which providers forget. Only `data` is kept: each dialect's JSON says itself what it is.
 import { StringDecoder } from "node:string_decoder";
 
 /** Bound of an unfinished event's size in characters: a provider that sends a line without end must not fill the memory. */
 const MAX_EVENT_CHARS = 16 * 1024 * 1024;
-
 export class EventTooLarge extends Error {}
 
 export function createEventReader(maxChars = MAX_EVENT_CHARS) {

@@ -18,7 +18,6 @@ export interface FetchResponse {
 
 /** Rejects, and its body throws, with the signal's reason when that aborts; otherwise with what the network said. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
-
 export class ConnectTimeout extends Error {}
 
 /** A fetch with a pool of its own. `close` ends the idle connections. */
@@ -60,8 +59,7 @@ export function createFetch(): Fetch & { close(): void } {
       });
       req.on("error", (error: NodeJS.ErrnoException) => {
         if (response) return; // the body's reader gets it
-        // The other side may have closed a pooled connection just as it was taken: ask again on a new one, once, and only
-        // if the request cannot have been answered in part.
+        // A pooled connection may have been closed just as it was taken: ask again on a new one, once, if nothing has come.
         const stale = req.reusedSocket && !signal.aborted && req.socket?.bytesRead === bytesBefore;
         if (stale && !fresh && (error.code === "ECONNRESET" || error.code === "EPIPE")) resolve(fetch(url, init, true));
         else reject(error);

@@ -136,7 +136,6 @@ export function array<T>(item: Check<T>, { min = 0, max = Infinity }: { min?: nu
 }
 
 export const isObject = (value: unknown): value is Record<string, unknown> => typeOf(value) === "object";
-
 type Fields = { readonly [name: string]: Check<unknown> };
 type ObjectOf<F extends Fields> = { -readonly [K in keyof F]: Infer<F[K]> };
 

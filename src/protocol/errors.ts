@@ -1,6 +1,5 @@
-// Every error that a client can get, in one table: condition (its code) to HTTP status and type. WIRE.md 4.2. Whatever is
-// thrown while a request is answered ends in `toApiError`. A new code that a provider's fault leads to also stands in
-// FaultCode (dialects/dialect.ts), in the rules of dialects/faults.ts and in routing/failure.ts.
+// Every error that a client can get, in one table: condition (its code) to HTTP status and type. WIRE.md 4.2. All that is thrown ends
+// in `toApiError`. A code of a provider's fault also stands in dialects/dialect.ts, dialects/faults.ts and routing/failure.ts.
 import { CheckError, pathText, type Fault } from "./checker.ts";
 
 const TYPES = {

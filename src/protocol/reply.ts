@@ -1,6 +1,5 @@
-// How a reply is put together: a dialect says what its provider said as a list of parts, and two writers turn the same
-// parts into the public format, whole (WIRE.md 2) or as server-sent chunks (WIRE.md 3). One vocabulary for both, so that a
-// stream's concatenated deltas equal the whole reply.
+// How a reply is put together: a dialect says what its provider said as a list of parts, and two writers turn these into the public
+// format, whole (WIRE.md 2) or as chunks (WIRE.md 3). One vocabulary, so that a stream's concatenated deltas equal the whole reply.
 import { randomBytes } from "node:crypto";
 import type { Completion, FinishReason, TokenLogprob, Usage } from "./shapes.ts";
 

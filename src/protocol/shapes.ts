@@ -12,7 +12,6 @@ const usage = object({
   completion_tokens_details: object({ reasoning_tokens: count }),
 });
 export type Usage = Infer<typeof usage>;
-
 const tokenFields = { token: string(), logprob: number(), bytes: nullable(array(number({ min: 0, max: 255, integer: true }))) };
 const tokenLogprob = object({ ...tokenFields, top_logprobs: array(object(tokenFields)) });
 export type TokenLogprob = Infer<typeof tokenLogprob>;
@@ -20,7 +19,6 @@ const tokens = array(tokenLogprob);
 const logprobs = nullable(object({ content: nullable(tokens), refusal: nullable(tokens), reasoning_content: optional(tokens) }));
 const finishReason = literal("stop", "length", "tool_calls", "content_filter");
 export type FinishReason = Infer<typeof finishReason>;
-
 const toolCall = object({ id: nonEmpty, type: literal("function"), function: object({ name: string(), arguments: string() }) });
 const toolFragment = object({
   index: count, id: optional(nonEmpty), type: optional(literal("function")),
@@ -32,7 +30,6 @@ const texts = { reasoning_content: optional(string()), refusal: optional(string(
 const role = literal("assistant");
 const message = object({ role, content: nullable(string()), ...texts, tool_calls: optional(array(toolCall, { min: 1 })) });
 const delta = object({ role: optional(role), content: optional(string()), ...texts, tool_calls: optional(array(toolFragment)) });
-
 const envelope = { id: nonEmpty, created: count, model: nonEmpty, system_fingerprint: string() };
 
 export const completionShape = object({

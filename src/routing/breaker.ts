@@ -15,8 +15,7 @@ export function createBreaker(now: () => number) {
   let openings = 0; // what an attempt finds out after another opening is old news, and changes nothing
 
   return {
-    /** Leave for one attempt, until it is done, has failed or was dropped; undefined while the breaker is open and it is not
-     * this request's turn to probe. */
+    /** Leave for one attempt, until it is done, has failed or was dropped; undefined if it is open, and not this request's turn to probe. */
     enter({ failures: limit, cooldown_ms }: Config["breaker"]) {
       const probe = openedAt !== undefined;
       if (probe && (probing || now() < openedAt! + cooldown_ms)) return undefined;

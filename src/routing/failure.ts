@@ -6,7 +6,6 @@ import { ApiError, toApiError } from "../protocol/errors.ts";
 import type { Model } from "./catalog.ts";
 
 export type FailedAttempt = { readonly model: Model; readonly fault: ProviderFault };
-
 /** What an overloaded provider is given when it does not say itself, and the longest that clients obey (WIRE.md 4.4). */
 const DEFAULT_RETRY_MS = 5_000;
 const MAX_RETRY_SECONDS = 60;

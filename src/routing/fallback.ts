@@ -14,10 +14,8 @@ import { faultWords, outcomeOf, verdict, type FailedAttempt } from "./failure.ts
 /** How far a request has come, for the books, whenever it ends: its attempts so far, the model that is asked or that serves,
  * and what this one has said; an attempt that fails before it has begun to answer costs nothing. */
 export interface Tally { readonly attempts: AttemptRecord[]; model: Model; meter: Meter }
-
 /** What stands for the attempt at a model that was not asked. */
 const SHUT = new ProviderFault("model_unavailable", "its breaker is open");
-
 /** An answer that has begun: `first` has come already, `batches` is still to come. */
 export type Begun = Awaited<ReturnType<typeof begin>>;
 /** Tries the candidates in their order; throws the ApiError that the client is to see if none begins to answer. */
