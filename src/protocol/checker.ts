@@ -207,7 +207,7 @@ export function refine<T, U>(check: Check<T>, rule: (value: T) => U, extra: Json
 export const lenient = <T>(check: Check<T>): Check<T | undefined> =>
   make({}, (value) => {
     try {
-      return check(value);
+      return value === undefined ? value : check(value); // absent is the rule, and an Error takes time
     } catch (error) {
       if (error instanceof CheckError) return undefined;
       throw error;
