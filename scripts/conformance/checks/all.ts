@@ -1,0 +1,6 @@
+// All checks, in the order in which they are reported.
+
+import type { Check } from "../suite.ts";
+import { specChecks } from "./spec.ts";
+
+export const CHECKS: readonly Check[] = [...specChecks];

@@ -1,0 +1,175 @@
+// HTTP as the suite needs it: requests whose answers are kept as they came (raw headers, bytes, when each piece arrived), streams
+// that can be watched and left half-way, and raw bytes for what no client would send. Nothing waits without a deadline, and a
+// deadline that passes says what was waited for.
+
+import http, { type IncomingHttpHeaders, type IncomingMessage } from "node:http";
+import https from "node:https";
+import net from "node:net";
+import tls from "node:tls";
+
+export interface Request {
+  readonly method: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer | undefined;
+}
+
+/** A piece of a body, as one read of the socket gave it. */
+export interface Piece {
+  readonly bytes: Buffer;
+  /** Milliseconds since the request was sent. */
+  readonly ms: number;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** Names and values in turn, as they came. */
+  readonly rawHeaders: readonly string[];
+  readonly pieces: readonly Piece[];
+  /** The body; undefined if it is not UTF-8. */
+  readonly text: string | undefined;
+  /** Whether the body came to its end; false if the connection broke before. */
+  readonly whole: boolean;
+  readonly headMs: number;
+  readonly endMs: number;
+}
+
+/** An answer whose head has come. */
+export interface Opened {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** What has come of the body so far. */
+  soFar(): string;
+  /** Resolves once `found` holds for what has come so far; fails if the body ends before, or at the deadline. */
+  until(found: (soFar: string) => boolean, what: string): Promise<string>;
+  /** The rest, up to its end. */
+  rest(): Promise<Answer>;
+  /** Closes the connection at once. */
+  leave(): void;
+}
+
+export type Client = ReturnType<typeof createClient>;
+
+/** The promise's value, or an error that says what did not happen in time. */
+export async function within<T>(promise: Promise<T>, what: string, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`waited ${ms} ms for ${what}`)), ms);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+/** `baseUrl` is what SPEC.md calls {base_url}; `deadlineMs` holds for each wait. */
+export function createClient(baseUrl: string, deadlineMs: number) {
+  const base = new URL(baseUrl.replace(/\/+$/, ""));
+  const secure = base.protocol === "https:";
+  const agent = secure ? new https.Agent({ keepAlive: true }) : new http.Agent({ keepAlive: true });
+  const prefix = base.pathname === "/" ? "" : base.pathname;
+
+  async function open({ method, path, headers = {}, body }: Request): Promise<Opened> {
+    const [sentAt, name] = [performance.now(), `${method} ${path}`];
+    const elapsed = () => performance.now() - sentAt;
+    const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
+    const req = (secure ? https : http).request(base, { method, path: prefix + path, headers: { ...length, ...headers }, agent });
+    const head = new Promise<IncomingMessage>((resolve, reject) => {
+      req.on("response", resolve);
+      req.on("error", (error) => reject(new Error(`the connection failed: ${error.message}`)));
+    });
+    req.end(body);
+    const res = await within(head, `the head of the answer to ${name}`, deadlineMs).catch((error: unknown) => {
+      req.destroy();
+      throw error;
+    });
+    const headMs = elapsed();
+    const pieces: Piece[] = [];
+    let changed = () => {};
+    const closed = new Promise<void>((resolve) => res.on("close", resolve));
+    res.on("data", (bytes: Buffer) => {
+      pieces.push({ bytes, ms: elapsed() });
+      changed();
+    });
+    res.on("error", () => undefined); // told by `complete`
+    const soFar = () => Buffer.concat(pieces.map(({ bytes }) => bytes)).toString("utf8");
+    return {
+      status: res.statusCode ?? 0,
+      headers: res.headers,
+      soFar,
+      async until(found, what) {
+        const seen = new Promise<void>((resolve) => {
+          changed = () => found(soFar()) && resolve();
+          changed();
+        });
+        const ended = closed.then(() => {
+          if (!found(soFar())) throw new Error(`the answer to ${name} ended before ${what}`);
+        });
+        await within(Promise.race([seen, ended]), what, deadlineMs);
+        return soFar();
+      },
+      async rest() {
+        await within(closed, `the end of the answer to ${name}`, deadlineMs).finally(() => res.destroy());
+        const text = utf8(Buffer.concat(pieces.map(({ bytes }) => bytes)));
+        return { status: res.statusCode ?? 0, headers: res.headers, rawHeaders: res.rawHeaders, pieces, text, whole: res.complete, headMs, endMs: elapsed() };
+      },
+      leave: () => void res.destroy(),
+    };
+  }
+
+  return {
+    /** Resolves when the head of the answer has come. */
+    open,
+    /** Resolves with the whole answer, whatever its status. */
+    send: async (request: Request): Promise<Answer> => (await open(request)).rest(),
+    /** Sends bytes on a connection of its own and resolves with what came back when the server has closed it. */
+    async raw(bytes: string | Buffer): Promise<string> {
+      const [host, port] = [base.hostname.replace(/^\[|\]$/g, ""), Number(base.port || (secure ? 443 : 80))];
+      const socket = secure ? tls.connect({ host, port, servername: net.isIP(host) ? "" : host }) : net.connect({ host, port });
+      const pieces: Buffer[] = [];
+      const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
+      socket.on("data", (piece: Buffer) => pieces.push(piece));
+      socket.on("error", () => undefined); // what came until then is the answer
+      socket.write(bytes);
+      await within(closed, "the server to close a connection with a bad request", deadlineMs).finally(() => socket.destroy());
+      return Buffer.concat(pieces).toString("latin1");
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function utf8(bytes: Buffer): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** One block of an event stream, up to its blank line, with its lines as they came. */
+export interface StreamEvent {
+  readonly lines: readonly string[];
+  /** What its `data` lines say together; undefined if it is nothing but comments. */
+  readonly data: string | undefined;
+  /** The data, parsed; undefined if it is not JSON. */
+  readonly json: unknown;
+}
+
+/** The blocks of a stream; `rest` is what follows the last blank line. */
+export function parseEvents(text: string): { events: StreamEvent[]; rest: string } {
+  const blocks = text.split(/\r?\n\r?\n/);
+  const rest = blocks.pop() ?? "";
+  const events = blocks.map((block) => {
+    const lines = block.split(/\r?\n/);
+    const isComment = lines.every((line) => line.startsWith(":"));
+    const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5).replace(/^ /, "")).join("\n");
+    return { lines, data: isComment ? undefined : data, json: parseJson(data) };
+  });
+  return { events, rest };
+}
+
+export function parseJson(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,116 @@
+// A conformance suite for chat-completions gateways: it needs Node, an address and a key, and knows nothing of the gateway but
+// what can be seen from outside. `npm run conformance -- --base-url http://127.0.0.1:8080 --key sk-demo --model demo-chat`; --help
+// lists the options. Exit 0: all checks that were run passed; 1: a check failed; 2: it could not be run.
+
+import { parseArgs } from "node:util";
+import { CHECKS } from "./checks/all.ts";
+import { LEVELS, levelOf, runChecks, type Check, type Need, type Options, type Result } from "./suite.ts";
+
+const HELP = `conformance --base-url URL --key KEY [options]
+
+  --base-url URL         the gateway's base address, to which /v1/chat/completions is appended
+  --key KEY              a key that it accepts; waits where its limit makes it (the whole suite is some 300 requests)
+  --model NAME           a model by its canonical name, one that cannot think; without it rules about such names are skipped
+  --alias NAME           auto/chat
+  --reasoning-model NAME a model that thinks, or an alias of such: auto/reasoning
+  --limited-key KEY      a key with a small limit of requests per minute, which the suite exceeds
+  --limited-rpm N        that limit
+  --without a,b          what it cannot do: model alias plain reasoning tools json logprobs (plain: --model thinks)
+  --level a,b            ${LEVELS.join(",")}
+  --only a,b             checks by the beginning of their id
+  --timeout-ms N         for each wait: 30000
+  --concurrency N        checks at a time: 4
+  --list                 prints the rules and runs nothing
+  --json                 one JSON document
+`;
+
+class UsageError extends Error {}
+
+function read(argv: readonly string[]) {
+  const text = { type: "string" } as const;
+  const flag = { type: "boolean", default: false } as const;
+  try {
+    return parseArgs({ args: [...argv], options: {
+      "base-url": text, key: text, model: text, alias: text, "reasoning-model": text, "limited-key": text, "limited-rpm": text,
+      without: text, level: text, only: text, "timeout-ms": text, concurrency: text, list: flag, json: flag, help: flag,
+    } }).values;
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+type Values = ReturnType<typeof read>;
+const split = (text: string | undefined): string[] | undefined => text?.split(",");
+
+function chosen({ level, only }: Values): Check[] {
+  const [levels, beginnings] = [split(level) ?? LEVELS, split(only) ?? [""]];
+  for (const name of levels) if (!LEVELS.some((each) => each === name)) throw new UsageError(`there is no level ${name}: ${LEVELS.join(", ")}`);
+  const checks = CHECKS.filter((check) => levels.some((name) => name === levelOf(check)) && beginnings.some((text) => check.id.startsWith(text)));
+  if (checks.length === 0) throw new UsageError("there is no such check");
+  return checks;
+}
+
+function count(values: Values, name: "timeout-ms" | "concurrency" | "limited-rpm"): number | undefined {
+  const given = values[name];
+  if (given !== undefined && !/^[1-9]\d{0,8}$/.test(given)) throw new UsageError(`--${name} is a positive integer, not ${given}`);
+  return given === undefined ? undefined : Number(given);
+}
+
+function optionsOf(values: Values): Options {
+  const { "base-url": baseUrl, key, model, alias, "reasoning-model": reasoningModel, "limited-key": limitedKey, without } = values;
+  if (baseUrl === undefined || key === undefined) throw new UsageError("--base-url and --key are required (--help)");
+  if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl)) throw new UsageError(`--base-url is an http or https address, not ${baseUrl}`);
+  const rpm = count(values, "limited-rpm");
+  if ((limitedKey === undefined) !== (rpm === undefined)) throw new UsageError("--limited-key and --limited-rpm go together");
+  return {
+    baseUrl, key, model, alias, reasoningModel,
+    limited: limitedKey === undefined || rpm === undefined ? undefined : { key: limitedKey, rpm },
+    without: split(without) as Need[] | undefined,
+    deadlineMs: count(values, "timeout-ms"),
+    concurrency: count(values, "concurrency"),
+    waiting: (seconds) => console.error(`conformance: the key's own limit is reached; waiting ${seconds} s`),
+  };
+}
+
+/** For people: a line a check, what went wrong below it, and the sum. */
+function scorecard(results: readonly Result[]): string {
+  const [ids, sources] = [results.map(({ id }) => id.length), results.map(({ source }) => source.length)].map((lengths) => Math.max(...lengths));
+  const lines = results.map(({ id, source, title, result, expected, got, why }) => {
+    const row = `${result.padEnd(4)}  ${id.padEnd(ids!)}  ${source.padEnd(sources!)}  ${title}`;
+    if (result === "fail") return `${row}\n        expected  ${expected}\n        got       ${got}`;
+    return result === "skip" ? `${row}\n        skipped   ${why}` : row;
+  });
+  const sums = LEVELS.map((level) => [level, results.filter((each) => levelOf(each) === level)] as const).filter(([, of]) => of.length > 0);
+  return [...lines, "", ...sums.map(([level, of]) => `${level.padEnd(10)}  ${summary(of)}`)].join("\n");
+}
+
+function summary(results: readonly Result[]): string {
+  const number = (result: Result["result"]) => results.filter((each) => each.result === result).length;
+  return `${results.length} checks: ${number("pass")} passed, ${number("fail")} failed, ${number("skip")} skipped`;
+}
+
+async function main(argv: readonly string[]): Promise<number> {
+  const values = read(argv);
+  if (values.help) {
+    console.log(HELP);
+    return 0;
+  }
+  const checks = chosen(values);
+  if (values.list) {
+    const rules = checks.map(({ id, source, title }) => ({ id, source, title }));
+    console.log(values.json ? JSON.stringify(rules) : rules.map(({ id, source, title }) => `${id}  (${source})  ${title}`).join("\n"));
+    return 0;
+  }
+  const options = optionsOf(values);
+  const startedAt = performance.now();
+  const results = await runChecks(checks, options);
+  const failed = results.some(({ result }) => result === "fail");
+  const document = { base_url: options.baseUrl, seconds: Math.round(performance.now() - startedAt) / 1000, passed: !failed, checks: results };
+  console.log(values.json ? JSON.stringify(document) : scorecard(results));
+  return failed ? 1 : 0;
+}
+
+process.exitCode = await main(process.argv.slice(2)).catch((error: Error) => {
+  console.error(`conformance: ${error.message}`);
+  return 2;
+});

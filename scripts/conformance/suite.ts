@@ -1,0 +1,290 @@
+// What a check is, and how checks are run. There are two kinds. Most send requests of their own and look at what these are about.
+// The others, made by `every`, run when those are done and look at all that was received meanwhile: each rule about the shape of
+// an answer is so applied to every answer of the run, and a gateway that breaks one rule fails one check.
+
+import { createClient, parseEvents, parseJson, type Answer, type Client, type Request, type StreamEvent } from "./client.ts";
+import { isObject } from "./shapes.ts";
+
+/** What a check needs that a gateway, or a run, may lack. */
+export type Need = "model" | "alias" | "plain" | "reasoning" | "tools" | "json" | "logprobs" | "limited" | "provider";
+export const LEVELS = ["spec", "compatible", "robust"] as const;
+export type Level = (typeof LEVELS)[number];
+
+export interface Check {
+  /** Its level, a dot, and what it is about: `spec.request-id.echo`. */
+  readonly id: string;
+  /** The document and the section that state the rule. */
+  readonly source: string;
+  /** The rule. */
+  readonly title: string;
+  readonly needs?: readonly Need[];
+  /** Absent: beside others. "alone": one at a time, after these. "last": when all others are done, on what they have seen. */
+  readonly when?: "alone" | "last";
+  /** Throws an Expectation if the gateway does not keep the rule. */
+  run(t: Tester): Promise<void> | void;
+}
+
+export const levelOf = ({ id }: Pick<Check, "id">): string => id.slice(0, id.indexOf("."));
+
+/** A rule that was not kept. */
+export class Expectation extends Error {
+  readonly expected: string;
+  readonly got: string;
+  constructor(expected: string, got: unknown) {
+    const text = typeof got === "string" ? got : (JSON.stringify(got) ?? "nothing");
+    super(`expected ${expected}, got ${text}`);
+    this.expected = expected;
+    this.got = text.length > 300 ? `${text.slice(0, 300)}...` : text;
+  }
+}
+
+export function expect(holds: boolean, expected: string, got: unknown): asserts holds {
+  if (!holds) throw new Expectation(expected, got);
+}
+
+/** A request to the gateway and its answer. */
+export interface Exchange {
+  /** The check that made it. */
+  readonly check: string;
+  readonly request: Request;
+  /** The request's body if it is a JSON object, else {}. */
+  readonly asked: Readonly<Record<string, unknown>>;
+  readonly answer: Answer;
+  /** The answer's body, parsed; undefined if it is not JSON. */
+  readonly json: unknown;
+  /** The blocks of an event stream; none if it is something else. */
+  readonly events: readonly StreamEvent[];
+  /** What follows the last blank line of an event stream. */
+  readonly rest: string;
+}
+
+export interface Options {
+  readonly baseUrl: string;
+  readonly key: string;
+  /** A model by its canonical name, one that cannot think. Absent: the alias answers instead, and rules about names are skipped. */
+  readonly model?: string | undefined;
+  /** Absent: auto/chat, which SPEC.md defines. */
+  readonly alias?: string | undefined;
+  /** A model that thinks, by its canonical name or by an alias. Absent: auto/reasoning, which SPEC.md defines. */
+  readonly reasoningModel?: string | undefined;
+  /** A second key with a small limit, for the rules about that. */
+  readonly limited?: { readonly key: string; readonly rpm: number } | undefined;
+  /** What the gateway, or its models, cannot do. */
+  readonly without?: readonly Need[] | undefined;
+  /** For each wait. Absent: 30 s. */
+  readonly deadlineMs?: number | undefined;
+  /** Checks at a time. Absent: 4. */
+  readonly concurrency?: number | undefined;
+  /** Is told when the gateway's own limit makes the suite wait. */
+  readonly waiting?: ((seconds: number) => void) | undefined;
+}
+
+/** A chat request: fields to set, or to leave out (undefined); or a body as it is. */
+export type Ask = Readonly<Record<string, unknown>> | string;
+/** What differs from the usual request. A header that is undefined is left out. */
+export type Over = { readonly headers?: Readonly<Record<string, string | undefined>> };
+
+/** What a check works with. */
+export interface Tester {
+  readonly client: Client;
+  readonly options: Options;
+  /** The model of a usual request. */
+  readonly model: string;
+  readonly alias: string;
+  readonly reasoningModel: string;
+  /** All exchanges of the run so far. */
+  readonly seen: readonly Exchange[];
+  /** POST /v1/chat/completions: a short question to the model, with the given fields. */
+  ask(fields?: Ask, over?: Over): Promise<Exchange>;
+  /** The same, which must be answered with 200. */
+  answered(fields?: Ask, over?: Over): Promise<Exchange>;
+  /** The same, which must be refused as the client's fault. */
+  refused(fields?: Ask, over?: Over): Promise<Exchange>;
+  /** Any other request. */
+  call(request: Request): Promise<Exchange>;
+  /** One request more than the limited key may make in a minute, in their order; made once in a run. */
+  overLimit(): Promise<readonly Exchange[]>;
+}
+
+export interface Result {
+  readonly id: string;
+  readonly source: string;
+  readonly title: string;
+  readonly result: "pass" | "fail" | "skip";
+  readonly expected?: string;
+  readonly got?: string;
+  /** Why it was skipped. */
+  readonly why?: string;
+}
+
+export const CHAT = "/v1/chat/completions";
+/** The word that a usual request asks for, so that a reply can be told from another. */
+export const WORD = "pineapple";
+export const question = (content: string) => [{ role: "user", content }];
+/** What all that is sampled asks. */
+export const GREETING = question("Say hello.");
+
+/** Runs the checks and gives their results in the same order. */
+export async function runChecks(checks: readonly Check[], options: Options): Promise<Result[]> {
+  const client = createClient(options.baseUrl, options.deadlineMs ?? 30_000);
+  const seen: Exchange[] = [];
+  const lacks = missing(options);
+  const overLimit = once(() => exceed(testerOf("the limited key")));
+  const results = new Map<Check, Result>();
+
+  function testerOf(check: string): Tester {
+    const model = options.model ?? options.alias ?? "auto/chat";
+    const call = async (request: Request): Promise<Exchange> => {
+      const answer = await client.send(request);
+      const parsed = parseJson(typeof request.body === "string" ? request.body : undefined);
+      const isStream = /^text\/event-stream\b/.test(answer.headers["content-type"] ?? "");
+      const { events, rest } = isStream ? parseEvents(answer.text ?? "") : { events: [], rest: "" };
+      const exchange = { check, request, asked: isObject(parsed) ? parsed : {}, answer, json: parseJson(answer.text), events, rest };
+      seen.push(exchange);
+      return exchange;
+    };
+    const ask = async (fields: Ask = {}, { headers }: Over = {}): Promise<Exchange> => {
+      const body = typeof fields === "string" ? fields : JSON.stringify({ model, messages: question(`Say the word ${WORD} and nothing else.`), ...fields });
+      const given = { "content-type": "application/json", authorization: `Bearer ${options.key}`, ...headers };
+      const kept = Object.fromEntries(Object.entries(given).filter((header): header is [string, string] => header[1] !== undefined));
+      const request = { method: "POST", path: CHAT, headers: kept, body };
+      for (let waits = 0; ; waits += 1) {
+        const exchange = await call(request);
+        const seconds = Number(exchange.answer.headers["retry-after"]);
+        const limited = exchange.answer.status === 429 && given.authorization === `Bearer ${options.key}`;
+        if (!limited || !(seconds >= 1 && seconds <= 60) || waits === 10) return exchange;
+        options.waiting?.(seconds);
+        await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+      }
+    };
+    return {
+      client, options, model, seen, ask, call, overLimit,
+      alias: options.alias ?? "auto/chat",
+      reasoningModel: options.reasoningModel ?? "auto/reasoning",
+      async answered(fields, over) {
+        const exchange = await ask(fields, over);
+        const { status, text } = exchange.answer;
+        expect(status === 200, "status 200", `${status} ${text}`);
+        return exchange;
+      },
+      async refused(fields, over) {
+        const exchange = await ask(fields, over);
+        const { status } = exchange.answer;
+        expect(status >= 400 && status < 500, "a refusal, status 400 to 499", status);
+        return exchange;
+      },
+    };
+  }
+
+  async function perform(check: Check): Promise<void> {
+    const { id, source, title, needs = [] } = check;
+    const lacking = needs.find((need) => lacks.has(need));
+    const about = { id, source, title };
+    if (lacking) return void results.set(check, { ...about, result: "skip", why: lacks.get(lacking)! });
+    try {
+      await check.run(testerOf(id));
+      results.set(check, { ...about, result: "pass" });
+    } catch (error) {
+      const failed = error instanceof Expectation ? error : new Expectation("an answer", (error as Error).message);
+      results.set(check, { ...about, result: "fail", expected: failed.expected, got: failed.got });
+    }
+  }
+
+  try {
+    await sample(testerOf("the sample"), lacks);
+    const beside = checks.filter(({ when }) => when === undefined).values();
+    const worker = async () => {
+      for (const check of beside) await perform(check);
+    };
+    await Promise.all(Array.from({ length: options.concurrency ?? 4 }, worker));
+    for (const when of ["alone", "last"]) for (const check of checks) if (check.when === when) await perform(check);
+  } finally {
+    client.close();
+  }
+  return checks.map((check) => results.get(check)!);
+}
+
+/** What this run lacks, and why. */
+function missing({ model, limited, without = [] }: Options): Map<Need, string> {
+  const lacks = new Map<Need, string>(without.map((need) => [need, `--without ${need}`]));
+  if (model === undefined) for (const need of ["model", "plain"] as const) lacks.set(need, "needs --model");
+  if (limited === undefined) lacks.set("limited", "needs --limited-key and --limited-rpm");
+  lacks.set("provider", "needs --with-provider");
+  return lacks;
+}
+
+/** An answer of every kind, so that the rules about every answer have something to look at whatever else is run. */
+async function sample(t: Tester, lacks: ReadonlyMap<Need, string>): Promise<void> {
+  const messages = GREETING;
+  await t.call({ method: "GET", path: "/healthz" });
+  await t.call({ method: "GET", path: "/v1/no-such-path" });
+  await t.call({ method: "DELETE", path: CHAT });
+  await t.ask({ messages }, { headers: { authorization: undefined } });
+  await t.ask({ messages: "none" });
+  for (const model of [t.model, t.alias, ...(lacks.has("reasoning") ? [] : [t.reasoningModel])]) {
+    await t.ask({ model, messages });
+    await t.ask({ model, messages, stream: true });
+    await t.ask({ model, messages, stream: true, stream_options: { include_usage: true } });
+  }
+  if (!lacks.has("reasoning")) for (const stream of [false, true]) await t.ask({ model: t.reasoningModel, messages, stream, thinking: { type: "enabled" } });
+  if (!lacks.has("tools")) for (const stream of [false, true]) await t.ask({ messages, stream, ...TOOLS, tool_choice: chooseTool("send_mail") });
+  if (!lacks.has("logprobs")) for (const stream of [false, true]) await t.ask({ messages, stream, logprobs: true, top_logprobs: 2 });
+}
+
+const tool = (name: string, property: string) => ({
+  type: "function",
+  function: { name, parameters: { type: "object", properties: { [property]: { type: "string" } }, required: [property] } },
+});
+/** Two tools, as a request carries them. */
+export const TOOLS = { tools: [tool("get_time", "city"), tool("send_mail", "to")] };
+export const chooseTool = (name: string) => ({ type: "function", function: { name } });
+
+/** In turn, so that it is known which one is the first too many. */
+async function exceed(t: Tester): Promise<readonly Exchange[]> {
+  const { key, rpm } = t.options.limited!;
+  const exchanges: Exchange[] = [];
+  for (let i = 0; i <= rpm; i += 1) exchanges.push(await t.ask({}, { headers: { authorization: `Bearer ${key}` } }));
+  return exchanges;
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+}
+
+const KINDS = {
+  response: () => true,
+  reply: ({ request, asked, answer }: Exchange) => request.path === CHAT && answer.status === 200 && asked["stream"] !== true,
+  stream: ({ request, asked, answer }: Exchange) => request.path === CHAT && answer.status === 200 && asked["stream"] === true,
+  error: ({ answer }: Exchange) => answer.status !== 200,
+};
+
+/** A check of every response, whole reply, stream or error of the run; `look` throws at the first that breaks the rule. */
+export function every(kind: keyof typeof KINDS, id: string, source: string, title: string, look: (exchange: Exchange) => void): Check {
+  return {
+    id, source, title, when: "last",
+    run({ seen }) {
+      const looked = seen.filter(KINDS[kind]);
+      expect(looked.length > 0, `at least one ${kind} to look at`, "none");
+      const failed = looked.flatMap((exchange) => {
+        const error = thrown(() => look(exchange));
+        return error ? [{ exchange, error }] : [];
+      });
+      const first = failed[0];
+      if (!first) return;
+      const { check, request, answer } = first.exchange;
+      const where = `in ${failed.length} of ${looked.length}, first in ${request.method} ${request.path}, ${answer.status}, of ${check}`;
+      throw new Expectation(first.error.expected, `${first.error.got} (${where})`);
+    },
+  };
+}
+
+function thrown(act: () => void): Expectation | undefined {
+  try {
+    act();
+    return undefined;
+  } catch (error) {
+    if (error instanceof Expectation) return error;
+    throw error;
+  }
+}
