@@ -52,7 +52,7 @@ export interface Exchange {
   readonly answer: Answer;
   /** The answer's body, parsed; undefined if it is not JSON. */
   readonly json: unknown;
-  /** The blocks of an event stream; none if it is something else. */
+  /** The blocks of the event stream that was asked for; none if something else was. */
   readonly events: readonly StreamEvent[];
   /** What follows the last blank line of an event stream. */
   readonly rest: string;
@@ -137,9 +137,10 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
     const call = async (request: Request): Promise<Exchange> => {
       const answer = await client.send(request);
       const parsed = parseJson(typeof request.body === "string" ? request.body : undefined);
-      const isStream = /^text\/event-stream\b/.test(answer.headers["content-type"] ?? "");
+      const asked = isObject(parsed) ? parsed : {};
+      const isStream = answer.status === 200 && asked["stream"] === true;
       const { events, rest } = isStream ? parseEvents(answer.text ?? "") : { events: [], rest: "" };
-      const exchange = { check, request, asked: isObject(parsed) ? parsed : {}, answer, json: parseJson(answer.text), events, rest };
+      const exchange = { check, request, asked, answer, json: parseJson(answer.text), events, rest };
       seen.push(exchange);
       return exchange;
     };

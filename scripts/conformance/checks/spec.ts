@@ -104,7 +104,7 @@ const routing: Check[] = [
     unlike(first((await t.answered({ model: "auto/reasoning" })).json, "model"), "auto/reasoning");
   }, "alias", "reasoning"),
   check("alias.names-a-model", ROUTING, "the name that an alias answers with is a canonical one: asked for, it answers under that name", async (t) => {
-    const served = first((await t.answered({ model: t.alias })).json, "model");
+    const served = first((await t.answered({ model: t.alias, messages: question("Who is there?") })).json, "model");
     const { json } = await t.answered({ model: served, messages: question("Who are you?") });
     expect(first(json, "model") === served, String(served), first(json, "model"));
   }, "alias"),
