@@ -20,7 +20,7 @@ export interface Check {
   readonly needs?: readonly Need[];
   /** Absent: beside others. "alone": one at a time, after these. "last": when all others are done, on what they have seen. */
   readonly when?: "alone" | "last";
-  /** Throws an Expectation if the gateway does not keep the rule. */
+  /** Throws an Expectation if the gateway does not keep the rule, or what prevents it from being looked at. */
   run(t: Tester): Promise<void> | void;
 }
 
@@ -37,6 +37,9 @@ export class Expectation extends Error {
     this.got = text.length > 300 ? `${text.slice(0, 300)}...` : text;
   }
 }
+
+/** Thrown where a rule cannot be looked at; why is the fault of another rule. */
+export class Skipped extends Error {}
 
 export function expect(holds: boolean, expected: string, got: unknown): asserts holds {
   if (!holds) throw new Expectation(expected, got);
@@ -186,6 +189,7 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
       await check.run(testerOf(id));
       results.set(check, { ...about, result: "pass" });
     } catch (error) {
+      if (error instanceof Skipped) return void results.set(check, { ...about, result: "skip", why: error.message });
       const failed = error instanceof Expectation ? error : new Expectation("an answer", (error as Error).message);
       results.set(check, { ...about, result: "fail", expected: failed.expected, got: failed.got });
     }
@@ -266,7 +270,7 @@ export function every(kind: keyof typeof KINDS, id: string, source: string, titl
     id, source, title, when: "last",
     run({ seen }) {
       const looked = seen.filter(KINDS[kind]);
-      expect(looked.length > 0, `at least one ${kind} to look at`, "none");
+      if (looked.length === 0) throw new Skipped(`there was no ${kind} to look at`);
       const failed = looked.flatMap((exchange) => {
         const error = thrown(() => look(exchange));
         return error ? [{ exchange, error }] : [];

@@ -60,8 +60,11 @@ function change(root: unknown, path: string, to: Change, index = 0): unknown {
 }
 
 // What is done to an answer.
-const body = (path: string, to: Change) => (answer: Answer): Answer => ({ ...answer, text: JSON.stringify(change(parse(answer.text), path, to)) });
-const blocks = (edit: (events: string[]) => string[]) => (answer: Answer): Answer => ({ ...answer, text: edit(answer.text.split("\n\n").slice(0, -1)).map((event) => `${event}\n\n`).join("") });
+const ifGood = (edit: (answer: Answer) => Answer) => (answer: Answer): Answer => (answer.status === 200 ? edit(answer) : answer);
+const anyBody = (path: string, to: Change) => (answer: Answer): Answer => ({ ...answer, text: JSON.stringify(change(parse(answer.text), path, to)) });
+const body = (path: string, to: Change) => ifGood(anyBody(path, to));
+const blocks = (edit: (events: string[]) => string[]) =>
+  ifGood((answer) => ({ ...answer, text: edit(answer.text.split("\n\n").slice(0, -1)).map((event) => `${event}\n\n`).join("") }));
 /** `to` is told which chunk of the stream it is, from 0. */
 const chunks = (path: string, to: Change) =>
   blocks((events) => events.map((event, index) => (event.startsWith("data: {") ? `data: ${JSON.stringify(change(parse(event.slice(6)), path, to, index))}` : event)));
@@ -76,7 +79,7 @@ const status = (code: number) => (answer: Answer): Answer => ({ ...answer, statu
 /** Another id than the client's, the same in header and body, as a gateway would have that makes its own. */
 const otherId = (answer: Answer): Answer => {
   const id = `req_${"0123456789abcdef".repeat(2)}`;
-  const text = isObject(parse(answer.text)) && answer.status !== 200 ? body("error.request_id", () => id)(answer).text : answer.text;
+  const text = isObject(parse(answer.text)) && answer.status !== 200 ? anyBody("error.request_id", () => id)(answer).text : answer.text;
   return { ...header("x-request-id", () => id)(answer), text };
 };
 const refusal = (answer: Answer): Answer => {
@@ -108,9 +111,9 @@ const refuses = (when: Fault["when"]): Fault => ({ when, answer: refusal });
 /** Accepts what it should refuse: the field is put right, or (undefined) left out, before anybody looks. */
 const mends = (when: Fault["when"], fields: Json): Fault => ({ when, forward: ({ body: given }) => ({ text: JSON.stringify({ ...given, ...fields }) }) });
 /** Spoils a field of the sampled whole replies, or of the sampled streams' chunks. */
-const reply = (path: string, to: Change): Fault => ({ when: both(WHOLE, not(thinks)), answer: (answer) => (answer.status === 200 ? body(path, to)(answer) : answer) });
+const reply = (path: string, to: Change): Fault => ({ when: both(WHOLE, not(thinks)), answer: body(path, to) });
 const stream = (path: string, to: Change): Fault => ({ when: both(STREAM, not(thinks)), answer: chunks(path, to) });
-const error = (path: string, to: Change): Fault => ({ when: nowhere, answer: body(path, to) });
+const error = (path: string, to: Change): Fault => ({ when: nowhere, answer: anyBody(path, to) });
 const limited = (answer: Fault["answer"] & {}): Fault => ({ when: withKey("Bearer sk-limited"), answer: (given) => (given.status === 429 ? answer(given) : given) });
 
 const GOOD = { model: MODEL, messages: [{ role: "user", content: "Say hello." }] };
@@ -132,7 +135,7 @@ const seenIds = new Set<string>();
 const spec: Record<string, Fault> = {
   "request-id.present": { when: both(health, ownId(undefined)), answer: header("x-request-id", () => undefined) },
   "request-id.format": { when: both(health, ownId(undefined)), answer: header("x-request-id", (id) => id.slice(0, -1)) },
-  "request-id.unique": { when: both(WHOLE, not(withKey(undefined))), answer: header("x-request-id", () => `req_${"0".repeat(32)}`) },
+  "request-id.unique": { when: WHOLE, answer: ifGood(header("x-request-id", () => `req_${"0".repeat(32)}`)) },
   "request-id.echo": { when: ownId("conformance-whole"), answer: otherId },
   "request-id.echo.stream": { when: ownId("conformance-stream"), answer: otherId },
   "request-id.echo.error": { when: ownId("conformance-error"), answer: otherId },
@@ -212,7 +215,7 @@ const spec: Record<string, Fault> = {
   "stream_options.type": mends(field("stream_options", (value) => typeof value === "string"), { stream_options: undefined }),
   ...Object.assign({}, ...([["temperature", 0, 2], ["top_p", 0, 1], ["frequency_penalty", -2, 2], ["presence_penalty", -2, 2], ["top_logprobs", 0, 20]] as const).map(ranged)),
 
-  "reply.json": { when: WHOLE, answer: (answer) => (answer.status === 200 ? { ...answer, text: `${answer.text},` } : answer) },
+  "reply.json": { when: WHOLE, answer: ifGood((answer) => ({ ...answer, text: `${answer.text},` })) },
   "reply.id": reply("id", () => ""),
   "reply.object": reply("object", () => "text_completion"),
   "reply.created": reply("created", () => Date.now()),
@@ -233,7 +236,7 @@ const spec: Record<string, Fault> = {
   "reply.id.unique": reply("id", () => "chatcmpl-1"),
   "usage.sum": reply("usage.total_tokens", increment),
   "usage.cache-sum": reply("usage.prompt_cache_hit_tokens", increment),
-  "reply.content": { when: both(WORD_WHOLE, not(has("stop"))), answer: (answer) => (answer.status === 200 ? body("choices[].message.content", () => "I will not.")(answer) : answer) },
+  "reply.content": { when: both(WORD_WHOLE, not(has("stop"))), answer: body("choices[].message.content", () => "I will not.") },
 
   "stream.media-type": { when: STREAM, answer: header("content-type", () => "text/plain") },
   "stream.lines": { when: STREAM, answer: blocks((events) => events.map((event, index) => (index === 1 ? event.replace("data: ", "data:") : event))) },
@@ -270,9 +273,9 @@ const spec: Record<string, Fault> = {
 
   "limit.exists": { when: withKey("Bearer sk-limited"), forward: () => ({ headers: { authorization: "Bearer sk-demo" } }) },
   "limit.status": limited(status(403)),
-  "limit.type": limited(body("error.type", () => "requests")),
-  "limit.code": limited(body("error.code", () => "too_many_requests")),
-  "limit.message": limited(body("error.message", () => "Too many requests.")),
+  "limit.type": limited(anyBody("error.type", () => "requests")),
+  "limit.code": limited(anyBody("error.code", () => "too_many_requests")),
+  "limit.message": limited(anyBody("error.message", () => "Too many requests.")),
 };
 
 const named = (level: string, faults: Record<string, Fault>) => Object.entries(faults).map(([name, fault]) => [`${level}.${name}`, fault] as const);
