@@ -3,22 +3,27 @@
 // its own check and all the rules about every answer; with CONFORMANCE_MATRIX set, the whole suite.
 
 import assert from "node:assert/strict";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { resolve } from "node:path";
 import { describe, it } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
 import { levelOf, LEVELS, runChecks, type Check, type Options, type Result } from "../scripts/conformance/suite.ts";
 import { demo, startGateway } from "./support/gateway.ts";
+import { fromSources, runToEnd } from "./support/program.ts";
 import { FAULTS, startWrongGateway } from "./support/wrong-gateway.ts";
 
 const RPM = 3;
 const wholeMatrix = process.env["CONFORMANCE_MATRIX"] !== undefined;
 
 /** The demo gateway, whose clock lets a minute pass before each run, so that the limited key begins anew. */
-async function bench(t: Parameters<typeof startGateway>[0]) {
+async function bench(t: Parameters<typeof startGateway>[0], rpm: number | null = null) {
   let clock = 0;
-  const keys = [{ account: "demo", key: "sk-demo" }, { account: "limited", key: "sk-limited", rpm: RPM }];
+  const keys = [{ account: "demo", key: "sk-demo", rpm }, { account: "limited", key: "sk-limited", rpm: RPM }];
   const { url } = await startGateway(t, demo({ keys }), { monotonic: () => clock });
   return {
     url,
+    pass: (seconds: number) => void (clock += seconds * 1_000),
     run(baseUrl: string, checks: readonly Check[] = CHECKS, over: Partial<Options> = {}) {
       clock += 61_000;
       return runChecks(checks, { baseUrl, key: "sk-demo", model: "demo-chat", limited: { key: "sk-limited", rpm: RPM }, deadlineMs: 10_000, ...over });
@@ -35,6 +40,14 @@ describe("conformance", () => {
     const results = await run(url);
     assert.deepEqual(notPassed(results), []);
     assert.equal(results.length, CHECKS.length);
+  });
+
+  it("waits where the limit of its key makes it, and then asks again", async (t) => {
+    const { url, run, pass } = await bench(t, 60);
+    const waits: number[] = [];
+    const results = await run(url, CHECKS, { concurrency: 1, pause: async (seconds) => pass(waits[waits.push(seconds) - 1]!) });
+    assert.deepEqual(notPassed(results), []);
+    assert.ok(waits.length > 0 && waits.every((seconds) => seconds <= 60), waits.join(" "));
   });
 
   it("each check has an id of its own, of a level, a source and a title", () => {
@@ -69,5 +82,62 @@ describe("a wrong gateway", () => {
       if (found.length !== 1 || found[0]!.id !== check.id) surprises.push({ fault: check.id, found });
     }
     assert.deepEqual(surprises, []);
+  });
+});
+
+describe("the command", () => {
+  const sources = fromSources(process.cwd());
+  const program = { ...sources, args: [...sources.args.slice(0, -1), resolve("scripts/conformance/main.ts")] };
+  const conformance = (...args: string[]) => runToEnd(program, args);
+
+  it("prints a scorecard, says why it skips, and exits with 0 when nothing failed", async (t) => {
+    const { url } = await bench(t);
+    const { code, stdout } = await conformance("--base-url", url, "--key", "sk-demo", "--level", "spec", "--only", "spec.healthz,spec.model.canonical,spec.limit.code");
+    assert.equal(code, 0);
+    assert.match(stdout, /^pass  spec\.healthz +SPEC\.md GET \/healthz +200 while/m);
+    assert.match(stdout, /^skip  spec\.model\.canonical .*\n +skipped   needs --model$/m);
+    assert.match(stdout, /^skip  spec\.limit\.code .*\n +skipped   needs --limited-key and --limited-rpm$/m);
+    assert.match(stdout, /^spec +5 checks: 2 passed, 0 failed, 3 skipped$/m);
+  });
+
+  it("shows what was expected and what came, and exits with 1", async (t) => {
+    const { url } = await bench(t);
+    const wrong = await startWrongGateway(t, url);
+    wrong.turn("spec.error.code");
+    const args = ["--base-url", wrong.url, "--key", "sk-demo", "--model", "demo-chat", "--only", "spec.error"];
+    const { code, stdout } = await conformance(...args);
+    assert.equal(code, 1);
+    assert.match(stdout, /^fail  spec\.error\.code .*\n +expected  error\.code to be a non-empty string\n +got       404 \(in 1 of \d+, first in GET \/v1\/no-such-path, 404, of the sample\)$/m);
+    const document = JSON.parse((await conformance(...args, "--json")).stdout);
+    assert.equal(document.passed, false);
+    assert.deepEqual(document.checks.filter(({ result }: Result) => result === "fail").map(({ id }: Result) => id), ["spec.error.code"]);
+  });
+
+  for (const [args, said] of [
+    [[], /--base-url and --key are required/],
+    [["--base-url", "nowhere", "--key", "k"], /an http or https address/],
+    [["--base-url", "http://127.0.0.1:1", "--key", "k", "--level", "best"], /no level best/],
+    [["--base-url", "http://127.0.0.1:1", "--key", "k", "--only", "none"], /no such check/],
+    [["--base-url", "http://127.0.0.1:1", "--key", "k", "--without", "luck"], /without luck/],
+    [["--base-url", "http://127.0.0.1:1", "--key", "k", "--limited-rpm", "3"], /go together/],
+    [["--base-url", "http://127.0.0.1:1", "--key", "k", "--concurrency", "0"], /a positive integer/],
+    [["--surprise"], /Unknown option/],
+    [["--base-url", "http://127.0.0.1:1", "--key", "k"], /the connection failed/],
+  ] as const) {
+    it(`exits with 2: ${args.join(" ")}`, async () => {
+      const { code, stdout, stderr } = await conformance(...args);
+      assert.deepEqual([code, stdout], [2, ""]);
+      assert.match(stderr, said);
+    });
+  }
+
+  it("waits for nothing without a deadline, and says what it waited for", async (t) => {
+    const silent = http.createServer(() => undefined);
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    t.after(() => silent.close());
+    const { port } = silent.address() as AddressInfo;
+    const { code, stderr } = await conformance("--base-url", `http://127.0.0.1:${port}`, "--key", "k", "--timeout-ms", "200");
+    assert.equal(code, 2);
+    assert.equal(stderr, "conformance: waited 200 ms for the head of the answer to GET /healthz\n");
   });
 });

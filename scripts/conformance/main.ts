@@ -2,9 +2,10 @@
 // what can be seen from outside. `npm run conformance -- --base-url http://127.0.0.1:8080 --key sk-demo --model demo-chat`; --help
 // lists the options. Exit 0: all checks that were run passed; 1: a check failed; 2: it could not be run.
 
+import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { CHECKS } from "./checks/all.ts";
-import { LEVELS, levelOf, runChecks, type Check, type Need, type Options, type Result } from "./suite.ts";
+import { LEVELS, levelOf, NEEDS, runChecks, type Check, type Need, type Options, type Result } from "./suite.ts";
 
 const HELP = `conformance --base-url URL --key KEY [options]
 
@@ -56,6 +57,12 @@ function count(values: Values, name: "timeout-ms" | "concurrency" | "limited-rpm
   return given === undefined ? undefined : Number(given);
 }
 
+function need(name: string): Need {
+  const found = NEEDS.find((each) => each === name);
+  if (!found) throw new UsageError(`there is no --without ${name}: ${NEEDS.join(", ")}`);
+  return found;
+}
+
 function optionsOf(values: Values): Options {
   const { "base-url": baseUrl, key, model, alias, "reasoning-model": reasoningModel, "limited-key": limitedKey, without } = values;
   if (baseUrl === undefined || key === undefined) throw new UsageError("--base-url and --key are required (--help)");
@@ -65,10 +72,13 @@ function optionsOf(values: Values): Options {
   return {
     baseUrl, key, model, alias, reasoningModel,
     limited: limitedKey === undefined || rpm === undefined ? undefined : { key: limitedKey, rpm },
-    without: split(without) as Need[] | undefined,
+    without: split(without)?.map(need),
     deadlineMs: count(values, "timeout-ms"),
     concurrency: count(values, "concurrency"),
-    waiting: (seconds) => console.error(`conformance: the key's own limit is reached; waiting ${seconds} s`),
+    pause(seconds) {
+      console.error(`conformance: the key's own limit is reached; waiting ${seconds} s`);
+      return pause(seconds * 1000);
+    },
   };
 }
 

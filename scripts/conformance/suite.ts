@@ -6,7 +6,8 @@ import { createClient, parseEvents, parseJson, type Answer, type Client, type Re
 import { isObject } from "./shapes.ts";
 
 /** What a check needs that a gateway, or a run, may lack. */
-export type Need = "model" | "alias" | "plain" | "reasoning" | "tools" | "json" | "logprobs" | "limited" | "provider";
+export const NEEDS = ["model", "alias", "plain", "reasoning", "tools", "json", "logprobs", "limited", "provider"] as const;
+export type Need = (typeof NEEDS)[number];
 export const LEVELS = ["spec", "compatible", "robust"] as const;
 export type Level = (typeof LEVELS)[number];
 
@@ -78,8 +79,8 @@ export interface Options {
   readonly deadlineMs?: number | undefined;
   /** Checks at a time. Absent: 4. */
   readonly concurrency?: number | undefined;
-  /** Is told when the gateway's own limit makes the suite wait. */
-  readonly waiting?: ((seconds: number) => void) | undefined;
+  /** Waits for so long when the key has reached its own limit, and then the request is made again. Absent: it is not. */
+  readonly pause?: ((seconds: number) => Promise<unknown>) | undefined;
 }
 
 /** A chat request: fields to set, or to leave out (undefined); or a body as it is. */
@@ -97,6 +98,8 @@ export interface Tester {
   readonly reasoningModel: string;
   /** All exchanges of the run so far. */
   readonly seen: readonly Exchange[];
+  /** What came instead of an answer to requests of the sample that every run begins with. */
+  readonly unanswered: readonly string[];
   /** POST /v1/chat/completions: a short question to the model, with the given fields. */
   ask(fields?: Ask, over?: Over): Promise<Exchange>;
   /** The same, which must be answered with 200. */
@@ -131,6 +134,7 @@ export const GREETING = question("Say hello.");
 export async function runChecks(checks: readonly Check[], options: Options): Promise<Result[]> {
   const client = createClient(options.baseUrl, options.deadlineMs ?? 30_000);
   const seen: Exchange[] = [];
+  const unanswered: string[] = [];
   const lacks = missing(options);
   const overLimit = once(() => exceed(testerOf("the limited key")));
   const results = new Map<Check, Result>();
@@ -156,13 +160,12 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
         const exchange = await call(request);
         const seconds = Number(exchange.answer.headers["retry-after"]);
         const limited = exchange.answer.status === 429 && given.authorization === `Bearer ${options.key}`;
-        if (!limited || !(seconds >= 1 && seconds <= 60) || waits === 10) return exchange;
-        options.waiting?.(seconds);
-        await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+        if (!limited || !options.pause || !(seconds >= 1 && seconds <= 60) || waits === 10) return exchange;
+        await options.pause(seconds);
       }
     };
     return {
-      client, options, model, seen, ask, call, overLimit,
+      client, options, model, seen, unanswered, ask, call, overLimit,
       alias: options.alias ?? "auto/chat",
       reasoningModel: options.reasoningModel ?? "auto/reasoning",
       async answered(fields, over) {
@@ -196,7 +199,7 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
   }
 
   try {
-    await sample(testerOf("the sample"), lacks);
+    unanswered.push(...(await sample(testerOf("the sample"), lacks)));
     const beside = checks.filter(({ when }) => when === undefined).values();
     const worker = async () => {
       for (const check of beside) await perform(check);
@@ -218,22 +221,28 @@ function missing({ model, limited, without = [] }: Options): Map<Need, string> {
   return lacks;
 }
 
-/** An answer of every kind, so that the rules about every answer have something to look at whatever else is run. */
-async function sample(t: Tester, lacks: ReadonlyMap<Need, string>): Promise<void> {
-  const messages = GREETING;
+/** Asks for an answer of every kind, so that the rules about every answer have something to look at whatever else is run. Gives
+ * what was not answered; a gateway that does not even answer the first request cannot be checked. */
+async function sample(t: Tester, lacks: ReadonlyMap<Need, string>): Promise<string[]> {
+  const has = (need: Need) => !lacks.has(need);
+  const [ways, usage] = [[{}, { stream: true }], { stream: true, stream_options: { include_usage: true } }];
+  const asks: Record<string, unknown>[] = [
+    { messages: "none" },
+    ...[t.model, t.alias, ...(has("reasoning") ? [t.reasoningModel] : [])].flatMap((model) => [...ways, usage].map((way) => ({ model, ...way }))),
+    ...(has("reasoning") ? ways.map((way) => ({ model: t.reasoningModel, thinking: { type: "enabled" }, ...way })) : []),
+    ...(has("tools") ? ways.map((way) => ({ ...TOOLS, tool_choice: chooseTool("send_mail"), ...way })) : []),
+    ...(has("logprobs") ? ways.map((way) => ({ logprobs: true, top_logprobs: 2, ...way })) : []),
+  ];
   await t.call({ method: "GET", path: "/healthz" });
-  await t.call({ method: "GET", path: "/v1/no-such-path" });
-  await t.call({ method: "DELETE", path: CHAT });
-  await t.ask({ messages }, { headers: { authorization: undefined } });
-  await t.ask({ messages: "none" });
-  for (const model of [t.model, t.alias, ...(lacks.has("reasoning") ? [] : [t.reasoningModel])]) {
-    await t.ask({ model, messages });
-    await t.ask({ model, messages, stream: true });
-    await t.ask({ model, messages, stream: true, stream_options: { include_usage: true } });
-  }
-  if (!lacks.has("reasoning")) for (const stream of [false, true]) await t.ask({ model: t.reasoningModel, messages, stream, thinking: { type: "enabled" } });
-  if (!lacks.has("tools")) for (const stream of [false, true]) await t.ask({ messages, stream, ...TOOLS, tool_choice: chooseTool("send_mail") });
-  if (!lacks.has("logprobs")) for (const stream of [false, true]) await t.ask({ messages, stream, logprobs: true, top_logprobs: 2 });
+  const requests = [
+    () => t.call({ method: "GET", path: "/v1/no-such-path" }),
+    () => t.call({ method: "DELETE", path: CHAT }),
+    () => t.ask({ messages: GREETING }, { headers: { authorization: undefined } }),
+    ...asks.map((fields) => () => t.ask({ messages: GREETING, ...fields })),
+  ];
+  const unanswered: string[] = [];
+  for (const request of requests) await request().catch((error: Error) => unanswered.push(error.message));
+  return unanswered;
 }
 
 const tool = (name: string, property: string) => ({

@@ -34,6 +34,8 @@ interface Fault {
   /** What is asked instead: another body, other headers. */
   readonly forward?: (asked: Asked) => { readonly text?: string; readonly headers?: IncomingHttpHeaders };
   readonly answer?: (answer: Answer) => Answer;
+  /** Closes the connection instead of answering. */
+  readonly cut?: boolean;
   /** The answer to what is not HTTP. */
   readonly raw?: (answer: string) => string;
 }
@@ -133,6 +135,8 @@ const ranged = ([name, low, high]: readonly [string, number, number]): Record<st
 const seenIds = new Set<string>();
 
 const spec: Record<string, Fault> = {
+  answers: { when: ({ method }) => method === "DELETE", cut: true },
+
   "request-id.present": { when: both(health, ownId(undefined)), answer: header("x-request-id", () => undefined) },
   "request-id.format": { when: both(health, ownId(undefined)), answer: header("x-request-id", (id) => id.slice(0, -1)) },
   "request-id.unique": { when: WHOLE, answer: ifGood(header("x-request-id", () => `req_${"0".repeat(32)}`)) },
@@ -301,6 +305,7 @@ export async function startWrongGateway(t: TestContext, right: string): Promise<
       const question = isObject(last) ? String(last["content"]) : "";
       const asked: Asked = { method: req.method ?? "", path: req.url ?? "", headers: req.headers, text, body: given, question, streamed: given["stream"] === true };
       const applied = fault?.when(asked) ? fault : undefined;
+      if (applied?.cut) return void res.destroy();
       const { text: sent = text, headers } = applied?.forward?.(asked) ?? {};
       const length = sent === text ? {} : { "content-length": String(Buffer.byteLength(sent)) };
       const upstream = http.request({ hostname, port, agent, method: req.method, path: req.url, headers: { ...req.headers, ...length, ...headers } });

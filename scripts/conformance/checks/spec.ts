@@ -43,6 +43,12 @@ const echoes = (id: string, title: string, value: string, ask: Ask): Check =>
   check(`request-id.${id}`, ID, title, async (t) => expectEcho(await t.ask(ask, { headers: { "x-request-id": value } }), value));
 const expectEcho = (exchange: Exchange, value: string) => expect(idHeader(exchange) === value, `X-Request-Id: ${value}`, idHeader(exchange));
 
+const service: Check[] = [
+  check("answers", "SPEC.md What the service does", "whatever is asked of it over HTTP, there is an answer", ({ unanswered }) => {
+    expect(unanswered.length === 0, "an answer", unanswered.join("; "));
+  }),
+];
+
 const requestIds: Check[] = [
   rule("response", "request-id.present", ID, "every response carries X-Request-Id, once", ({ answer }) => {
     const count = answer.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "x-request-id").length;
@@ -360,4 +366,4 @@ const limits: Check[] = [
   }, "limited"),
 ];
 
-export const specChecks: readonly Check[] = [...requestIds, ...health, ...routing, ...requests, ...ranges, ...replies, ...streams, ...auth, ...errors, ...limits];
+export const specChecks: readonly Check[] = [...service, ...requestIds, ...health, ...routing, ...requests, ...ranges, ...replies, ...streams, ...auth, ...errors, ...limits];
