@@ -3,9 +3,10 @@
 // its own check and all the rules about every answer; with CONFORMANCE_MATRIX set, the whole suite.
 
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { describe, it } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
 import { levelOf, LEVELS, runChecks, type Check, type Options, type Result } from "../scripts/conformance/suite.ts";
@@ -48,6 +49,14 @@ describe("conformance", () => {
     const results = await run(url, CHECKS, { concurrency: 1, pause: async (seconds) => pass(waits[waits.push(seconds) - 1]!) });
     assert.deepEqual(notPassed(results), []);
     assert.ok(waits.length > 0 && waits.every((seconds) => seconds <= 60), waits.join(" "));
+  });
+
+  it("imports nothing but node: modules and its own files", () => {
+    for (const name of readdirSync("scripts/conformance", { recursive: true, encoding: "utf8" }).filter((each) => each.endsWith(".ts"))) {
+      const text = readFileSync(join("scripts/conformance", name), "utf8");
+      assert.match(text, /^\/\/ \S/, name);
+      for (const [, from] of text.matchAll(/ from "([^"]+)"/g)) assert.match(from!, name.includes("/") ? /^(node:|\.\.?\/[a-z]+\.ts$)/ : /^(node:|\.\/)/, name);
+    }
   });
 
   it("each check has an id of its own, of a level, a source and a title", () => {

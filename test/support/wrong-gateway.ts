@@ -132,7 +132,9 @@ const ranged = ([name, low, high]: readonly [string, number, number]): Record<st
   [`${name}.type`]: mends(field(name, (value) => typeof value === "string"), { [name]: undefined }),
 });
 
-const seenIds = new Set<string>();
+const seenIds = new Set<unknown>();
+/** From the second request on that has this id. */
+const again = (id: string) => both(ownId(id), () => seenIds.has(id) || !seenIds.add(id));
 
 const spec: Record<string, Fault> = {
   answers: { when: ({ method }) => method === "DELETE", cut: true },
@@ -145,7 +147,7 @@ const spec: Record<string, Fault> = {
   "request-id.echo.error": { when: ownId("conformance-error"), answer: otherId },
   "request-id.echo.free-form": { when: ({ headers }) => /[^\w-]/.test(String(headers["x-request-id"] ?? "")), answer: otherId },
   "request-id.echo.healthz": { when: ownId("conformance-healthz"), answer: otherId },
-  "request-id.echo.again": { when: ({ headers: { "x-request-id": id } }) => id === "conformance-again" && !!seenIds.size === !!seenIds.add(id).size, answer: otherId },
+  "request-id.echo.again": { when: again("conformance-again"), answer: otherId },
   "request-id.malformed": { when: () => false, raw: (answer) => answer.replace(/x-request-id:[^\r]*\r\n/i, "") },
   "request-id.in-error": error("error.request_id", () => "req_of_another"),
 
