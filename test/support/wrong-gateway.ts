@@ -1,16 +1,13 @@
-// A gateway that is wrong on purpose: a proxy before a right one, with one fault for each check of the conformance suite. A fault
-// touches no more than what its check is about, so that no other check may notice. It knows the demo configuration's names.
+// A gateway that is wrong on purpose: a proxy before a right one that has one fault at a time. The faults are in faults/, one or
+// more for each check of the conformance suite; a fault touches no more than what its check is about, so that no other may notice.
 
 import http, { type IncomingHttpHeaders } from "node:http";
-import net, { type AddressInfo } from "node:net";
+import net, { type AddressInfo, type Socket } from "node:net";
 import type { TestContext } from "node:test";
 
-const [MODEL, ALIAS, REASONING, WORD] = ["demo-chat", "auto/chat", "auto/reasoning", "pineapple"];
-const CHAT = "/v1/chat/completions";
+export type Json = Readonly<Record<string, unknown>>;
 
-type Json = Readonly<Record<string, unknown>>;
-
-interface Asked {
+export interface Asked {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -22,26 +19,28 @@ interface Asked {
   readonly streamed: boolean;
 }
 
-interface Answer {
+export interface Answer {
   readonly status: number;
   /** By their names as they came. */
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly text: string;
 }
 
-interface Fault {
+export interface Fault {
   readonly when: (asked: Asked) => boolean;
   /** What is asked instead: another body, other headers. */
   readonly forward?: (asked: Asked) => { readonly text?: string; readonly headers?: IncomingHttpHeaders };
   readonly answer?: (answer: Answer) => Answer;
   /** Closes the connection instead of answering. */
   readonly cut?: boolean;
-  /** The answer to what is not HTTP. */
-  readonly raw?: (answer: string) => string;
+  /** The answer ends so much after its last byte. */
+  readonly lateMs?: number;
+  /** What is done to the answer to bytes that the suite sends by itself. */
+  readonly raw?: { readonly when: (bytes: string) => boolean; readonly answer: (answer: string) => string };
 }
 
-const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
-const parse = (text: string): unknown => {
+export const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
+export const parse = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
@@ -49,249 +48,11 @@ const parse = (text: string): unknown => {
   }
 };
 
-type Change = (value: unknown, index: number) => unknown;
-
-/** A copy in which the values at a path such as `choices[].index` are changed; undefined leaves the field out. */
-function change(root: unknown, path: string, to: Change, index = 0): unknown {
-  const [step = "", ...rest] = path.split(".");
-  const name = step.replace("[]", "");
-  if (!isObject(root)) return root;
-  const below = (value: unknown): unknown => (rest.length === 0 ? to(value, index) : change(value, rest.join("."), to, index));
-  const value = root[name];
-  return { ...root, [name]: step === name ? below(value) : Array.isArray(value) ? value.map(below) : value };
-}
-
-// What is done to an answer.
-const ifGood = (edit: (answer: Answer) => Answer) => (answer: Answer): Answer => (answer.status === 200 ? edit(answer) : answer);
-const anyBody = (path: string, to: Change) => (answer: Answer): Answer => ({ ...answer, text: JSON.stringify(change(parse(answer.text), path, to)) });
-const body = (path: string, to: Change) => ifGood(anyBody(path, to));
-const blocks = (edit: (events: string[]) => string[]) =>
-  ifGood((answer) => ({ ...answer, text: edit(answer.text.split("\n\n").slice(0, -1)).map((event) => `${event}\n\n`).join("") }));
-/** `to` is told which chunk of the stream it is, from 0. */
-const chunks = (path: string, to: Change) =>
-  blocks((events) => events.map((event, index) => (event.startsWith("data: {") ? `data: ${JSON.stringify(change(parse(event.slice(6)), path, to, index))}` : event)));
-const header = (name: string, to: (value: string) => string | undefined) => (answer: Answer): Answer => {
-  const headers = Object.entries(answer.headers).flatMap(([key, value]) => {
-    const given = key.toLowerCase() === name ? to(String(value)) : value;
-    return given === undefined ? [] : [[key, given] as const];
-  });
-  return { ...answer, headers: Object.fromEntries(headers) };
-};
-const status = (code: number) => (answer: Answer): Answer => ({ ...answer, status: code });
-/** Another id than the client's, the same in header and body, as a gateway would have that makes its own. */
-const otherId = (answer: Answer): Answer => {
-  const id = `req_${"0123456789abcdef".repeat(2)}`;
-  const text = isObject(parse(answer.text)) && answer.status !== 200 ? anyBody("error.request_id", () => id)(answer).text : answer.text;
-  return { ...header("x-request-id", () => id)(answer), text };
-};
-const refusal = (answer: Answer): Answer => {
-  const id = Object.entries(answer.headers).find(([name]) => name.toLowerCase() === "x-request-id")?.[1];
-  const text = JSON.stringify({ error: { message: "I will not.", type: "invalid_request_error", code: "invalid_value", request_id: id } });
-  return { status: 400, headers: { "Content-Type": "application/json", "X-Request-Id": id ?? "" }, text };
-};
-
-// What a fault is about.
-const chat = (holds: (asked: Asked) => boolean) => (asked: Asked): boolean => asked.path === CHAT && asked.method === "POST" && holds(asked);
-const asks = (text: string, streamed?: boolean) => chat(({ question, streamed: is }) => question.includes(text) && (streamed ?? is) === is);
-const field = (name: string, holds: (value: unknown) => boolean) => chat(({ body: given }) => name in given && holds(given[name]));
-const both = (...conditions: readonly ((asked: Asked) => boolean)[]) => (asked: Asked): boolean => conditions.every((holds) => holds(asked));
-const not = (condition: (asked: Asked) => boolean) => (asked: Asked): boolean => !condition(asked);
-const to = (model: string) => field("model", (value) => value === model);
-const ownId = (id: string | undefined) => ({ headers }: Asked): boolean => headers["x-request-id"] === id;
-const health = ({ path }: Asked): boolean => path === "/healthz";
-const nowhere = ({ path }: Asked): boolean => path === "/v1/no-such-path";
-const withKey = (value: string | undefined) => chat(({ headers }) => headers.authorization === value);
-const has = (name: string) => field(name, (value) => value !== undefined && value !== null);
-const thinks = has("thinking");
-
-const [WHOLE, STREAM] = [asks("Say hello.", false), asks("Say hello.", true)];
-const [WORD_WHOLE, WORD_STREAM] = [asks(WORD, false), asks(WORD, true)];
-
-// Kinds of faults.
-/** Refuses what it should accept. */
-const refuses = (when: Fault["when"]): Fault => ({ when, answer: refusal });
-/** Accepts what it should refuse: the field is put right, or (undefined) left out, before anybody looks. */
-const mends = (when: Fault["when"], fields: Json): Fault => ({ when, forward: ({ body: given }) => ({ text: JSON.stringify({ ...given, ...fields }) }) });
-/** Spoils a field of the sampled whole replies, or of the sampled streams' chunks. */
-const reply = (path: string, to: Change): Fault => ({ when: both(WHOLE, not(thinks)), answer: body(path, to) });
-const stream = (path: string, to: Change): Fault => ({ when: both(STREAM, not(thinks)), answer: chunks(path, to) });
-const error = (path: string, to: Change): Fault => ({ when: nowhere, answer: anyBody(path, to) });
-const limited = (answer: Fault["answer"] & {}): Fault => ({ when: withKey("Bearer sk-limited"), answer: (given) => (given.status === 429 ? answer(given) : given) });
-
-const GOOD = { model: MODEL, messages: [{ role: "user", content: "Say hello." }] };
-const good = { messages: GOOD.messages };
-const message = (holds: (message: Json) => boolean) => field("messages", (value) => Array.isArray(value) && value.some((each) => isObject(each) && holds(each)));
-const increment: Change = (value) => Number(value) + 1;
-
-/** Faults in what a request may say, for a field with a range. */
-const ranged = ([name, low, high]: readonly [string, number, number]): Record<string, Fault> => ({
-  [`${name}.lowest`]: refuses(field(name, (value) => value === low)),
-  [`${name}.highest`]: refuses(field(name, (value) => value === high)),
-  [`${name}.below`]: mends(field(name, (value) => typeof value === "number" && value < low), { [name]: undefined }),
-  [`${name}.above`]: mends(field(name, (value) => typeof value === "number" && value > high), { [name]: undefined }),
-  [`${name}.type`]: mends(field(name, (value) => typeof value === "string"), { [name]: undefined }),
-});
-
-const seenIds = new Set<unknown>();
-/** From the second request on that has this id. */
-const again = (id: string) => both(ownId(id), () => seenIds.has(id) || !seenIds.add(id));
-
-const spec: Record<string, Fault> = {
-  answers: { when: ({ method }) => method === "DELETE", cut: true },
-
-  "request-id.present": { when: both(health, ownId(undefined)), answer: header("x-request-id", () => undefined) },
-  "request-id.format": { when: both(health, ownId(undefined)), answer: header("x-request-id", (id) => id.slice(0, -1)) },
-  "request-id.unique": { when: WHOLE, answer: ifGood(header("x-request-id", () => `req_${"0".repeat(32)}`)) },
-  "request-id.echo": { when: ownId("conformance-whole"), answer: otherId },
-  "request-id.echo.stream": { when: ownId("conformance-stream"), answer: otherId },
-  "request-id.echo.error": { when: ownId("conformance-error"), answer: otherId },
-  "request-id.echo.free-form": { when: ({ headers }) => /[^\w-]/.test(String(headers["x-request-id"] ?? "")), answer: otherId },
-  "request-id.echo.healthz": { when: ownId("conformance-healthz"), answer: otherId },
-  "request-id.echo.again": { when: again("conformance-again"), answer: otherId },
-  "request-id.malformed": { when: () => false, raw: (answer) => answer.replace(/x-request-id:[^\r]*\r\n/i, "") },
-  "request-id.in-error": error("error.request_id", () => "req_of_another"),
-
-  healthz: refuses(both(health, ({ headers }) => headers.authorization === undefined && headers["x-request-id"] === undefined)),
-  "healthz.any-key": refuses(both(health, ({ headers }) => headers.authorization !== undefined)),
-
-  "model.canonical": { when: both(WORD_WHOLE, to(MODEL)), answer: body("model", () => `${MODEL}-2026-01-01`) },
-  "model.canonical.stream": { when: both(WORD_STREAM, to(MODEL)), answer: chunks("model", () => `${MODEL}-2026-01-01`) },
-  "alias.chat": { when: both(WORD_WHOLE, to(ALIAS)), answer: body("model", () => ALIAS) },
-  "alias.stream": { when: both(WORD_STREAM, to(ALIAS)), answer: chunks("model", () => ALIAS) },
-  "alias.reasoning": { when: both(WORD_WHOLE, to(REASONING)), answer: body("model", () => REASONING) },
-  "alias.names-a-model": refuses(asks("Who are you?")),
-  "alias.same-format": refuses(both(to(ALIAS), field("temperature", (value) => value === 0.7))),
-  "model.unknown": mends(to("no-such-model"), { model: MODEL }),
-  "alias.unknown": mends(to("auto/no-such-alias"), { model: MODEL }),
-
-  "request.many-fields": refuses(both(to(MODEL), field("temperature", (value) => value === 0.7))),
-  "model.missing": mends(chat(({ body: given }) => "messages" in given && !("model" in given)), { model: MODEL }),
-  "model.type": mends(field("model", (value) => typeof value !== "string"), { model: MODEL }),
-  "messages.missing": mends(chat(({ body: given }) => "model" in given && !("messages" in given)), good),
-  "messages.type": mends(field("messages", (value) => value === "Say hello."), good),
-  "messages.element": mends(field("messages", (value) => Array.isArray(value) && typeof value[0] === "string"), good),
-  "body.not-json": mends(chat(({ text }) => text !== "" && parse(text) === undefined), GOOD),
-  "body.empty": mends(chat(({ text }) => text === ""), GOOD),
-  "body.not-an-object": mends(chat(({ text }) => text === "[]"), GOOD),
-
-  "messages.system": refuses(message(({ role }) => role === "system")),
-  "messages.assistant": refuses(message(({ role }) => role === "assistant")),
-  "role.missing": mends(message((given) => !("role" in given)), good),
-  "role.unknown": mends(message(({ role }) => role === "narrator"), good),
-  "role.type": mends(message(({ role }) => typeof role === "number"), good),
-  "content.missing": mends(message((given) => !("content" in given)), good),
-  "content.type": mends(message(({ content }) => typeof content === "number"), good),
-
-  "stream.false": refuses(asks("Whole?")),
-  "stream.type": mends(field("stream", (value) => typeof value === "string"), { stream: false }),
-  "max_tokens.accepted": refuses(field("max_tokens", (value) => value === 64)),
-  "max_tokens.type": mends(field("max_tokens", (value) => typeof value === "string"), { max_tokens: 64 }),
-  "max_tokens.integer": mends(field("max_tokens", (value) => value === 1.5), { max_tokens: 2 }),
-  "max_tokens.obeyed": mends(asks("Count", false), { max_tokens: undefined }),
-  "max_tokens.obeyed.stream": mends(asks("Count", true), { max_tokens: undefined }),
-  "stop.string": mends(field("stop", (value) => value === WORD), { stop: undefined }),
-  "stop.array": mends(field("stop", (value) => Array.isArray(value) && value.includes(WORD)), { stop: ["zebra"] }),
-  "stop.four": refuses(field("stop", (value) => Array.isArray(value) && value.length === 4)),
-  "stop.five": mends(field("stop", (value) => Array.isArray(value) && value.length === 5), { stop: undefined }),
-  "stop.type": mends(field("stop", (value) => typeof value === "number"), { stop: undefined }),
-  "stop.element": mends(field("stop", (value) => Array.isArray(value) && typeof value[0] === "number"), { stop: undefined }),
-  ...Object.fromEntries(["stop", "tools", "thinking", "top_logprobs", "stream_options"].map((name) => [`${name}.null`, refuses(field(name, (value) => value === null))])),
-  "tool_choice.default": mends(both(has("tools"), asks("in Oslo")), { tool_choice: "auto" }),
-  "tool_choice.none": mends(both(has("tools"), field("tool_choice", (value) => value === "none")), { tool_choice: "auto" }),
-  "tool_choice.auto": refuses(field("tool_choice", (value) => value === "auto")),
-  "tool_choice.named": mends(asks("Write to ada"), { tool_choice: { type: "function", function: { name: "get_time" } } }),
-  "finish_reason.tool_calls": { when: asks("in Rome"), answer: body("choices[].finish_reason", () => "stop") },
-  "tools.type": mends(field("tools", (value) => typeof value === "string"), { tools: undefined }),
-  "tool_choice.type": mends(field("tool_choice", (value) => typeof value === "number"), { tool_choice: "none" }),
-  "response_format.text": refuses(asks("As text?")),
-  "response_format.json_object": mends(asks("Answer as JSON"), { response_format: undefined }),
-  "response_format.type": mends(field("response_format", (value) => typeof value === "string"), { response_format: undefined }),
-  "thinking.type": mends(field("thinking", (value) => typeof value === "string"), { thinking: undefined }),
-  "thinking.whole": { when: both(asks("6 times 7", false), to(REASONING)), answer: body("choices[].message.reasoning_content", () => undefined) },
-  "thinking.stream": { when: both(asks("6 times 7", true), to(REASONING)), answer: chunks("choices[].delta.reasoning_content", () => undefined) },
-  "thinking.plain-model": { when: both(asks("6 times 7"), to(MODEL), thinks), answer: body("choices[].message.reasoning_content", () => "Hm.") },
-  "thinking.not-asked-for": reply("choices[].message.reasoning_content", () => "Hm."),
-  "thinking.not-asked-for.stream": stream("choices[].delta.reasoning_content", (value, index) => (index === 1 ? "Hm." : value)),
-  "logprobs.true": { when: asks("How likely"), answer: body("choices[].logprobs", () => null) },
-  "logprobs.type": mends(field("logprobs", (value) => typeof value === "string"), { logprobs: true }),
-  "top_logprobs.integer": mends(field("top_logprobs", (value) => value === 1.5), { top_logprobs: 1 }),
-  "stream_options.stream": refuses(both(WORD_STREAM, has("stream_options"))),
-  "stream_options.alone": mends(both(has("stream_options"), not(has("stream"))), { stream_options: undefined }),
-  "stream_options.whole": mends(both(has("stream_options"), field("stream", (value) => value === false)), { stream_options: undefined }),
-  "stream_options.type": mends(field("stream_options", (value) => typeof value === "string"), { stream_options: undefined }),
-  ...Object.assign({}, ...([["temperature", 0, 2], ["top_p", 0, 1], ["frequency_penalty", -2, 2], ["presence_penalty", -2, 2], ["top_logprobs", 0, 20]] as const).map(ranged)),
-
-  "reply.json": { when: WHOLE, answer: ifGood((answer) => ({ ...answer, text: `${answer.text},` })) },
-  "reply.id": reply("id", () => ""),
-  "reply.object": reply("object", () => "text_completion"),
-  "reply.created": reply("created", () => Date.now()),
-  "reply.model": reply("model", () => ""),
-  "reply.system_fingerprint": reply("system_fingerprint", () => null),
-  "reply.choices": reply("choices", () => []),
-  "reply.choices.index": reply("choices[].index", () => 1),
-  "reply.choices.message": reply("choices[].message", () => null),
-  "reply.choices.message.role": reply("choices[].message.role", () => "model"),
-  "reply.choices.message.content": reply("choices[].message.content", (value) => [value]),
-  "reply.choices.finish_reason": reply("choices[].finish_reason", () => "end_turn"),
-  "reply.usage": reply("usage", () => undefined),
-  "reply.usage.prompt_tokens": reply("usage.prompt_tokens", String),
-  "reply.usage.completion_tokens": reply("usage.completion_tokens", () => -1),
-  "reply.usage.total_tokens": reply("usage.total_tokens", () => undefined),
-  "reply.usage.prompt_cache_hit_tokens": reply("usage.prompt_cache_hit_tokens", () => null),
-  "reply.usage.prompt_cache_miss_tokens": reply("usage.prompt_cache_miss_tokens", () => 0.5),
-  "reply.id.unique": reply("id", () => "chatcmpl-1"),
-  "usage.sum": reply("usage.total_tokens", increment),
-  "usage.cache-sum": reply("usage.prompt_cache_hit_tokens", increment),
-  "reply.content": { when: both(WORD_WHOLE, not(has("stop"))), answer: body("choices[].message.content", () => "I will not.") },
-
-  "stream.media-type": { when: STREAM, answer: header("content-type", () => "text/plain") },
-  "stream.lines": { when: STREAM, answer: blocks((events) => events.map((event, index) => (index === 1 ? event.replace("data: ", "data:") : event))) },
-  "stream.json": { when: STREAM, answer: blocks((events) => events.toSpliced(1, 0, "data: ping")) },
-  "stream.done": { when: STREAM, answer: blocks((events) => events.filter((event) => event !== "data: [DONE]")) },
-  "stream.content": { when: WORD_STREAM, answer: chunks("choices[].delta.content", (value) => (typeof value === "string" ? "" : value)) },
-  "chunk.id": stream("id", () => ""),
-  "chunk.object": stream("object", () => "chat.completion"),
-  "chunk.created": stream("created", String),
-  "chunk.model": stream("model", () => undefined),
-  "chunk.choices": stream("choices", (value) => (Array.isArray(value) && value.length === 0 ? undefined : value)),
-  "chunk.choices.index": stream("choices[].index", () => undefined),
-  "chunk.choices.delta": stream("choices[].delta", (value) => (JSON.stringify(value) === "{}" ? undefined : value)),
-  "chunk.choices.delta.role": stream("choices[].delta.role", (value) => value && "model"),
-  "chunk.choices.delta.content": stream("choices[].delta.content", (value) => (value ? [value] : value)),
-  "chunk.choices.delta.reasoning_content": { when: both(STREAM, thinks), answer: chunks("choices[].delta.reasoning_content", (value) => (value ? [value] : value)) },
-  "chunk.choices.finish_reason": stream("choices[].finish_reason", (value) => value && "end_turn"),
-  "chunk.id.same": stream("id", (value, index) => (index === 1 ? "chatcmpl-1" : value)),
-  "chunk.role.first": stream("choices[].delta.role", () => undefined),
-  "chunk.role.once": stream("choices[].delta.role", (value, index) => (index === 1 ? "assistant" : value)),
-  "chunk.finish_reason.null": stream("choices[].finish_reason", (value, index) => (index === 1 ? "stop" : value)),
-  "chunk.finish_reason.last": stream("choices[].finish_reason", () => null),
-
-  ...Object.fromEntries([["missing", undefined], ["unknown", "Bearer no-such-key"], ["empty", "Bearer"], ["scheme", "Basic bm86c3VjaGtleQ=="]].map(([name, value]) =>
-    [`auth.${name}`, { when: withKey(value), forward: () => ({ headers: { authorization: "Bearer sk-demo" } }) }])),
-
-  "error.json": error("detail", () => "There is nothing here."),
-  "error.message": error("error.message", () => ""),
-  "error.type": error("error.type", () => null),
-  "error.code": error("error.code", () => 404),
-  "error.request_id": error("error.request_id", () => undefined),
-  "error.status": { when: nowhere, answer: status(502) },
-  "error.any-status": { when: nowhere, answer: status(302) },
-
-  "limit.exists": { when: withKey("Bearer sk-limited"), forward: () => ({ headers: { authorization: "Bearer sk-demo" } }) },
-  "limit.status": limited(status(403)),
-  "limit.type": limited(anyBody("error.type", () => "requests")),
-  "limit.code": limited(anyBody("error.code", () => "too_many_requests")),
-  "limit.message": limited(anyBody("error.message", () => "Too many requests.")),
-};
-
-const named = (level: string, faults: Record<string, Fault>) => Object.entries(faults).map(([name, fault]) => [`${level}.${name}`, fault] as const);
-/** By the id of the check that must notice. */
-export const FAULTS: ReadonlyMap<string, Fault> = new Map(named("spec", spec));
 
 export interface WrongGateway {
   readonly url: string;
   /** Has this fault from now on; undefined: none. */
-  turn(id: string | undefined): void;
+  turn(fault: Fault | undefined): void;
 }
 
 export async function startWrongGateway(t: TestContext, right: string): Promise<WrongGateway> {
@@ -299,17 +60,14 @@ export async function startWrongGateway(t: TestContext, right: string): Promise<
   const agent = new http.Agent({ keepAlive: true });
   let fault: Fault | undefined;
 
-  const server = http.createServer({ requireHostHeader: false, noDelay: true }, (req, res) => {
-    void read(req).then((text) => {
-      const parsed = parse(text);
-      const given = isObject(parsed) ? parsed : {};
-      const last = Array.isArray(given["messages"]) ? given["messages"].at(-1) : undefined;
-      const question = isObject(last) ? String(last["content"]) : "";
-      const asked: Asked = { method: req.method ?? "", path: req.url ?? "", headers: req.headers, text, body: given, question, streamed: given["stream"] === true };
+  const proxy = http.createServer({ noDelay: true }, (req, res) => {
+    void read(req).then((bytes) => {
+      const asked = askedBy(req.method ?? "", req.url ?? "", req.headers, bytes.toString("utf8"));
       const applied = fault?.when(asked) ? fault : undefined;
       if (applied?.cut) return void res.destroy();
-      const { text: sent = text, headers } = applied?.forward?.(asked) ?? {};
-      const length = sent === text ? {} : { "content-length": String(Buffer.byteLength(sent)) };
+      const { text, headers } = applied?.forward?.(asked) ?? {};
+      const sent = text ?? bytes;
+      const length = text === undefined ? {} : { "content-length": String(Buffer.byteLength(text)) };
       const upstream = http.request({ hostname, port, agent, method: req.method, path: req.url, headers: { ...req.headers, ...length, ...headers } });
       upstream.on("error", () => res.destroy());
       res.on("close", () => upstream.destroy());
@@ -321,36 +79,59 @@ export async function startWrongGateway(t: TestContext, right: string): Promise<
         }
         void read(answer).then((came) => {
           const { "content-length": _length, "transfer-encoding": _encoding, ...rest } = answer.headers;
-          const edited = edit({ status: answer.statusCode ?? 0, headers: rest as Answer["headers"], text: came });
+          const edited = edit({ status: answer.statusCode ?? 0, headers: rest as Answer["headers"], text: came.toString("utf8") });
           res.writeHead(edited.status, edited.headers);
-          res.end(edited.text);
+          if (applied.lateMs === undefined) return void res.end(edited.text);
+          res.write(edited.text);
+          setTimeout(() => res.end(), applied.lateMs);
         });
       });
       upstream.end(sent);
     });
   });
-  // What is not HTTP goes to the right gateway as it came, and so does its answer.
-  server.on("clientError", (failure: Error & { readonly rawPacket?: Buffer }, socket) => {
-    const upstream = net.connect(Number(port), hostname, () => upstream.write(failure.rawPacket ?? ""));
-    void read(upstream).then((answer) => socket.end(fault?.raw?.(answer) ?? answer));
+
+  /** What the suite sends by itself, as no client would, goes to the right gateway byte by byte. */
+  function pass(socket: Socket, bytes: Buffer): void {
+    const upstream = net.connect(Number(port), hostname, () => upstream.write(bytes));
+    socket.on("error", () => upstream.destroy());
+    socket.on("close", () => upstream.destroy());
+    const raw = fault?.raw;
+    void read(upstream).then(
+      (answer) => socket.end(raw?.when(bytes.toString("latin1")) ? raw.answer(answer.toString("latin1")) : answer),
+      () => socket.destroy(),
+    );
+  }
+
+  const sockets = new Set<Socket>();
+  const server = net.createServer({ noDelay: true }, (socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+    socket.once("data", (bytes) => {
+      if (!/^connection: keep-alive/im.test(bytes.toString("latin1"))) return pass(socket, bytes);
+      socket.pause();
+      socket.unshift(bytes);
+      proxy.emit("connection", socket);
+      socket.resume();
+    });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => {
     agent.destroy();
-    server.closeAllConnections();
+    sockets.forEach((socket) => socket.destroy());
     return new Promise((resolve) => server.close(resolve));
   });
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    turn(id) {
-      fault = id === undefined ? undefined : FAULTS.get(id);
-      seenIds.clear();
-    },
-  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, turn: (next) => void (fault = next) };
 }
 
-async function read(from: AsyncIterable<Buffer>): Promise<string> {
+function askedBy(method: string, path: string, headers: IncomingHttpHeaders, text: string): Asked {
+  const parsed = parse(text);
+  const body = isObject(parsed) ? parsed : {};
+  const last = Array.isArray(body["messages"]) ? body["messages"].at(-1) : undefined;
+  return { method, path, headers, text, body, question: isObject(last) ? String(last["content"]) : "", streamed: body["stream"] === true };
+}
+
+async function read(from: AsyncIterable<Buffer>): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of from) pieces.push(piece);
-  return Buffer.concat(pieces).toString("utf8");
+  return Buffer.concat(pieces);
 }

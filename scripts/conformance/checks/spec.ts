@@ -1,38 +1,17 @@
 // Level `spec`: what SPEC.md states, sentence by sentence, as far as it can be seen from outside. Where SPEC.md says "not shown"
 // nothing is asked for: a refusal may have any status from 400 to 499, an error any type and code.
 
-import { CHUNK, ERROR, find, first, isCount, isObject, isText, list, REPLY, type Field } from "../shapes.ts";
-import { chooseTool, every, expect, question, Skipped, TOOLS, WORD, type Ask, type Check, type Exchange, type Need, type Tester } from "../suite.ts";
+import { CHUNK, ERROR, find, first, isCount, isObject, isText, list, REPLY } from "../shapes.ts";
+import { chooseTool, expect, question, Skipped, TOOLS, WORD, type Ask, type Check, type Exchange, type Need, type Tester } from "../suite.ts";
+import { chunksOf, choicesOf, contentOf, idHeader, kit, streamed } from "./kit.ts";
 
 const [REQUEST, MESSAGE, REPLY_SECTION, CHUNK_SECTION] = [
   "SPEC.md Chat completion request", "SPEC.md Message", "SPEC.md Chat completion response", "SPEC.md Stream chunk",
 ];
 const [ID, ROUTING, ENDPOINT, ERRORS] = ["SPEC.md Request ID", "SPEC.md Routing aliases", "SPEC.md POST /v1/chat/completions", "SPEC.md Errors"];
 
-const check = (id: string, source: string, title: string, run: Check["run"], ...needs: Need[]): Check => ({ id: `spec.${id}`, source, title, needs, run });
-const rule = (kind: Parameters<typeof every>[0], id: string, source: string, title: string, look: (exchange: Exchange) => void): Check =>
-  every(kind, `spec.${id}`, source, title, look);
+const { check, rule, accepts, refuses, fieldRules } = kit("spec");
 
-const accepts = (id: string, source: string, title: string, fields: Ask, ...needs: Need[]): Check =>
-  check(id, source, title, async (t) => void (await t.answered(fields)), ...needs);
-const refuses = (id: string, source: string, title: string, fields: Ask, ...needs: Need[]): Check =>
-  check(id, source, title, async (t) => void (await t.refused(fields)), ...needs);
-
-/** A rule for each field of a table, about every reply, or about every chunk of every stream. */
-const fieldRules = (kind: "reply" | "error", prefix: string, source: string, fields: readonly Field[]): Check[] =>
-  fields.map((field) => rule(kind, idOf(prefix, field), source, `${field[0]} is ${field[1]}`, ({ json }) => look(json, field)));
-const chunkRules = (fields: readonly Field[]): Check[] =>
-  fields.map((field) => rule("stream", idOf("chunk", field), CHUNK_SECTION, `${field[0]} is ${field[1]}`, (stream) => chunksOf(stream).forEach((chunk) => look(chunk, field))));
-const idOf = (prefix: string, [path]: Field): string => `${prefix}.${path.replaceAll("[]", "")}`;
-const look = (json: unknown, [path, expected, holds]: Field): void => {
-  for (const found of find(json, path)) expect(holds(found.value, found), `${found.path} to be ${expected}`, found.value);
-};
-
-const chunksOf = ({ events }: Exchange): unknown[] => events.map(({ json }) => json).filter((json) => isObject(json) && !("error" in json));
-const choicesOf = (stream: Exchange) => chunksOf(stream).flatMap((chunk) => find(chunk, "choices[]").map(({ value }) => value));
-const streamed = (stream: Exchange, path: string): string => chunksOf(stream).map((chunk) => first(chunk, `choices[].delta.${path}`) ?? "").join("");
-const contentOf = ({ json }: Exchange): string => String(first(json, "choices[].message.content"));
-const idHeader = ({ answer }: Exchange) => answer.headers["x-request-id"];
 const ownId = ({ request }: Exchange) => request.headers?.["x-request-id"];
 
 /** All values that the exchanges have at a place, each no more than once. */
@@ -296,7 +275,7 @@ const streams: Check[] = [
     const terminators = events.filter(({ data }) => data?.trim() === "[DONE]").length;
     expect(terminators === 1 && events.at(-1)?.lines.join("\n") === "data: [DONE]", "`data: [DONE]` as the last event", events.at(-1)?.lines.join("\n"));
   }),
-  ...chunkRules(CHUNK),
+  ...fieldRules("stream", "chunk", CHUNK_SECTION, CHUNK),
   rule("stream", "chunk.id.same", CHUNK_SECTION, "id identifies the completion: it is the same in all its chunks", (stream) => allSame(chunksOf(stream).map((chunk) => first(chunk, "id")).filter(isText))),
   rule("stream", "chunk.role.first", CHUNK_SECTION, "delta.role is in the first chunk", (stream) => {
     const role = first(chunksOf(stream)[0], "choices[].delta.role");
