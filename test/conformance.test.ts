@@ -1,6 +1,6 @@
 // The conformance suite against this gateway, which passes all of it, and against a gateway that is wrong on purpose in one thing
 // at a time: the check that is about this thing fails, and no other. So each check is known to be able to fail. Here a fault meets
-// its own check and all the rules about every answer; with CONFORMANCE_MATRIX set, the whole suite.
+// its own check, or all of those about every answer; with CONFORMANCE_MATRIX set, the whole suite.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -68,7 +68,7 @@ describe("conformance", () => {
     for (const { id, source, title } of CHECKS) {
       assert.ok(LEVELS.some((level) => level === levelOf({ id })), id);
       assert.match(source, /^(SPEC|WIRE|PITFALLS)\.md \S/, id);
-      assert.ok(title.length > 10, id);
+      assert.ok(title.length >= 10, id);
     }
   });
 });
@@ -91,7 +91,8 @@ describe("a wrong gateway", () => {
     const surprises: object[] = [];
     for (const [name, fault] of FAULTS) {
       wrong.turn(fault);
-      const checks = wholeMatrix ? CHECKS : CHECKS.filter(({ id, when }) => id === checkOf(name) || when === "last");
+      const own = CHECKS.filter(({ id }) => id === checkOf(name));
+      const checks = wholeMatrix ? CHECKS : own[0]?.when === "last" ? CHECKS.filter(({ when }) => when === "last") : own;
       const found = failed(await run(wrong.url, checks));
       if (found.length !== 1 || found[0]!.id !== checkOf(name)) surprises.push({ fault: name, found });
     }

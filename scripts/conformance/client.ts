@@ -147,7 +147,7 @@ function utf8(bytes: Buffer): string | undefined {
 /** One block of an event stream, up to its blank line, with its lines as they came. */
 export interface StreamEvent {
   readonly lines: readonly string[];
-  /** What its `data` lines say together; undefined if it is nothing but comments. */
+  /** What its `data` lines say together; undefined if it has none. */
   readonly data: string | undefined;
   /** The data, parsed; undefined if it is not JSON. */
   readonly json: unknown;
@@ -159,11 +159,26 @@ export function parseEvents(text: string): { events: StreamEvent[]; rest: string
   const rest = blocks.pop() ?? "";
   const events = blocks.map((block) => {
     const lines = block.split(/\r?\n/);
-    const isComment = lines.every((line) => line.startsWith(":"));
-    const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5).replace(/^ /, "")).join("\n");
-    return { lines, data: isComment ? undefined : data, json: parseJson(data) };
+    const given = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5).replace(/^ /, ""));
+    const data = given.length > 0 ? given.join("\n") : undefined;
+    return { lines, data, json: parseJson(data) };
   });
   return { events, rest };
+}
+
+export interface RawAnswer {
+  readonly status: number;
+  /** By their names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
+/** The first answer in what came back for raw bytes. */
+export function parseRaw(text: string): RawAnswer {
+  const [head = "", ...body] = text.split("\r\n\r\n");
+  const [start = "", ...lines] = head.split("\r\n");
+  const headers = lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()] as const);
+  return { status: Number(start.split(" ")[1]), headers: Object.fromEntries(headers), text: body.join("\r\n\r\n") };
 }
 
 export function parseJson(text: string | undefined): unknown {

@@ -10,7 +10,7 @@ import { LEVELS, levelOf, NEEDS, runChecks, type Check, type Need, type Options,
 const HELP = `conformance --base-url URL --key KEY [options]
 
   --base-url URL         the gateway's base address, to which /v1/chat/completions is appended
-  --key KEY              a key that it accepts; waits where its limit makes it (the whole suite is some 300 requests)
+  --key KEY              a key that it accepts; waits where its limit makes it (the whole suite is some 350 requests)
   --model NAME           a model by its canonical name, one that cannot think; without it rules about such names are skipped
   --alias NAME           auto/chat
   --reasoning-model NAME a model that thinks, or an alias of such: auto/reasoning

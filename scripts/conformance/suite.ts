@@ -98,7 +98,7 @@ export interface Tester {
   readonly reasoningModel: string;
   /** All exchanges of the run so far. */
   readonly seen: readonly Exchange[];
-  /** What came instead of an answer to requests of the sample that every run begins with. */
+  /** What came instead of an answer to requests of the sample, which is for the checks that come last. */
   readonly unanswered: readonly string[];
   /** POST /v1/chat/completions: a short question to the model, with the given fields. */
   ask(fields?: Ask, over?: Over): Promise<Exchange>;
@@ -199,17 +199,27 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
   }
 
   try {
-    unanswered.push(...(await sample(testerOf("the sample"), lacks)));
-    const beside = checks.filter(({ when }) => when === undefined).values();
-    const worker = async () => {
-      for (const check of beside) await perform(check);
-    };
-    await Promise.all(Array.from({ length: options.concurrency ?? 4 }, worker));
+    const t = testerOf("the sample");
+    await t.call({ method: "GET", path: "/healthz" }); // a gateway that does not answer this cannot be checked
+    const parallel = options.concurrency ?? 4;
+    if (checks.some(({ when }) => when === "last")) {
+      await each(sample(t, lacks), parallel, (request) => request().catch((error: Error) => unanswered.push(error.message)));
+    }
+    await each(checks.filter(({ when }) => when === undefined), parallel, perform);
     for (const when of ["alone", "last"]) for (const check of checks) if (check.when === when) await perform(check);
   } finally {
     client.close();
   }
   return checks.map((check) => results.get(check)!);
+}
+
+/** In their order, some at a time. */
+async function each<T>(items: readonly T[], parallel: number, act: (item: T) => Promise<unknown>): Promise<void> {
+  const rest = items.values();
+  const worker = async () => {
+    for (const item of rest) await act(item);
+  };
+  await Promise.all(Array.from({ length: parallel }, worker));
 }
 
 /** What this run lacks, and why. */
@@ -221,9 +231,8 @@ function missing({ model, limited, without = [] }: Options): Map<Need, string> {
   return lacks;
 }
 
-/** Asks for an answer of every kind, so that the rules about every answer have something to look at whatever else is run. Gives
- * what was not answered; a gateway that does not even answer the first request cannot be checked. */
-async function sample(t: Tester, lacks: ReadonlyMap<Need, string>): Promise<string[]> {
+/** Requests for an answer of every kind, so that the rules about every answer have something to look at whatever else is run. */
+function sample(t: Tester, lacks: ReadonlyMap<Need, string>): (() => Promise<unknown>)[] {
   const has = (need: Need) => !lacks.has(need);
   const [ways, usage] = [[{}, { stream: true }], { stream: true, stream_options: { include_usage: true } }];
   const asks: Record<string, unknown>[] = [
@@ -233,16 +242,12 @@ async function sample(t: Tester, lacks: ReadonlyMap<Need, string>): Promise<stri
     ...(has("tools") ? ways.map((way) => ({ ...TOOLS, tool_choice: chooseTool("send_mail"), ...way })) : []),
     ...(has("logprobs") ? ways.map((way) => ({ logprobs: true, top_logprobs: 2, ...way })) : []),
   ];
-  await t.call({ method: "GET", path: "/healthz" });
-  const requests = [
+  return [
     () => t.call({ method: "GET", path: "/v1/no-such-path" }),
     () => t.call({ method: "DELETE", path: CHAT }),
     () => t.ask({ messages: GREETING }, { headers: { authorization: undefined } }),
     ...asks.map((fields) => () => t.ask({ messages: GREETING, ...fields })),
   ];
-  const unanswered: string[] = [];
-  for (const request of requests) await request().catch((error: Error) => unanswered.push(error.message));
-  return unanswered;
 }
 
 const tool = (name: string, property: string) => ({

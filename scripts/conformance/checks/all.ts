@@ -1,6 +1,7 @@
 // All checks, in the order in which they are reported.
 
 import type { Check } from "../suite.ts";
+import { compatibleChecks } from "./compatible.ts";
 import { specChecks } from "./spec.ts";
 
-export const CHECKS: readonly Check[] = [...specChecks];
+export const CHECKS: readonly Check[] = [...specChecks, ...compatibleChecks];

@@ -1,7 +1,7 @@
 // What the lists of checks share: short ways to state a check, and to read what came.
 
 import { find, first, isObject, type Field } from "../shapes.ts";
-import { every, expect, type Ask, type Check, type Exchange, type Level, type Need } from "../suite.ts";
+import { every, expect, Skipped, type Ask, type Check, type Exchange, type Level, type Need, type Tester } from "../suite.ts";
 
 /** Ways to state the checks of one level. */
 export function kit(level: Level) {
@@ -31,3 +31,12 @@ export const choicesOf = (stream: Exchange): unknown[] => chunksOf(stream).flatM
 export const streamed = (stream: Exchange, field: string): string => chunksOf(stream).map((chunk) => first(chunk, `choices[].delta.${field}`) ?? "").join("");
 export const contentOf = ({ json }: Exchange): string => String(first(json, "choices[].message.content"));
 export const idHeader = ({ answer }: Exchange): unknown => answer.headers["x-request-id"];
+/** What is to be the same in all chunks. */
+export const allSame = (values: readonly unknown[]): void => values.forEach((value) => expect(value === values[0], `${JSON.stringify(values[0])} as in the first chunk`, value));
+
+/** The first request that was too many. */
+export async function overLimit(t: Tester): Promise<Exchange> {
+  const refused = (await t.overLimit()).find(({ answer }) => answer.status !== 200);
+  if (!refused) throw new Skipped("no request was too many");
+  return refused;
+}

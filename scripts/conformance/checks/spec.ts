@@ -2,8 +2,8 @@
 // nothing is asked for: a refusal may have any status from 400 to 499, an error any type and code.
 
 import { CHUNK, ERROR, find, first, isCount, isObject, isText, list, REPLY } from "../shapes.ts";
-import { chooseTool, expect, question, Skipped, TOOLS, WORD, type Ask, type Check, type Exchange, type Need, type Tester } from "../suite.ts";
-import { chunksOf, choicesOf, contentOf, idHeader, kit, streamed } from "./kit.ts";
+import { chooseTool, expect, question, TOOLS, WORD, type Ask, type Check, type Exchange, type Need } from "../suite.ts";
+import { allSame, chunksOf, choicesOf, contentOf, idHeader, kit, overLimit, streamed } from "./kit.ts";
 
 const [REQUEST, MESSAGE, REPLY_SECTION, CHUNK_SECTION] = [
   "SPEC.md Chat completion request", "SPEC.md Message", "SPEC.md Chat completion response", "SPEC.md Stream chunk",
@@ -16,16 +16,14 @@ const ownId = ({ request }: Exchange) => request.headers?.["x-request-id"];
 
 /** All values that the exchanges have at a place, each no more than once. */
 const allDiffer = (values: readonly unknown[]) => expect(new Set(values).size === values.length, "another one each time", values.find((value, index) => values.indexOf(value) < index));
-const allSame = (values: readonly unknown[]) => values.forEach((value) => expect(value === values[0], `${JSON.stringify(values[0])} as in the first chunk`, value));
 
 const echoes = (id: string, title: string, value: string, ask: Ask): Check =>
   check(`request-id.${id}`, ID, title, async (t) => expectEcho(await t.ask(ask, { headers: { "x-request-id": value } }), value));
 const expectEcho = (exchange: Exchange, value: string) => expect(idHeader(exchange) === value, `X-Request-Id: ${value}`, idHeader(exchange));
 
 const service: Check[] = [
-  check("answers", "SPEC.md What the service does", "whatever is asked of it over HTTP, there is an answer", ({ unanswered }) => {
-    expect(unanswered.length === 0, "an answer", unanswered.join("; "));
-  }),
+  { id: "spec.answers", source: "SPEC.md What the service does", title: "whatever is asked of it over HTTP, there is an answer", when: "last",
+    run: ({ unanswered }) => expect(unanswered.length === 0, "an answer", unanswered.join("; ")) },
 ];
 
 const requestIds: Check[] = [
@@ -265,7 +263,8 @@ const streams: Check[] = [
     expect(/^text\/event-stream\b/.test(answer.headers["content-type"] ?? ""), "Content-Type: text/event-stream", answer.headers["content-type"]);
   }),
   rule("stream", "stream.lines", ENDPOINT, "each event is one line of the form `data: ...`, then a blank line", ({ events, rest }) => {
-    for (const { lines, data } of events) expect(data === undefined || (lines.length === 1 && lines[0]!.startsWith("data: ")), "one line `data: ...`", lines.join("\n"));
+    const harmless = (line: string) => /^(:|(event|id|retry)\b)/.test(line); // no events by themselves; another rule is about them
+    for (const { lines, data } of events) expect(data === undefined ? lines.every(harmless) : lines.length === 1 && lines[0]!.startsWith("data: "), "one line `data: ...`", lines.join("\n"));
     expect(rest === "", "a blank line at the end", rest);
   }),
   rule("stream", "stream.json", ENDPOINT, "each event but the last is a JSON object", ({ events }) => {
@@ -316,13 +315,6 @@ const errors: Check[] = [
     expect(answer.status === 200 || answer.status >= 400, "200, or a status from 400 on", answer.status);
   }),
 ];
-
-/** The first request that was too many. */
-async function overLimit(t: Tester): Promise<Exchange> {
-  const refused = (await t.overLimit()).find(({ answer }) => answer.status !== 200);
-  if (!refused) throw new Skipped("no request was too many");
-  return refused;
-}
 
 const RPM = "SPEC.md Errors, requests-per-minute limit exceeded";
 const limits: Check[] = [

@@ -86,5 +86,7 @@ const seenIds = new Set<unknown>();
 /** From the second request on that has this id. */
 export const again = (id: string) => both(ownId(id), () => seenIds.has(id) || !seenIds.add(id));
 
-/** For each rule that `${level}.${name}` checks; a rule that says several things has a fault for each: `name/what`. */
-export const named = (level: string, faults: Readonly<Record<string, Fault>>) => Object.entries(faults).map(([name, fault]) => [`${level}.${name}`, fault] as const);
+/** By the ids of the checks. What other levels send under ids of their own is left alone. */
+export const named = (level: string, faults: Readonly<Record<string, Fault>>) =>
+  Object.entries(faults).map(([name, fault]) => [`${level}.${name}`, { ...fault, when: both(fault.when, not(ofOther(level))) }] as const);
+const ofOther = (level: string) => ({ headers: { "x-request-id": id = "" } }: Asked): boolean => /^(compatible|robust)\./.test(String(id)) && !String(id).startsWith(`${level}.`);

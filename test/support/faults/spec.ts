@@ -90,9 +90,9 @@ const spec: Record<string, Fault> = {
   "thinking.stream": { when: both(asks("6 times 7", true), to(REASONING)), answer: chunks("choices[].delta.reasoning_content", () => undefined) },
   "thinking.plain-model": { when: both(asks("6 times 7"), to(MODEL), thinks), answer: body("choices[].message.reasoning_content", () => "Hm.") },
   "thinking.not-asked-for": reply("choices[].message.reasoning_content", () => "Hm."),
-  "thinking.not-asked-for.stream": stream("choices[].delta.reasoning_content", (value, index) => (index === 1 ? "Hm." : value)),
+  "thinking.not-asked-for.stream": stream("choices[].delta.reasoning_content", (value, index) => (index === 0 ? "Hm." : value)),
   "logprobs.true": { when: asks("How likely"), answer: body("choices[].logprobs", () => null) },
-  "logprobs.type": mends(field("logprobs", (value) => typeof value === "string"), { logprobs: true }),
+  "logprobs.type": mends(field("logprobs", (value) => typeof value === "string"), { logprobs: false }),
   "top_logprobs.integer": mends(field("top_logprobs", (value) => value === 1.5), { top_logprobs: 1 }),
   "stream_options.stream": refuses(both(WORD_STREAM, has("stream_options"))),
   "stream_options.alone": mends(both(has("stream_options"), not(has("stream"))), { stream_options: undefined }),
@@ -120,7 +120,7 @@ const spec: Record<string, Fault> = {
   "reply.usage.prompt_cache_miss_tokens": reply("usage.prompt_cache_miss_tokens", () => 0.5),
   "reply.id.unique": reply("id", () => "chatcmpl-1"),
   "usage.sum": reply("usage.total_tokens", increment),
-  "usage.cache-sum": reply("usage.prompt_cache_hit_tokens", increment),
+  "usage.cache-sum": reply("usage.prompt_cache_miss_tokens", increment),
   "reply.content": { when: both(WORD_WHOLE, not(has("stop"))), answer: body("choices[].message.content", () => "I will not.") },
 
   "stream.media-type": { when: STREAM, answer: header("content-type", () => "text/plain") },
@@ -160,7 +160,7 @@ const spec: Record<string, Fault> = {
   "limit.status": limited(status(403)),
   "limit.type": limited(anyBody("error.type", () => "requests")),
   "limit.code": limited(anyBody("error.code", () => "too_many_requests")),
-  "limit.message": limited(anyBody("error.message", () => "Too many requests.")),
+  "limit.message": limited(anyBody("error.message", (text) => String(text).replace("per-minute ", ""))),
 };
 
 export const specFaults = named("spec", spec);
