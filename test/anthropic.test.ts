@@ -1,0 +1,243 @@
+// Anthropic's Messages API as a running gateway speaks it: what goes out, whole bodies of it written down by hand from WIRE.md
+// 7.1 and held to the provider's rules by the fake; how replies are read, whole and streamed; failures; thoughts that come back.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { describe, it, type TestContext } from "node:test";
+import { startAnthropic } from "./support/fake-anthropic.ts";
+import { PROVIDER_KEY } from "./support/fake-provider.ts";
+import { configFor, json, merge, startGateway, user } from "./support/gateway.ts";
+import { speak, startProvider } from "./support/provider.ts";
+
+type Json = Record<string, any>;
+
+const ON = { thinking: { type: "enabled" } };
+
+describe("what goes out", { concurrency: 2 }, () => {
+  /** By what they know: a budget, adaptive thinking, no thinking at all; then those that want less to be said. */
+  const MODELS = {
+    old: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "budget", max_output_tokens: 64_000 },
+    new: { upstream_model: "claude-5-m", reasoning: true },
+    plain: { upstream_model: "claude-4-5-m" },
+    mute: { upstream_model: "claude-5-m", omit: ["temperature", "top_p"] },
+    stubborn: { upstream_model: "claude-5-m", reasoning: true, thinking_off: false },
+    unswitched: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "none" },
+  };
+
+  /** A gateway before the fake, and behind it another provider that can do everything, for aliases. `ask` must break no rule of the fake's. */
+  async function bench(t: TestContext, over: object = {}) {
+    const provider = await startAnthropic(t, { m: () => ({ text: "Fine." }) });
+    const other = await startProvider(t, { able: speak("Fine.") });
+    const gw = await startGateway(t, configFor(other.url, [], merge({
+      providers: { claude: { vendor: "anthropic", base_url: provider.url, api_key: PROVIDER_KEY } },
+      models: {
+        ...Object.fromEntries(Object.entries(MODELS).map(([name, settings]) => [name, { provider: "claude", ...settings }])),
+        able: { provider: "lab", thinking: "none" },
+      },
+      aliases: { both: { models: ["plain", "able"] } },
+    }, over) as object));
+    const ask = async (fields: Json): Promise<Json> => {
+      const before = provider.asked.length;
+      const response = await gw.chat({ model: "plain", messages: user("hi"), ...fields });
+      const said = await response.text();
+      assert.deepEqual([response.status, provider.broken], [200, []], said);
+      assert.equal(provider.asked.length, before + 1);
+      return provider.asked[before]!.body;
+    };
+    return { provider, other, gw, ask };
+  }
+
+  const text = (said: string) => ({ type: "text", text: said });
+  const u = (...content: object[]) => ({ role: "user", content });
+  const a = (...content: object[]) => ({ role: "assistant", content });
+  const use = (id: string, input: Json = {}, name = "f") => ({ type: "tool_use", id, name, input });
+  const answer = (tool_use_id: string, content: string) => ({ type: "tool_result", tool_use_id, content });
+  const OPENING = u(text("(The conversation begins.)"));
+  const F = { name: "f", input_schema: { type: "object" } };
+  const HI = { model: "claude-4-5-m", max_tokens: 8_192, messages: [u(text("hi"))] };
+
+  it("where to, and with which headers", async (t) => {
+    const { provider, gw, ask } = await bench(t);
+    assert.deepEqual(await ask({}), HI);
+    const { path, headers, req } = provider.asked[0]!;
+    assert.deepEqual([req.method, path, headers["x-api-key"], headers["anthropic-version"], headers["content-type"], headers.accept, headers.authorization],
+      ["POST", "/v1/messages", PROVIDER_KEY, "2023-06-01", "application/json", "application/json", undefined]);
+    await (await gw.chat({ model: "plain", messages: user("hi"), stream: true, stream_options: { include_usage: true } })).text();
+    assert.deepEqual([provider.asked[1]!.body, provider.asked[1]!.headers.accept], [{ ...HI, stream: true }, "text/event-stream"]);
+  });
+
+  const said = (role: string, content: unknown) => ({ role, content });
+  const called = (...ids: string[]) => ({ role: "assistant", content: null, tool_calls: ids.map((id) => call(id)) });
+  const call = (id: string, args = "{}", name = "f") => ({ id, type: "function", function: { name, arguments: args } });
+  const result = (tool_call_id: string, content: unknown) => ({ role: "tool", tool_call_id, content });
+  const image = (url: string) => ({ type: "image_url", image_url: { url } });
+  const CONVERSATIONS: [name: string, messages: Json[], out: Json[], system?: string][] = [
+    ["system texts, wherever they stood", [said("system", "A"), said("user", "hi"), said("developer", [text("B"), text("C")]), said("assistant", "yes"), said("system", " \n"), said("user", "so")],
+      [u(text("hi")), a(text("yes")), u(text("so"))], "A\n\nBC"],
+    ["neighbours of one role", [said("user", "a"), said("system", "S"), said("user", "b"), said("assistant", "c"), said("assistant", "d"), said("user", "e")],
+      [u(text("a"), text("b")), a(text("c"), text("d")), u(text("e"))], "S"],
+    ["no user at the beginning", [said("assistant", "Welcome."), said("user", "hi")], [OPENING, a(text("Welcome.")), u(text("hi"))]],
+    ["nobody at all", [said("system", "Begin."), said("user", "")], [OPENING], "Begin."],
+    ["empty texts", [said("user", [text(" "), image("data:image/png;base64,AA=="), text("")]), said("assistant", "\n"), said("user", "hi"), { ...called("c"), content: "" }, result("c", "")],
+      [u({ type: "image", source: { type: "base64", media_type: "image/png", data: "AA==" } }, text("hi")), a(use("c")), u(answer("c", ""))]],
+    ["images and files among texts", [said("user", [text("x"), image("data:image/jpeg;base64,/9j/"), image("https://pictures.invalid/a.png"), text("y"), { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBE" } }])],
+      [u(text("x"), { type: "image", source: { type: "base64", media_type: "image/jpeg", data: "/9j/" } }, { type: "image", source: { type: "url", url: "https://pictures.invalid/a.png" } }, text("y"),
+        { type: "document", source: { type: "base64", media_type: "application/pdf", data: "JVBE" } })]],
+    ["the end of what the assistant has begun", [said("user", "hi"), said("assistant", "Well, \n"), said("user", "go on"), said("assistant", "a \n"), said("assistant", "b \n")],
+      [u(text("hi")), a(text("Well, \n")), u(text("go on")), a(text("a \n"), text("b"))]],
+    ["results beside their calls, before any text", [said("user", "hi"), { ...called("x", "y"), content: "I look." }, result("x", "1"), result("y", [text("2"), text("3")]), said("user", "well?")],
+      [u(text("hi")), a(text("I look."), use("x"), use("y")), u(answer("x", "1"), answer("y", "23"), text("well?"))]],
+    ["results out of order and late", [said("user", "hi"), called("x", "y"), result("y", "2"), said("user", "wait"), said("assistant", "Yes."), result("x", "1"), said("user", "well?")],
+      [u(text("hi")), a(use("x"), use("y")), u(answer("x", "1"), answer("y", "2"), text("wait")), a(text("Yes.")), u(text("well?"))]],
+    ["results that are missing", [said("user", "hi"), called("x"), said("assistant", "Never mind."), said("user", "ok"), called("z")],
+      [u(text("hi")), a(use("x")), u(answer("x", "")), a(text("Never mind.")), u(text("ok")), a(use("z")), u(answer("z", ""))]],
+    ["ids that begin anew in each turn", [said("user", "hi"), called("0", "1"), result("0", "a"), result("1", "b"), called("0"), result("0", "c")],
+      [u(text("hi")), a(use("0"), use("1")), u(answer("0", "a"), answer("1", "b")), a(use("0_2")), u(answer("0_2", "c"))]],
+    ["arguments that are no object", [said("user", "hi"), { ...called(), tool_calls: ['{"a":[1]}', "", '{"a":', "[1]", "null", '"x"'].map((args, at) => call(`c${at}`, args)) }],
+      [u(text("hi")), a(use("c0", { a: [1] }), use("c1"), ...['{"a":', "[1]", "null", '"x"'].map((_raw, at) => use(`c${at + 2}`, { _raw }))), u(...[0, 1, 2, 3, 4, 5].map((at) => answer(`c${at}`, "")))]],
+  ];
+  for (const [name, messages, out, system] of CONVERSATIONS) {
+    it(name, async (t) => {
+      const calls = messages.some((message) => "tool_calls" in message);
+      // Tools that were called must be declared, although nobody may call them now.
+      const expected = { ...HI, messages: out, ...(system && { system }), ...(calls && { tools: [F], tool_choice: { type: "none" } }) };
+      assert.deepEqual(await (await bench(t)).ask({ messages }), expected);
+    });
+  }
+
+  it("ids with characters that are refused there: others, the same in call and result, and no two alike", async (t) => {
+    const ids = ["functions.f:0", "functions.f:1", "ü", "ok_-1"];
+    const { messages } = await (await bench(t)).ask({ messages: [...user("hi"), called(...ids), ...ids.map((id) => result(id, id))] });
+    const sent: string[] = messages[1].content.map(({ id }: Json) => id);
+    for (const id of sent) assert.match(id, /^[A-Za-z0-9_-]+$/);
+    assert.deepEqual([new Set(sent).size, sent[3]], [4, "ok_-1"]);
+    assert.deepEqual(messages[2].content, ids.map((id, at) => answer(sent[at]!, id)));
+  });
+
+  it("several tools that were called, and none that may be: each is declared once", async (t) => {
+    const messages = [...user("hi"), { ...called(), tool_calls: [call("a"), call("b", "{}", "g"), call("c")] }, ...user("so")];
+    const { tools, tool_choice } = await (await bench(t)).ask({ messages });
+    assert.deepEqual([tools, tool_choice], [[F, { ...F, name: "g" }], { type: "none" }]);
+  });
+
+  const PSEUDONYM = createHash("sha256").update("alice").digest("hex").slice(0, 32);
+  const NUMBER = { type: "number", description: "How warm", minimum: -40, exclusiveMaximum: 60, multipleOf: 0.5 };
+  const BOUNDED = {
+    type: "object", required: ["warmth"], additionalProperties: { type: "string" },
+    properties: {
+      warmth: NUMBER, minimum: { type: "string", minLength: 1, maxLength: 9, pattern: "^a" },
+      days: { type: "array", minItems: 1, maxItems: 7, uniqueItems: true, items: { anyOf: [{ type: "object", properties: {} }, { $ref: "#/$defs/d" }] } },
+    },
+    $defs: { d: { type: "object", properties: { n: { type: "integer", maximum: 3 } } } },
+  };
+  const CLOSED = {
+    type: "object", required: ["warmth"], additionalProperties: false,
+    properties: {
+      warmth: { type: "number", description: "How warm; minimum: -40; exclusiveMaximum: 60; multipleOf: 0.5" }, minimum: { type: "string", description: "minLength: 1; maxLength: 9; pattern: ^a" },
+      days: { type: "array", description: "minItems: 1; maxItems: 7; uniqueItems: true", items: { anyOf: [{ type: "object", properties: {}, additionalProperties: false }, { $ref: "#/$defs/d" }] } },
+    },
+    $defs: { d: { type: "object", properties: { n: { type: "integer", description: "maximum: 3" } }, additionalProperties: false } },
+  };
+  const format = (schema: object) => ({ format: { type: "json_schema", schema } });
+  const named = (type: string, schema?: object) => ({ response_format: { type, ...(type === "json_schema" && { json_schema: { name: "x", strict: true, ...(schema && { schema }) } }) } });
+  const JSON_ONLY = "Answer with one JSON object and nothing else: no prose around it, no code fence.";
+  const fn = (more: object) => ({ type: "function", function: { name: "f", ...more } });
+  const TOOLS = [fn({ description: "Does.", parameters: BOUNDED, strict: false }), fn({ name: "g" })];
+  const SENT = [{ name: "f", description: "Does.", input_schema: BOUNDED }, { name: "g", input_schema: { type: "object" } }];
+  const choose = (tool_choice: unknown, more: Json = {}) => ({ tools: TOOLS, tool_choice, ...more });
+  const G = { type: "function", function: { name: "g" } };
+  const alone = { parallel_tool_calls: false };
+  const OFF = { thinking: { type: "disabled" } };
+  const ADAPTIVE = { thinking: { type: "adaptive", display: "summarized" } };
+  const NEW = { model: "claude-5-m" };
+  const effort = (depth: string) => ({ output_config: { effort: depth } });
+  const budget = (max_tokens: number, budget_tokens: number) => ({ max_tokens, thinking: { type: "enabled", budget_tokens } });
+
+  /** What is said beside "hi", and what goes out beside HI; the model is "plain" unless it says otherwise. */
+  const FIELDS: [name: string, fields: Json, out: Json][] = [
+    ["max_tokens", { max_tokens: 100 }, { max_tokens: 100 }],
+    ["max_completion_tokens", { max_completion_tokens: 90, max_tokens: 100 }, { max_tokens: 90 }],
+    ["max_tokens above the model's", { max_tokens: 8_193 }, { max_tokens: 8_192 }],
+    ["max_tokens of a model that says its own", { model: "old" }, { max_tokens: 64_000, ...OFF }],
+    ["temperature", { temperature: 0.3 }, { temperature: 0.3 }],
+    ["temperature 0", { temperature: 0, top_p: 0.5 }, { temperature: 0 }],
+    ["temperature above 1", { temperature: 1.5 }, { temperature: 1 }],
+    ["top_p", { top_p: 0.5 }, { top_p: 0.5 }],
+    ["temperature and top_p: one of them", { temperature: 0.3, top_p: 0.5 }, { temperature: 0.3 }],
+    ["neither, for a model that takes none", { model: "mute", temperature: 0.3, top_p: 0.5 }, NEW],
+    ["neither while thinking", { model: "old", ...ON, temperature: 0.3, top_p: 0.5, max_tokens: 4_000 }, budget(4_000, 2_000)],
+    ["one of them while not thinking", { model: "old", temperature: 0.3, top_p: 0.5, max_tokens: 9 }, { temperature: 0.3, max_tokens: 9, ...OFF }],
+    ["one stop", { stop: "END" }, { stop_sequences: ["END"] }],
+    ["blank stops among others", { stop: ["END", "\n", " ", " x"] }, { stop_sequences: ["END", " x"] }],
+    ["the user, by a pseudonym", { user: "alice" }, { metadata: { user_id: PSEUDONYM } }],
+    ["what has no word there", { seed: 7, n: 1, metadata: { a: "b" }, store: true, logit_bias: { 1: 1 }, service_tier: "flex", top_k: 1, ...alone }, {}],
+    ["penalties of 0, no logprobs, no stops, no tools", { frequency_penalty: 0, presence_penalty: 0, logprobs: false, top_logprobs: 2, stop: [], tools: [] }, {}],
+
+    ["tools, none of them to be called", { tools: TOOLS }, { tools: SENT, tool_choice: { type: "none" } }],
+    ["tool_choice none", choose("none", alone), { tools: SENT, tool_choice: { type: "none" } }],
+    ["tool_choice auto", choose("auto"), { tools: SENT, tool_choice: { type: "auto" } }],
+    ["tool_choice required", choose("required"), { tools: SENT, tool_choice: { type: "any" } }],
+    ["tool_choice with a name", choose(G), { tools: SENT, tool_choice: { type: "tool", name: "g" } }],
+    ["tool_choice auto, one at a time", choose("auto", alone), { tools: SENT, tool_choice: { type: "auto", disable_parallel_tool_use: true } }],
+    ["tool_choice required, one at a time", choose("required", alone), { tools: SENT, tool_choice: { type: "any", disable_parallel_tool_use: true } }],
+    ["tool_choice with a name, one at a time", choose(G, alone), { tools: SENT, tool_choice: { type: "tool", name: "g", disable_parallel_tool_use: true } }],
+    ["tool_choice auto, several at a time", choose("auto", { parallel_tool_calls: true }), { tools: SENT, tool_choice: { type: "auto" } }],
+    ["tool_choice required while thinking", choose("required", { model: "new", ...ON }), { ...NEW, ...ADAPTIVE, tools: SENT, tool_choice: { type: "auto" } }],
+    ["tool_choice with a name while thinking, one at a time", choose(G, { model: "new", ...ON, ...alone }), { ...NEW, ...ADAPTIVE, tools: SENT, tool_choice: { type: "auto", disable_parallel_tool_use: true } }],
+    ["tool_choice none while thinking", choose("none", { model: "new", ...ON }), { ...NEW, ...ADAPTIVE, tools: SENT, tool_choice: { type: "none" } }],
+    ["a strict tool", { tools: [fn({ parameters: BOUNDED, strict: true })], tool_choice: "auto" }, { tools: [{ name: "f", input_schema: CLOSED, strict: true }], tool_choice: { type: "auto" } }],
+    ["a strict tool without parameters", { tools: [fn({ strict: true })] }, { tools: [{ name: "f", input_schema: { type: "object", additionalProperties: false }, strict: true }], tool_choice: { type: "none" } }],
+
+    ["adaptive thinking, off", { model: "new" }, { ...NEW, ...OFF }],
+    ["adaptive thinking, on", { model: "new", ...ON }, { ...NEW, ...ADAPTIVE }],
+    ["adaptive thinking, off, whatever its depth", { model: "new", reasoning_effort: "high" }, { ...NEW, ...OFF }],
+    ...[["minimal", "low"], ["low", "low"], ["medium", "medium"], ["high", "high"], ["xhigh", "xhigh"], ["max", "max"]].map(([given, depth]): [string, Json, Json] =>
+      [`adaptive thinking, ${given}`, { model: "new", ...ON, reasoning_effort: given }, { ...NEW, ...ADAPTIVE, ...effort(depth!) }]),
+    ["thinking that cannot be switched off, off", { model: "stubborn" }, NEW],
+    ["thinking that cannot be switched off, on", { model: "stubborn", ...ON, reasoning_effort: "low" }, { ...NEW, ...ADAPTIVE, ...effort("low") }],
+    ["no switch: nothing is said, on or off", { model: "unswitched", ...ON, reasoning_effort: "low", temperature: 0.3 }, { temperature: 0.3 }],
+    ["a model that does not think", { ...ON, reasoning_effort: "low", temperature: 0.3 }, { temperature: 0.3 }],
+    ["a budget, off", { model: "old", max_tokens: 10 }, { max_tokens: 10, ...OFF }],
+    ["a budget, on", { model: "old", ...ON }, budget(64_000, 32_000)],
+    ...([["minimal", 2_000], ["low", 2_000], ["medium", 5_000], ["high", 8_000], ["xhigh", 9_000], ["max", 9_500]] as const).map(([depth, tokens]): [string, Json, Json] =>
+      [`a budget, ${depth}: its share`, { model: "old", ...ON, max_tokens: 10_000, reasoning_effort: depth }, budget(10_000, tokens)]),
+    ["a budget of at least 1024", { model: "old", ...ON, max_tokens: 2_047, reasoning_effort: "low" }, budget(2_047, 1_024)],
+    ["a budget below max_tokens", { model: "old", ...ON, max_tokens: 1_025 }, budget(1_025, 1_024)],
+    ["max_tokens that leave no room for a budget", { model: "old", ...ON, max_tokens: 1_024 }, budget(2_048, 1_024)],
+    ["a single token beside a budget", { model: "old", ...ON, max_tokens: 1 }, budget(1_025, 1_024)],
+
+    ["json_object", named("json_object"), { system: JSON_ONLY }],
+    ["json_schema without a schema", named("json_schema"), { system: JSON_ONLY }],
+    ["json_schema: bounds are told in words, objects are closed", named("json_schema", BOUNDED), { output_config: format(CLOSED) }],
+    ["json_schema beside a depth of thinking", { model: "new", ...ON, reasoning_effort: "low", ...named("json_schema", { type: "object" }) },
+      { ...NEW, ...ADAPTIVE, output_config: { effort: "low", ...format({ type: "object", additionalProperties: false }) } }],
+    ["text", named("text"), {}],
+  ];
+  for (const [name, fields, out] of FIELDS) {
+    it(name, async (t) => assert.deepEqual(await (await bench(t)).ask(fields), { ...HI, ...out }));
+  }
+
+  it("json_object after system texts; nothing but blank stops", async (t) => {
+    const { ask } = await bench(t);
+    assert.deepEqual((await ask({ messages: [said("system", "S"), said("user", "hi")], ...named("json_object") }))["system"], `S\n\n${JSON_ONLY}`);
+    assert.deepEqual((await ask({ stop: [" ", "\n"] }))["stop_sequences"] ?? [], []);
+  });
+
+  const audio = { messages: [said("user", [{ type: "input_audio", input_audio: { data: "AA==", format: "wav" } }])] };
+  for (const [fields, param] of [[{ frequency_penalty: 0.1 }, "frequency_penalty"], [{ presence_penalty: -0.1 }, "presence_penalty"], [{ logprobs: true }, "logprobs"], [audio, "messages[0].content"]] as const) {
+    it(`${param}: refused for the model, asked of the next candidate for an alias`, async (t) => {
+      const { gw, provider, other } = await bench(t, { models: { able: { supports: ["logprobs", "audio"] } } });
+      const refused = await gw.chat({ model: "plain", messages: user("hi"), ...fields });
+      const { error } = await json(refused);
+      assert.deepEqual([refused.status, error.type, error.code, error.param, provider.asked.length], [400, "invalid_request_error", "unsupported_value", param, 0]);
+      const served = await gw.chat({ model: "both", messages: user("hi"), ...fields });
+      assert.deepEqual([served.status, (await json(served)).model, provider.asked.length, other.asked.length], [200, "able", 0, 1]);
+    });
+  }
+
+  it("a file that is not there, but only named, cannot be said: 400, and nobody is asked", async (t) => {
+    const { gw, provider } = await bench(t);
+    const response = await gw.chat({ model: "plain", messages: [said("user", [{ type: "file", file: { file_id: "file-1" } }])] });
+    assert.deepEqual([response.status, (await json(response)).error.code, provider.asked.length], [400, "upstream_rejected", 0]);
+  });
+});
