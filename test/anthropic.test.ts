@@ -6,8 +6,12 @@ import { createHash } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { startAnthropic } from "./support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "./support/fake-provider.ts";
-import { configFor, json, merge, startGateway, user } from "./support/gateway.ts";
-import { speak, startProvider } from "./support/provider.ts";
+import { createSignatures } from "../src/dialects/signatures.ts";
+import { checkConfig } from "../src/config/schema.ts";
+import { costOf, PRICE, priced, settled } from "./support/books.ts";
+import { assemble, assertSound, configFor, json, merge, readStream, startGateway, user, type RunningGateway } from "./support/gateway.ts";
+import { rawStream, speak, startProvider, status, type Asked, type Behaviour } from "./support/provider.ts";
+import { within } from "./support/wait.ts";
 
 type Json = Record<string, any>;
 
@@ -239,5 +243,144 @@ describe("what goes out", { concurrency: 2 }, () => {
     const { gw, provider } = await bench(t);
     const response = await gw.chat({ model: "plain", messages: [said("user", [{ type: "file", file: { file_id: "file-1" } }])] });
     assert.deepEqual([response.status, (await json(response)).error.code, provider.asked.length], [400, "upstream_rejected", 0]);
+  });
+});
+
+const USAGE = { input_tokens: 10, cache_creation_input_tokens: 2, cache_read_input_tokens: 8, output_tokens: 7 };
+const OWN_WORDS = "the provider's own words";
+
+/** A whole reply. */
+const message = (content: readonly object[], stop_reason: string | null = "end_turn", usage: object = USAGE) =>
+  ({ id: "msg_1", type: "message", role: "assistant", model: "claude-2026", content, stop_reason, stop_sequence: null, usage });
+const whole = (...reply: Parameters<typeof message>): Behaviour => status(200, message(...reply));
+const start = (content: readonly object[] = [], usage: object = { ...USAGE, output_tokens: 1 }) => ({ type: "message_start", message: message(content, null, usage) });
+/** A block of a stream, from its beginning to its end. */
+const block = (index: number, content_block: object, ...deltas: readonly object[]) =>
+  [{ type: "content_block_start", index, content_block }, ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })), { type: "content_block_stop", index }];
+const ended = (stop_reason: string | null = "end_turn", usage: object = { output_tokens: 7 }) => ({ type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage });
+const STOP = { type: "message_stop" };
+const PING = { type: "ping" };
+const failure = (type: string, words = OWN_WORDS) => ({ type: "error", error: { type, message: words }, request_id: "req_upstream" });
+
+const textBlock = (text: string) => ({ type: "text", text });
+const thought = (thinking: string, signature: string) => ({ type: "thinking", thinking, signature });
+const REDACTED = { type: "redacted_thinking", data: "cmVkYWN0ZWQ=" };
+const toolUse = (id: string, name: string, input: Json) => ({ type: "tool_use", id, name, input });
+const say = (text: string) => ({ type: "text_delta", text });
+const think = (thinking: string) => ({ type: "thinking_delta", thinking });
+const sign = (signature: string) => ({ type: "signature_delta", signature });
+const input = (partial_json: string) => ({ type: "input_json_delta", partial_json });
+
+const sse = (events: readonly Json[]): string => events.map((each) => `event: ${each["type"]}\ndata: ${JSON.stringify(each)}\n\n`).join("");
+/** A stream in pieces of `size` bytes. */
+const spoken = (events: readonly Json[], size = Infinity): Behaviour => rawStream(sse(events), size);
+/** One that is reset, or goes on in silence. */
+const broken = (events: readonly Json[], ending: "cut" | "open"): Behaviour => ({ res, socket }) => {
+  res.writeHead(200, { "content-type": "text/event-stream" });
+  res.write(sse(events), () => (ending === "cut" ? socket.resetAndDestroy() : undefined));
+};
+
+/** The model "m" of a provider that does what it is told, and "both": an alias for it and then "ok". */
+async function serving(t: TestContext, behaviour: Behaviour, settings: object = {}) {
+  const provider = await startProvider(t, { m: behaviour, ok: speak("Fine.") });
+  const config = configFor(provider.url, ["ok"], {
+    providers: { claude: { dialect: "anthropic", base_url: provider.url, api_key: "sk-claude" } },
+    models: { m: { provider: "claude", reasoning: true, ...settings } }, aliases: { both: { models: ["m", "ok"] } },
+  });
+  return { ...provider, config, gw: await startGateway(t, config) };
+}
+
+/** Asks "m", whole and streamed in pieces of two sizes: all must say the same. */
+async function answers(t: TestContext, reply: Json, events: readonly Json[], request: object = ON) {
+  let size = Infinity;
+  const { gw } = await serving(t, (asked) => (asked.body["stream"] ? spoken(events, size) : status(200, reply))(asked));
+  const response = await gw.chat({ model: "m", messages: user("hi"), ...request });
+  const { choices: [{ message, finish_reason }], usage } = await json(response);
+  for (size of [Infinity, 5]) {
+    const { chunks, done, error } = await readStream(await gw.chat({ model: "m", messages: user("hi"), ...request, stream: true, stream_options: { include_usage: true } }));
+    assertSound(chunks, "m");
+    const streamed = assemble(chunks);
+    // A stream begins before it knows whether text will come.
+    assert.deepEqual({ ...streamed.message, content: streamed.message["content"] || null }, { ...message, content: message.content || null });
+    assert.deepEqual([done, error, streamed.finish_reason, chunks.at(-1)!.usage], [true, undefined, finish_reason, usage]);
+  }
+  return { message, finish: finish_reason, usage };
+}
+
+describe("replies, whole and streamed", { concurrency: 2 }, () => {
+  const said = (content: string | null, reasoning_content: string, ...calls: [id: string, name: string, args: string][]) => ({
+    role: "assistant", content, reasoning_content, ...(calls.length > 0 && { tool_calls: calls.map(([id, name, args]) => ({ id, type: "function", function: { name, arguments: args } })) }),
+  });
+  const CASES: [name: string, content: object[], events: object[], expected: object, stop?: string][] = [
+    ["text", [textBlock("Hello.")], [start(), ...block(0, textBlock(""), say("Hel"), say("lo."))], said("Hello.", "")],
+    ["several texts", [textBlock("One, "), { ...textBlock("two."), citations: [{ type: "char_location", cited_text: "x" }] }],
+      [start(), ...block(0, textBlock(""), say("One, ")), ...block(1, textBlock("t"), { type: "citations_delta", citation: {} }, say("wo."))], said("One, two.", "")],
+    ["nothing", [], [start()], said("", "")],
+    ["thinking", [thought("Let me.", "c2ln"), textBlock("Ø.")], [start(), ...block(0, thought("", ""), think("Let "), think("me."), sign("c2ln")), ...block(1, textBlock(""), say("Ø."))], said("Ø.", "Let me.")],
+    ["thinking that is not shown", [thought("", "c2ln"), textBlock("Hi.")], [start(), ...block(0, thought("", ""), sign("c2ln")), ...block(1, textBlock(""), say("Hi."))], said("Hi.", "")],
+    ["redacted thinking", [REDACTED, thought("a", "x"), REDACTED, thought("b", "y"), textBlock("Hi.")],
+      [start(), ...block(0, REDACTED), ...block(1, thought("a", ""), sign("x")), ...block(2, REDACTED), ...block(3, thought("", ""), think("b"), sign("y")), ...block(4, textBlock(""), say("Hi."))], said("Hi.", "ab")],
+    ["parallel tools after text", [textBlock("I look."), toolUse("toolu_1", "f", { a: [1, "ü"] }), toolUse("toolu_2", "g", { b: {} })],
+      [start(), ...block(0, textBlock(""), say("I look.")), ...block(1, toolUse("toolu_1", "f", {}), input(""), input('{"a":[1'), input(',"ü"]}')), ...block(2, toolUse("toolu_2", "g", {}), input('{"b":{}}'))],
+      said("I look.", "", ["toolu_1", "f", '{"a":[1,"ü"]}'], ["toolu_2", "g", '{"b":{}}']), "tool_use"],
+    ["tools without input", [toolUse("toolu_1", "f", {}), toolUse("toolu_2", "g", {})], [start(), ...block(0, toolUse("toolu_1", "f", {}), input("")), ...block(1, toolUse("toolu_2", "g", {}))],
+      said(null, "", ["toolu_1", "f", "{}"], ["toolu_2", "g", "{}"]), "tool_use"],
+    ["input in the block's beginning", [toolUse("toolu_1", "f", { a: 1 })], [start(), ...block(0, toolUse("toolu_1", "f", { a: 1 }))], said(null, "", ["toolu_1", "f", '{"a":1}']), "tool_use"],
+    ["content in the message's beginning", [thought("Hm.", "s"), textBlock("So: "), toolUse("toolu_1", "f", { a: 1 }), toolUse("toolu_2", "g", { b: 2 })],
+      [start([thought("Hm.", "s"), textBlock("So: "), toolUse("toolu_1", "f", { a: 1 })]), ...block(0, toolUse("toolu_2", "g", {}), input('{"b":2}'))], said("So: ", "Hm.", ["toolu_1", "f", '{"a":1}'], ["toolu_2", "g", '{"b":2}']), "tool_use"],
+    ["the provider's own tools, pings, and what nobody knows", [{ type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "x" } }, { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] }, textBlock("Hi."), toolUse("toolu_1", "f", { a: 1 }), { type: "news", text: "no" }],
+      [start(), PING, ...block(0, { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} }, input('{"query":"x"}')), ...block(1, { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] }), PING,
+        ...block(2, textBlock(""), say("H"), { type: "news_delta", text: "no" }, say("i.")), { type: "news", text: "no", delta: { type: "text_delta", text: "no" } }, ...block(3, toolUse("toolu_1", "f", {}), input('{"a":1}'))],
+      said("Hi.", "", ["toolu_1", "f", '{"a":1}']), "tool_use"],
+  ];
+  for (const [name, content, events, expected, stop] of CASES) {
+    it(name, async (t) => {
+      const reply = await answers(t, message(content, stop), [...events, ended(stop), STOP]);
+      assert.deepEqual([reply.message, reply.finish], [expected, stop ? "tool_calls" : "stop"]);
+    });
+  }
+
+  it("thinking that nobody asked for is left out, and counted", async (t) => {
+    const usage = { ...USAGE, output_tokens_details: { thinking_tokens: 3 } };
+    const reply = await answers(t, message([thought("Let me.", "s"), textBlock("Hi.")], "end_turn", usage),
+      [start(), ...block(0, thought("", ""), think("Let me."), sign("s")), ...block(1, textBlock(""), say("Hi.")), ended("end_turn", usage), STOP], {});
+    assert.deepEqual([reply.message, reply.usage.completion_tokens, reply.usage.completion_tokens_details.reasoning_tokens], [{ role: "assistant", content: "Hi." }, 7, 3]);
+  });
+
+  for (const [word, finish] of [
+    ["end_turn", "stop"], ["stop_sequence", "stop"], ["pause_turn", "stop"], ["max_tokens", "length"], ["model_context_window_exceeded", "length"], ["refusal", "content_filter"], ["something_new", "stop"],
+  ] as const) {
+    it(`${word} is ${finish}`, async (t) => {
+      const text = [textBlock("Hi.")];
+      assert.equal((await answers(t, message(text, word), [start(), ...block(0, textBlock(""), say("Hi.")), ended(word), STOP])).finish, finish);
+      assert.equal((await answers(t, message([], word), [start(), ended(word), STOP])).finish, finish);
+    });
+  }
+
+  const counts = (prompt: number, hit: number, completion: number, reasoning: number) => ({
+    prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, prompt_cache_hit_tokens: hit, prompt_cache_miss_tokens: prompt - hit,
+    prompt_tokens_details: { cached_tokens: hit }, completion_tokens_details: { reasoning_tokens: reasoning },
+  });
+  const NULLS = { input_tokens: null, cache_creation_input_tokens: null, cache_read_input_tokens: null, output_tokens_details: null };
+  // Of a stream: what its beginning says, then what its end says.
+  const COUNTS: [name: string, whole: Json, first: Json, last: Json, expected: object][] = [
+    ["no cache", { input_tokens: 10, output_tokens: 7 }, { input_tokens: 10, output_tokens: 1 }, { output_tokens: 7 }, counts(10, 0, 7, 0)],
+    ["a cache stands beside the input", USAGE, { ...USAGE, output_tokens: 1 }, { output_tokens: 7 }, counts(20, 8, 7, 0)],
+    ["nulls are no figures", { ...USAGE, output_tokens_details: null }, { ...USAGE, output_tokens: 1 }, { ...NULLS, output_tokens: 7 }, counts(20, 8, 7, 0)],
+    ["thinking is a part of the output", { ...USAGE, output_tokens_details: { thinking_tokens: 3 } }, { ...USAGE, output_tokens: 1 }, { output_tokens: 7, output_tokens_details: { thinking_tokens: 3 } }, counts(20, 8, 7, 3)],
+    ["a later figure takes the place of an earlier", { ...USAGE, input_tokens: 90 }, USAGE, { input_tokens: 90, cache_read_input_tokens: 8, output_tokens: 7 }, counts(100, 8, 7, 0)],
+    ["all of it at the end", USAGE, {}, USAGE, counts(20, 8, 7, 0)],
+    ["beside what is not counted", { ...USAGE, service_tier: "standard", cache_creation: { ephemeral_5m_input_tokens: 2 }, server_tool_use: { web_search_requests: 1 } }, USAGE, { output_tokens: 7, server_tool_use: { web_search_requests: 1 } }, counts(20, 8, 7, 0)],
+  ];
+  for (const [name, usage, first, last, expected] of COUNTS) {
+    it(`usage: ${name}`, async (t) => {
+      const reply = await answers(t, message([textBlock("Hi.")], "end_turn", usage), [start([], first), ...block(0, textBlock(""), say("Hi.")), ended("end_turn", last), STOP]);
+      assert.deepEqual(reply.usage, expected);
+    });
+  }
+
+  it("usage: several ends, of which the last counts", async (t) => {
+    const events = [start(), ...block(0, textBlock(""), say("Hi.")), ended(null, { output_tokens: 3 }), ended("max_tokens", { output_tokens: 7 }), STOP];
+    assert.deepEqual(await answers(t, message([textBlock("Hi.")], "max_tokens"), events), { message: said("Hi.", ""), finish: "length", usage: counts(20, 8, 7, 0) });
   });
 });
