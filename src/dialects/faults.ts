@@ -29,6 +29,8 @@ const RULES: readonly Rule[] = [
 const STATED: readonly (readonly [words: RegExp, status: number])[] = [
   [/insufficient_quota|rate_limit|too_many_requests/i, 429],
   [/authentication|invalid_api_key|permission|insufficient_balance|billing/i, 401],
+  [/not_found/i, 404],
+  [/request_too_large/i, 413],
   [/overload|unavailable/i, 529],
   [/context_length|exceed_context|content_filter|content_policy|invalid_request/i, 400],
 ];
