@@ -384,3 +384,201 @@ describe("replies, whole and streamed", { concurrency: 2 }, () => {
     assert.deepEqual(await answers(t, message([textBlock("Hi.")], "max_tokens"), events), { message: said("Hi.", ""), finish: "length", usage: counts(20, 8, 7, 0) });
   });
 });
+
+/** Status, and the model that served or the code of the error; no word of the provider's may be among it. */
+async function outcome(gw: RunningGateway, request: object): Promise<[number, string]> {
+  const response = await gw.chat({ messages: user("hi"), ...request });
+  const streamed = response.headers.get("content-type")?.startsWith("text/event-stream");
+  const read = streamed ? await readStream(response) : { text: await response.text() };
+  for (const word of [OWN_WORDS, "req_upstream", "127.0.0.1"]) assert.ok(!read.text.includes(word), read.text);
+  if ("done" in read) return [response.status, read.error?.code ?? (read.done ? read.chunks[0]!.model : "cut")];
+  const { error, model } = JSON.parse(read.text);
+  return [response.status, error?.code ?? model];
+}
+
+describe("failures", { concurrency: 2 }, () => {
+  const BEGUN = [start(), PING, { type: "content_block_start", index: 0, content_block: textBlock("") }];
+  const HALF = [...BEGUN, { type: "content_block_delta", index: 0, delta: say("Hel") }];
+
+  const ERRORS: [status: number, type: string, code: string, words?: string][] = [
+    [400, "invalid_request_error", "upstream_rejected"],
+    [400, "invalid_request_error", "context_length_exceeded", "prompt is too long: 208310 tokens > 200000 maximum"],
+    [401, "authentication_error", "model_unavailable"],
+    [402, "billing_error", "model_unavailable"],
+    [403, "permission_error", "model_unavailable"],
+    [404, "not_found_error", "model_unavailable"],
+    [413, "request_too_large", "upstream_rejected"],
+    [429, "rate_limit_error", "model_overloaded"],
+    [500, "api_error", "upstream_error"],
+    [504, "timeout_error", "upstream_error"],
+    [529, "overloaded_error", "model_overloaded"],
+  ];
+  for (const [httpStatus, type, code, words] of ERRORS) {
+    const error = failure(type, words);
+    const clients = ["upstream_rejected", "context_length_exceeded"].includes(code);
+    const own: [number, string] = [clients ? 400 : 503, code];
+    const ways: [name: string, behaviour: Behaviour][] = [
+      [`status ${httpStatus}`, status(httpStatus, error)],
+      ["a body", (asked) => (asked.body["stream"] ? spoken([error]) : status(200, error))(asked)],
+      ["an event before the first delta", (asked) => (asked.body["stream"] ? spoken([...BEGUN, error]) : status(200, error))(asked)],
+    ];
+    for (const [name, behaviour] of ways) {
+      it(`${type} in ${name}: ${code}${clients ? "" : ", and an alias asks the next one"}`, async (t) => {
+        const { gw } = await serving(t, behaviour);
+        for (const stream of [false, true]) {
+          assert.deepEqual(await outcome(gw, { model: "m", stream }), own);
+          assert.deepEqual(await outcome(gw, { model: "both", stream }), clients ? own : [200, "ok"]);
+        }
+      });
+    }
+    it(`${type} after the first delta: ${code}, said in the stream`, async (t) => {
+      const { gw, asked } = await serving(t, spoken([...HALF, error]));
+      const { chunks, done, error: told } = await readStream(await gw.chat({ model: "both", stream: true, messages: user("hi") }));
+      assertSound(chunks, "m", { finished: false });
+      assert.deepEqual([assemble(chunks).message["content"], done, told?.code, asked.length], ["Hel", false, code, 1]);
+      assert.ok(!told!.message.includes(OWN_WORDS));
+    });
+  }
+
+  for (const [name, behaviour] of [
+    ["no reply at all", status(200, { type: "completion", completion: "Hi." })], ["half a reply", status(200, '{"type":"message","content":[')], ["a stream where none was asked for", spoken([...HALF, ended(), STOP])],
+  ] as const) {
+    it(`${name}: a failure, which an alias hides`, async (t) => {
+      const { gw } = await serving(t, behaviour);
+      assert.deepEqual([await outcome(gw, { model: "m" }), await outcome(gw, { model: "both" })], [[503, "upstream_error"], [200, "ok"]]);
+    });
+  }
+
+  const ENDINGS: [name: string, of: (events: readonly Json[]) => Behaviour][] = [["the end of the stream", (events) => spoken(events)], ["a reset", (events) => broken(events, "cut")]];
+  for (const [name, of] of ENDINGS) {
+    it(`${name} before the first delta: hidden by the next candidate, else an error`, async (t) => {
+      const { gw } = await serving(t, of(BEGUN));
+      assert.deepEqual([await outcome(gw, { model: "m", stream: true }), await outcome(gw, { model: "both", stream: true })], [[503, "upstream_error"], [200, "ok"]]);
+    });
+
+    it(`${name} before message_delta: an error in the stream, and no end`, async (t) => {
+      const { gw } = await serving(t, of([...HALF, { type: "content_block_stop", index: 0 }]));
+      const { chunks, done, error } = await readStream(await gw.chat({ model: "both", stream: true, messages: user("hi") }));
+      assertSound(chunks, "m", { finished: false });
+      assert.deepEqual([assemble(chunks).message["content"], done, error?.code], ["Hel", false, "upstream_error"]);
+    });
+
+    it(`${name} after message_delta: all of it is there`, async (t) => {
+      const { gw } = await serving(t, of([...HALF, ended("max_tokens")]));
+      const { chunks, done, error } = await readStream(await gw.chat({ model: "m", stream: true, stream_options: { include_usage: true }, messages: user("hi") }));
+      assert.deepEqual([assemble(chunks), chunks.at(-1)!.usage.total_tokens, done, error], [{ message: { role: "assistant", content: "Hel" }, finish_reason: "length", logprobs: [] }, 27, true, undefined]);
+    });
+  }
+
+  for (const [httpStatus, type, given, told] of [[429, "rate_limit_error", "17", "17"], [529, "overloaded_error", "3600", "60"], [529, "overloaded_error", undefined, "5"]] as const) {
+    it(`${httpStatus} with retry-after ${given}: the client is told ${told} seconds`, async (t) => {
+      const { gw } = await serving(t, status(httpStatus, failure(type), { "content-type": "application/json", "anthropic-ratelimit-requests-remaining": "0", ...(given && { "retry-after": given }) }));
+      const { status: code, headers } = await gw.chat({ model: "m", messages: user("hi") });
+      assert.deepEqual([code, headers.get("retry-after"), headers.get("anthropic-ratelimit-requests-remaining")], [503, told, null]);
+    });
+  }
+
+  it("a client that leaves after the first delta pays for the prompt that message_start counted", async (t) => {
+    const { dir, gw } = await priced(t, { m: broken(HALF, "open") }, { providers: { lab: { dialect: "anthropic", thinking: "adaptive" } } });
+    const reader = (await gw.chat({ model: "m", stream: true, messages: user("hi") })).body!.getReader();
+    for (let text = ""; !text.includes("Hel"); ) text += new TextDecoder().decode((await within(reader.read(), "the first delta")).value);
+    await reader.cancel();
+    const [settle] = await settled(dir);
+    const usage = { prompt_tokens: 20, completion_tokens: 1, total_tokens: 21, prompt_cache_hit_tokens: 8, prompt_cache_miss_tokens: 12, reasoning_tokens: 0 };
+    assert.deepEqual([settle!["status"], settle!["usage"], settle!["usage_source"], settle!["cost"]], ["cancelled", usage, "estimated", costOf(usage, PRICE)]);
+  });
+});
+
+describe("thoughts that come back", { concurrency: 2 }, () => {
+  const CALLED = [thought("The weather, ", "c2lnMQ=="), REDACTED, thought("then.", "c2lnMg=="), textBlock("I look."), toolUse("toolu_1", "f", { a: 1 }), toolUse("toolu_2", "f", {})];
+  const STREAMED = [
+    start(), ...block(0, thought("", ""), think("The "), think("weather, "), sign("c2ln"), sign("MQ==")), ...block(1, REDACTED), ...block(2, thought("", ""), think("then."), sign("c2lnMg==")),
+    ...block(3, textBlock(""), say("I look.")), ...block(4, toolUse("toolu_1", "f", {}), input('{"a":'), input("1}")), ...block(5, toolUse("toolu_2", "f", {}), input("")), ended("tool_use"), STOP,
+  ];
+  const isAnswer = ({ body }: Asked) => body["messages"].at(-1).content.some(({ type }: Json) => type === "tool_result");
+  const model: Behaviour = (asked) => {
+    const [content, events] = isAnswer(asked) ? [[textBlock("Fine.")], [start(), ...block(0, textBlock("Fine.")), ended(), STOP]] : [CALLED, STREAMED];
+    return (asked.body["stream"] ? spoken(events) : whole(content, isAnswer(asked) ? "end_turn" : "tool_use"))(asked);
+  };
+  const REQUEST = { model: "m", ...ON, tools: [{ type: "function", function: { name: "f" } }], tool_choice: "auto" };
+  const results = (ids: readonly string[]) => ids.map((tool_call_id) => ({ role: "tool", tool_call_id, content: "1" }));
+  const ADAPTIVE = { type: "adaptive", display: "summarized" };
+
+  /** A first turn, its calls answered by its client; what the provider is asked then. */
+  async function loop(gw: RunningGateway, stream: boolean): Promise<Json[]> {
+    const response = await gw.chat({ ...REQUEST, stream, messages: user("hi") });
+    const said = stream ? assemble((await readStream(response)).chunks).message : (await json(response)).choices[0].message;
+    assert.deepEqual([said["reasoning_content"], said["tool_calls"].length], ["The weather, then.", 2]);
+    delete said["reasoning_content"]; // as most clients do
+    return [...user("hi"), said, ...results(["toolu_1", "toolu_2"])];
+  }
+  const ask = async ({ gw, asked }: { gw: RunningGateway; asked: readonly Asked[] }, messages: readonly Json[], more: object = {}) => {
+    assert.equal((await gw.chat({ ...REQUEST, messages, ...more })).status, 200);
+    const { thinking, messages: sent, temperature } = asked.at(-1)!.body;
+    return { thinking, temperature, turns: sent.map(({ content }: Json) => content) };
+  };
+
+  for (const stream of [false, true]) {
+    it(`as they came, redacted ones too, ${stream ? "streamed" : "whole"}`, async (t) => {
+      const served = await serving(t, model);
+      const messages = await loop(served.gw, stream);
+      const { thinking, turns } = await ask(served, messages, { stream });
+      assert.deepEqual([thinking, turns[1]], [ADAPTIVE, CALLED]);
+      const later = await ask(served, [...messages, { role: "assistant", content: "Fine." }, ...user("and?")]);
+      assert.deepEqual([later.thinking, later.turns[1]], [ADAPTIVE, CALLED], "in the turns before too");
+    });
+  }
+
+  it("not where thinking is off; and a thought that was not asked for is kept for when it is on", async (t) => {
+    const served = await serving(t, model, { thinking: "budget" });
+    const messages = await loop(served.gw, false);
+    const off = await ask(served, messages, { thinking: null, temperature: 0.5 });
+    assert.deepEqual([off.thinking, off.temperature, off.turns[1]], [{ type: "disabled" }, 0.5, CALLED.slice(3)]);
+    assert.deepEqual((await ask(served, messages, { max_tokens: 3_000 })).thinking, { type: "enabled", budget_tokens: 1_500 });
+  });
+
+  it("ids that are not known: thinking is off for this request, on again when the loop is finished", async (t) => {
+    const served = await serving(t, model);
+    const known = await loop(served.gw, false);
+    const calls = [{ id: "call_x", type: "function", function: { name: "f", arguments: "{}" } }];
+    const unknown = [...known, { role: "assistant", content: "Fine." }, ...user("and?"), { role: "assistant", content: null, tool_calls: calls }, ...results(["call_x"])];
+    const off = await ask(served, unknown, { temperature: 0.5 });
+    assert.deepEqual([off.thinking, off.temperature, off.turns[1], off.turns.at(-2)], [{ type: "disabled" }, 0.5, CALLED.slice(3), [toolUse("call_x", "f", {})]]);
+    const withText = await ask(served, [...unknown, ...user("quickly")]);
+    assert.deepEqual([withText.thinking, withText.turns.at(-1).length], [{ type: "disabled" }, 2], "a word beside the results does not finish it");
+    const on = await ask(served, [...unknown, { role: "assistant", content: "Done." }, ...user("thanks")], { temperature: 0.5 });
+    assert.deepEqual([on.thinking, on.temperature, on.turns[1], on.turns[5]], [ADAPTIVE, undefined, CALLED, [toolUse("call_x", "f", {})]]);
+  });
+
+  it("kept while the configuration changes", async (t) => {
+    const served = await serving(t, model);
+    const messages = await loop(served.gw, true);
+    served.gw.gateway.reload(checkConfig(merge(served.config, { models: { m: { max_output_tokens: 4_000 } } }), {}));
+    const { thinking, turns } = await ask(served, messages);
+    assert.deepEqual([thinking, turns[1], served.asked.at(-1)!.body["max_tokens"]], [ADAPTIVE, CALLED, 4_000]);
+  });
+
+  const text = "x".repeat(1_000);
+  const kept = (signatures: ReturnType<typeof createSignatures>, ids: readonly string[]) => ids.filter((id) => signatures.get(id) === text);
+
+  it("the least recently used are forgotten first", () => {
+    const signatures = createSignatures(4_000); // three, with what each takes beside its text
+    for (const id of ["a", "b", "c"]) signatures.set(id, text);
+    assert.equal(signatures.get("a"), text);
+    signatures.set("d", text);
+    assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["a", "c", "d"]);
+    signatures.set("a", text); // anew, in its own place
+    signatures.set("e", text);
+    assert.deepEqual(kept(signatures, ["a", "c", "d", "e"]), ["a", "d", "e"]);
+    for (let at = 0; at < 100; at += 1) signatures.set("a", text);
+    assert.deepEqual(kept(signatures, ["a", "d", "e"]), ["a", "d", "e"], "one id takes its place once");
+  });
+
+  it("one that is larger than all is not kept; afterwards there is as much room as before", () => {
+    const signatures = createSignatures(4_000);
+    signatures.set("huge", text.repeat(4));
+    assert.equal(signatures.get("huge"), undefined);
+    for (const id of ["a", "b", "c", "d"]) signatures.set(id, text);
+    assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["b", "c", "d"]);
+  });
+});
