@@ -97,6 +97,8 @@ describe("what goes out", { concurrency: 2 }, () => {
       [u(text("hi")), a(use("x")), u(answer("x", "")), a(text("Never mind.")), u(text("ok")), a(use("z")), u(answer("z", ""))]],
     ["ids that begin anew in each turn", [said("user", "hi"), called("0", "1"), result("0", "a"), result("1", "b"), called("0"), result("0", "c")],
       [u(text("hi")), a(use("0"), use("1")), u(answer("0", "a"), answer("1", "b")), a(use("0_2")), u(answer("0_2", "c"))]],
+    ["an id that a client itself had made of another", [said("user", "hi"), called("0", "0_2"), result("0", "a"), result("0_2", "b"), called("0"), result("0", "c")],
+      [u(text("hi")), a(use("0"), use("0_2")), u(answer("0", "a"), answer("0_2", "b")), a(use("0_3")), u(answer("0_3", "c"))]],
     ["arguments that are no object", [said("user", "hi"), { ...called(), tool_calls: ['{"a":[1]}', "", '{"a":', "[1]", "null", '"x"'].map((args, at) => call(`c${at}`, args)) }],
       [u(text("hi")), a(use("c0", { a: [1] }), use("c1"), ...['{"a":', "[1]", "null", '"x"'].map((_raw, at) => use(`c${at + 2}`, { _raw }))), u(...[0, 1, 2, 3, 4, 5].map((at) => answer(`c${at}`, "")))]],
   ];

@@ -33,7 +33,8 @@ export function turnsOf(messages: readonly Message[]): { readonly system: string
       const calls: Item[] = [];
       const answers: Item[] = [];
       for (const { id: given, function: { name, arguments: text } } of message.tool_calls) {
-        const id = ids.has(given) ? `${given}_${ids.size}` : given; // some clients begin to count anew in each turn
+        let id = given;
+        for (let count = ids.size; ids.has(id); count += 1) id = `${given}_${count}`; // some clients begin to count anew in each turn
         ids.add(id);
         calls.push({ type: "call", id, name, args: argsOf(text) });
         answers.push({ type: "result", id, name, content: results.get(given)?.shift() ?? "" });
