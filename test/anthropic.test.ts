@@ -560,6 +560,19 @@ describe("thoughts that come back", { concurrency: 2 }, () => {
     assert.deepEqual([thinking, turns[1], served.asked.at(-1)!.body["max_tokens"]], [ADAPTIVE, CALLED, 4_000]);
   });
 
+  it("not to another provider, which has not signed them", async (t) => {
+    const { gw, config } = await serving(t, model);
+    const other = await startProvider(t, { n: model });
+    const to = (dialect: string) => ({ dialect, base_url: other.url });
+    gw.gateway.reload(checkConfig(merge(config, { providers: { a: to("anthropic"), g: to("gemini") }, models: { n: { provider: "a", reasoning: true }, g: { provider: "g", reasoning: true } } }), {}));
+    const messages = await loop(gw, false);
+    const off = await ask({ gw, asked: other.asked }, messages, { model: "n" });
+    assert.deepEqual([off.thinking, off.turns[1]], [{ type: "disabled" }, CALLED.slice(3)]);
+    await gw.chat({ ...REQUEST, model: "g", messages });
+    const sent = JSON.stringify(other.asked.at(-1)!.body["contents"]);
+    assert.deepEqual([sent.includes("toolu_1"), sent.includes("c2ln")], [true, false]);
+  });
+
   const text = "x".repeat(1_000);
   const kept = (signatures: ReturnType<typeof createSignatures>, ids: readonly string[]) => ids.filter((id) => signatures.get(id) === text);
 

@@ -106,7 +106,8 @@ function needsOf(chat: ChatRequest) {
 
 function createProvider(name: string, provider: ProviderConfig, config: Config, fetch: Fetch, signatures: Signatures) {
   const dialects = { openai: () => openaiDialect, demo: () => openaiDialect, anthropic: createAnthropicDialect, gemini: createGeminiDialect };
-  const dialect = dialects[provider.dialect](signatures);
+  const mine = (id: string) => `${provider.base_url} ${id}`; // what one provider signed another refuses
+  const dialect = dialects[provider.dialect]({ get: (id) => signatures.get(mine(id)), set: (id, text) => signatures.set(mine(id), text) });
   return {
     name, dialect,
     fetch: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : fetch,
