@@ -4,11 +4,11 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
+import { checkConfig } from "../src/config/schema.ts";
+import { createSignatures } from "../src/dialects/signatures.ts";
+import { costOf, PRICE, priced, settled } from "./support/books.ts";
 import { startAnthropic } from "./support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "./support/fake-provider.ts";
-import { createSignatures } from "../src/dialects/signatures.ts";
-import { checkConfig } from "../src/config/schema.ts";
-import { costOf, PRICE, priced, settled } from "./support/books.ts";
 import { assemble, assertSound, configFor, json, merge, readStream, startGateway, user, type RunningGateway } from "./support/gateway.ts";
 import { rawStream, speak, startProvider, status, type Asked, type Behaviour } from "./support/provider.ts";
 import { within } from "./support/wait.ts";
@@ -328,8 +328,9 @@ describe("replies, whole and streamed", { concurrency: 2 }, () => {
     ["tools without input", [toolUse("toolu_1", "f", {}), toolUse("toolu_2", "g", {})], [start(), ...block(0, toolUse("toolu_1", "f", {}), input("")), ...block(1, toolUse("toolu_2", "g", {}))],
       said(null, "", ["toolu_1", "f", "{}"], ["toolu_2", "g", "{}"]), "tool_use"],
     ["input in the block's beginning", [toolUse("toolu_1", "f", { a: 1 })], [start(), ...block(0, toolUse("toolu_1", "f", { a: 1 }))], said(null, "", ["toolu_1", "f", '{"a":1}']), "tool_use"],
-    ["content in the message's beginning", [thought("Hm.", "s"), textBlock("So: "), toolUse("toolu_1", "f", { a: 1 }), toolUse("toolu_2", "g", { b: 2 })],
-      [start([thought("Hm.", "s"), textBlock("So: "), toolUse("toolu_1", "f", { a: 1 })]), ...block(0, toolUse("toolu_2", "g", {}), input('{"b":2}'))], said("So: ", "Hm.", ["toolu_1", "f", '{"a":1}'], ["toolu_2", "g", '{"b":2}']), "tool_use"],
+    ["content in the message's beginning", [toolUse("toolu_1", "f", { a: 1 }), thought("Hm.", "s"), textBlock("So: "), toolUse("toolu_2", "g", { b: 2 }), toolUse("toolu_3", "g", {})],
+      [start([toolUse("toolu_1", "f", { a: 1 }), thought("Hm.", "s"), textBlock("So: ")]), ...block(0, toolUse("toolu_2", "g", {}), input('{"b":2}')), ...block(1, toolUse("toolu_3", "g", {}))],
+      said("So: ", "Hm.", ["toolu_1", "f", '{"a":1}'], ["toolu_2", "g", '{"b":2}'], ["toolu_3", "g", "{}"]), "tool_use"],
     ["the provider's own tools, pings, and what nobody knows", [{ type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "x" } }, { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] }, textBlock("Hi."), toolUse("toolu_1", "f", { a: 1 }), { type: "news", text: "no" }],
       [start(), PING, ...block(0, { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} }, input('{"query":"x"}')), ...block(1, { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] }), PING,
         ...block(2, textBlock(""), say("H"), { type: "news_delta", text: "no" }, say("i.")), { type: "news", text: "no", delta: { type: "text_delta", text: "no" } }, ...block(3, toolUse("toolu_1", "f", {}), input('{"a":1}'))],
@@ -591,8 +592,9 @@ describe("thoughts that come back", { concurrency: 2 }, () => {
 
   it("one that is larger than all is not kept; afterwards there is as much room as before", () => {
     const signatures = createSignatures(4_000);
-    signatures.set("huge", text.repeat(4));
-    assert.equal(signatures.get("huge"), undefined);
+    const huge = "id".repeat(2_000);
+    signatures.set(huge, "");
+    assert.equal(signatures.get(huge), undefined);
     for (const id of ["a", "b", "c", "d"]) signatures.set(id, text);
     assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["b", "c", "d"]);
   });
