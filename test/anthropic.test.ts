@@ -5,7 +5,9 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { checkConfig } from "../src/config/schema.ts";
+import { createAnthropicDialect } from "../src/dialects/anthropic.ts";
 import { createSignatures } from "../src/dialects/signatures.ts";
+import { traitsOf } from "../src/dialects/traits.ts";
 import { costOf, PRICE, priced, settled } from "./support/books.ts";
 import { startAnthropic } from "./support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "./support/fake-provider.ts";
@@ -97,6 +99,9 @@ describe("what goes out", { concurrency: 2 }, () => {
       [u(text("hi")), a(use("x")), u(answer("x", "")), a(text("Never mind.")), u(text("ok")), a(use("z")), u(answer("z", ""))]],
     ["ids that begin anew in each turn", [said("user", "hi"), called("0", "1"), result("0", "a"), result("1", "b"), called("0"), result("0", "c")],
       [u(text("hi")), a(use("0"), use("1")), u(answer("0", "a"), answer("1", "b")), a(use("0_2")), u(answer("0_2", "c"))]],
+    ["an id that comes again after a call that nobody answered", [said("user", "hi"), called("0"), said("user", "again"), called("0"), result("0", "new")],
+      [u(text("hi")), a(use("0")), u(answer("0", ""), text("again")), a(use("0_1")), u(answer("0_1", "new"))]],
+    ["a call that is answered twice", [said("user", "hi"), called("0"), result("0", "a"), result("0", "b")], [u(text("hi")), a(use("0")), u(answer("0", "a\nb"))]],
     ["an id that a client itself had made of another", [said("user", "hi"), called("0", "0_2"), result("0", "a"), result("0_2", "b"), called("0"), result("0", "c")],
       [u(text("hi")), a(use("0"), use("0_2")), u(answer("0", "a"), answer("0_2", "b")), a(use("0_3")), u(answer("0_3", "c"))]],
     ["arguments that are no object", [said("user", "hi"), { ...called(), tool_calls: ['{"a":[1]}', "", '{"a":', "[1]", "null", '"x"'].map((args, at) => call(`c${at}`, args)) }],
@@ -192,6 +197,8 @@ describe("what goes out", { concurrency: 2 }, () => {
     ["tool_choice with a name while thinking, one at a time", choose(G, { model: "new", ...ON, ...alone }), { ...NEW, ...ADAPTIVE, tools: SENT, tool_choice: { type: "auto", disable_parallel_tool_use: true } }],
     ["tool_choice none while thinking", choose("none", { model: "new", ...ON }), { ...NEW, ...ADAPTIVE, tools: SENT, tool_choice: { type: "none" } }],
     ["a strict tool", { tools: [fn({ parameters: BOUNDED, strict: true })], tool_choice: "auto" }, { tools: [{ name: "f", input_schema: CLOSED, strict: true }], tool_choice: { type: "auto" } }],
+    ["a strict tool: what may be null is closed too, values are no schemas", { tools: [fn({ parameters: { type: ["object", "null"], properties: { a: { enum: [{ minimum: 1 }] } } }, strict: true })] },
+      { tools: [{ name: "f", input_schema: { type: ["object", "null"], properties: { a: { enum: [{ minimum: 1 }] } }, additionalProperties: false }, strict: true }], tool_choice: { type: "none" } }],
     ["a strict tool without parameters", { tools: [fn({ strict: true })] }, { tools: [{ name: "f", input_schema: { type: "object", additionalProperties: false }, strict: true }], tool_choice: { type: "none" } }],
 
     ["adaptive thinking, off", { model: "new" }, { ...NEW, ...OFF }],
@@ -209,6 +216,7 @@ describe("what goes out", { concurrency: 2 }, () => {
       [`a budget, ${depth}: its share`, { model: "old", ...ON, max_tokens: 10_000, reasoning_effort: depth }, budget(10_000, tokens)]),
     ["a budget of at least 1024", { model: "old", ...ON, max_tokens: 2_047, reasoning_effort: "low" }, budget(2_047, 1_024)],
     ["a budget below max_tokens", { model: "old", ...ON, max_tokens: 1_025 }, budget(1_025, 1_024)],
+    ["max_tokens that leave no room for a budget: the client's stay for the answer, however deep", { model: "old", ...ON, max_tokens: 100, reasoning_effort: "max" }, budget(1_124, 1_024)],
     ["max_tokens that leave no room for a budget", { model: "old", ...ON, max_tokens: 1_024 }, budget(2_048, 1_024)],
     ["a single token beside a budget", { model: "old", ...ON, max_tokens: 1 }, budget(1_025, 1_024)],
 
@@ -531,6 +539,23 @@ describe("thoughts that come back", { concurrency: 2 }, () => {
       assert.deepEqual([later.thinking, later.turns[1]], [ADAPTIVE, CALLED], "in the turns before too");
     });
   }
+
+  it("before the calls that they came before", async (t) => {
+    const between = [thought("First.", "c2lnMQ=="), toolUse("toolu_1", "f", {}), thought("Then.", "c2lnMg=="), toolUse("toolu_2", "f", {})];
+    const served = await serving(t, (asked) => whole(isAnswer(asked) ? [textBlock("Fine.")] : between, isAnswer(asked) ? "end_turn" : "tool_use")(asked));
+    const said = (await json(await served.gw.chat({ ...REQUEST, messages: user("hi") }))).choices[0].message;
+    const { turns } = await ask(served, [...user("hi"), said, ...results(["toolu_1", "toolu_2"])]);
+    assert.deepEqual(turns[1], between);
+  });
+
+  it("the end of a message is the end of the stream, although the connection stays", () => {
+    const { push, ended } = createAnthropicDialect(createSignatures()).decoder({ upstreamModel: "m", reasoning: false, traits: traitsOf({ vendor: "anthropic" }, { reasoning: false }) });
+    const over = [{ type: "message_start", message: {} }, { type: "message_delta", delta: { stop_reason: "end_turn" } }, { type: "ping" }, { type: "message_stop" }].map((event) => {
+      push(event);
+      return ended?.();
+    });
+    assert.deepEqual(over, [false, false, false, true]);
+  });
 
   it("not where thinking is off; and a thought that was not asked for is kept for when it is on", async (t) => {
     const served = await serving(t, model, { thinking: "budget" });

@@ -2,11 +2,8 @@
 import { formatMoney, parseMoney } from "./price.ts";
 import { USAGE_COLUMNS, type UsageRecord, type UsageStore } from "./records.ts";
 
-export interface StatementOptions {
-  readonly account: string;
-  /** `month` is `YYYY-MM`; records in another than this `currency` are counted apart. */
-  readonly month: string; readonly currency: string;
-}
+/** `month` is `YYYY-MM`; records in another than this `currency` are counted apart. */
+export interface StatementOptions { readonly account: string; readonly month: string; readonly currency: string }
 
 /** Requests, tokens in each price class and cost; reasoning tokens are a part of completion_tokens. */
 const CLASSES = ["prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "reasoning_tokens"] as const;

@@ -22,12 +22,8 @@ export interface Opening {
   readonly model: string;
 }
 
-/** How it ended. */
-export interface Outcome extends Ending {
-  /** Who answered; its price is the one in force when the request began, whatever was reloaded since. */
-  readonly model: Model | undefined;
-  readonly usage: Usage; readonly source: UsageSource;
-}
+/** How it ended. The price of the `model` that answered is the one in force when the request began, whatever was reloaded since. */
+export interface Outcome extends Ending { readonly model: Model | undefined; readonly usage: Usage; readonly source: UsageSource }
 
 export type Books = ReturnType<typeof createBooks>;
 export function createBooks(config: Config, now: () => number, diagnose: Diagnose) {

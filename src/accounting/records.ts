@@ -10,20 +10,14 @@ interface About {
 }
 
 /** Written before a provider is called. */
-export interface OpenRecord extends About {
-  readonly type: "open";
-  readonly stream: boolean;
-}
+export interface OpenRecord extends About { readonly type: "open"; readonly stream: boolean }
 
 const COUNTS = ["prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "reasoning_tokens"] as const;
 export type TokenCounts = { readonly [name in (typeof COUNTS)[number]]: number };
 export const NO_TOKENS = Object.fromEntries(COUNTS.map((name) => [name, 0])) as TokenCounts;
 
-export interface AttemptRecord {
-  readonly model: string; readonly provider: string; readonly duration_ms: number;
-  /** "completed", "cancelled" (the client left), or the error code of what went wrong. */
-  readonly outcome: string;
-}
+/** `outcome`: "completed", "cancelled" (the client left), or the error code of what went wrong. */
+export interface AttemptRecord { readonly model: string; readonly provider: string; readonly outcome: string; readonly duration_ms: number }
 
 /** How a request ended. */
 export interface Ending {

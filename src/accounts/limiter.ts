@@ -3,17 +3,11 @@
 
 export const WINDOW_MS = 60_000;
 
-/** One limit that a request falls under: the account's, or the key's. */
-export interface Limit {
-  /** `rpm` is requests per minute; null is unlimited. */
-  readonly name: string; readonly rpm: number | null;
-}
+/** One limit that a request falls under: the account's, or the key's. `rpm` is requests per minute; null is unlimited. */
+export interface Limit { readonly name: string; readonly rpm: number | null }
 
-export interface Decision {
-  readonly admitted: boolean;
-  /** Of the limit that is nearest to its end: its size, what is left of it, and when it next gets room. Null: unlimited. */
-  readonly limit: number | null; readonly remaining: number; readonly resetMs: number;
-}
+/** Of the limit that is nearest to its end: its size, what is left of it, and when it next gets room. Null: unlimited. */
+export interface Decision { readonly admitted: boolean; readonly limit: number | null; readonly remaining: number; readonly resetMs: number }
 
 export type Limiter = ReturnType<typeof createLimiter>;
 /** `now` must never go back: a monotonic clock in milliseconds. */

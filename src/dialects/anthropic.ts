@@ -34,12 +34,13 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
   // Calls that have just been answered must come with the thoughts that led to them, or thinking is off for this once.
   const answered = turns.at(-1)?.items[0]?.type === "result" ? turns.at(-2) : undefined;
   const switchable = reasoning && traits.thinking !== "none";
-  const thinking = switchable && chat.thinking && (!answered || thoughtsOf(answered, signatures).length > 0);
+  const thinking = switchable && chat.thinking && (!answered || thoughtsOf(answered.items.find(({ type }) => type === "call"), signatures).length > 0);
   const budgeted = thinking && traits.thinking === "budget";
   const limit = given.max_tokens ?? traits.max_output_tokens ?? MIN_BUDGET;
-  const max_tokens = budgeted && limit <= MIN_BUDGET ? limit + MIN_BUDGET : limit;
+  const raised = budgeted && limit <= MIN_BUDGET; // so that the client's tokens are left for the answer
+  const max_tokens = raised ? limit + MIN_BUDGET : limit;
   const effort = thinking ? effortOf(chat.effort, traits) : undefined;
-  const budget_tokens = Math.min(max_tokens - 1, Math.max(MIN_BUDGET, Math.floor(max_tokens * (SHARES[effort ?? ""] ?? 0.5))));
+  const budget_tokens = raised ? MIN_BUDGET : Math.max(MIN_BUDGET, Math.floor(max_tokens * (SHARES[effort ?? ""] ?? 0.5)));
   const on = budgeted ? { type: "enabled", budget_tokens } : { type: "adaptive", display: "summarized" };
   const output_config = { effort: budgeted ? undefined : effort, format: schema && { type: "json_schema", schema } };
   return {
@@ -82,22 +83,23 @@ function closedSchema(schema: unknown): unknown {
   const bounds = Object.entries(schema).filter(([name, value]) => BOUNDS.includes(name) && typeof value !== "object");
   const closed: Record<string, unknown> = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closedSchema(value)]));
   for (const [name] of bounds) delete closed[name];
+  for (const name of ["enum", "const", "default"]) if (name in schema) closed[name] = (schema as Record<string, unknown>)[name]; // values, no schemas
   if (bounds.length > 0) closed["description"] = [closed["description"] ?? [], bounds.map((bound) => bound.join(": "))].flat().join("; ");
-  return closed["type"] === "object" ? { ...closed, additionalProperties: false } : closed;
+  return [closed["type"]].flat().includes("object") ? { ...closed, additionalProperties: false } : closed;
 }
 
-/** The thoughts that led to a turn's tool calls, as they came; none if they are not known (any more). */
-function thoughtsOf({ items }: Turn, signatures: Signatures): readonly unknown[] {
-  const call = items.find((item) => item.type === "call");
-  return asArray(parseJson((call && signatures.get(call.id)) ?? ""));
-}
+/** The thoughts that came before a tool call, as they came; none if they are not known (any more). */
+const thoughtsOf = (item: Item | undefined, signatures: Signatures): readonly unknown[] =>
+  item?.type === "call" ? asArray(parseJson(signatures.get(item.id) ?? "")) : [];
 
-function blocksOf(turn: Turn, isLast: boolean, thinking: boolean, signatures: Signatures): unknown[] {
-  const blocks = turn.items.map(blockOf);
+/** A turn begins with its first thoughts, whatever was said between them and the call. */
+function blocksOf({ role, items }: Turn, isLast: boolean, thinking: boolean, signatures: Signatures): unknown[] {
+  const first = items.find(({ type }) => type === "call");
+  const blocks = items.flatMap((item) => [...(thinking && item !== first ? thoughtsOf(item, signatures) : []), blockOf(item)]);
   // The beginning of an answer must not end in blanks.
-  const begun = isLast && turn.role === "assistant" ? turn.items.at(-1) : undefined;
+  const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
   if (begun?.type === "text") blocks.splice(-1, 1, { type: "text", text: begun.text.trimEnd() });
-  return thinking ? [...thoughtsOf(turn, signatures), ...blocks] : blocks;
+  return thinking ? [...thoughtsOf(first, signatures), ...blocks] : blocks;
 }
 
 function blockOf(item: Item): object {
@@ -116,8 +118,9 @@ const safeId = (id: string): string => (/^[\w-]+$/.test(id) ? id : `call_${creat
 
 function createDecoder(signatures: Signatures): Decoder {
   const calls = new Map<unknown, number>(); // a block's index to our own
-  const thoughts: Record<string, unknown>[] = []; // as they must come back
+  const thoughts: Record<string, unknown>[] = []; // since the last call, as they must come back
   let usage: Record<string, unknown> = {};
+  let over = false;
 
   /** A block's beginning, or all of it. */
   function begin(block: Record<string, unknown>, index: unknown): Part[] {
@@ -128,7 +131,7 @@ function createDecoder(signatures: Signatures): Decoder {
     if (type !== "tool_use") return [];
     const call = calls.size;
     calls.set(index, call);
-    if (thoughts.length > 0) signatures.set(String(id), JSON.stringify(thoughts));
+    if (thoughts.length > 0) signatures.set(String(id), JSON.stringify(thoughts.splice(0)));
     const begun: Part = { type: "tool_call", call, id: String(id), name: String(name) };
     return Object.keys(asObject(input)).length === 0 ? [begun] : [begun, { type: "tool_arguments", call, text: JSON.stringify(input) }];
   }
@@ -154,6 +157,7 @@ function createDecoder(signatures: Signatures): Decoder {
   }
 
   return {
+    ended: () => over,
     push(json) {
       const { type, index, message, content_block, delta, usage: later } = asObject(json);
       const error = errorIn(json);
@@ -161,6 +165,7 @@ function createDecoder(signatures: Signatures): Decoder {
       if (type === "content_block_start") return begin(asObject(content_block), index);
       if (type === "content_block_delta") return more(index, asObject(delta));
       if (type === "message_delta") return [counted(later), ...finishPart(asObject(delta)["stop_reason"])];
+      over = type === "message_stop";
       if (type !== "message_start") return [];
       const { usage: first, content } = asObject(message); // content that is there already has no events of its own
       return [counted(first), ...asArray(content).flatMap((block, at) => begin(asObject(block), `start ${at}`))];

@@ -12,6 +12,8 @@ export interface Target { readonly upstreamModel: string; readonly reasoning: bo
 export interface Decoder {
   /** The parts that one event (its JSON, parsed) says; throws a ProviderFault if it says that the provider failed. */
   push(event: unknown): Part[];
+  /** Whether it has said that no more will come; absent: it never says so. */
+  readonly ended?: () => boolean;
 }
 
 type Headers = Readonly<Record<string, string>>;

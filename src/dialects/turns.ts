@@ -6,7 +6,8 @@ import { asObject, parseJson } from "../protocol/foreign.ts";
 export type Item =
   | ContentPart
   | { readonly type: "call"; readonly id: string; readonly name: string; readonly args: Record<string, unknown> }
-  | { readonly type: "result"; readonly id: string; readonly name: string; readonly content: string };
+  | Result;
+interface Result { readonly type: "result"; readonly id: string; readonly name: string; content: string }
 
 export interface Turn { readonly role: "user" | "assistant"; readonly items: Item[] }
 /** What stands first if no user has said anything yet. */
@@ -15,11 +16,8 @@ const OPENING: Turn = { role: "user", items: [{ type: "text", text: "(The conver
 export function turnsOf(messages: readonly Message[]): { readonly system: string[]; readonly turns: Turn[] } {
   const system: string[] = [];
   const turns: Turn[] = [];
-  const results = new Map<string, string[]>();
   const ids = new Set<string>();
-  for (const message of messages) {
-    if (message.role === "tool") results.set(message.tool_call_id, [...(results.get(message.tool_call_id) ?? []), message.content]);
-  }
+  const answers = new Map<string, Result>(); // the latest of each id that the client made
   const add = (role: Turn["role"], items: readonly Item[]): void => {
     const last = turns.at(-1);
     if (items.length === 0) return;
@@ -31,16 +29,21 @@ export function turnsOf(messages: readonly Message[]): { readonly system: string
     else if (message.role === "user") add("user", itemsOf(message.content));
     else if (message.role === "assistant") {
       const calls: Item[] = [];
-      const answers: Item[] = [];
+      const results: Result[] = [];
       for (const { id: given, function: { name, arguments: text } } of message.tool_calls) {
         let id = given;
         for (let count = ids.size; ids.has(id); count += 1) id = `${given}_${count}`; // some clients begin to count anew in each turn
         ids.add(id);
         calls.push({ type: "call", id, name, args: argsOf(text) });
-        answers.push({ type: "result", id, name, content: results.get(given)?.shift() ?? "" });
+        const result: Result = { type: "result", id, name, content: "" };
+        results.push(result);
+        answers.set(given, result);
       }
       add("assistant", [...itemsOf(message.content ?? ""), ...calls]);
-      add("user", answers);
+      add("user", results);
+    } else if (message.role === "tool") {
+      const result = answers.get(message.tool_call_id);
+      if (result) result.content += result.content === "" ? message.content : `\n${message.content}`;
     }
   }
   return { system, turns: turns[0]?.role === "user" ? turns : [OPENING, ...turns] };

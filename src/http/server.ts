@@ -40,12 +40,9 @@ interface Live extends Exchange {
 /** What the access log needs to know, also of what came to no exchange: method and path are null where they could not be parsed. */
 type Logged = Pick<Live, "requestId" | "log" | "startedAt"> & { readonly req: Partial<Pick<IncomingMessage, "method" | "url">> };
 
-/** A socket. Requests may be pipelined: only the first of `live` is being answered. */
-interface Connection {
-  readonly socket: Duplex; readonly live: Set<Live>; last?: Live;
-  /** Nothing more can be read from it: it ends when the answers that are owed have been given. */
-  broken: boolean;
-}
+/** A socket. Requests may be pipelined: only the first of `live` is being answered. One that is `broken` cannot be read from any more,
+ * and ends when the answers that are owed have been given. */
+interface Connection { readonly socket: Duplex; readonly live: Set<Live>; last?: Live; broken: boolean }
 
 export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps) {
   /** All of them, also those that have asked nothing yet or are still shaking hands, of which Node's own lists know nothing. */

@@ -118,7 +118,7 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
         } catch (error) {
           fault = error; // thrown after what came before it was delivered
         }
-        if (read.done) ended = true;
+        if (read.done || decoder.ended?.()) ended = true;
         begun ||= parts.some((part) => part.type !== "usage" && part.type !== "finish");
         finished ||= parts.some((part) => part.type === "finish");
         // While a batch is being delivered the provider is not to blame for silence. Until the first token nothing moves
