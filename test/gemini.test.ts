@@ -107,6 +107,9 @@ describe("what Gemini is asked", { concurrency: 2 }, () => {
       says("user", answered("a", { y: 2 }), answered("b", { result: [1] }, "g"), answered("c", { result: 3 }, "g"), answered("d", { result: "14:05" }), { text: "so" }),
     ]],
     ["a result that is missing, and one that is empty", [...user("hi"), calls(call("a"), call("b")), result("b", "")], [HI, says("model", called("a"), called("b")), says("user", answered("a", { result: "" }), answered("b", { result: "" }))]],
+    ["ids that come again: a result is the latest call's", [...user("hi"), calls(call("a")), ...user("no"), calls(call("a_2", "g")), calls(call("a", "g")), result("a", "1"), result("a_2", "2")],
+      [HI, says("model", called("a")), says("user", answered("a", { result: "" }), { text: "no" }), says("model", called("a_2", "g")), says("user", answered("a_2", { result: 2 }, "g")),
+        says("model", called("a_3", "g")), says("user", answered("a_3", { result: 1 }, "g"))]],
   ];
   for (const [name, messages, contents, system] of CONVERSATIONS) {
     it(name, async (t) => {
@@ -140,6 +143,20 @@ describe("what Gemini is asked", { concurrency: 2 }, () => {
     assert.match(given.id, /^call_[0-9a-f]{24}$/);
     const { contents } = await ask({ model: "level", messages: [...user("hi"), calls(given), result(given.id, "1")] });
     assert.deepEqual(contents.slice(1), [says("model", called(given.id, "f", { x: 1 }, "c2ln")), says("user", answered(given.id, { result: 1 }))]);
+  });
+
+  it("what another format signed is none of Gemini's signatures", async (t) => {
+    const provider = await startProvider(t, fine);
+    const thought = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
+    const message = { type: "message", content: [thought, { type: "tool_use", id: "toolu_1", name: "f", input: {} }], stop_reason: "tool_use", usage: {} };
+    const claude = await startProvider(t, status(200, message));
+    const gw = await startGateway(t, configFor(claude.url, [], {
+      providers: { google: { vendor: "gemini", base_url: provider.url }, claude: { vendor: "anthropic", base_url: claude.url } },
+      models: { google: { provider: "google" }, claude: { provider: "claude", reasoning: true } },
+    }));
+    const { choices: [{ message: { tool_calls } }] } = await json(await gw.chat({ model: "claude", messages: user("hi"), ...ON }));
+    assert.equal((await gw.chat({ model: "google", messages: [...user("hi"), calls(...tool_calls), result("toolu_1", "1")] })).status, 200);
+    assert.deepEqual(provider.asked[0]!.body["contents"][1], says("model", called("toolu_1", "f", {}, SKIP)));
   });
 
   const parameters = { type: "object", properties: { city: { type: "string" } }, additionalProperties: false };

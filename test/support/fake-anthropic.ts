@@ -298,4 +298,4 @@ function refusal(status: number, message: string) {
   return { body, headers: { "request-id": "req_upstream", ...(status === 429 && { "retry-after": "1" }) } };
 }
 
-const anthropic: Format = { understand, refusal, whole, stream, failure: event(refusal(500, OWN_WORDS).body) };
+export const anthropic: Format = { understand, refusal, whole, stream, failure: event(refusal(500, OWN_WORDS).body) };

@@ -252,4 +252,4 @@ function refusal(code: number, message: string) {
   return { body: { error: { code, message, status: ERROR_STATUSES[code] ?? "UNKNOWN", details } }, headers: {} };
 }
 
-const gemini: Format = { understand, refusal, whole, stream, failure: event(refusal(500, OWN_WORDS).body) };
+export const gemini: Format = { understand, refusal, whole, stream, failure: event(refusal(500, OWN_WORDS).body) };
