@@ -193,10 +193,10 @@ describe("what Gemini is asked", { concurrency: 2 }, () => {
       ["budget", {}, { includeThoughts: false, thinkingBudget: 0 }], ["budget-on", {}, { includeThoughts: false, thinkingBudget: 128 }],
       ["level", { reasoning_effort: "high" }, { includeThoughts: false, thinkingLevel: "MINIMAL" }], ["budget", { thinking: { type: "disabled" } }, { includeThoughts: false, thinkingBudget: 0 }],
       ...["level", "level-on"].flatMap((model): typeof CASES => [[model, ON, { includeThoughts: true }],
-        ...([["minimal", "MINIMAL"], ["low", "LOW"], ["medium", "MEDIUM"], ["high", "HIGH"], ["max", "HIGH"]] as const)
+        ...([["minimal", "LOW"], ["low", "LOW"], ["medium", "MEDIUM"], ["high", "HIGH"], ["max", "HIGH"]] as const)
           .map(([reasoning_effort, thinkingLevel]): (typeof CASES)[0] => [model, { ...ON, reasoning_effort }, { includeThoughts: true, thinkingLevel }])]),
       ...["budget", "budget-on"].flatMap((model): typeof CASES => [[model, ON, { includeThoughts: true, thinkingBudget: -1 }],
-        ...([["minimal", 512], ["low", 1024], ["medium", 8192], ["high", 24_576], ["xhigh", 24_576]] as const)
+        ...([["minimal", 1024], ["low", 1024], ["medium", 8192], ["high", 24_576], ["xhigh", 24_576]] as const)
           .map(([reasoning_effort, thinkingBudget]): (typeof CASES)[0] => [model, { ...ON, reasoning_effort }, { includeThoughts: true, thinkingBudget }])]),
       ["plain", ON], ["mute", ON], ["mute", {}],
     ];

@@ -63,7 +63,7 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
 function toolFields({ tools, tool_choice: choice = "none", parallel_tool_calls }: ChatRequest, turns: readonly Turn[], thinking: boolean): object {
   const called = new Set(turns.flatMap(({ items }) => items.flatMap((item) => (item.type === "call" ? [item.name] : []))));
   const declared = tools?.map(({ function: { name, description, parameters, strict } }) => {
-    const input_schema = { type: "object", ...parameters };
+    const input_schema = { ...parameters, type: "object" };
     return { name, description, input_schema: strict ? closedSchema(input_schema) : input_schema, strict: strict || undefined };
   });
   const known = declared ?? [...called].map((name) => ({ name, input_schema: { type: "object" } }));
@@ -105,10 +105,10 @@ function blocksOf({ role, items }: Turn, isLast: boolean, thinking: boolean, sig
 function blockOf(item: Item): object {
   if (item.type === "text") return item;
   if (item.type === "call") return { type: "tool_use", id: safeId(item.id), name: item.name, input: item.args };
-  if (item.type === "result") return { type: "tool_result", tool_use_id: safeId(item.id), content: item.content };
+  if (item.type === "result") return { type: "tool_result", tool_use_id: safeId(item.id), content: item.content.trim() === "" ? "" : item.content };
   const url = item.type === "image_url" ? item.image_url.url : item.type === "file" ? (asString(item.file["file_data"]) ?? "") : "";
   const inline = dataOf(url);
-  if (!inline && item.type !== "image_url") throw new ProviderFault("upstream_rejected", `the ${item.type} cannot be said in this format`);
+  if (!inline && (item.type !== "image_url" || url.startsWith("data:"))) throw new ProviderFault("upstream_rejected", `the ${item.type} cannot be said in this format`);
   const source = inline ? { type: "base64", media_type: inline.mediaType, data: inline.data } : { type: "url", url };
   return { type: item.type === "image_url" ? "image" : "document", source };
 }

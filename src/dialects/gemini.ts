@@ -13,7 +13,7 @@ import { dataOf, turnsOf, type Item, type Turn } from "./turns.ts";
 /** What takes a forgotten signature's place. */
 const NO_SIGNATURE = "skip_thought_signature_validator";
 /** Tokens to think with, by effort; -1: as many as it likes; the least that models take which cannot stop thinking. */
-const BUDGETS: { readonly [effort: string]: number } = { minimal: 512, low: 1_024, medium: 8_192, high: 24_576 };
+const BUDGETS: { readonly [effort: string]: number } = { low: 1_024, medium: 8_192, high: 24_576 };
 const [ANY_BUDGET, LEAST_BUDGET] = [-1, 128];
 
 export const createGeminiDialect = (signatures: Signatures): Dialect => ({
@@ -34,9 +34,10 @@ export const createGeminiDialect = (signatures: Signatures): Dialect => ({
 function requestBody(chat: ChatRequest, { reasoning, traits }: Target, signatures: Signatures): object {
   const { system, turns } = turnsOf(chat.messages);
   const { temperature, top_p, max_tokens, stop, seed, frequency_penalty, presence_penalty, logprobs, top_logprobs } = parametersOf(chat, traits);
-  const { tools, tool_choice: choice = "none", response_format: format } = chat;
+  const { tool_choice: choice = "none", response_format: format } = chat;
+  const tools = format && choice === "none" ? undefined : chat.tools; // earlier models refuse tools beside JSON
   const functionDeclarations = tools?.map(({ function: { name, description, parameters } }) =>
-    ({ name, description, parametersJsonSchema: { type: "object", ...parameters } }));
+    ({ name, description, parametersJsonSchema: { ...parameters, type: "object" } }));
   const named = typeof choice === "object" ? { mode: "ANY", allowedFunctionNames: [choice.function.name] } : undefined;
   const signed = traits.thinking === "level"; // whether it thinks or not
   return {
@@ -83,7 +84,7 @@ function partOf(item: Exclude<Item, { type: "call" }>): object {
   }
   const url = item.type === "image_url" ? item.image_url.url : (asString(item.file["file_data"]) ?? "");
   const inline = dataOf(url);
-  if (!inline && item.type === "file") throw new ProviderFault("upstream_rejected", "a file without its data");
+  if (!inline && (item.type === "file" || url.startsWith("data:"))) throw new ProviderFault("upstream_rejected", `a ${item.type} without its data`);
   const mimeType = `image/${/\.(png|webp|gif|heic)\b/i.exec(url)?.[1]?.toLowerCase() ?? "jpeg"}`;
   return inline ? { inlineData: { mimeType: inline.mediaType, data: inline.data } } : { fileData: { fileUri: url, mimeType } };
 }

@@ -62,6 +62,6 @@ function argsOf(text: string): Record<string, unknown> {
 /** The two halves of a `data:` address; undefined if it is another. */
 export function dataOf(url: string): { readonly mediaType: string; readonly data: string } | undefined {
   const comma = url.indexOf(",");
-  const mediaType = /^data:([^;,]+);base64$/.exec(url.slice(0, comma))?.[1];
+  const mediaType = /^data:([^;,]+)(?:;[^;,]+)*;base64$/.exec(url.slice(0, comma))?.[1];
   return mediaType === undefined ? undefined : { mediaType, data: url.slice(comma + 1) };
 }
