@@ -73,7 +73,7 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
   try {
     log.model = tally.model.name;
     await bill.opened;
-    begun = await begin(chat, candidates, tally, { signal, tell, endsAt: startedAt + total_ms });
+    begun = await begin(chat, candidates, tally, { signal, tell, endsAt: startedAt + total_ms, account: caller.account });
     first_token_ms = Math.round(performance.now() - startedAt);
     const { model, meter } = tally;
     log.model = model.name;

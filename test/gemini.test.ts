@@ -104,12 +104,12 @@ describe("what Gemini is asked", { concurrency: 2 }, () => {
       result("b", "[1]"), result("a", '{"y":2}'), result("d", "14:05"), result("c", "3"), ...user("so"),
     ], [
       HI, says("model", { text: "See:" }, called("a", "f", { x: 1 }), called("b", "g"), called("c", "g", { _raw: "oops" }), called("d", "f", { _raw: "[1]" })),
-      says("user", answered("a", { y: 2 }), answered("b", { result: [1] }, "g"), answered("c", { result: 3 }, "g"), answered("d", { result: "14:05" }), { text: "so" }),
+      says("user", answered("a", { y: 2 }), answered("b", { result: "[1]" }, "g"), answered("c", { result: "3" }, "g"), answered("d", { result: "14:05" }), { text: "so" }),
     ]],
     ["a result that is missing, and one that is empty", [...user("hi"), calls(call("a"), call("b")), result("b", "")], [HI, says("model", called("a"), called("b")), says("user", answered("a", { result: "" }), answered("b", { result: "" }))]],
     ["ids that come again: a result is the latest call's", [...user("hi"), calls(call("a")), ...user("no"), calls(call("a_2", "g")), calls(call("a", "g")), result("a", "1"), result("a_2", "2")],
-      [HI, says("model", called("a")), says("user", answered("a", { result: "" }), { text: "no" }), says("model", called("a_2", "g")), says("user", answered("a_2", { result: 2 }, "g")),
-        says("model", called("a_3", "g")), says("user", answered("a_3", { result: 1 }, "g"))]],
+      [HI, says("model", called("a")), says("user", answered("a", { result: "" }), { text: "no" }), says("model", called("a_2", "g")), says("user", answered("a_2", { result: "2" }, "g")),
+        says("model", called("a_3", "g")), says("user", answered("a_3", { result: "1" }, "g"))]],
   ];
   for (const [name, messages, contents, system] of CONVERSATIONS) {
     it(name, async (t) => {
@@ -124,8 +124,8 @@ describe("what Gemini is asked", { concurrency: 2 }, () => {
       const { ask } = await bench(t, reply(parts));
       const messages = [...user("hi"), calls(call("a"), call("b", "g")), result("a", "1"), result("b", "2"), calls(call("c"), call("d")), result("c", "3"), result("d", "4")];
       const contents = (first?: string, second?: string) => [
-        HI, says("model", called("a", "f", {}, first), called("b", "g")), says("user", answered("a", { result: 1 }), answered("b", { result: 2 }, "g")),
-        says("model", called("c", "f", {}, second), called("d")), says("user", answered("c", { result: 3 }), answered("d", { result: 4 })),
+        HI, says("model", called("a", "f", {}, first), called("b", "g")), says("user", answered("a", { result: "1" }), answered("b", { result: "2" }, "g")),
+        says("model", called("c", "f", {}, second), called("d")), says("user", answered("c", { result: "3" }), answered("d", { result: "4" })),
       ];
       for (const [model, first, second] of [["level", SKIP, SKIP], ["plain", SKIP, SKIP], ["budget", undefined, undefined], ["mute", undefined, undefined]] as const) {
         const fresh = await bench(t);
@@ -142,7 +142,7 @@ describe("what Gemini is asked", { concurrency: 2 }, () => {
     const [given] = (await json(await gw.chat({ model: "level", messages: user("hi") }))).choices[0].message.tool_calls;
     assert.match(given.id, /^call_[0-9a-f]{24}$/);
     const { contents } = await ask({ model: "level", messages: [...user("hi"), calls(given), result(given.id, "1")] });
-    assert.deepEqual(contents.slice(1), [says("model", called(given.id, "f", { x: 1 }, "c2ln")), says("user", answered(given.id, { result: 1 }))]);
+    assert.deepEqual(contents.slice(1), [says("model", called(given.id, "f", { x: 1 }, "c2ln")), says("user", answered(given.id, { result: "1" }))]);
   });
 
   it("what another format signed is none of Gemini's signatures", async (t) => {
@@ -230,7 +230,7 @@ describe("what Gemini answers", { concurrency: 2 }, () => {
   }
 
   const FINISHES = {
-    STOP: "stop", OTHER: "stop", SOMETHING_NEW: "stop", FINISH_REASON_UNSPECIFIED: "stop", MAX_TOKENS: "length", SAFETY: "content_filter", RECITATION: "content_filter",
+    STOP: "stop", OTHER: "stop", SOMETHING_NEW: "stop", MAX_TOKENS: "length", SAFETY: "content_filter", RECITATION: "content_filter",
     BLOCKLIST: "content_filter", PROHIBITED_CONTENT: "content_filter", SPII: "content_filter", LANGUAGE: "content_filter", IMAGE_SAFETY: "content_filter",
   };
   for (const [reason, finish] of Object.entries(FINISHES)) {
@@ -330,7 +330,8 @@ describe("Gemini's errors", { concurrency: 2 }, () => {
   const badKey = [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "API_KEY_INVALID", domain: "googleapis.com" }];
   const CASES: [status: number, body: object, code: string, expected: number, retryAfter?: string][] = [
     [400, google(400, "INVALID_ARGUMENT"), "upstream_rejected", 400],
-    [400, google(400, "FAILED_PRECONDITION", "User location is not supported for the API use."), "upstream_rejected", 400],
+    [400, google(400, "FAILED_PRECONDITION", "This cannot be done in the present state."), "upstream_rejected", 400],
+    [400, google(400, "FAILED_PRECONDITION", "User location is not supported for the API use."), "model_unavailable", 503],
     [400, google(400, "INVALID_ARGUMENT", "The input token count (9) exceeds the maximum number of tokens allowed (8)."), "context_length_exceeded", 400],
     [400, google(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", badKey), "model_unavailable", 503],
     [400, google(400, "INVALID_ARGUMENT", "API key expired. Please renew the API key.", badKey), "model_unavailable", 503],

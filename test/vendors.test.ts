@@ -463,6 +463,7 @@ describe("a vendor's errors", { concurrency: 2 }, () => {
     ["a list of details", "mistral", 422, { detail: [{ type: "extra_forbidden", loc: ["body", "x"], msg: "Extra inputs are not permitted" }] }, REJECTED],
     ["details for a message", "mistral", 422, { object: "error", message: { detail: [{ loc: ["body"], msg: "no" }] }, type: "invalid_request_error", param: null, code: null }, REJECTED],
     ["a bare message", "mistral", 401, { message: "Unauthorized", request_id: "x" }, CLOSED],
+    ["an empty purse, said in Chinese", "zhipu", 429, { error: { code: "1113", message: "\u4f59\u989d\u4e0d\u8db3" } }, CLOSED],
     ["an empty purse, in a 429", "zhipu", 429, { error: { code: "1113", message: "Insufficient balance or no resource package. Please recharge." } }, CLOSED],
     ["too many at once", "zhipu", 429, { error: { code: "1302", message: "High concurrency usage of this API" } }, OVERLOADED],
     ["a wrong parameter", "zhipu", 400, { error: { code: "1210", message: "API call parameter error" } }, REJECTED],

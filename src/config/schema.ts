@@ -187,8 +187,8 @@ function faultsBetween(json: unknown): Fault[] {
   for (const [name, provider] of Object.entries(providers)) {
     const { vendor, dialect, base_url } = asObject(provider);
     const row = rowOf({ vendor, dialect });
-    if (dialect === undefined && vendor === undefined) faults.push(invalid(["providers", name, "dialect"], "is required where no vendor is named"));
-    if (row && dialect !== undefined && dialect !== row.dialect) faults.push(invalid(["providers", name, "dialect"], `this vendor's is "${row.dialect}"`));
+    if ((dialect ?? vendor ?? undefined) === undefined) faults.push(invalid(["providers", name, "dialect"], "is required where no vendor is named"));
+    if (row && (dialect ?? row.dialect) !== row.dialect) faults.push(invalid(["providers", name, "dialect"], `this vendor's is "${row.dialect}"`));
     if (row && (base_url ?? row.base_url) === undefined) faults.push(invalid(["providers", name, "base_url"], "is required"));
     unfit(["providers", name], asObject(provider), row?.dialect);
   }

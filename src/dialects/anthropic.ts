@@ -35,6 +35,7 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
   const answered = turns.at(-1)?.items[0]?.type === "result" ? turns.at(-2) : undefined;
   const switchable = reasoning && traits.thinking !== "none";
   const thinking = switchable && chat.thinking && (!answered || thoughtsOf(answered.items.find(({ type }) => type === "call"), signatures).length > 0);
+  const thinks = thinking || (switchable && !traits.thinking_off);
   const budgeted = thinking && traits.thinking === "budget";
   const limit = given.max_tokens ?? traits.max_output_tokens ?? MIN_BUDGET;
   const raised = budgeted && limit <= MIN_BUDGET; // so that the client's tokens are left for the answer
@@ -46,21 +47,21 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
   return {
     model: upstreamModel, max_tokens,
     system: system.join("\n\n") || undefined,
-    messages: turns.map((turn) => ({ role: turn.role, content: blocksOf(turn, turn === turns.at(-1), thinking, signatures) })),
+    messages: turns.map((turn) => ({ role: turn.role, content: blocksOf(turn, turn === turns.at(-1), thinks, signatures) })),
     stream: chat.stream || undefined,
     // Of the two one is taken, and neither while thinking.
-    temperature: thinking ? undefined : given.temperature,
-    top_p: thinking || given.temperature !== undefined ? undefined : given.top_p,
+    temperature: thinks ? undefined : given.temperature,
+    top_p: thinks || given.temperature !== undefined ? undefined : given.top_p,
     stop_sequences: given.stop?.filter((sequence) => sequence.trim() !== ""),
     metadata: given.user && { user_id: given.user },
-    ...toolFields(chat, turns, thinking),
+    ...toolFields(chat, turns, thinks, given.parallel_tool_calls === false),
     thinking: thinking ? on : switchable && traits.thinking_off ? { type: "disabled" } : undefined,
     output_config: output_config.effort || schema ? output_config : undefined,
   };
 }
 
 /** While thinking a tool cannot be forced. Tools that were called must be declared, although they may not be called any more. */
-function toolFields({ tools, tool_choice: choice = "none", parallel_tool_calls }: ChatRequest, turns: readonly Turn[], thinking: boolean): object {
+function toolFields({ tools, tool_choice: choice = "none" }: ChatRequest, turns: readonly Turn[], thinking: boolean, oneOnly: boolean): object {
   const called = new Set(turns.flatMap(({ items }) => items.flatMap((item) => (item.type === "call" ? [item.name] : []))));
   const declared = tools?.map(({ function: { name, description, parameters, strict } }) => {
     const input_schema = { ...parameters, type: "object" };
@@ -70,7 +71,7 @@ function toolFields({ tools, tool_choice: choice = "none", parallel_tool_calls }
   if (known.length === 0) return {};
   if (choice === "none") return { tools: known, tool_choice: { type: "none" } };
   const named = typeof choice === "object" ? { type: "tool", name: choice.function.name } : { type: choice === "auto" ? "auto" : "any" };
-  return { tools: known, tool_choice: { ...(thinking ? { type: "auto" } : named), ...(parallel_tool_calls === false && { disable_parallel_tool_use: true }) } };
+  return { tools: known, tool_choice: { ...(thinking ? { type: "auto" } : named), ...(oneOnly && { disable_parallel_tool_use: true }) } };
 }
 
 /** Keywords that a schema must not have which an answer has to keep to: they are told in words. */

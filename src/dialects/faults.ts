@@ -10,9 +10,9 @@ type Outcome = { readonly code: FaultCode; readonly operator?: "key" | "other" }
 /** `words` are looked for in code, type and message; absent: any. */
 type Rule = Outcome & { readonly statuses: readonly number[]; readonly words?: RegExp };
 const BAD_REQUEST = [400, 413, 422];
-const CONTEXT = /context[ _]length|context window|maximum context|exceed_context_size|prompt is too long|too many (input )?tokens|input token count|reduce the length|maximum prompt length|exceeds max length|more than max tokens|exceeded model token limit|range of input length/i;
+const CONTEXT = /context[ _]length|context window|context limit|maximum context|exceed_context_size|prompt is too long|too many (input )?tokens|input token count|reduce the length|maximum prompt length|exceeds max length|more than max tokens|exceeded model token limit|range of input length/i;
 const FILTER = /content[ _]filter|content[ _]policy|content management policy|data_inspection|content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)|moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i;
-const BAD_KEY = /api[ _]key[ _](invalid|not[ _]valid|expired)|invalid[ _]api[ _]key|incorrect api key/i;
+const BAD_KEY = /api[ _]key[ _](invalid|not[ _]valid|expired)|invalid[ _]api[ _]key|incorrect api key|credit balance|location is not supported/i;
 
 /** The first rule that fits. */
 const RULES: readonly Rule[] = [
@@ -21,7 +21,7 @@ const RULES: readonly Rule[] = [
   { statuses: [...BAD_REQUEST, 403], words: FILTER, code: "content_filter" },
   { statuses: BAD_REQUEST, code: "upstream_rejected" },
   { statuses: [401, 402, 403], code: "model_unavailable", operator: "key" },
-  { statuses: [429], words: /insufficient_quota|insufficient balance/i, code: "model_unavailable", operator: "key" },
+  { statuses: [429], words: /insufficient_quota|insufficient balance|^1113 /i, code: "model_unavailable", operator: "key" },
   { statuses: [408, 409, 425, 429, 503, 529], code: "model_overloaded" },
 ];
 
@@ -39,7 +39,7 @@ const STATED: readonly (readonly [words: RegExp, status: number])[] = [
 export function errorIn(json: unknown): ProviderFault | undefined {
   const body = asObject(Array.isArray(json) ? json[0] : json);
   const error = body["error"] ?? (body["object"] === "error" ? body : undefined);
-  if (error === undefined || error === null) return undefined;
+  if (error === undefined || error === null || error === "") return undefined;
   const words = errorWords(body);
   const stated = [asObject(error)["code"], asObject(error)["status"]].map(Number).find((status) => status >= 400 && status < 600);
   if (stated !== undefined) return faultOf(stated, words, retryAfterMs(null, body));

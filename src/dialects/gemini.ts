@@ -1,14 +1,14 @@
 // Gemini's generateContent and streamGenerateContent. WIRE.md 7b.
 import { randomBytes } from "node:crypto";
 import type { ChatRequest } from "../protocol/chat-request.ts";
-import { asArray, asObject, asString, counter, parseJson } from "../protocol/foreign.ts";
+import { asArray, asObject, asString, counter } from "../protocol/foreign.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { TokenLogprob } from "../protocol/shapes.ts";
 import { finishPart, ProviderFault, textPart, type Decoder, type Dialect, type Target } from "./dialect.ts";
 import { errorIn } from "./faults.ts";
 import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf, type Traits } from "./traits.ts";
-import { dataOf, turnsOf, type Item, type Turn } from "./turns.ts";
+import { dataOf, objectIn, turnsOf, type Item, type Turn } from "./turns.ts";
 
 /** What takes a forgotten signature's place. */
 const NO_SIGNATURE = "skip_thought_signature_validator";
@@ -77,11 +77,7 @@ function partsOf({ items }: Turn, signatures: Signatures, signed: boolean): obje
 function partOf(item: Exclude<Item, { type: "call" }>): object {
   if (item.type === "text") return { text: item.text };
   if (item.type === "input_audio") return { inlineData: { mimeType: `audio/${asString(item.input_audio["format"]) ?? "wav"}`, data: item.input_audio["data"] } };
-  if (item.type === "result") {
-    const json = parseJson(item.content);
-    const response = typeof json === "object" && json !== null && !Array.isArray(json) ? json : { result: json ?? item.content };
-    return { functionResponse: { id: item.id, name: item.name, response } };
-  }
+  if (item.type === "result") return { functionResponse: { id: item.id, name: item.name, response: objectIn(item.content) ?? { result: item.content } } };
   const url = item.type === "image_url" ? item.image_url.url : (asString(item.file["file_data"]) ?? "");
   const inline = dataOf(url);
   if (!inline && (item.type === "file" || url.startsWith("data:"))) throw new ProviderFault("upstream_rejected", `a ${item.type} without its data`);
@@ -93,17 +89,20 @@ function partOf(item: Exclude<Item, { type: "call" }>): object {
 const FINISH_REASONS: { readonly [reason: string]: string } = {
   MAX_TOKENS: "length", MALFORMED_FUNCTION_CALL: "error", UNEXPECTED_TOOL_CALL: "error", TOO_MANY_TOOL_CALLS: "error",
   SAFETY: "content_filter", RECITATION: "content_filter", BLOCKLIST: "content_filter", PROHIBITED_CONTENT: "content_filter",
-  SPII: "content_filter", LANGUAGE: "content_filter", IMAGE_SAFETY: "content_filter",
+  SPII: "content_filter", FINISH_REASON_UNSPECIFIED: "", LANGUAGE: "content_filter", IMAGE_SAFETY: "content_filter",
 };
 
 function createDecoder(signatures: Signatures): Decoder {
   let calls = 0;
+  let signed: string | undefined; // a signature may come in a part before its call's
 
   function read({ text, thought, functionCall, thoughtSignature }: Record<string, unknown>): Part[] {
+    signed = asString(thoughtSignature) ?? signed;
     if (functionCall === undefined) return textPart(thought === true ? "reasoning" : "text", text);
     const { id: given, name, args } = asObject(functionCall);
     const id = asString(given) || `call_${randomBytes(12).toString("hex")}`;
-    if (typeof thoughtSignature === "string") signatures.set(id, thoughtSignature);
+    if (signed !== undefined) signatures.set(id, signed);
+    signed = undefined;
     const call = calls++;
     return [{ type: "tool_call", call, id, name: asString(name) ?? "" }, { type: "tool_arguments", call, text: JSON.stringify(args ?? {}) }];
   }
@@ -117,7 +116,8 @@ function createDecoder(signatures: Signatures): Decoder {
       const parts = asArray(asObject(content)["parts"]).map(asObject).flatMap(read);
       const logprobs = logprobsOf(asObject(logprobsResult));
       const said = parts.findIndex(({ type }) => type === "text");
-      if (logprobs.length > 0) parts.splice(Math.max(0, said), said === -1 ? 0 : 1, { type: "text", text: "", ...parts[said], logprobs } as Part);
+      const hidden = said === -1 && parts.some(({ type }) => type === "reasoning"); // those of thoughts would give them away
+      if (logprobs.length > 0 && !hidden) parts.splice(Math.max(0, said), said === -1 ? 0 : 1, { type: "text", text: "", ...parts[said], logprobs } as Part);
       if (usageMetadata !== undefined) parts.push(usagePart(usageMetadata));
       const reason = asObject(promptFeedback)["blockReason"] === undefined ? asString(finishReason) : "SAFETY";
       return [...parts, ...finishPart(reason && (FINISH_REASONS[reason] ?? "stop"))];

@@ -38,7 +38,6 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
     ...toolFields(chat, traits),
     response_format: chat.response_format,
     ...(reasoning && thinkingFields(thinking, chat.effort, traits)),
-    ...traits.extra,
   };
 }
 

@@ -1,7 +1,8 @@
 // A conversation as the native formats want it: the system texts apart, user and assistant in turns, neighbours of one role
 // merged, the user first, and every tool call answered at the beginning of the very next turn. WIRE.md 7.1, 7b.
 import type { ContentPart, Message } from "../protocol/chat-request.ts";
-import { asObject, parseJson } from "../protocol/foreign.ts";
+import { jsonObject, lenient } from "../protocol/checker.ts";
+import { parseJson } from "../protocol/foreign.ts";
 
 export type Item =
   | ContentPart
@@ -21,7 +22,7 @@ export function turnsOf(messages: readonly Message[]): { readonly system: string
   const add = (role: Turn["role"], items: readonly Item[]): void => {
     const last = turns.at(-1);
     if (items.length === 0) return;
-    if (last?.role === role) last.items.push(...items);
+    if (last?.role === role) for (const item of items) last.items.push(item); // there may be too many to spread
     else turns.push({ role, items: [...items] });
   };
   for (const message of messages) {
@@ -53,15 +54,16 @@ export function turnsOf(messages: readonly Message[]): { readonly system: string
 const itemsOf = (content: string | readonly ContentPart[]): readonly ContentPart[] =>
   (typeof content === "string" ? [{ type: "text" as const, text: content }] : content).filter((part) => part.type !== "text" || part.text.trim() !== "");
 
+/** A text as a JSON object that is not too deep to be written again; undefined if it is none. */
+const object = lenient(jsonObject());
+export const objectIn = (text: string): Record<string, unknown> | undefined => object(parseJson(text));
+
 /** A model wrote them, so they need not be JSON. */
-function argsOf(text: string): Record<string, unknown> {
-  const args = parseJson(text === "" ? "{}" : text);
-  return typeof args === "object" && args !== null && !Array.isArray(args) ? asObject(args) : { _raw: text };
-}
+const argsOf = (text: string): Record<string, unknown> => objectIn(text === "" ? "{}" : text) ?? { _raw: text };
 
 /** The two halves of a `data:` address; undefined if it is another. */
 export function dataOf(url: string): { readonly mediaType: string; readonly data: string } | undefined {
   const comma = url.indexOf(",");
-  const mediaType = /^data:([^;,]+)(?:;[^;,]+)*;base64$/.exec(url.slice(0, comma))?.[1];
+  const mediaType = /^data:([^;,]+)(?:;[^;,]+)*;base64$/i.exec(url.slice(0, comma))?.[1];
   return mediaType === undefined ? undefined : { mediaType, data: url.slice(comma + 1) };
 }

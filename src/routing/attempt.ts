@@ -26,14 +26,19 @@ export interface AttemptOptions {
   readonly signal: AbortSignal;
   /** When that time is up, by performance.now(). */
   readonly endsAt: number;
+  /** Whose request it is. */
+  readonly account: string;
   /** Told what the operator should know of a model. */
   readonly tell: (event: string, model: Model, words: object) => void;
 }
 
 /** Yields what the provider says, at least one part a batch, and tells the meter; throws a ProviderFault, or the signal's reason. */
-export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { signal, tell }: AttemptOptions): AsyncGenerator<Part[], void> {
-  const { dialect, fetch, baseUrl, timeouts, attemptMs } = model.provider;
+export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { signal, tell, account }: AttemptOptions): AsyncGenerator<Part[], void> {
+  const { dialectFor, fetch, baseUrl, timeouts, attemptMs } = model.provider;
   const stream = chat.stream || model.traits.stream_only;
+  const dialect = dialectFor(account);
+  const { path, body, headers: own } = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
+  const text = JSON.stringify({ ...body, ...model.traits.extra });
   const abort = new AbortController();
   const stop = () => abort.abort(signal.reason);
   if (signal.aborted) throw signal.reason;
@@ -73,12 +78,11 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
   }
 
   function post(): Promise<FetchResponse> {
-    const { path, body, headers: own } = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
     const headers = {
       "Content-Type": "application/json", Accept: stream ? "text/event-stream" : "application/json",
       "Accept-Encoding": "identity", "User-Agent": "chat-gateway", ...model.provider.headers, ...own,
     };
-    const init = { headers, body: JSON.stringify(body), signal: abort.signal, connectMs: timeouts.connect_ms };
+    const init = { headers, body: text, signal: abort.signal, connectMs: timeouts.connect_ms };
     return fetch(baseUrl + path, { method: "POST", redirect: "manual", ...init });
   }
 
@@ -119,7 +123,8 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
           fault = error; // thrown after what came before it was delivered
         }
         if (read.done || decoder.ended?.()) ended = true;
-        begun ||= parts.some((part) => part.type !== "usage" && part.type !== "finish");
+        const said = parts.some((part) => part.type !== "usage" && part.type !== "finish");
+        begun ||= said;
         finished ||= parts.some((part) => part.type === "finish");
         // While a batch is being delivered the provider is not to blame for silence. Until the first token nothing moves
         // the deadline, comments least of all; after the end there is only so much to wait for.
@@ -127,7 +132,8 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
         if (parts.length > 0 && (begun || finished)) yield parts.splice(0);
         if (fault !== undefined && !finished) throw fault;
         if (finished) {
-          closedBy = Math.min(closedBy, performance.now() + CLOSING_MS); // once: comments do not put it off
+          // Text after the end, of providers that say more than once that it is the end, puts it off; comments do not.
+          closedBy = Math.min(said ? Infinity : closedBy, performance.now() + CLOSING_MS);
           deadline.set("closing", Math.max(0, closedBy - performance.now()));
         } else if (begun) deadline.set("idle_ms", timeouts.idle_ms);
       }

@@ -106,13 +106,16 @@ function needsOf(chat: ChatRequest) {
 
 function createProvider(name: string, provider: ProviderConfig, config: Config, fetch: Fetch, signatures: Signatures) {
   const dialects = { openai: () => openaiDialect, demo: () => openaiDialect, anthropic: createAnthropicDialect, gemini: createGeminiDialect };
-  const mine = (id: string) => `${provider.base_url} ${id}`; // what one provider signed another refuses
-  const dialect = dialects[provider.dialect]({ get: (id) => signatures.get(mine(id)), set: (id, text) => signatures.set(mine(id), text) });
+  /** What one provider signed another refuses, and one account's thoughts are nothing for another. */
+  const dialectFor = (account: string) => {
+    const mine = (id: string) => JSON.stringify([provider.base_url, account, id]);
+    return dialects[provider.dialect]({ get: (id) => signatures.get(mine(id)), set: (id, text) => signatures.set(mine(id), text) });
+  };
   return {
-    name, dialect,
+    name, dialectFor,
     fetch: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : fetch,
     baseUrl: provider.base_url,
-    headers: provider.api_key === undefined ? undefined : dialect.auth(provider.api_key),
+    headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
     timeouts: overridden(config.timeouts, provider.timeouts),
     /** Bound of one attempt, where the provider has its own; the request as a whole has another. */
     attemptMs: provider.timeouts?.total_ms,
