@@ -302,6 +302,8 @@ describe("absent and null", () => {
     assert.deepEqual(withDefault(number(), 1).schema, { type: ["number", "null"], default: 1 });
     assert.deepEqual(withDefault(array(string()), ["a"]).schema, { type: ["array", "null"], items: { type: "string" } });
     assert.deepEqual(nullable(boolean()).schema, { type: ["boolean", "null"] });
+    const one = refine(number(), (n) => n, { const: 1 });
+    for (const check of [optional(one), nullable(one)]) assert.deepEqual(check.schema, { anyOf: [{ type: "number", const: 1 }, { type: "null" }] });
   });
 });
 

@@ -314,7 +314,10 @@ describe("routes", () => {
     assert.equal(document.openapi, "3.1.0");
     const request = document.components.schemas.ChatCompletionRequest;
     assert.deepEqual(request.required, ["model", "messages"]);
-    assert.deepEqual([request.properties.temperature.minimum, request.properties.temperature.maximum], [0, 2]);
+    const { temperature, n, tools, tool_choice } = request.properties;
+    assert.deepEqual([temperature.minimum, temperature.maximum], [0, 2]);
+    assert.deepEqual(n, { anyOf: [{ type: "integer", const: 1 }, { type: "null" }] });
+    for (const { properties } of [tools.items, tool_choice.anyOf[0].anyOf[1]]) assert.deepEqual(properties.type, { type: "string", const: "function" });
     const refs = JSON.stringify(document).match(/#\/components\/schemas\/\w+/g) ?? [];
     assert.ok(refs.length > 5);
     for (const ref of refs) assert.ok(document.components.schemas[ref.split("/").at(-1)!], ref);

@@ -51,7 +51,7 @@ const message = variant("role", {
 export type Message = Infer<typeof message>;
 const TOOL_NAME = { pattern: /^[A-Za-z0-9_-]{1,64}$/, expected: "1 to 64 characters of A-Z a-z 0-9 _ -" };
 /** The only type that there is; `rule` says so. */
-const functionType = (rule: string) => refine(string(), (type) => (type === "function" ? type : fail("unsupported_value", rule)));
+const functionType = (rule: string) => refine(string(), (type) => (type === "function" ? type : fail("unsupported_value", rule)), { const: "function" });
 const [description, strict, schema] = [optional(string()), optional(boolean()), optional(jsonObject())];
 const tool = object({
   type: functionType(`only tools of type "function" are supported`),

@@ -186,8 +186,9 @@ export const optional = <T>(check: Check<T>): Check<T | undefined> => withDefaul
 export const nullable = <T>(check: Check<T>): Check<T | null> =>
   make(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)), { takesNull: true });
 
+/** Beside a `const`, null as a further type would not let null in. */
 const orNull = ({ default: _, ...schema }: JsonSchema): JsonSchema =>
-  typeof schema["type"] === "string" ? { ...schema, type: [schema["type"], "null"] } : { anyOf: [schema, { type: "null" }] };
+  typeof schema["type"] === "string" && !("const" in schema) ? { ...schema, type: [schema["type"], "null"] } : { anyOf: [schema, { type: "null" }] };
 
 /** Different checks for different JSON types: `byType({ string: ..., array: ... })`; faults keep their exact path. */
 export function byType<C extends Fields>(checks: C): Check<Infer<C[keyof C]>> {
