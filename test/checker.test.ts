@@ -112,7 +112,8 @@ describe("number", () => {
   it("carries its schema", () => {
     assert.deepEqual(number().schema, { type: "number" });
     assert.deepEqual(number({ min: 0, max: 2 }).schema, { type: "number", minimum: 0, maximum: 2 });
-    assert.deepEqual(number({ min: 0, integer: true }).schema, { type: "integer", minimum: 0 });
+    assert.deepEqual(number({ min: 0, integer: true }).schema, { type: "integer", minimum: 0, maximum: 2 ** 53 - 1 });
+    assert.deepEqual(number({ max: 20, integer: true }).schema, { type: "integer", maximum: 20 });
   });
 });
 
@@ -342,7 +343,7 @@ describe("refine", () => {
     assert.deepEqual(check({}), { n: -1 });
     assert.deepEqual(check({ n: null }), { n: -1 });
   });
-  it("carries the schema with its own addition", () => assert.deepEqual(even.schema, { type: "integer", multipleOf: 2 }));
+  it("carries the schema with its own addition", () => assert.deepEqual(even.schema, { type: "integer", maximum: 2 ** 53 - 1, multipleOf: 2 }));
 });
 
 describe("lenient", () => {

@@ -316,7 +316,7 @@ describe("routes", () => {
     assert.deepEqual(request.required, ["model", "messages"]);
     const { temperature, n, tools, tool_choice } = request.properties;
     assert.deepEqual([temperature.minimum, temperature.maximum], [0, 2]);
-    assert.deepEqual(n, { anyOf: [{ type: "integer", const: 1 }, { type: "null" }] });
+    assert.deepEqual(n, { anyOf: [{ type: "integer", maximum: 2 ** 53 - 1, const: 1 }, { type: "null" }] });
     for (const { properties } of [tools.items, tool_choice.anyOf[0].anyOf[1]]) assert.deepEqual(properties.type, { type: "string", const: "function" });
     const refs = JSON.stringify(document).match(/#\/components\/schemas\/\w+/g) ?? [];
     assert.ok(refs.length > 5);

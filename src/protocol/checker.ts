@@ -104,7 +104,7 @@ export const boolean = (): Check<boolean> =>
 /** A finite number in the closed range. `1e400`, which JSON.parse turns into Infinity, is out of every range. */
 export function number({ min, max, integer = false }: { min?: number; max?: number; integer?: boolean } = {}): Check<number> {
   const [type, noun] = integer ? ["integer", "an integer"] : ["number", "a number"];
-  const schema = { type, ...(min !== undefined && { minimum: min }), ...(max !== undefined && { maximum: max }) };
+  const schema = { type, ...(min !== undefined && { minimum: min }), ...((integer || max !== undefined) && { maximum: max ?? Number.MAX_SAFE_INTEGER }) };
   const range = min === undefined ? "" : max === undefined ? ` of at least ${min}` : ` from ${min} to ${max}`;
   return make(schema, (value) => {
     if (typeof value !== "number") return wrongType(noun, value);
