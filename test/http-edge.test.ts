@@ -318,6 +318,10 @@ describe("routes", () => {
     assert.deepEqual([temperature.minimum, temperature.maximum], [0, 2]);
     assert.deepEqual(n, { anyOf: [{ type: "integer", maximum: 2 ** 53 - 1, const: 1 }, { type: "null" }] });
     for (const { properties } of [tools.items, tool_choice.anyOf[0].anyOf[1]]) assert.deepEqual(properties.type, { type: "string", const: "function" });
+    assert.deepEqual(request.dependentSchemas.stream_options.anyOf[1], { properties: { stream: { const: true } }, required: ["stream"] });
+    assert.deepEqual(request.dependentSchemas.tool_choice.anyOf[1], { properties: { tools: { type: "array", minItems: 1 } }, required: ["tools"] });
+    const assistant = request.properties.messages.items.anyOf.find(({ properties }: any) => properties.role.enum[0] === "assistant");
+    assert.deepEqual(assistant.anyOf.flatMap(({ required }: any) => required), ["content", "refusal", "tool_calls"]);
     const refs = JSON.stringify(document).match(/#\/components\/schemas\/\w+/g) ?? [];
     assert.ok(refs.length > 5);
     for (const ref of refs) assert.ok(document.components.schemas[ref.split("/").at(-1)!], ref);

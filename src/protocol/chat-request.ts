@@ -2,7 +2,7 @@
 // WIRE.md 1. It comes out normalised (no nulls, text parts joined, `developer` become `system`), with known fields only.
 import {
   array, boolean, byType, fail, jsonObject, lenient, literal, nonEmpty, number, object, optional, refine, string, variant, withDefault,
-  type Infer,
+  type Infer, type JsonSchema,
 } from "./checker.ts";
 
 const text = object({ type: literal("text"), text: string() });
@@ -32,6 +32,8 @@ const toolCall = object({
   id: nonEmpty, type: withDefault(literal("function"), "function"),
   function: object({ name: nonEmpty, arguments: withDefault(string(), "") }),
 });
+/** In JSON Schema: there is such a field, with such a value. */
+const has = (name: string, schema: JsonSchema) => ({ properties: { [name]: schema }, required: [name] });
 const assistantMessage = object({
   role: literal("assistant"), content: optional(assistantContent), reasoning_content: lenient(string()), refusal: lenient(string()),
   tool_calls: optional(array(toolCall)),
@@ -44,7 +46,7 @@ const message = variant("role", {
     // The refusal was our own reply to an earlier request, sent back as it was.
     if (content !== null || tool_calls.length > 0) return { ...rest, content, tool_calls };
     return fail("missing_required_parameter", "is required in an assistant message without tool_calls", ["content"]);
-  }),
+  }, { anyOf: [has("content", { type: ["string", "array"] }), has("refusal", { type: "string" }), has("tool_calls", { type: "array", minItems: 1 })] }),
   tool: object({ role: literal("tool"), tool_call_id: nonEmpty, content: textContent }),
   developer: refine(object({ role: literal("developer"), content: textContent }), ({ content }) => ({ role: "system" as const, content })),
 });
@@ -133,4 +135,7 @@ export const chatRequest = refine(body, (given) => {
     effort: reasoning_effort === "none" ? undefined : reasoning_effort,
     includeUsage: stream_options?.include_usage ?? false,
   };
-});
+}, { dependentSchemas: {
+  stream_options: { anyOf: [{ properties: { stream_options: { type: "null" } } }, has("stream", { const: true })] },
+  tool_choice: { anyOf: [{ properties: { tool_choice: { enum: ["none", null] } } }, has("tools", { type: "array", minItems: 1 })] },
+} });
