@@ -14,8 +14,7 @@ export interface AdminView {
   readonly loadedAt: string;
 }
 
-/** GET /status: models with their breakers, aliases with their candidates in order and why, requests in flight, limits, the
- * state of the books. GET /metrics: what an alarm is set on, in the Prometheus text format. */
+/** GET /status: models with breakers, aliases with candidates and why, limits, books. GET /metrics: what an alarm is set on, for Prometheus. */
 export const adminRoutes = (view: () => AdminView): Routes => ({
   "/status": { GET: ({ res }) => sendJson(res, 200, status(view()), { "Cache-Control": "no-store" }) },
   "/metrics": { GET: ({ res }) => void res.writeHead(200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" }).end(metrics(view())) },

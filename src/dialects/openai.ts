@@ -73,8 +73,7 @@ function wireMessage(message: Message, echo: NonNullable<Traits["echo"]>): objec
   return { role, content, ...(echo !== "none" && { [echo]: reasoning_content }), tool_calls };
 }
 
-/** One tool call on its way in. A provider's index is its own affair; `call` is ours, -1 until its name has come; `early`: what of its
- * arguments came before that. */
+/** One tool call on its way in. `call` is our own index, -1 until its name has come; `early`: what of its arguments came before that. */
 interface OpenCall { call: number; id: string; name: string; early: string }
 
 function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {

@@ -3,8 +3,7 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ApiError } from "../protocol/errors.ts";
 
-/** 10 MiB of brackets keep JSON.parse, and everybody else, for two seconds. An honest body of that size holds some 350,000.
- * Opening brackets in texts count too: the bytes are not parsed to tell them apart. */
+/** 10 MiB of brackets keep JSON.parse, and everybody else, for two seconds. An honest body holds some 350,000, those in texts too. */
 const MAX_CONTAINERS = 1_000_000;
 
 /** Reads a JSON body of at most `maxBytes`; rejects with the signal's reason if that aborts first. */

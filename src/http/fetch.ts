@@ -1,6 +1,5 @@
-// The seam to the providers: one function of the fetch contract. `globalThis.fetch` fits it, the demo model is another, and here is
-// the default, over node:http and node:https: pooled keep-alive sockets, a connect deadline, no redirects (one would carry the key
-// to another host), no decompression (identity is asked for), and no fixed 300 s timeouts, which cut long silent reasoning.
+// The seam to the providers: one function of the fetch contract, as `globalThis.fetch` is, and the demo model. The default: pooled
+// keep-alive sockets, a connect deadline, no redirects (one would carry the key elsewhere), no decompression, no timeouts of its own.
 import http from "node:http";
 import https from "node:https";
 

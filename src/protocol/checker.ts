@@ -1,7 +1,6 @@
-// The schema checker: small functions that take an unknown value and either return it typed or throw a CheckError that
-// says where the fault is and what was expected. Each check carries the JSON Schema that it enforces, so the published
-// OpenAPI document and the messages can never differ from what is really checked. Paths are built on the way out of a
-// failure (each container adds its own step), so a value that passes costs none.
+// The schema checker: small functions that take an unknown value and return it typed, or throw a CheckError that says where the fault
+// is and what was expected. Each carries the JSON Schema that it enforces, so what is published can never differ from what is checked.
+// Paths are built on the way out of a failure (each container adds its own step), so a value that passes costs none.
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 export type FaultCode =

@@ -3,8 +3,7 @@
 import { randomBytes } from "node:crypto";
 import type { Completion, FinishReason, TokenLogprob, Usage } from "./shapes.ts";
 
-/** One thing that a provider said, in its order, whatever the dialect. `call`, on the wire `index`, counts tool calls from 0;
- * a call's id and name come once, before its arguments, which come in any number of pieces. */
+/** One thing that a provider said. `call` counts tool calls from 0; id and name come once, before the arguments, which come in pieces. */
 export type Part =
   | { readonly type: "text" | "reasoning" | "refusal"; readonly text: string; readonly logprobs?: TokenLogprob[] | undefined }
   | { readonly type: "tool_call"; readonly call: number; readonly id: string; readonly name: string }

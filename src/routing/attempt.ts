@@ -1,7 +1,6 @@
-// One attempt at one provider: the request out, the reply in as batches of parts, deadlines, and every way in which it can
-// fail turned into a ProviderFault. This is the only asynchronous pump: bytes are read and pushed through the dialect, one
-// batch per read, and nothing is read while the batch before is still being delivered (backpressure). The first batch is what
-// comes up to and with the first delta, or the end of a reply that has none: until then another attempt can hide a failure.
+// One attempt at one provider: the request out, the reply in as batches of parts, deadlines, and every failure as a ProviderFault. This
+// is the only asynchronous pump: bytes are read and pushed through the dialect, one batch per read, and nothing is read while the batch
+// before is being delivered (backpressure). The first batch goes up to and with the first delta, or the end of a reply that has none.
 import type { Meter } from "../accounting/usage.ts";
 import { ProviderFault } from "../dialects/dialect.ts";
 import { refusal } from "../dialects/faults.ts";

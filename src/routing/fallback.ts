@@ -1,6 +1,5 @@
-// All attempts at one request, until a provider has begun to answer: the same model again after a passing fault, then, for
-// an alias, the next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md 4.3. All of it is before the first real
-// delta, where another attempt can still hide a failure; what follows belongs to the client, and there is no way back.
+// All attempts at one request, until a provider has begun to answer: the same model again after a passing fault, then, for an alias, the
+// next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md 4.3. After the first real delta there is no way back.
 import { setTimeout as pause } from "node:timers/promises";
 import type { AttemptRecord } from "../accounting/records.ts";
 import { createMeter, type Meter } from "../accounting/usage.ts";
@@ -33,8 +32,7 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], tal
         break;
       }
       const startedAt = performance.now();
-      /** To be told how it ended: with an error or, if the reader has gone, the signal's reason; without one: well. After the
-       * signal no provider is to blame, but for one that had all of the request's time, and was silent. */
+      /** How it ended: with an error, or well. After the signal only a provider is to blame that had all of the time, and was silent. */
       const ended = (error?: unknown, hadAllTime = false): void => {
         const duration_ms = Math.round(performance.now() - startedAt);
         tally.attempts.push({ model: model.name, provider: model.provider.name, outcome: outcomeOf(error), duration_ms });
