@@ -9,11 +9,15 @@ import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
 import { describe, it } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
+import { LABS } from "../scripts/conformance/checks/robust.ts";
+import { startProvider } from "../scripts/conformance/provider.ts";
+import { readyConfig } from "../scripts/conformance/ready.ts";
 import { levelOf, LEVELS, runChecks, type Check, type Options, type Result } from "../scripts/conformance/suite.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { fromSources, runToEnd } from "./support/program.ts";
 import { FAULTS } from "./support/faults/all.ts";
 import { startWrongGateway } from "./support/wrong-gateway.ts";
+import { startWire, type Change } from "./support/wrong-wire.ts";
 
 const RPM = 3;
 const wholeMatrix = process.env["CONFORMANCE_MATRIX"] !== undefined;
@@ -21,14 +25,19 @@ const wholeMatrix = process.env["CONFORMANCE_MATRIX"] !== undefined;
 /** The demo gateway, whose clock lets a minute pass before each run, so that the limited key begins anew. */
 async function bench(t: Parameters<typeof startGateway>[0], rpm: number | null = null) {
   let clock = 0;
-  const keys = [{ account: "demo", key: "sk-demo", rpm }, { account: "limited", key: "sk-limited", rpm: RPM }];
-  const { url } = await startGateway(t, demo({ keys }), { monotonic: () => clock });
+  const provider = await startProvider();
+  t.after(() => provider.close());
+  const wires = [await startWire(t, provider.url), await startWire(t, provider.loneUrl)] as const;
+  const ready = readyConfig({ url: wires[0].url, loneUrl: wires[1].url, goneUrl: provider.goneUrl }, LABS, "sk-demo");
+  const keys = [...ready.keys.slice(1), { account: "demo", key: "sk-demo", rpm }, { account: "limited", key: "sk-limited", rpm: RPM }];
+  const { url } = await startGateway(t, demo({ ...ready, keys }), { monotonic: () => clock + performance.now() });
   return {
-    url,
+    url, provider,
+    wire: (change: Change | undefined) => wires.forEach((wire) => wire.turn(change)),
     pass: (seconds: number) => void (clock += seconds * 1_000),
     run(baseUrl: string, checks: readonly Check[] = CHECKS, over: Partial<Options> = {}) {
       clock += 61_000;
-      return runChecks(checks, { baseUrl, key: "sk-demo", model: "demo-chat", limited: { key: "sk-limited", rpm: RPM }, deadlineMs: 10_000, ...over });
+      return runChecks(checks, { baseUrl, key: "sk-demo", model: "demo-chat", limited: { key: "sk-limited", rpm: RPM }, provider, deadlineMs: 10_000, ...over });
     },
   };
 }

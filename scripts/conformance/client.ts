@@ -12,6 +12,8 @@ export interface Request {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer | undefined;
+  /** Aborted: the connection is closed at once, also before the head of the answer has come. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A piece of a body, as one read of the socket gave it. */
@@ -45,6 +47,9 @@ export interface Opened {
   until(found: (soFar: string) => boolean, what: string): Promise<string>;
   /** The rest, up to its end. */
   rest(): Promise<Answer>;
+  /** Reads no more until `resume`. */
+  pause(): void;
+  resume(): void;
   /** Closes the connection at once. */
   leave(): void;
 }
@@ -67,11 +72,11 @@ export function createClient(baseUrl: string, deadlineMs: number) {
   const agent = secure ? new https.Agent({ keepAlive: true }) : new http.Agent({ keepAlive: true });
   const prefix = base.pathname === "/" ? "" : base.pathname;
 
-  async function open({ method, path, headers = {}, body }: Request): Promise<Opened> {
+  async function open({ method, path, headers = {}, body, signal }: Request): Promise<Opened> {
     const [sentAt, name] = [performance.now(), `${method} ${path}`];
     const elapsed = () => performance.now() - sentAt;
     const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
-    const req = (secure ? https : http).request(base, { method, path: prefix + path, headers: { ...length, ...headers }, agent });
+    const req = (secure ? https : http).request(base, { method, path: prefix + path, headers: { ...length, ...headers }, agent, signal });
     const head = new Promise<IncomingMessage>((resolve, reject) => {
       req.on("response", resolve);
       req.on("error", (error) => reject(new Error(`the connection failed: ${error.message}`)));
@@ -111,6 +116,8 @@ export function createClient(baseUrl: string, deadlineMs: number) {
         const text = utf8(Buffer.concat(pieces.map(({ bytes }) => bytes)));
         return { status: res.statusCode ?? 0, headers: res.headers, rawHeaders: res.rawHeaders, pieces, text, whole: res.complete, headMs, endMs: elapsed() };
       },
+      pause: () => void res.pause(),
+      resume: () => void res.resume(),
       leave: () => void res.destroy(),
     };
   }

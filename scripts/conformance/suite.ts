@@ -3,6 +3,7 @@
 // an answer is so applied to every answer of the run, and a gateway that breaks one rule fails one check.
 
 import { createClient, parseEvents, parseJson, type Answer, type Client, type Request, type StreamEvent } from "./client.ts";
+import type { Provider } from "./provider.ts";
 import { isObject } from "./shapes.ts";
 
 /** What a check needs that a gateway, or a run, may lack. */
@@ -73,6 +74,8 @@ export interface Options {
   readonly reasoningModel?: string | undefined;
   /** A second key with a small limit, for the rules about that. */
   readonly limited?: { readonly key: string; readonly rpm: number } | undefined;
+  /** The suite's own provider, which the gateway has as its upstream (robust.ts). */
+  readonly provider?: Provider | undefined;
   /** What the gateway, or its models, cannot do. */
   readonly without?: readonly Need[] | undefined;
   /** For each wait. Absent: 30 s. */
@@ -223,11 +226,11 @@ async function each<T>(items: readonly T[], parallel: number, act: (item: T) => 
 }
 
 /** What this run lacks, and why. */
-function missing({ model, limited, without = [] }: Options): Map<Need, string> {
+function missing({ model, limited, provider, without = [] }: Options): Map<Need, string> {
   const lacks = new Map<Need, string>(without.map((need) => [need, `--without ${need}`]));
   if (model === undefined) for (const need of ["model", "plain"] as const) lacks.set(need, "needs --model");
   if (limited === undefined) lacks.set("limited", "needs --limited-key and --limited-rpm");
-  lacks.set("provider", "needs --with-provider");
+  if (provider === undefined) lacks.set("provider", "needs --with-provider");
   return lacks;
 }
 

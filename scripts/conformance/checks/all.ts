@@ -2,6 +2,7 @@
 
 import type { Check } from "../suite.ts";
 import { compatibleChecks } from "./compatible.ts";
+import { robustChecks } from "./robust.ts";
 import { specChecks } from "./spec.ts";
 
-export const CHECKS: readonly Check[] = [...specChecks, ...compatibleChecks];
+export const CHECKS: readonly Check[] = [...specChecks, ...compatibleChecks, ...robustChecks];
