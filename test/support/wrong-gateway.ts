@@ -4,6 +4,7 @@
 import http, { type IncomingHttpHeaders } from "node:http";
 import net, { type AddressInfo, type Socket } from "node:net";
 import type { TestContext } from "node:test";
+import type { Change } from "./wrong-wire.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -35,6 +36,16 @@ export interface Fault {
   readonly cut?: boolean;
   /** The answer ends so much after its last byte. */
   readonly lateMs?: number;
+  /** The gateway is asked twice, and the first answer thrown away. */
+  readonly twice?: boolean;
+  /** The provider is sent the same by itself, at this path. */
+  readonly knock?: string;
+  /** A client that has left goes unnoticed. */
+  readonly holds?: boolean;
+  /** Reads the answer no matter how slowly the client does. */
+  readonly greedy?: boolean;
+  /** What is made of the gateway's own requests, by a wire between it and its provider. */
+  readonly wire?: Change;
   /** What is done to the answer to bytes that the suite sends by itself. */
   readonly raw?: { readonly when: (bytes: string) => boolean; readonly answer: (answer: string) => string };
 }
@@ -55,26 +66,31 @@ export interface WrongGateway {
   turn(fault: Fault | undefined): void;
 }
 
-export async function startWrongGateway(t: TestContext, right: string): Promise<WrongGateway> {
+/** `provider` is the address of the provider of the right gateway. */
+export async function startWrongGateway(t: TestContext, right: string, provider = right): Promise<WrongGateway> {
   const { hostname, port } = new URL(right);
   const agent = new http.Agent({ keepAlive: true });
   let fault: Fault | undefined;
 
   const proxy = http.createServer({ noDelay: true }, (req, res) => {
-    void read(req).then((bytes) => {
+    void read(req).then(async (bytes) => {
       const asked = askedBy(req.method ?? "", req.url ?? "", req.headers, bytes.toString("utf8"));
       const applied = fault?.when(asked) ? fault : undefined;
       if (applied?.cut) return void res.destroy();
       const { text, headers } = applied?.forward?.(asked) ?? {};
       const sent = text ?? bytes;
       const length = text === undefined ? {} : { "content-length": String(Buffer.byteLength(text)) };
-      const upstream = http.request({ hostname, port, agent, method: req.method, path: req.url, headers: { ...req.headers, ...length, ...headers } });
+      const options = { agent, method: req.method, headers: { ...req.headers, ...length, ...headers } };
+      if (applied?.twice) await answered(http.request(right + req.url, options).end(sent));
+      if (applied?.knock !== undefined) await answered(http.request(provider + applied.knock, options).end(sent));
+      const upstream = http.request(right + req.url, options);
       upstream.on("error", () => res.destroy());
-      res.on("close", () => upstream.destroy());
+      res.on("close", () => applied?.holds || upstream.destroy());
       upstream.on("response", (answer) => {
         const edit = applied?.answer;
         if (!edit) {
           res.writeHead(answer.statusCode ?? 0, answer.rawHeaders);
+          if (applied?.greedy) return void answer.on("data", (piece) => res.write(piece)).on("end", () => res.end());
           return void answer.pipe(res);
         }
         void read(answer).then((came) => {
@@ -128,6 +144,14 @@ function askedBy(method: string, path: string, headers: IncomingHttpHeaders, tex
   const body = isObject(parsed) ? parsed : {};
   const last = Array.isArray(body["messages"]) ? body["messages"].at(-1) : undefined;
   return { method, path, headers, text, body, question: isObject(last) ? String(last["content"]) : "", streamed: body["stream"] === true };
+}
+
+/** Resolves when there is an answer, or soon after if there is none. */
+async function answered(request: http.ClientRequest): Promise<void> {
+  const head = new Promise<void>((resolve) => request.on("error", () => resolve()).on("response", (answer) => resolve(void answer.resume())));
+  let timer: NodeJS.Timeout | undefined;
+  await Promise.race([head, new Promise((resolve) => (timer = setTimeout(resolve, 50)))]);
+  clearTimeout(timer);
 }
 
 async function read(from: AsyncIterable<Buffer>): Promise<Buffer> {

@@ -456,14 +456,14 @@ const edges: Check[] = [
     const [length, body] = [reply.headers["content-length"], reply.shown.slice(reply.shown.lastIndexOf("\n") + 1)];
     expect(length === undefined || Number(length) === Buffer.byteLength(body), String(Buffer.byteLength(body)), length);
   }),
-  robust("pipelined", 28, "requests that are sent at once are answered in their order, each with its id; so is what is no request", "good", async ({ t, model }) => {
+  robust("pipelined", 28, "requests that are sent at once are answered in their order, each with its id, whatever follows them", "good", async ({ t, model }) => {
     const body = JSON.stringify({ model, messages: question("Say something.") });
     const head = [`POST ${CHAT} HTTP/1.1`, "Host: gateway", `Authorization: Bearer ${t.options.key}`, "Content-Type: application/json", `Content-Length: ${Buffer.byteLength(body)}`];
     const requests = ["robust.one", "robust.two"].map((id) => [...head, `X-Request-Id: ${id}`, "", body].join("\r\n"));
     const answer = await t.client.raw(`${requests.join("")}this is no request\r\n\r\n`);
-    const got = [...answer.matchAll(/HTTP\/1.1 (\d+)|x-request-id: *(\S+)/gi)].map(([, status, id]) => status ?? id);
-    const expected = ["200", "robust.one", "200", "robust.two", "400"];
-    expect(JSON.stringify(got.slice(0, 5)) === JSON.stringify(expected) && isText(got[5]), `${expected.join(" ")} and an id`, got.join(" "));
+    const got = [...answer.matchAll(/HTTP\/1.1 (\d+)|x-request-id: *(\S+)/gi)].map(([, status, id]) => status ?? id).join(" ");
+    const expected = "200 robust.one 200 robust.two"; // and an answer to what is no request, or the end
+    expect(got === expected || /^ 400 \S+$/.test(got.replace(expected, "")), expected, got);
   }),
   robust("headers.too-large", 28, "headers that are too large are answered with 431 and an id", "good", async ({ t }) => {
     const answer = parseRaw(await t.client.raw(`GET /healthz HTTP/1.1\r\nHost: gateway\r\nX-Large: ${"x".repeat(20_000)}\r\n\r\n`));

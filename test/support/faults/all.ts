@@ -2,6 +2,7 @@
 
 import type { Fault } from "../wrong-gateway.ts";
 import { compatibleFaults } from "./compatible.ts";
+import { robustFaults } from "./robust.ts";
 import { specFaults } from "./spec.ts";
 
-export const FAULTS: ReadonlyMap<string, Fault> = new Map([...specFaults, ...compatibleFaults]);
+export const FAULTS: ReadonlyMap<string, Fault> = new Map([...specFaults, ...compatibleFaults, ...robustFaults]);
