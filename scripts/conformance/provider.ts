@@ -60,7 +60,7 @@ export const CANARY = /canary/i;
 export const PROVIDER_KEY = "sk-canary-of-the-provider";
 /** How much the models send that do not end by themselves. */
 export const FLOOD_BYTES = 128 * 1024 * 1024;
-const STALLED_MS = 200;
+const [STALLED_LOOKS, LOOK_MS] = [6, 50];
 
 type Json = Readonly<Record<string, unknown>>;
 interface Exchange {
@@ -134,18 +134,24 @@ const inPieces = (size: number): Behaviour => async (exchange) => {
   exchange.res.end();
 };
 
-/** Sends a text again and again, no faster than it is read. */
+/** Sends a text again and again, no faster than it is read; `stalled` when for some while nothing of it was taken. */
 function flood({ res }: Exchange, text: string): void {
   const bytes = Buffer.from(text);
-  let [sent, timer]: [number, NodeJS.Timeout | undefined] = [0, undefined];
+  let [sent, taken, looks] = [0, 0, 0];
   const send = () => {
-    clearTimeout(timer);
-    for (; sent < FLOOD_BYTES && !res.destroyed; sent += bytes.length) {
-      if (!res.write(bytes)) return void (timer = setTimeout(() => res.emit("stalled"), STALLED_MS));
+    while (sent < FLOOD_BYTES) {
+      sent += bytes.length;
+      if (!res.write(bytes)) return;
     }
     res.end(stream([STOP]));
   };
-  res.on("drain", send).on("close", () => clearTimeout(timer));
+  const timer = setInterval(() => {
+    const now = sent - res.writableLength;
+    looks = now === taken ? looks + 1 : 0; // not by the clock: a process that was busy has taken nothing either
+    taken = now;
+    if (looks === STALLED_LOOKS) res.emit("stalled");
+  }, LOOK_MS);
+  res.on("drain", send).on("close", () => clearInterval(timer));
   send();
 }
 

@@ -100,10 +100,10 @@ export async function startWrongGateway(t: TestContext, right: string, provider 
           if (applied.lateMs === undefined) return void res.end(edited.text);
           res.write(edited.text);
           setTimeout(() => res.end(), applied.lateMs);
-        });
+        }, () => res.destroy());
       });
       upstream.end(sent);
-    });
+    }, () => res.destroy());
   });
 
   /** What the suite sends by itself, as no client would, goes to the right gateway byte by byte. */

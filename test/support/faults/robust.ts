@@ -140,7 +140,7 @@ const robust: Record<string, Fault> = {
   "secrets/model": whole("secrets", ifGood(body("model", () => "canary-model-2026-01-01"))),
   "key.sent": asking("key.sent", instead("sk-canary-of-the-provider", "sk-demo")),
   identity: asking("identity", instead("accept-encoding: identity", "Accept-Encoding: gzip")),
-  length: whole("length", (answer) => ({ ...answer, headers: { ...answer.headers, "content-length": String(Buffer.byteLength(answer.text) + 7) } })),
+  length: whole("length", (answer) => ({ ...answer, headers: { ...answer.headers, connection: "close", "content-length": String(Buffer.byteLength(answer.text) + 7) } })),
   "pipelined/id": raw("robust.two", (answer) => answer.replace("robust.two", "robust.one")),
   "pipelined/second": raw("robust.two", (answer) => answer.slice(0, answer.lastIndexOf("HTTP/1.1 "))),
   "headers.too-large/status": raw("X-Large", (answer) => answer.replace("431", "400")),
