@@ -11,18 +11,14 @@ import { createInterface } from "node:readline";
 
 const [gatewayFile, suiteFile] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
-const supports = ["tools", "json_object", "json_schema", "logprobs"];
-const model = { provider: "demo", supports, context_tokens: 32768, max_output_tokens: 4096, quality_score: 50, price: { input_cache_miss: 0.1, output: 0.2 } };
-const config = {
-  server: { port: 0 }, admin: { port: 0 }, data_dir: join(folder, "data"), limits: { rpm: null },
-  providers: { demo: { dialect: "demo", pace_ms: 0 } },
-  models: { "demo-chat": model, "demo-reasoner": { ...model, quality_score: 40, reasoning: true, reasoning_score: 50 } },
-  aliases: { "auto/reasoning": { policy: "reasoning" }, "auto/chat": { policy: "value" } },
-  keys: [{ account: "demo", key: "sk-demo" }, { account: "limited", key: "sk-limited", rpm: 3 }],
-};
-writeFileSync(join(folder, "gateway.json"), JSON.stringify(config));
+const file = join(folder, "gateway.json");
+// The suite puts its own configuration in the place of this one, and the gateway takes it over.
+const config = { server: { port: 0 }, admin: { port: 0 }, data_dir: join(folder, "data"), providers: {}, models: {}, aliases: {} };
+writeFileSync(file, JSON.stringify(config));
 
-const gateway = spawn(process.execPath, [gatewayFile, "--config", join(folder, "gateway.json")], { stdio: ["ignore", "pipe", "inherit"] });
+const gateway = spawn(process.execPath, [gatewayFile, "--config", file], { stdio: ["ignore", "pipe", "pipe"] });
+let diagnostics = ""; // of every fault of the provider: shown only if something is wrong
+gateway.stderr.setEncoding("utf8").on("data", (text) => (diagnostics += text));
 const exited = once(gateway, "exit");
 const deadline = setTimeout(() => gateway.kill("SIGKILL"), 120_000);
 try {
@@ -30,12 +26,13 @@ try {
   const [line] = await once(lines, "line");
   const address = /http:\S+/.exec(line)?.[0];
   assert.ok(address, `the first line names the address: ${line}`);
-  const args = ["--base-url", address, "--key", "sk-demo", "--model", "demo-chat", "--limited-key", "sk-limited", "--limited-rpm", "3"];
+  const args = ["--base-url", address, "--key", "sk-demo", "--with-provider", "--provider-config", file];
   const suite = spawn(process.execPath, [suiteFile, ...args], { stdio: ["ignore", "pipe", "inherit"] });
   let scorecard = "";
   suite.stdout.setEncoding("utf8").on("data", (text) => (scorecard += text));
   const [code] = await once(suite, "close");
   console.log(scorecard);
+  if (code !== 0) console.error(diagnostics);
   assert.equal(code, 0, "a check failed");
   assert.doesNotMatch(scorecard, /^skip/m);
 } finally {

@@ -3,20 +3,24 @@
 // its own check, or all of those about every answer; with CONFORMANCE_MATRIX set, the whole suite.
 
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
 import { LABS } from "../scripts/conformance/checks/robust.ts";
+import { parseJson } from "../scripts/conformance/client.ts";
 import { startProvider } from "../scripts/conformance/provider.ts";
 import { readyConfig } from "../scripts/conformance/ready.ts";
 import { levelOf, LEVELS, runChecks, type Check, type Options, type Result } from "../scripts/conformance/suite.ts";
+import { checkConfig } from "../src/config/schema.ts";
+import { folder } from "./support/folder.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { fromSources, runToEnd } from "./support/program.ts";
 import { FAULTS } from "./support/faults/all.ts";
 import { startWrongGateway, type Fault, type WrongGateway } from "./support/wrong-gateway.ts";
+import { waitFor } from "./support/wait.ts";
 import { startWire, type Change } from "./support/wrong-wire.ts";
 
 const RPM = 3;
@@ -160,6 +164,18 @@ describe("the command", () => {
     const document = JSON.parse((await conformance(...args, "--json")).stdout);
     assert.equal(document.passed, false);
     assert.deepEqual(document.checks.filter(({ result }: Result) => result === "fail").map(({ id }: Result) => id), ["spec.error.code"]);
+  });
+
+  it("starts its own provider, says how the gateway is to be configured, and begins when it is", async (t) => {
+    const file = join(folder(), "gateway.json");
+    const { url, gateway } = await startGateway(t, demo());
+    const ended = conformance("--base-url", url, "--key", "sk-demo", "--with-provider", "--provider-config", file, "--only", "robust.usage,robust.leaving");
+    const config = await waitFor(() => existsSync(file) && parseJson(readFileSync(file, "utf8")), "the file with the configuration", 20_000);
+    gateway.reload(checkConfig(config, {}));
+    const { code, stdout, stderr } = await ended;
+    assert.match(stderr, /^conformance: the gateway's provider is to be http:.*; waiting until http:/);
+    assert.match(stdout, /^robust +\d+ checks: (\d+) passed, 0 failed, 0 skipped$/m);
+    assert.equal(code, 0);
   });
 
   for (const [args, said] of [

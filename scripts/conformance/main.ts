@@ -2,10 +2,15 @@
 // what can be seen from outside. `npm run conformance -- --base-url http://127.0.0.1:8080 --key sk-demo --model demo-chat`; --help
 // lists the options. Exit 0: all checks that were run passed; 1: a check failed; 2: it could not be run.
 
+import { writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { CHECKS } from "./checks/all.ts";
-import { LEVELS, levelOf, NEEDS, runChecks, type Check, type Need, type Options, type Result } from "./suite.ts";
+import { LABS } from "./checks/robust.ts";
+import { createClient } from "./client.ts";
+import { startProvider, type Provider } from "./provider.ts";
+import { LIMITED, modelOf, READY, readyConfig } from "./ready.ts";
+import { LEVELS, levelOf, NEEDS, runChecks, CHAT, question, type Check, type Need, type Options, type Result } from "./suite.ts";
 
 const HELP = `conformance --base-url URL --key KEY [options]
 
@@ -16,6 +21,10 @@ const HELP = `conformance --base-url URL --key KEY [options]
   --reasoning-model NAME a model that thinks, or an alias of such: auto/reasoning
   --limited-key KEY      a key with a small limit of requests per minute, which the suite exceeds
   --limited-rpm N        that limit
+  --with-provider        starts the suite's own provider, which the level robust needs, says how the gateway is to be configured for
+                         it (with models for the other levels too), and begins when the gateway answers so, within two minutes
+  --provider-port N      where that provider listens on 127.0.0.1, there and at the next port; else at any two
+  --provider-config FILE that configuration goes into this file; else to stderr
   --without a,b          what it cannot do: model alias plain reasoning tools json logprobs (plain: --model thinks)
   --level a,b            ${LEVELS.join(",")}
   --only a,b             checks by the beginning of their id
@@ -33,7 +42,8 @@ function read(argv: readonly string[]) {
   try {
     return parseArgs({ args: [...argv], options: {
       "base-url": text, key: text, model: text, alias: text, "reasoning-model": text, "limited-key": text, "limited-rpm": text,
-      without: text, level: text, only: text, "timeout-ms": text, concurrency: text, list: flag, json: flag, help: flag,
+      without: text, level: text, only: text, "timeout-ms": text, concurrency: text,
+      "with-provider": flag, "provider-port": text, "provider-config": text, list: flag, json: flag, help: flag,
     } }).values;
   } catch (error) {
     throw new UsageError((error as Error).message);
@@ -51,7 +61,7 @@ function chosen({ level, only }: Values): Check[] {
   return checks;
 }
 
-function count(values: Values, name: "timeout-ms" | "concurrency" | "limited-rpm"): number | undefined {
+function count(values: Values, name: "timeout-ms" | "concurrency" | "limited-rpm" | "provider-port"): number | undefined {
   const given = values[name];
   if (given !== undefined && !/^[1-9]\d{0,8}$/.test(given)) throw new UsageError(`--${name} is a positive integer, not ${given}`);
   return given === undefined ? undefined : Number(given);
@@ -80,6 +90,27 @@ function optionsOf(values: Values): Options {
       return pause(seconds * 1000);
     },
   };
+}
+
+const READY_MS = 120_000;
+
+/** Says how the gateway is to be configured, and waits until it is. */
+async function ready(provider: Provider, { baseUrl, key, deadlineMs = 30_000 }: Options, file: string | undefined): Promise<void> {
+  const [config, model] = [JSON.stringify(readyConfig(provider, LABS, key), null, 2), modelOf(READY, 0)];
+  if (file !== undefined) writeFileSync(file, `${config}\n`);
+  console.error(`conformance: the gateway's provider is to be ${provider.url}; waiting until ${baseUrl} has this configuration: ${file ?? `\n${config}`}`);
+  const client = createClient(baseUrl, deadlineMs);
+  const request = {
+    method: "POST", path: CHAT, headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+    body: JSON.stringify({ model, messages: question("Ready?") }),
+  };
+  let came = "";
+  for (const end = performance.now() + READY_MS; performance.now() < end; await pause(200)) {
+    came = await client.send(request).then(({ status, text }) => (status === 200 ? "" : `${status} ${text}`), (error: Error) => error.message);
+    if (came === "") return client.close();
+  }
+  client.close();
+  throw new Error(`waited ${READY_MS} ms for ${baseUrl} to answer for the model ${model}, and got: ${came}`);
 }
 
 /** For people: a line a check, what went wrong below it, and the sum. */
@@ -111,9 +142,13 @@ async function main(argv: readonly string[]): Promise<number> {
     console.log(values.json ? JSON.stringify(rules) : rules.map(({ id, source, title }) => `${id}  (${source})  ${title}`).join("\n"));
     return 0;
   }
-  const options = optionsOf(values);
+  const given = optionsOf(values);
+  const provider = values["with-provider"] ? await startProvider(count(values, "provider-port")) : undefined;
+  const options = provider ? { ...given, model: given.model ?? "demo-chat", limited: given.limited ?? LIMITED, provider } : given;
   const startedAt = performance.now();
-  const results = await runChecks(checks, options);
+  const results = await (provider ? ready(provider, options, values["provider-config"]) : Promise.resolve())
+    .then(() => runChecks(checks, options))
+    .finally(() => provider?.close());
   const failed = results.some(({ result }) => result === "fail");
   const document = { base_url: options.baseUrl, seconds: Math.round(performance.now() - startedAt) / 1000, passed: !failed, checks: results };
   console.log(values.json ? JSON.stringify(document) : scorecard(results));

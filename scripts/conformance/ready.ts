@@ -20,13 +20,16 @@ export const LIMITED = { key: "sk-conformance-limited", rpm: 3 };
 /** More failures in a row than those with which most checks are content. */
 const BREAKER = { failures: 5, cooldown_ms: 400 };
 
+/** A model that answers, by which it is seen that a gateway has this configuration. */
+export const READY: Lab = { id: "ready", behaviours: ["good"] };
+
 export const modelOf = ({ id, behaviours }: Lab, index: number): string => `${behaviours[index]}:${id}`;
 export const aliasOf = ({ id }: Lab): string => `auto/robust.${id}`;
 
 export function readyConfig({ url, loneUrl, goneUrl }: Pick<Provider, "url" | "loneUrl" | "goneUrl">, labs: readonly Lab[], key: string) {
   const lab = { dialect: "openai", base_url: url, api_key: PROVIDER_KEY, thinking: "thinking" };
   const demo = { provider: "demo", supports: ["tools", "json_object", "json_schema", "logprobs"], context_tokens: 32768, max_output_tokens: 4096 };
-  const models = labs.flatMap((each) => each.behaviours.map((_, index) => {
+  const models = [READY, ...labs].flatMap((each) => each.behaviours.map((_, index) => {
     const first = index === 0;
     return [modelOf(each, index), { provider: (first && each.at) || "lab", ...(first && each.reasoning && { reasoning: true }) }] as const;
   }));
