@@ -104,7 +104,9 @@ describe("a wrong gateway", () => {
   });
 
   /** The faults that were not noticed by their own check alone. */
-  async function surprises(faults: readonly (readonly [string, Fault])[], among: readonly Check[], make: () => Promise<Bench & { wrong: WrongGateway }>): Promise<object[]> {
+  async function surprises(
+    faults: readonly (readonly [string, Fault])[], among: readonly Check[], make: () => Promise<Bench & { wrong: WrongGateway }>,
+  ): Promise<object[]> {
     const surprising: object[] = [];
     for (const [name, fault] of faults) {
       const { run, wire, wrong } = await make();

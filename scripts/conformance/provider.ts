@@ -155,10 +155,11 @@ function flood({ res }: Exchange, text: string): void {
   send();
 }
 
-const status: Behaviour = ({ res, argument }) => {
-  res.writeHead(argument, { "content-type": JSON_TYPE, "x-canary": "canary" });
+function refuse(res: ServerResponse, code: number, retryAfter?: number): void {
+  res.writeHead(code, { "content-type": JSON_TYPE, "x-canary": "canary", ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }) });
   res.end(JSON.stringify(WORDS));
-};
+}
+const status: Behaviour = ({ res, argument }) => refuse(res, argument);
 const cut: Behaviour = ({ res }) => void res.socket?.resetAndDestroy();
 const silence: Behaviour = () => undefined;
 const good = both(GOOD, whole(message(TEXT)));
@@ -179,8 +180,8 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   reasoning,
   // Refusals and failures before the first delta.
   status,
-  "overloaded": ({ res, argument }) => res.writeHead(429, { "content-type": JSON_TYPE, "retry-after": String(argument) }).end(JSON.stringify(WORDS)),
-  "once": (exchange) => (exchange.number === 0 ? exchange.res.writeHead(exchange.argument, { "content-type": JSON_TYPE, "retry-after": "0" }).end(JSON.stringify(WORDS)) : good(exchange)),
+  "overloaded": ({ res, argument }) => refuse(res, 429, argument),
+  "once": (exchange) => (exchange.number === 0 ? refuse(exchange.res, exchange.argument, 0) : good(exchange)),
   "picky": (exchange) => (JSON.stringify(exchange.body["messages"]).includes("bad") ? status({ ...exchange, argument: 400 }) : good(exchange)),
   "error-in-200": ({ res }) => res.writeHead(200, { "content-type": JSON_TYPE }).end(JSON.stringify(WORDS)),
   "error-first": both([WORDS], JSON.stringify(WORDS)),
@@ -254,14 +255,21 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   "usage-null": both([...[ROLE, ...texts, STOP].map((each) => ({ ...each, usage: null })), usageChunk(), { ...usageChunk(), usage: null }], whole(message(TEXT))),
   "usage-with-finish": events([ROLE, ...texts, { ...STOP, usage: USAGE }]),
   "usage-in-choice": events([ROLE, ...texts, { ...STOP, choices: [{ ...STOP.choices[0], usage: USAGE }] }]),
-  "usage-everywhere": events([...[ROLE, ...texts, STOP].map((each, index) => ({ ...each, usage: { ...USAGE, completion_tokens: index + 1, total_tokens: index + 8 } })), usageChunk()]),
+  "usage-everywhere": events([
+    ...[ROLE, ...texts, STOP].map((each, index) => ({ ...each, usage: { ...USAGE, completion_tokens: index + 1, total_tokens: index + 8 } })),
+    usageChunk(),
+  ]),
   // Two calls at once.
   "tools": tools(CALLS.flatMap((call, index) => [fragment(index, opening(call)), ...halves(call).map((half) => fragment(index, half))])),
   "tools-all-zero": tools(CALLS.flatMap((call) => [fragment(0, opening(call)), ...halves(call).map((half) => fragment(0, half))])),
   "tools-no-index": tools(CALLS.map((call) => fragment(undefined, call))),
   "tools-whole": tools([chunk({ tool_calls: CALLS.map((call, index) => ({ index, ...call })) })]),
-  "tools-in-turn": tools([...CALLS.map((call, index) => fragment(index, opening(call))), ...[0, 1].flatMap((half) => CALLS.map((call, index) => fragment(index, halves(call)[half]!)))]),
-  "tools-repeated": tools(CALLS.flatMap((call, index) => halves(call).map((half) => fragment(index, { ...opening(call), function: { ...opening(call).function, ...half.function } })))),
+  "tools-in-turn": tools([
+    ...CALLS.map((call, index) => fragment(index, opening(call))),
+    ...[0, 1].flatMap((half) => CALLS.map((call, index) => fragment(index, halves(call)[half]!))),
+  ]),
+  "tools-repeated": tools(CALLS.flatMap((call, index) =>
+    halves(call).map((half) => fragment(index, { ...opening(call), function: { ...opening(call).function, ...half.function } })))),
   "tools-far": tools(CALLS.flatMap((call, index) => [fragment(index * 5 + 3, opening(call)), ...halves(call).map((half) => fragment(index * 5 + 3, half))])),
 };
 

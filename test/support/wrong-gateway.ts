@@ -38,8 +38,8 @@ export interface Fault {
   readonly lateMs?: number;
   /** The gateway is asked twice, and the first answer thrown away. */
   readonly twice?: boolean;
-  /** The provider is sent the same by itself, at this path. */
-  readonly knock?: string;
+  /** The provider is sent a request by itself. Absent: for the same model. */
+  readonly knock?: { readonly path: string; readonly model?: string };
   /** A client that has left goes unnoticed. */
   readonly holds?: boolean;
   /** Reads the answer no matter how slowly the client does. */
@@ -82,7 +82,10 @@ export async function startWrongGateway(t: TestContext, right: string, provider 
       const length = text === undefined ? {} : { "content-length": String(Buffer.byteLength(text)) };
       const options = { agent, method: req.method, headers: { ...req.headers, ...length, ...headers } };
       if (applied?.twice) await answered(http.request(right + req.url, options).end(sent));
-      if (applied?.knock !== undefined) await answered(http.request(provider + applied.knock, options).end(sent));
+      if (applied?.knock) {
+        const { path, model = asked.body["model"] } = applied.knock;
+        await answered(http.request(provider + path, { agent, method: req.method }).end(JSON.stringify({ model })));
+      }
       const upstream = http.request(right + req.url, options);
       upstream.on("error", () => res.destroy());
       res.on("close", () => applied?.holds || upstream.destroy());

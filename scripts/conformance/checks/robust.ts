@@ -50,7 +50,10 @@ const soon = <T>(promise: Promise<T>, what: string): Promise<T> => within(promis
 export const LABS: Lab[] = [];
 
 /** `behaviours` are the models that the check has at the provider: what each does. */
-function robust(id: string, pitfall: number, title: string, behaviours: string, run: (scene: Scene) => Promise<void>, more: Pick<Lab, "at" | "reasoning"> & Pick<Check, "when"> = {}): Check {
+function robust(
+  id: string, pitfall: number, title: string, behaviours: string, run: (scene: Scene) => Promise<void>,
+  more: Pick<Lab, "at" | "reasoning"> & Pick<Check, "when"> = {},
+): Check {
   const { when, ...rest } = more;
   const lab: Lab = { id, behaviours: behaviours.split(" "), ...rest };
   LABS.push(lab);
@@ -168,7 +171,9 @@ const usage: Check[] = [
     ["good", "a chunk of its own"], ["usage-null", "a chunk of its own, null before and after it"], ["usage-with-finish", "the last chunk with a choice"],
     ["usage-in-choice", "a choice"], ["usage-everywhere", "every chunk, each time more"],
   ] as const).map(([behaviour, where]) =>
-    robust(`usage.figures.${behaviour}`, 4, `the provider's figures are shown when it sends them in ${where}`, behaviour, async ({ ask }) => expectUsage(await ask(WITH_USAGE)))),
+    robust(`usage.figures.${behaviour}`, 4, `the provider's figures are shown when it sends them in ${where}`, behaviour, async ({ ask }) => {
+      expectUsage(await ask(WITH_USAGE));
+    })),
   robust("usage.whole", 4, "the provider's figures are shown in a whole reply", "good", async ({ ask }) => expectUsage(await ask())),
   robust("usage.never", 4, "a provider that sends no usage: there are figures all the same", "usage-never", async ({ ask }) => {
     for (const reply of [await ask(), await ask(WITH_USAGE)]) {
@@ -205,16 +210,24 @@ const FALLS: readonly (readonly [behaviour: string, pitfall: number, what: strin
 ];
 
 const routing: Check[] = [
-  ...FALLS.map(([behaviour, pitfall, what, at]) =>
-    robust(`fallback.${at === "gone" ? "gone" : behaviour}`, pitfall, `${what}: an alias answers by its next model, and nothing of it is seen`, `${behaviour} in-one`, async ({ askBoth, second }) => {
+  ...FALLS.map(([behaviour, pitfall, what, at]) => {
+    const title = `${what}: an alias answers by its next model, and nothing of it is seen`;
+    return robust(`fallback.${at === "gone" ? "gone" : behaviour}`, pitfall, title, `${behaviour} in-one`, async ({ askBoth, second }) => {
       for (const reply of await askBoth()) {
         expectComplete(reply);
         expectServedBy(reply, second);
       }
-    }, at && { at })),
-  ...([["status-500", 26, "500"], ["status-401", 26, "401: it is not the client's key that was refused"], ["status-429", 27, "429: it is not the client's limit that was reached"],
-    ["error-first", 10, "an error inside a 200"], ["redirect-307", 16, "a redirect"], ["reset", 26, "a broken connection"]] as const).map(([behaviour, pitfall, what]) =>
-    robust(`canonical.${behaviour}`, pitfall, `a model by its canonical name fails with 503, whole and as a stream, when its provider gives ${what}`, behaviour, async ({ askBoth }) => {
+    }, at && { at });
+  }),
+  ...([
+    ["status-500", 26, "500"],
+    ["status-401", 26, "401: it is not the client's key that was refused"],
+    ["status-429", 27, "429: it is not the client's limit that was reached"],
+    ["error-first", 10, "an error inside a 200"],
+    ["redirect-307", 16, "a redirect"],
+    ["reset", 26, "a broken connection"],
+  ] as const).map(([behaviour, pitfall, what]) =>
+    robust(`canonical.${behaviour}`, pitfall, `a canonical name fails with 503, whole and as a stream, when its provider gives ${what}`, behaviour, async ({ askBoth }) => {
       for (const reply of await askBoth()) expectRefusal(reply, 503);
     })),
   robust("no-splice", 9, "after the first delta nothing of another model follows: an error event does", "cut-after-2 good", async ({ ask, calls, second }) => {
@@ -227,7 +240,7 @@ const routing: Check[] = [
   robust("model.fallback", 11, "after a fallback model is the name of the one that served, in every chunk", "status-500 good", async ({ askBoth, second }) => {
     for (const reply of await askBoth()) expectServedBy(reply, second);
   }),
-  robust("client-fault.once", 12, "a provider's 400 is the client's fault: asked once, refused with 400, no other model tried", "status-400 good", async ({ ask, calls, second }) => {
+  robust("client-fault.once", 12, "a provider's 400 is the client's fault: no second attempt, no other model", "status-400 good", async ({ ask, calls, second }) => {
     expectRefusal(await ask(), 400);
     expect(calls().length === 1, "one request to the provider", calls().length);
     expect(calls(second).length === 0, "none to the next model", calls(second).length);
@@ -240,7 +253,7 @@ const routing: Check[] = [
     expectComplete(await ask());
     expect(calls().length === 2, "two requests to the provider", calls().length);
   })),
-  robust("overloaded", 27, "what the provider says in Retry-After is passed on as a whole number, the same in header and message", "overloaded-7", async ({ ask }) => {
+  robust("overloaded", 27, "a provider's Retry-After is passed on, the same in header and message", "overloaded-7", async ({ ask }) => {
     const reply = await ask();
     expectRefusal(reply, 503);
     expect(reply.headers["retry-after"] === "7", "Retry-After: 7", reply.headers["retry-after"]);
@@ -275,7 +288,7 @@ const routing: Check[] = [
     const [one, two] = [await call(0), await call(1)];
     expect(two.connection === one.connection, "one connection for both", `connections ${one.connection} and ${two.connection}`);
   }, { at: "lone", when: "alone" }),
-  robust("keep-alive.stale", 15, "a kept connection that the provider closes when it is used again: the request goes out on another", "closes-when-reused", async ({ ask }) => {
+  robust("keep-alive.stale", 15, "a provider closes a kept connection when it is used: the request goes out on another", "closes-when-reused", async ({ ask }) => {
     for (let i = 0; i < 3; i += 1) expectComplete(await ask());
   }, { at: "lone", when: "alone" }),
   robust("redirect", 16, "a redirect is not followed", "redirect-308", async ({ ask, calls }) => {
@@ -309,7 +322,9 @@ async function untilThrough({ ask, calls, call }: Scene, before: number): Promis
 const streamOf = (id: string, pitfall: number, title: string, behaviour: string): Check =>
   robust(id, pitfall, title, behaviour, async ({ ask }) => expectComplete(await ask({ stream: true })));
 const cutOf = (id: string, pitfall: number, title: string, behaviour: string, at?: Lab["at"]): Check =>
-  robust(id, pitfall, title, `${behaviour}-3`, async ({ ask }) => expectBroken(await soon(ask({ stream: true }), "the end of a stream that was cut"), PIECES.slice(0, 3).join("")), at && { at });
+  robust(id, pitfall, title, `${behaviour}-3`, async ({ ask }) => {
+    expectBroken(await soon(ask({ stream: true }), "the end of a stream that was cut"), PIECES.slice(0, 3).join(""));
+  }, at && { at });
 
 const streams: Check[] = [
   cutOf("cut.reset", 17, "a connection that breaks after some deltas: an error event, no [DONE]", "cut-after"),
@@ -320,7 +335,9 @@ const streams: Check[] = [
   robust("first-token", 14, "a first delta that never comes ends at its own deadline, with a status of its own", "silent", async ({ askBoth }) => {
     for (const reply of await soon(askBoth(), "the deadline for a first delta")) expectRefusal(reply, 503);
   }, { at: "impatient" }),
-  robust("long-stream", 14, "a stream that takes longer than these deadlines, but is never silent, is not cut", "trickle-90", async ({ ask }) => expectComplete(await ask({ stream: true })), { at: "impatient" }),
+  robust("long-stream", 14, "a stream that takes longer than these deadlines, but is never silent, is not cut", "trickle-90", async ({ ask }) => {
+    expectComplete(await ask({ stream: true }));
+  }, { at: "impatient" }),
   robust("passes-on", 25, "a delta is passed on at once, not when more has come", "silent-after-1", async ({ open }) => {
     const stream = await soon(open({ stream: true }), "the head of a stream whose first delta has come");
     await soon(stream.until((text) => text.includes(PIECES[0]!), "the first delta"), "the first delta, before the provider sends another");
@@ -331,9 +348,12 @@ const streams: Check[] = [
   streamOf("finished.again", 17, "a finish_reason that comes twice is shown once", "finish-again"),
   streamOf("bytes.one-by-one", 18, "single bytes, cuts within characters among them, make the same reply", "byte-by-byte"),
   streamOf("bytes.sevens", 18, "pieces of seven bytes make the same reply", "in-sevens"),
-  ...([["crlf", "lines that end with CRLF"], ["cr", "lines that end with CR"], ["comments", "comments between events, and within"], ["no-space", "no space after `data:`"],
-    ["fields", "the fields `event`, `id` and `retry`"], ["many-lines", "data of several lines"], ["byte-order-mark", "a byte order mark"],
-    ["no-blank-line", "no blank line after the last event"]] as const).map(([behaviour, what]) => streamOf(`framing.${behaviour}`, 19, `${what}: read right, and only \`data: {json}\` is written`, behaviour)),
+  ...([
+    ["crlf", "lines that end with CRLF"], ["cr", "lines that end with CR"], ["comments", "comments between events, and within"],
+    ["no-space", "no space after `data:`"], ["fields", "the fields `event`, `id` and `retry`"], ["many-lines", "data of several lines"],
+    ["byte-order-mark", "a byte order mark"], ["no-blank-line", "no blank line after the last event"],
+  ] as const).map(([behaviour, what]) =>
+    streamOf(`framing.${behaviour}`, 19, `${what}: read right, and only \`data: {json}\` is written`, behaviour)),
   robust("framing.long-line", 19, "a line of a megabyte is read right, whole and as a stream", "long-line", async ({ askBoth }) => {
     for (const reply of await askBoth({ messages: question("long 600000") })) expectComplete(reply, "é".repeat(600_000));
   }),
@@ -368,9 +388,11 @@ const streams: Check[] = [
     const texts = [whole, streamed].map(({ parts, streamed: is }) => saying(parts, is, "reasoning_content"));
     expect(texts.every((text) => text === THOUGHTS.join("")), THOUGHTS.join(""), texts);
   }, { reasoning: true }),
-  ...([["tools", "in pieces"], ["tools-whole", "in one delta"], ["tools-in-turn", "in turn"], ["tools-all-zero", "all with index 0"], ["tools-no-index", "without an index"],
-    ["tools-repeated", "with id and name in every piece"], ["tools-far", "with indexes that leave some out"]] as const).map(([behaviour, how]) =>
-    robust(`calls.${behaviour}`, 24, `two tool calls that the provider sends ${how} reassemble byte for byte, and as in a whole reply`, behaviour, async ({ askBoth }) => {
+  ...([
+    ["tools", "in pieces"], ["tools-whole", "in one delta"], ["tools-in-turn", "in turn"], ["tools-all-zero", "all with index 0"],
+    ["tools-no-index", "without an index"], ["tools-repeated", "with id and name in every piece"], ["tools-far", "with indexes that leave some out"],
+  ] as const).map(([behaviour, how]) =>
+    robust(`calls.${behaviour}`, 24, `two tool calls that come ${how} reassemble byte for byte, and as in a whole reply`, behaviour, async ({ askBoth }) => {
       for (const reply of await askBoth({ ...TOOLS, tool_choice: "auto" })) {
         expect(reply.status === 200, "status 200", reply.shown);
         expect(JSON.stringify(callsOf(reply)) === JSON.stringify(CALLS), JSON.stringify(CALLS), callsOf(reply));
@@ -382,6 +404,8 @@ const SENT = {
   temperature: 0.5, top_p: 0.25, frequency_penalty: 0.5, presence_penalty: -0.5, stop: ["zebra"], seed: 7, max_tokens: 99, logprobs: true, top_logprobs: 2,
   response_format: { type: "json_object" }, parallel_tool_calls: false, ...TOOLS, tool_choice: "auto", messages: question("JSON, please: 世界 🎉\u0000"),
 };
+/** Behaviours that say what a client must not see. */
+const TALKATIVE = "status-401 status-500 overloaded-9 error-in-200 error-after-1 html redirect-302 good";
 const bodyOf = async ({ call }: Scene, after = 0): Promise<Readonly<Record<string, unknown>>> => (await call(after)).body;
 
 const edges: Check[] = [
@@ -413,7 +437,7 @@ const edges: Check[] = [
     const got = [await bodyOf(scene, 0), await bodyOf(scene, 1)].map((body) => first(body, "thinking.type"));
     expect(got[0] === "enabled" && got[1] === "disabled", "enabled, then disabled", got);
   }, { reasoning: true }),
-  robust("limit.exact", 27, "of 200 requests at once exactly as many as the limit are admitted; the others are told when to come back", "good", async ({ t, ask }) => {
+  robust("limit.exact", 27, "of 200 requests at once exactly as many as the limit are admitted; the others are told when to come", "good", async ({ t, ask }) => {
     const key = { authorization: `Bearer ${BURST.key}` };
     const seconds = ({ headers }: Reply): number => Number(headers["retry-after"]);
     const before = await ask({}, key);
@@ -423,7 +447,8 @@ const edges: Check[] = [
     const room = before.status === 200 ? BURST.rpm - 1 : BURST.rpm;
     expect(count(200) === room && count(429) === 200 - room, `${room} answers and ${200 - room} refusals`, `${count(200)} and ${count(429)}`);
     for (const reply of replies.filter(({ status }) => status === 429)) {
-      expect(isCount(seconds(reply)) && seconds(reply) > 0 && String(first(reply.error, "message")).includes(` ${seconds(reply)} s`), "Retry-After, and the same number in the message", reply.shown);
+      const [wait, words] = [seconds(reply), String(first(reply.error, "message"))];
+      expect(isCount(wait) && wait > 0 && words.includes(` ${wait} s`), "Retry-After, and the same number in the message", reply.shown);
     }
   }),
   robust("ids.shared", 5, "twenty requests with one X-Request-Id are twenty requests: each has an answer and an id of its own", "good", async ({ ask, calls }) => {
@@ -440,9 +465,10 @@ const edges: Check[] = [
     leaving.forEach((each) => each.abort());
     expect(status === 200, "status 200", status);
   }),
-  robust("secrets", 29, "nothing of a provider shows in what a client gets: its key, its address, its words, its names", "status-401 status-500 overloaded-9 error-in-200 error-after-1 html redirect-302 good", async ({ provider, models, askBoth }) => {
+  robust("secrets", 29, "nothing of a provider shows in what a client gets: its key, its address, its words, its names", TALKATIVE, async ({ provider, models, askBoth }) => {
     const replies = await Promise.all(models.map((model) => askBoth({ model })));
-    for (const { shown } of replies.flat()) for (const secret of [CANARY, provider.url.slice(7)]) expect(shown.search(secret) === -1, "nothing of the provider", shown);
+    const address = provider.url.replace("http://", "");
+    for (const { shown } of replies.flat()) expect(!CANARY.test(shown) && !shown.includes(address), "nothing of the provider", shown);
   }),
   robust("key.sent", 29, "the provider is sent its own key, and not the client's", "good", async ({ t, ask, call }) => {
     expectComplete(await ask());
@@ -461,7 +487,8 @@ const edges: Check[] = [
   }),
   robust("pipelined", 28, "requests that are sent at once are answered in their order, each with its id, whatever follows them", "good", async ({ t, model }) => {
     const body = JSON.stringify({ model, messages: question("Say something.") });
-    const head = [`POST ${CHAT} HTTP/1.1`, "Host: gateway", `Authorization: Bearer ${t.options.key}`, "Content-Type: application/json", `Content-Length: ${Buffer.byteLength(body)}`];
+    const length = `Content-Length: ${Buffer.byteLength(body)}`;
+    const head = [`POST ${CHAT} HTTP/1.1`, "Host: gateway", `Authorization: Bearer ${t.options.key}`, "Content-Type: application/json", length];
     const requests = ["robust.one", "robust.two"].map((id) => [...head, `X-Request-Id: ${id}`, "", body].join("\r\n"));
     const answer = await t.client.raw(`${requests.join("")}this is no request\r\n\r\n`);
     const got = [...answer.matchAll(/HTTP\/1.1 (\d+)|x-request-id: *(\S+)/gi)].map(([, status, id]) => status ?? id).join(" ");
@@ -471,7 +498,8 @@ const edges: Check[] = [
   robust("headers.too-large", 28, "headers that are too large are answered with 431 and an id", "good", async ({ t }) => {
     const answer = parseRaw(await t.client.raw(`GET /healthz HTTP/1.1\r\nHost: gateway\r\nX-Large: ${"x".repeat(20_000)}\r\n\r\n`));
     const [inBody, inHeader] = [first(parseJson(answer.text), "error.request_id"), answer.headers["x-request-id"]];
-    expect(answer.status === 431 && isText(inHeader) && inBody === inHeader, "431 with X-Request-Id, the same in error.request_id", `${answer.status} ${inHeader} ${inBody}`);
+    const got = `${answer.status} ${inHeader} ${inBody}`;
+    expect(answer.status === 431 && isText(inHeader) && inBody === inHeader, "431 with X-Request-Id, the same in error.request_id", got);
   }),
 ];
 

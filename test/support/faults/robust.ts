@@ -4,7 +4,9 @@
 import { PIECES, TEXT } from "../../../scripts/conformance/provider.ts";
 import { isObject, parse, type Answer, type Asked, type Fault } from "../wrong-gateway.ts";
 import type { Change as WireChange } from "../wrong-wire.ts";
-import { anyBody, blocks, body, both, chat, chunks, field, has, header, health, ifGood, increment, mends, named, ownId, raw, refuses, status, thinks, type Change } from "./kit.ts";
+import {
+  anyBody, blocks, body, both, chat, chunks, field, has, header, health, ifGood, increment, mends, named, ownId, raw, refuses, status, thinks, type Change,
+} from "./kit.ts";
 
 const marked = (name: string) => chat(ownId(`robust.${name}`));
 const streamed = ({ streamed: is }: Asked): boolean => is;
@@ -20,7 +22,7 @@ const isError = (text: string): boolean => text.startsWith('data: {"error"');
 const DONE = "data: [DONE]";
 /** A refusal within a stream, as of a gateway that sent status 200 too early. */
 const early = (answer: Answer): Answer =>
-  ({ status: 200, headers: { ...header("content-length", () => undefined)(answer).headers, "content-type": "text/event-stream" }, text: `${event(parse(answer.text))}\n\n` });
+  ({ status: 200, headers: { ...answer.headers, "content-type": "text/event-stream" }, text: `${event(parse(answer.text))}\n\n` });
 /** Only the first of the requests. */
 const firstOf = (when: Fault["when"]): Fault["when"] => {
   let met = false;
@@ -54,7 +56,8 @@ const robust: Record<string, Fault> = {
   "usage.whole": whole("usage.whole", body("usage.completion_tokens", increment)),
   "usage.never/whole": whole("usage.never", body("usage", () => undefined)),
   "usage.never/stream": stream("usage.never", blocks((events) => events.filter((text) => !text.includes('"choices":[]')))),
-  "usage.reasoning/added": { when: marked("usage.reasoning"), answer: (answer) => ({ ...answer, text: answer.text.replace('"completion_tokens":5', '"completion_tokens":8') }) },
+  "usage.reasoning/whole": whole("usage.reasoning", body("usage.completion_tokens", () => 8)),
+  "usage.reasoning/stream": stream("usage.reasoning", chunks("usage.completion_tokens", (value) => value && 8)),
   "usage.reasoning/detail": whole("usage.reasoning", body("usage.completion_tokens_details.reasoning_tokens", () => 0)),
 
   ...each(FALLBACKS, (name) => ({
@@ -68,7 +71,7 @@ const robust: Record<string, Fault> = {
     [`${name}/error`]: whole(name, error("code", () => null)),
   })),
   "no-splice/spliced": stream("no-splice", blocks((events) => [...events.filter((text) => !isError(text)), events[1]!, DONE])),
-  "no-splice/asked": { when: marked("no-splice"), forward: ({ body: given }) => ({ text: JSON.stringify({ ...given, model: "status-500:no-splice" }) }), answer: (answer) => answer },
+  "no-splice/asked": { when: marked("no-splice"), knock: { path: "", model: "good:no-splice" } },
   ...each(["model.canonical", "model.fallback"], (name) => ({
     [`${name}/whole`]: whole(name, body("model", () => "another")),
     [`${name}/stream`]: stream(name, chunks("model", (value, index) => (index === 2 ? "another" : value))),
@@ -81,13 +84,13 @@ const robust: Record<string, Fault> = {
   "overloaded/status": whole("overloaded", status(429)),
   "overloaded/header": whole("overloaded", header("retry-after", () => undefined)),
   "overloaded/message": whole("overloaded", error("message", () => "It is overloaded.")),
-  "breaker.opens": { when: marked("breaker.opens"), knock: "" },
-  "breaker.one-probe/more": { when: both(marked("breaker.one-probe"), says("More?")), knock: "" },
+  "breaker.opens": { when: marked("breaker.opens"), knock: { path: "" } },
+  "breaker.one-probe/more": { when: both(marked("breaker.one-probe"), says("More?")), knock: { path: "" } },
   "breaker.one-probe/status": { when: both(marked("breaker.one-probe"), says("More?")), answer: status(500) },
   "breaker.closes": { when: both(marked("breaker.closes"), says("All?")), answer: status(503) },
   "keep-alive.reuse": asking("keep-alive.reuse", instead("connection: keep-alive", "Connection: close")),
   "keep-alive.stale": whole("keep-alive.stale", status(503)),
-  "redirect/followed": { when: marked("redirect"), knock: "/elsewhere" },
+  "redirect/followed": { when: marked("redirect"), knock: { path: "/elsewhere" } },
   "redirect/status": whole("redirect", status(308)),
 
   ...each(CUTS, (name) => ({
@@ -125,7 +128,8 @@ const robust: Record<string, Fault> = {
   "fields.nulls": mends(both(marked("fields.nulls"), field("stop", (value) => value === null)), { stop: ["zebra"] }),
   "fields.large": mends(marked("fields.large"), { messages: [{ role: "user", content: "Grüße 🎉" }] }),
   "body.too-large/status": whole("body.too-large", status(400)),
-  "body.too-large/asked": { when: marked("body.too-large"), forward: ({ body: given }) => ({ text: JSON.stringify({ ...given, messages: [{ role: "user", content: "x" }] }) }), answer: status(413) },
+  "body.too-large/taken": mends(marked("body.too-large"), { messages: [{ role: "user", content: "x" }] }),
+  "body.too-large/asked": { when: marked("body.too-large"), knock: { path: "", model: "good:body.too-large" } },
   "thinking.switched/on": mends(both(marked("thinking.switched"), thinks), { thinking: undefined }),
   "thinking.switched/off": mends(both(marked("thinking.switched"), (asked) => !has("thinking")(asked)), { thinking: { type: "enabled" } }),
   "limit.exact/one-more": { when: firstOf(both(marked("limit.exact"), says("At once."))), forward: () => ({ headers: { authorization: "Bearer sk-demo" } }) },
@@ -140,7 +144,8 @@ const robust: Record<string, Fault> = {
   "secrets/model": whole("secrets", ifGood(body("model", () => "canary-model-2026-01-01"))),
   "key.sent": asking("key.sent", instead("sk-canary-of-the-provider", "sk-demo")),
   identity: asking("identity", instead("accept-encoding: identity", "Accept-Encoding: gzip")),
-  length: whole("length", (answer) => ({ ...answer, headers: { ...answer.headers, connection: "close", "content-length": String(Buffer.byteLength(answer.text) + 7) } })),
+  length: whole("length", (answer) =>
+    ({ ...answer, headers: { ...answer.headers, connection: "close", "content-length": String(Buffer.byteLength(answer.text) + 7) } })),
   "pipelined/id": raw("robust.two", (answer) => answer.replace("robust.two", "robust.one")),
   "pipelined/second": raw("robust.two", (answer) => answer.slice(0, answer.lastIndexOf("HTTP/1.1 "))),
   "headers.too-large/status": raw("X-Large", (answer) => answer.replace("431", "400")),
