@@ -87,6 +87,8 @@ const STOP = chunk({}, "stop");
 const usageChunk = (usage: unknown = USAGE) => ({ ...chunk({}), choices: [], usage });
 const GOOD = [ROLE, ...texts, STOP, usageChunk()];
 
+const NONSENSE = { prompt_tokens: -7, completion_tokens: "5", total_tokens: null, prompt_tokens_details: 1 };
+
 const event = (json: unknown) => `data: ${JSON.stringify(json)}\n\n`;
 const DONE = "data: [DONE]\n\n";
 const stream = (events: readonly unknown[], end = DONE) => events.map(event).join("") + end;
@@ -217,6 +219,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   },
   // Good streams in odd forms.
   "no-done": events(GOOD, ""),
+  "after-done": events(GOOD, `${DONE}${event(chunk({ content: "canary" }))}${DONE}`),
   "stays-open": (exchange) => exchange.res.write(begin(exchange) ? stream(GOOD) : whole(message(TEXT))),
   "crlf": streams(stream(GOOD).replaceAll("\n", "\r\n")),
   "cr": streams(stream(GOOD).replaceAll("\n", "\r")),
@@ -229,6 +232,12 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   "byte-by-byte": inPieces(1),
   "in-sevens": inPieces(7),
   "in-one": streams(stream(GOOD)),
+  "charset": ({ res }) => res.writeHead(200, { "content-type": "Text/Event-Stream;Charset=UTF-8" }).end(stream(GOOD)),
+  "early-hints": (exchange) => exchange.res.writeEarlyHints({ link: "</canary>; rel=preload" }, () => void good(exchange)),
+  "until-close": ({ res }) => {
+    res.useChunkedEncodingByDefault = false; // the end of the connection is the end of the answer
+    res.writeHead(200, { "content-type": SSE, connection: "close" }).end(stream(GOOD));
+  },
   "empty-choices": events(GOOD.flatMap((each) => [{ ...chunk({}), choices: [] }, each])),
   "empty-deltas": events(GOOD.flatMap((each) => [chunk({ content: "" }), chunk({ content: null }), each])),
   "role-again": events([ROLE, ...PIECES.map((content) => chunk({ role: "assistant", content })), STOP]),
@@ -253,6 +262,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   // Usage in odd places.
   "usage-never": both([ROLE, ...texts, STOP], whole(message(TEXT), "stop", { usage: undefined })),
   "usage-null": both([...[ROLE, ...texts, STOP].map((each) => ({ ...each, usage: null })), usageChunk(), { ...usageChunk(), usage: null }], whole(message(TEXT))),
+  "usage-nonsense": both([ROLE, ...texts, STOP, usageChunk(NONSENSE)], whole(message(TEXT), "stop", { usage: NONSENSE })),
   "usage-with-finish": events([ROLE, ...texts, { ...STOP, usage: USAGE }]),
   "usage-in-choice": events([ROLE, ...texts, { ...STOP, choices: [{ ...STOP.choices[0], usage: USAGE }] }]),
   "usage-everywhere": events([

@@ -175,12 +175,14 @@ const usage: Check[] = [
       expectUsage(await ask(WITH_USAGE));
     })),
   robust("usage.whole", 4, "the provider's figures are shown in a whole reply", "good", async ({ ask }) => expectUsage(await ask())),
-  robust("usage.never", 4, "a provider that sends no usage: there are figures all the same", "usage-never", async ({ ask }) => {
-    for (const reply of [await ask(), await ask(WITH_USAGE)]) {
-      expectComplete(reply);
-      for (const name of ["prompt_tokens", "completion_tokens"]) expect(Number(first(usageOf(reply), name)) > 0, `${name}, an estimate`, usageOf(reply));
-    }
-  }),
+  ...([["never", "no usage"], ["nonsense", "usage that is nonsense"]] as const).map(([id, what]) =>
+    robust(`usage.${id}`, 4, `a provider that sends ${what}: there are figures all the same`, `usage-${id}`, async ({ ask }) => {
+      for (const reply of [await ask(), await ask(WITH_USAGE)]) {
+        expectComplete(reply);
+        const figures = ["prompt_tokens", "completion_tokens"].map((name) => first(usageOf(reply), name));
+        expect(figures.every((figure) => isCount(figure) && figure > 0), "estimates", usageOf(reply));
+      }
+    })),
   robust("usage.reasoning", 8, "tokens of thinking are within completion_tokens, and not added to them", "reasoning", async ({ ask }) => {
     for (const reply of [await ask(), await ask(WITH_USAGE)]) {
       expectUsage(reply);
@@ -344,6 +346,7 @@ const streams: Check[] = [
     stream.leave();
   }),
   streamOf("finished.no-done", 17, "a finish_reason without [DONE] is a complete reply", "no-done"),
+  streamOf("finished.after-done", 17, "what a provider sends after [DONE] is not shown, nor another [DONE]", "after-done"),
   streamOf("finished.stays-open", 17, "a provider that does not close after [DONE]: the stream ends all the same", "stays-open"),
   streamOf("finished.again", 17, "a finish_reason that comes twice is shown once", "finish-again"),
   streamOf("bytes.one-by-one", 18, "single bytes, cuts within characters among them, make the same reply", "byte-by-byte"),
@@ -352,6 +355,8 @@ const streams: Check[] = [
     ["crlf", "lines that end with CRLF"], ["cr", "lines that end with CR"], ["comments", "comments between events, and within"],
     ["no-space", "no space after `data:`"], ["fields", "the fields `event`, `id` and `retry`"], ["many-lines", "data of several lines"],
     ["byte-order-mark", "a byte order mark"], ["no-blank-line", "no blank line after the last event"],
+    ["charset", "a media type in other letters, with a parameter"], ["early-hints", "an informational answer before the real one"],
+    ["until-close", "a body that ends with its connection"],
   ] as const).map(([behaviour, what]) =>
     streamOf(`framing.${behaviour}`, 19, `${what}: read right, and only \`data: {json}\` is written`, behaviour)),
   robust("framing.long-line", 19, "a line of a megabyte is read right, whole and as a stream", "long-line", async ({ askBoth }) => {

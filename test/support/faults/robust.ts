@@ -41,8 +41,9 @@ const FALLBACKS = [
 const CANONICALS = ["status-500", "status-401", "status-429", "error-first", "redirect-307", "reset"].map((name) => `canonical.${name}`);
 const CUTS = ["reset", "end", "done", "error", "silence"].map((name) => `cut.${name}`);
 const STREAMS = [
-  "long-stream", "finished.no-done", "finished.stays-open", "finished.again", "bytes.one-by-one", "bytes.sevens", "framing.crlf", "framing.cr", "framing.comments", "framing.no-space",
-  "framing.fields", "framing.many-lines", "framing.byte-order-mark", "framing.no-blank-line", "chunks.empty-choices", "chunks.empty-deltas", "chunks.role-once",
+  "long-stream", "finished.no-done", "finished.after-done", "finished.stays-open", "finished.again", "bytes.one-by-one", "bytes.sevens", "framing.crlf", "framing.cr", "framing.comments", "framing.no-space",
+  "framing.fields", "framing.many-lines", "framing.byte-order-mark", "framing.no-blank-line", "framing.charset", "framing.early-hints", "framing.until-close",
+  "chunks.empty-choices", "chunks.empty-deltas", "chunks.role-once",
 ];
 const FIGURES = ["good", "usage-null", "usage-with-finish", "usage-in-choice", "usage-everywhere"].map((name) => `usage.figures.${name}`);
 const CALLS = ["tools", "tools-whole", "tools-in-turn", "tools-all-zero", "tools-no-index", "tools-repeated", "tools-far"].map((name) => `calls.${name}`);
@@ -54,8 +55,10 @@ const robust: Record<string, Fault> = {
   "usage.hidden": mends(marked("usage.hidden"), { stream_options: { include_usage: true } }),
   ...each(FIGURES, (name) => ({ [name]: stream(name, chunks("usage.prompt_tokens", (value) => value && 70)) })),
   "usage.whole": whole("usage.whole", body("usage.completion_tokens", increment)),
-  "usage.never/whole": whole("usage.never", body("usage", () => undefined)),
-  "usage.never/stream": stream("usage.never", blocks((events) => events.filter((text) => !text.includes('"choices":[]')))),
+  ...each(["usage.never", "usage.nonsense"], (name) => ({
+    [`${name}/whole`]: whole(name, body("usage.completion_tokens", () => -1)),
+    [`${name}/stream`]: stream(name, blocks((events) => events.filter((text) => !text.includes('"choices":[]')))),
+  })),
   "usage.reasoning/whole": whole("usage.reasoning", body("usage.completion_tokens", () => 8)),
   "usage.reasoning/stream": stream("usage.reasoning", chunks("usage.completion_tokens", (value) => value && 8)),
   "usage.reasoning/detail": whole("usage.reasoning", body("usage.completion_tokens_details.reasoning_tokens", () => 0)),
