@@ -113,9 +113,10 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
         let fault: unknown;
         try {
           for (const data of read.done ? events.end() : events.push(read.value)) {
-            const json = data === "[DONE]" ? undefined : parseJson(data);
+            ended = data === "[DONE]";
+            if (ended) break; // what follows is no part of the reply, however the bytes were cut
+            const json = parseJson(data);
             if (json !== undefined) parts.push(...heard(decoder.push(json)));
-            else if (data === "[DONE]") ended = true;
             else skipped += 1;
           }
         } catch (error) {
