@@ -131,7 +131,7 @@ describe("a wrong gateway", () => {
 
   // What goes wrong at a provider is remembered by a gateway, so each of these faults has a gateway of its own. They touch what checks
   // of this level send, and nothing else.
-  it("so it does where the provider has a part in it", { concurrency: 4 }, async (t) => {
+  it("so it does where the provider has a part in it", { concurrency: wholeMatrix ? 2 : 4 }, async (t) => {
     const faults = [...FAULTS].filter(([name]) => isRobust({ id: name }));
     const found: object[] = [];
     await Promise.all(faults.map((fault) =>

@@ -43,7 +43,9 @@ interface Scene {
 }
 
 /** For what should happen at once. */
-const SOON_MS = 1_500;
+const SOON_MS = 2_500;
+/** For what only takes its time where a machine is busy. */
+const PATIENT_MS = 10_000;
 const soon = <T>(promise: Promise<T>, what: string): Promise<T> => within(promise, what, SOON_MS);
 
 /** What the checks need of the gateway's configuration, filled as they are stated. */
@@ -87,7 +89,7 @@ function sceneOf(t: Tester, lab: Lab): Scene {
     askBoth: async (fields = {}) => Promise.all([ask(fields), ask({ ...fields, stream: true })]),
     open: (fields = {}) => t.client.open(requestOf(fields)),
     calls: (name = model) => provider.calls(name),
-    call: (after = 0, name = model) => provider.call(name, after, SOON_MS),
+    call: (after = 0, name = model) => provider.call(name, after, PATIENT_MS),
   };
 }
 
@@ -312,7 +314,7 @@ async function untilOpen({ ask, calls }: Scene): Promise<void> {
 /** Asks until a request reaches the provider again; gives what becomes of it. */
 async function untilThrough({ ask, calls, call }: Scene, before: number): Promise<{ readonly probe: Promise<Reply> }> {
   const through = call(before);
-  through.catch(() => undefined); // the loop below has the same deadline
+  through.catch(() => undefined); // the loop below has a deadline of its own
   for (const end = performance.now() + SOON_MS; performance.now() < end;) {
     const probe = ask();
     await Promise.race([probe, through]);
