@@ -8,12 +8,15 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it, type TestContext } from "node:test";
+import { CHECKS } from "../scripts/conformance/checks/all.ts";
+import { levelOf, LEVELS } from "../scripts/conformance/suite.ts";
 import { parseMoney } from "../src/accounting/price.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { blocksOf } from "./support/readme.ts";
 import { waitFor, within } from "./support/wait.ts";
 
 const shell = blocksOf("sh");
+const readme = readFileSync("README.md", "utf8");
 const noJq = spawnSync("jq", ["--version"]).status === 0 ? false : "there is no jq here";
 const ci = readFileSync(".ci/run", "utf8");
 
@@ -51,7 +54,7 @@ const own = existsSync("gateway.json") ? ` --config ${join(folder, "demo.json")}
 describe("README", () => {
   it("has the shell blocks that this test knows how to run", () => {
     const kinds = shell.map((block) => (block.startsWith("curl") ? "curl" : block.split(/\s/).slice(0, 4).join(" ")));
-    assert.deepEqual(kinds, ["npm ci && npm", "curl", "curl", "curl", "npm start --silent --", "npm start --silent --", "export DEEPSEEK_API_KEY=sk-from-deepseek ANTHROPIC_API_KEY=sk-from-anthropic ACME_KEY=sk-for-your-client", "cat data/spend/*.jsonl | jq", "npm ci && npm", "npm run build node", "npm ci --prefix test/clients"].map((kind) => kind.split(/\s/).slice(0, 4).join(" ")));
+    assert.deepEqual(kinds, ["npm ci && npm", "curl", "curl", "curl", "npm start --silent --", "npm start --silent --", "export DEEPSEEK_API_KEY=sk-from-deepseek ANTHROPIC_API_KEY=sk-from-anthropic ACME_KEY=sk-for-your-client", "cat data/spend/*.jsonl | jq", "npm ci && npm", "npm run build node", "npm ci --prefix test/clients", "npm run conformance --"].map((kind) => kind.split(/\s/).slice(0, 4).join(" ")));
   });
 
   it("npm ci && npm start", async (t) => {
@@ -114,6 +117,16 @@ describe("README", () => {
     await run(build!);
     const address = await serve(t, `exec ${start!.replace("8080", "0")}${own}`);
     assert.equal((await fetch(`${address}/healthz`)).status, 200);
+  });
+
+  it("the conformance of a running gateway", async (t) => {
+    const gateway = await startGateway(t, demo());
+    assert.ok(shell[11]!.includes("http://127.0.0.1:8080"));
+    assert.match(await run(shell[11]!.replace("http://127.0.0.1:8080", gateway.url)), /^spec +(\d+) checks: \1 passed, 0 failed, 0 skipped$/m);
+    for (const level of LEVELS) {
+      const checks = CHECKS.filter((check) => levelOf(check) === level).length;
+      assert.match(readme, new RegExp(`${checks} (checks )?of what [^(]*\\(\`${level}\`\\)`), `${level} has ${checks} checks`);
+    }
   });
 
   it("the blocks that install from the registry are run by .ci/run, word for word", () => {

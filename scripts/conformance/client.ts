@@ -65,8 +65,8 @@ export async function within<T>(promise: Promise<T>, what: string, ms: number): 
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** `baseUrl` is what SPEC.md calls {base_url}; `deadlineMs` holds for each wait. */
-export function createClient(baseUrl: string, deadlineMs: number) {
+/** `baseUrl` is what SPEC.md calls {base_url}; `deadlineMs` holds for each wait; `common` headers go with every request but raw ones. */
+export function createClient(baseUrl: string, deadlineMs: number, common: Readonly<Record<string, string>> = {}) {
   const base = new URL(baseUrl.replace(/\/+$/, ""));
   const secure = base.protocol === "https:";
   const agent = secure ? new https.Agent({ keepAlive: true }) : new http.Agent({ keepAlive: true });
@@ -76,7 +76,7 @@ export function createClient(baseUrl: string, deadlineMs: number) {
     const [sentAt, name] = [performance.now(), `${method} ${path}`];
     const elapsed = () => performance.now() - sentAt;
     const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
-    const req = (secure ? https : http).request(base, { method, path: prefix + path, headers: { ...length, ...headers }, agent, signal });
+    const req = (secure ? https : http).request(base, { method, path: prefix + path, headers: { ...common, ...length, ...headers }, agent, signal });
     const head = new Promise<IncomingMessage>((resolve, reject) => {
       req.on("response", resolve);
       req.on("error", (error) => reject(new Error(`the connection failed: ${error.message}`)));

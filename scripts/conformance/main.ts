@@ -25,6 +25,7 @@ const HELP = `conformance --base-url URL --key KEY [options]
                          it (with models for the other levels too), and begins when the gateway answers so, within two minutes
   --provider-port N      where that provider listens on 127.0.0.1, there and at the next port; else at any two
   --provider-config FILE that configuration goes into this file; else to stderr
+  --header NAME=VALUE    goes with every request but those that are sent raw; may be given more than once
   --without a,b          what it cannot do: model alias plain reasoning tools json logprobs (plain: --model thinks)
   --level a,b            ${LEVELS.join(",")}
   --only a,b             checks by the beginning of their id
@@ -42,7 +43,7 @@ function read(argv: readonly string[]) {
   try {
     return parseArgs({ args: [...argv], options: {
       "base-url": text, key: text, model: text, alias: text, "reasoning-model": text, "limited-key": text, "limited-rpm": text,
-      without: text, level: text, only: text, "timeout-ms": text, concurrency: text,
+      header: { type: "string", multiple: true }, without: text, level: text, only: text, "timeout-ms": text, concurrency: text,
       "with-provider": flag, "provider-port": text, "provider-config": text, list: flag, json: flag, help: flag,
     } }).values;
   } catch (error) {
@@ -73,6 +74,12 @@ function need(name: string): Need {
   return found;
 }
 
+function header(given: string): [name: string, value: string] {
+  const [, name, value] = /^([\w-]+)=(.*)$/s.exec(given) ?? [];
+  if (name === undefined || value === undefined) throw new UsageError(`--header is NAME=VALUE, not ${given}`);
+  return [name, value];
+}
+
 function optionsOf(values: Values): Options {
   const { "base-url": baseUrl, key, model, alias, "reasoning-model": reasoningModel, "limited-key": limitedKey, without } = values;
   if (baseUrl === undefined || key === undefined) throw new UsageError("--base-url and --key are required (--help)");
@@ -81,6 +88,7 @@ function optionsOf(values: Values): Options {
   if ((limitedKey === undefined) !== (rpm === undefined)) throw new UsageError("--limited-key and --limited-rpm go together");
   return {
     baseUrl, key, model, alias, reasoningModel,
+    headers: Object.fromEntries((values.header ?? []).map(header)),
     limited: limitedKey === undefined || rpm === undefined ? undefined : { key: limitedKey, rpm },
     without: split(without)?.map(need),
     deadlineMs: count(values, "timeout-ms"),

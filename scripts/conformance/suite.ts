@@ -66,6 +66,8 @@ export interface Exchange {
 export interface Options {
   readonly baseUrl: string;
   readonly key: string;
+  /** They go with every request but those that are sent raw. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** A model by its canonical name, one that cannot think. Absent: the alias answers instead, and rules about names are skipped. */
   readonly model?: string | undefined;
   /** Absent: auto/chat, which SPEC.md defines. */
@@ -135,7 +137,7 @@ export const GREETING = question("Say hello.");
 
 /** Runs the checks and gives their results in the same order. */
 export async function runChecks(checks: readonly Check[], options: Options): Promise<Result[]> {
-  const client = createClient(options.baseUrl, options.deadlineMs ?? 30_000);
+  const client = createClient(options.baseUrl, options.deadlineMs ?? 30_000, options.headers);
   const seen: Exchange[] = [];
   const unanswered: string[] = [];
   const lacks = missing(options);
