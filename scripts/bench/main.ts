@@ -1,0 +1,87 @@
+// What the gateway costs, beside a bare relay and other gateways, in one run on one machine: `npm run bench`. Loopback only, bounded:
+// some ten minutes with all peers. The measured process has one core, the provider and the load have another, where taskset can say so.
+// Rounds go over all targets in turn, so that what the machine does meanwhile hits all alike; the tables show medians.
+//   --rounds N       how many rounds (3)           --seconds N   of whole replies, each time (4)
+//   --only a,b       only targets whose name begins so             --tables a,b  of "compare" and "growth"
+
+import { spawnSync } from "node:child_process";
+import { cpus } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { growth } from "./growth.ts";
+import { bodyOf, cpuPerEvent, firstTokens, median, memoryOf, openStreams, percentile, wholeReplies } from "./load.ts";
+import { gateway, peers, pinned, PEERS, relay, startProvider, type Kind, type Target } from "./targets.ts";
+import { table } from "./table.ts";
+
+const text = { type: "string" } as const;
+const { values } = parseArgs({ options: { rounds: text, seconds: text, only: text, tables: text } });
+const ROUNDS = Number(values.rounds ?? 3);
+const SECONDS = Number(values.seconds ?? 4);
+const [STREAMS, EVENTS, EVERY] = [50, 300, 10];
+const OPEN = 1_000;
+
+/** The figures of one target, a list of rounds each. */
+type Figures = { [name in "perSecond" | "cpu" | "p50" | "p99" | "p50of64" | "p99of64" | "first50" | "first99" | "event"]: number[] };
+
+async function round(target: Target, figures: Figures): Promise<void> {
+  const body = bodyOf("bytes=300", target.model);
+  const full = await wholeReplies(target, 64, SECONDS, body);
+  const single = await wholeReplies(target, 1, SECONDS / 2, body);
+  const first = await firstTokens(target, 300);
+  const event = target.startMs === 0 ? NaN : await cpuPerEvent(target, STREAMS, EVENTS, EVERY);
+  const seen = {
+    perSecond: full.perSecond, cpu: full.cpu, p50of64: full.p50, p99of64: full.p99, p50: single.p50, p99: single.p99,
+    first50: median(first), first99: percentile(first, 0.99), event,
+  };
+  for (const [name, value] of Object.entries(seen)) figures[name as keyof Figures].push(value);
+}
+
+const noFigures = (): Figures => ({ perSecond: [], cpu: [], p50: [], p99: [], p50of64: [], p99of64: [], first50: [], first99: [], event: [] });
+const megabytes = (bytes: number | undefined) => (bytes === undefined ? "" : (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0));
+
+async function compare(kinds: readonly Kind[], upstream: Target): Promise<string> {
+  const direct = noFigures();
+  const rows: { kind: Kind; target: Target; figures: Figures; idle: number }[] = [];
+  try {
+    for (const kind of kinds) {
+      const target = await kind.start(upstream.url);
+      await pause(1000);
+      rows.push({ kind, target, figures: noFigures(), idle: memoryOf(target.pid) });
+    }
+    for (const { target } of rows) await wholeReplies(target, 64, 2, bodyOf("bytes=300", target.model)); // warm-up
+    for (let rounds = 0; rounds < ROUNDS; rounds += 1) {
+      await round(upstream, direct);
+      for (const { target, figures } of rows) await round(target, figures);
+    }
+    await pause(10_000);
+    const after = rows.map(({ target }) => memoryOf(target.pid));
+    const open: number[] = [];
+    for (const { target } of rows) open.push((await openStreams(target, OPEN)).bytes);
+    const of = (figures: Figures, name: keyof Figures) => median(figures[name]);
+    const added = (figures: Figures, name: keyof Figures) => (of(figures, name) - of(direct, name)).toFixed(2);
+    return table([
+      ["", "whole replies a second", "CPU us per whole reply", "added ms, 1 at a time: p50", "p99", "added ms, 64 at a time: p50", "p99", "added ms to the first token: p50", "p99", "CPU us per streamed event", "memory idle, MB", "10 s after load, MB", "per open stream, KB", "start to first answer, ms", "on disk, MB"],
+      ...rows.map(({ kind, target, figures, idle }, at) => [
+        kind.name, of(figures, "perSecond").toFixed(0), of(figures, "cpu").toFixed(0), added(figures, "p50"), added(figures, "p99"),
+        added(figures, "p50of64"), added(figures, "p99of64"), added(figures, "first50"), added(figures, "first99"), of(figures, "event").toFixed(1),
+        megabytes(idle), megabytes(after[at]), (open[at]! / 1000).toFixed(1), target.startMs.toFixed(0), megabytes(kind.diskBytes),
+      ]),
+    ]);
+  } finally {
+    for (const { target } of rows) await target.stop();
+  }
+}
+
+if (pinned) spawnSync("taskset", ["-cp", "1", String(process.pid)]);
+const { found, absent } = peers();
+const chosen = [relay(), relay("pipe"), gateway(), ...found].filter(({ name }) => values.only?.split(",").some((each) => name.startsWith(each)) ?? true);
+const tables = values.tables?.split(",") ?? ["compare", "growth"];
+const upstream = await startProvider();
+try {
+  console.log(`${new Date().toISOString().slice(0, 10)}, Node ${process.version}, ${cpus()[0]?.model.trim()}, ${pinned ? "one core each for the target and for load and provider" : "not pinned to cores"}, medians of ${ROUNDS} rounds`);
+  for (const name of absent) console.log(`${name} is left out: it is not in ${PEERS} (scripts/bench/peers.sh installs it)`);
+  if (tables.includes("compare")) console.log(`\n${await compare(chosen, upstream)}`);
+  if (tables.includes("growth")) console.log(`\n${await growth(upstream)}`);
+} finally {
+  await upstream.stop();
+}

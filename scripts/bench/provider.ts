@@ -1,0 +1,70 @@
+// A provider that costs next to nothing, so that what is measured is the gateway in front of it: plain sockets, ready-made answers.
+// The request's text says what is wanted: "bytes=300" a whole reply with a text of that length, "events=500 every=10" a stream of so
+// many events, the first at once and the others a number of milliseconds apart.
+
+import net from "node:net";
+
+const envelope = { id: "x", created: 1, model: "m" };
+const usage = { prompt_tokens: 20, completion_tokens: 70, total_tokens: 90 };
+const json = (type: string, choice: object, more: object = {}) => JSON.stringify({ ...envelope, object: type, choices: [{ index: 0, ...choice }], ...more });
+const chunked = (text: string) => Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
+const event = (data: string) => `data: ${data}\n\n`;
+
+const STREAM_HEAD = Buffer.from("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
+const EVENT = chunked(event(json("chat.completion.chunk", { delta: { content: " happy" }, finish_reason: null })));
+const LAST = Buffer.concat([
+  chunked(event(json("chat.completion.chunk", { delta: {}, finish_reason: "stop" }, { usage })) + event("[DONE]")),
+  Buffer.from("0\r\n\r\n"),
+]);
+
+const replies = new Map<number, Buffer>();
+function reply(bytes: number): Buffer {
+  const known = replies.get(bytes);
+  if (known) return known;
+  const content = "All happy families are alike. ".repeat(Math.ceil(bytes / 30)).slice(0, bytes);
+  const body = json("chat.completion", { message: { role: "assistant", content }, finish_reason: "stop" }, { usage });
+  const made = Buffer.from(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  replies.set(bytes, made);
+  return made;
+}
+
+function stream(socket: net.Socket, events: number, every: number): void {
+  socket.write(Buffer.concat([STREAM_HEAD, EVENT]));
+  let sent = 1;
+  const beat = setInterval(() => {
+    socket.write(sent < events ? EVENT : LAST);
+    if (sent++ >= events) clearInterval(beat);
+  }, every);
+  socket.once("close", () => clearInterval(beat));
+}
+
+/** How many bytes the request has that `bytes` begins with; more than there are while that is not known. */
+function sizeOf(bytes: Buffer): number {
+  const body = bytes.indexOf("\r\n\r\n") + 4;
+  if (body === 3) return bytes.length + 1;
+  const length = /\r\ncontent-length: *(\d+)/i.exec(bytes.toString("latin1", 0, body))?.[1];
+  if (length !== undefined) return body + Number(length);
+  const last = bytes.indexOf("\r\n0\r\n\r\n", body - 2); // of a body in chunks
+  return last === -1 ? bytes.length + 1 : last + 7;
+}
+
+const server = net.createServer({ noDelay: true }, (socket) => {
+  let pieces: Buffer[] = [];
+  let size = 0;
+  let wanted = 0;
+  socket.on("error", () => socket.destroy());
+  socket.on("data", (data) => {
+    pieces.push(data);
+    size += data.length;
+    if (size < wanted) return;
+    const bytes = pieces.length === 1 ? data : Buffer.concat(pieces);
+    pieces = [bytes];
+    wanted = sizeOf(bytes);
+    if (size < wanted) return;
+    [pieces, size, wanted] = [[], 0, 0];
+    const [, whole, events, every] = /bytes=(\d+)|events=(\d+) every=(\d+)/.exec(bytes.toString("latin1", 0, 8192)) ?? [];
+    if (events === undefined) socket.write(reply(Number(whole ?? 300)));
+    else stream(socket, Number(events), Number(every));
+  });
+});
+server.listen(0, "127.0.0.1", () => console.log(`listens on http://127.0.0.1:${(server.address() as net.AddressInfo).port}`));

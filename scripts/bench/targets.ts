@@ -1,0 +1,160 @@
+// What is measured: the floor, this gateway from its built file, and the other gateways that are installed (peers.sh). Each is a process
+// of its own on its own core, with the same provider behind it.
+
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { answered } from "./load.ts";
+
+/** A running process that takes chat requests. */
+export interface Target {
+  readonly name: string; readonly url: string; readonly path: string; readonly model: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly pid: number;
+  /** Milliseconds from its start to its first answer. */
+  readonly startMs: number;
+  readonly stop: () => Promise<void>;
+}
+
+/** Something that can be started as a target; `diskBytes` is what has to be on the disk beside the runtime that it is written for. */
+export interface Kind { readonly name: string; readonly diskBytes: number | undefined; readonly start: (upstream: string) => Promise<Target> }
+
+export const PEERS = process.env["BENCH_PEERS"] ?? join(homedir(), ".cache", "chat-gateway-bench");
+export const pinned = spawnSync("taskset", ["-V"]).status === 0;
+const own = ["--import", "tsx"];
+
+/** Runs a command on one core, away from the load. */
+function run(command: readonly string[], env: NodeJS.ProcessEnv = {}): ChildProcess {
+  const [file, ...args] = pinned ? ["taskset", "-c", "0", ...command] : command;
+  return spawn(file!, args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } });
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const closed = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGKILL");
+  await closed;
+}
+
+/** The address that a process says it listens on. */
+async function addressOf(child: ChildProcess): Promise<string> {
+  child.stderr!.pipe(process.stderr);
+  for await (const line of createInterface(child.stdout!)) {
+    const url = /listens on (http:\S+)/.exec(line)?.[1];
+    if (!url) continue;
+    child.stdout!.resume();
+    return url;
+  }
+  throw new Error("a process ended before it listened");
+}
+
+async function freePort(): Promise<number> {
+  const server = net.createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as net.AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** The provider that all of them have behind them; on the core of the load. */
+export async function startProvider(): Promise<Target> {
+  const child = spawn(process.execPath, [...own, "scripts/bench/provider.ts"], { stdio: ["ignore", "pipe", "pipe"] });
+  const url = await addressOf(child);
+  return { name: "no gateway", url, path: "/v1/chat/completions", model: "m", headers: { "content-type": "application/json" }, pid: child.pid!, startMs: 0, stop: () => stop(child) };
+}
+
+type Call = Pick<Target, "path" | "model" | "headers">;
+
+/** A target whose process is told a port, or says which one it has. */
+async function started(name: string, call: Call, port: number | undefined, command: readonly string[], env?: NodeJS.ProcessEnv, folder?: string): Promise<Target> {
+  const began = performance.now();
+  const child = run(command, env);
+  try {
+    const url = port === undefined ? await addressOf(child) : `http://127.0.0.1:${port}`;
+    if (port !== undefined) for (const stream of [child.stdout!, child.stderr!]) stream.resume();
+    await answered({ name, url, ...call });
+    const end = async () => {
+      await stop(child);
+      if (folder) rmSync(folder, { recursive: true });
+    };
+    return { name, url, ...call, pid: child.pid!, startMs: performance.now() - began, stop: end };
+  } catch (error) {
+    await stop(child);
+    throw error;
+  }
+}
+
+const JSON_TYPE = { "content-type": "application/json" };
+const scratch = () => mkdtempSync(join(tmpdir(), "bench-"));
+
+const sizeOf = (path: string): number =>
+  statSync(path).isDirectory() ? readdirSync(path).reduce((sum, name) => sum + (existsSync(join(path, name)) ? sizeOf(join(path, name)) : 0), 0) : statSync(path).size;
+
+export const relay = (mode = "parse"): Kind => ({
+  name: mode === "pipe" ? "pipe" : "relay", diskBytes: undefined,
+  start: (upstream) => started(mode === "pipe" ? "pipe" : "relay", { path: "/v1/chat/completions", model: "m", headers: JSON_TYPE }, undefined, [process.execPath, ...own, "scripts/bench/relay.ts", upstream, mode]),
+});
+
+/** This gateway, with `over` in its configuration, and all that it does for every request switched on. */
+export const gateway = (over: object = {}, file = "dist/chat-gateway.mjs"): Kind => ({
+  name: "chat-gateway", diskBytes: sizeOf(file),
+  start(upstream) {
+    const folder = scratch();
+    const config = join(folder, "gateway.json");
+    const price = { input_cache_miss: 0.28, input_cache_hit: 0.028, output: 0.42 };
+    writeFileSync(config, JSON.stringify({
+      data_dir: join(folder, "data"), admin: { port: 0 }, aliases: {}, limits: { rpm: 1_000_000 },
+      providers: { fast: { dialect: "openai", base_url: upstream } }, models: { m: { provider: "fast", price } }, keys: [{ account: "bench", key: "sk-bench" }], ...over,
+    }));
+    const call = { path: "/v1/chat/completions", model: "m", headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" } };
+    return started("chat-gateway", call, undefined, [process.execPath, file, "serve", "--config", config, "--port", "0"], {}, folder);
+  },
+});
+
+/** The other gateways that peers.sh has installed; those that it has not are named in `absent`. */
+export function peers(): { readonly found: Kind[]; readonly absent: string[] } {
+  const portkey = join(PEERS, "npm/node_modules/@portkey-ai/gateway");
+  const litellm = join(PEERS, "python/bin/litellm");
+  const bifrost = join(PEERS, "go/bin/bifrost-http");
+  const version = (folder: string) => (JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string }).version;
+  const known: [name: string, installed: string, make: () => Kind][] = [
+    ["Portkey", portkey, () => ({
+      name: `Portkey ${version(portkey)}`, diskBytes: sizeOf(join(PEERS, "npm/node_modules")),
+      async start(upstream) {
+        const port = await freePort();
+        const headers = { ...JSON_TYPE, authorization: "Bearer sk-bench", "x-portkey-provider": "openai", "x-portkey-custom-host": `${upstream}/v1` };
+        return started(this.name, { path: "/v1/chat/completions", model: "m", headers }, port, [process.execPath, join(portkey, "build/start-server.js"), `--port=${port}`, "--headless"]);
+      },
+    })],
+    ["LiteLLM", litellm, () => ({
+      name: `LiteLLM ${readFileSync(join(PEERS, "python/litellm.version"), "utf8").trim()}`, diskBytes: sizeOf(join(PEERS, "python")),
+      async start(upstream) {
+        const port = await freePort();
+        const folder = scratch();
+        const params = { model: "openai/m", api_base: `${upstream}/v1`, api_key: "sk-bench" };
+        writeFileSync(join(folder, "config.yaml"), JSON.stringify({ model_list: [{ model_name: "m", litellm_params: params }], general_settings: { master_key: "sk-bench" } }));
+        const command = [litellm, "--config", join(folder, "config.yaml"), "--host", "127.0.0.1", "--port", String(port), "--telemetry", "False"];
+        const env = { LITELLM_LOCAL_MODEL_COST_MAP: "True", LITELLM_LOG: "ERROR" };
+        return started(this.name, { path: "/v1/chat/completions", model: "m", headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" } }, port, command, env, folder);
+      },
+    })],
+    ["Bifrost", bifrost, () => ({
+      name: `Bifrost ${readFileSync(join(PEERS, "go/bifrost.version"), "utf8").trim()}`, diskBytes: sizeOf(bifrost),
+      async start(upstream) {
+        const port = await freePort();
+        const folder = scratch();
+        const keys = [{ name: "bench", value: "sk-bench", models: ["*"], weight: 1 }];
+        writeFileSync(join(folder, "config.json"), JSON.stringify({ providers: { openai: { keys, network_config: { base_url: upstream } } } }));
+        const command = [bifrost, "-app-dir", folder, "-host", "127.0.0.1", "-port", String(port), "-log-level", "error"];
+        return started(this.name, { path: "/v1/chat/completions", model: "openai/m", headers: JSON_TYPE }, port, command, {}, folder);
+      },
+    })],
+  ];
+  return {
+    found: known.flatMap(([, installed, make]) => (existsSync(installed) ? [make()] : [])),
+    absent: known.flatMap(([name, installed]) => (existsSync(installed) ? [] : [name])),
+  };
+}
