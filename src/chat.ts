@@ -13,10 +13,10 @@ import { ClientGone, type Exchange, type Handler } from "./http/router.ts";
 import { describe, type Diagnose } from "./http/log.ts";
 import { chatRequest, type ChatRequest } from "./protocol/chat-request.ts";
 import { ApiError, errorBody, toApiError } from "./protocol/errors.ts";
-import { createChunkWriter, replyHead, wholeReply, type Part } from "./protocol/reply.ts";
+import { createChunkWriter, createWholeWriter, replyHead, type Part, type ReplyWriter } from "./protocol/reply.ts";
 import type { Catalog, Model } from "./routing/catalog.ts";
 import { faultWords, verdict } from "./routing/failure.ts";
-import { begin, type Begun, type Tally } from "./routing/fallback.ts";
+import { serve, type Tally } from "./routing/fallback.ts";
 
 /** What a configuration makes of the gateway; a request keeps those that it began with. */
 interface ChatDeps { readonly config: Config; readonly keyring: Keyring; readonly catalog: Catalog }
@@ -30,17 +30,14 @@ export const createChatHandler = (current: () => ChatDeps, world: ChatWorld): Ha
   Object.assign(exchange.log, { account: caller.account, key_id: caller.keyId });
   admit(world.limiter, caller, res);
   const asked = chatRequest(await readJson(req, res, config.server.max_body_bytes, exchange.signal));
-  const chat = { ...asked, tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default) };
+  const chat = Object.assign(asked, { tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default) });
   const candidates = catalog.candidates(chat, caller);
   await answer(exchange, chat, caller, candidates, config, world);
 };
 
 /** Counts the request against its limits; throws the 429 of SPEC.md "Errors" with WIRE.md 4.4's headers. */
 function admit(limiter: Limiter, caller: Caller, res: ServerResponse): void {
-  const decision = limiter.admit([
-    { name: `account ${caller.account}`, rpm: caller.accountRpm },
-    { name: `key ${caller.keyId}`, rpm: caller.keyRpm },
-  ]);
+  const decision = limiter.admit(caller.limits);
   if (decision.limit === null) return;
   const seconds = Math.max(1, Math.ceil(decision.resetMs / 1000));
   res.setHeader("x-ratelimit-limit-requests", decision.limit);
@@ -55,8 +52,8 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
   const { res, log, signal, requestId } = exchange;
   const startedAt = performance.now();
   const { total_ms } = config.timeouts;
-  const tally: Tally = { attempts: [], model: candidates[0]!, meter: createMeter(chat) };
-  let begun: Begun | undefined;
+  const tally: Tally = { attempts: [], model: candidates[0]!, meter: createMeter(chat), begun: false };
+  let reply: ReplyWriter | undefined;
   let first_token_ms: number | null = null;
   const tell = (event: string, { name, provider }: Model, words: object) =>
     diagnose({ event, request_id: requestId, model: name, provider: provider.name, ...words });
@@ -65,45 +62,36 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
     const { attempts, meter } = tally;
     const { usage, source } = meter.usage();
     if (source === "estimated") log.usage_source = "estimated";
-    const model = begun || source !== "none" ? tally.model : undefined;
+    const model = tally.begun || source !== "none" ? tally.model : undefined;
     return bill.settle({ status, http_status, error_code, finish_reason: meter.finishReason(), model, attempts, usage, source, first_token_ms });
+  };
+  const begin = ({ name, fingerprint, reasoning }: Model): ReplyWriter => {
+    first_token_ms = Math.round(performance.now() - startedAt);
+    log.model = name;
+    const options = { showReasoning: chat.thinking && reasoning, showLogprobs: chat.logprobs, includeUsage: chat.includeUsage };
+    return (sink ? createChunkWriter : createWholeWriter)(replyHead(name, fingerprint, now()), options);
+  };
+  const deliver = (parts: readonly Part[]) => {
+    const events = (reply ??= begin(tally.model)).add(parts);
+    return events === "" ? undefined : sink!.write(events);
   };
   exchange.expire(total_ms, () => new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
   const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, signal) : undefined;
   try {
     log.model = tally.model.name;
     await bill.opened;
-    begun = await begin(chat, candidates, tally, { signal, tell, endsAt: startedAt + total_ms, account: caller.account });
-    first_token_ms = Math.round(performance.now() - startedAt);
-    const { model, meter } = tally;
-    log.model = model.name;
-    const head = replyHead(model.name, model.fingerprint, now());
-    const options = { showReasoning: chat.thinking && model.reasoning, showLogprobs: chat.logprobs, includeUsage: chat.includeUsage };
-    const writer = sink && createChunkWriter(head, options);
-    /** Gives a promise where it has to be waited for: nothing is read ahead of a client that is slow to read. */
-    const deliver = (batch: readonly Part[]) => {
-      const events = writer ? batch.map(writer.part).join("") : "";
-      return events === "" ? undefined : sink!.write(events);
-    };
-    await deliver(begun.first); // of a stream the commit point, of any other reply all there is
-    for await (const batch of begun.batches) {
-      const room = deliver(batch);
-      if (room) await room;
-    }
-    const { usage } = meter.usage();
-    const last = writer ? writer.end(usage) : JSON.stringify(wholeReply(head, options, begun.first, usage));
-    begun.ended();
+    await serve(chat, candidates, tally, deliver, { signal, tell, endsAt: startedAt + total_ms, account: caller.account });
+    const last = reply!.end(tally.meter.usage().usage);
     await settle("completed", 200); // before the last byte leaves: nobody has a whole answer that is not in the books
     if (sink) sink.end(last);
     else sendJson(res, 200, last);
   } catch (thrown) {
     const error: unknown = signal.aborted ? signal.reason : thrown;
-    begun?.ended(error);
     if (error instanceof ClientGone) {
       await settle("cancelled", 499);
       throw error;
     }
-    if (error instanceof ProviderFault) tell(begun ? "reply_cut" : "request_timed_out", tally.model, faultWords(error));
+    if (error instanceof ProviderFault) tell(tally.begun ? "reply_cut" : "request_timed_out", tally.model, faultWords(error));
     const failure = error instanceof ProviderFault ? verdict(chat.model, [{ model: tally.model, fault: error }]) : toApiError(error);
     const settled = settle("failed", sink?.begun() ? 200 : failure.status, failure.code);
     await bill.opened.then(() => settled, () => undefined); // where the books cannot be written there is nothing to wait for
@@ -113,6 +101,5 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
     sink.end(`data: ${JSON.stringify(errorBody(failure, requestId))}\n\n`);
   } finally {
     sink?.release();
-    void begun?.batches.return();
   }
 }

@@ -1,6 +1,8 @@
-// A request's body: read within its bound, decoded strictly, parsed. WIRE.md 1.1, and of its table 4.2 413, 415, invalid_json.
+// Bodies: a provider's, piece by piece; a request's, read within its bound, decoded strictly, parsed. WIRE.md 1.1, and of its table 4.2
+// 413, 415, invalid_json.
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
 import { ApiError } from "../protocol/errors.ts";
 
 /** 10 MiB of brackets keep JSON.parse, and everybody else, for two seconds. An honest body holds some 350,000, those in texts too. */
@@ -33,6 +35,29 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, maxByt
     req.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
   });
   return parseJson(bytes);
+}
+
+/** Hands over a body piece by piece, waiting for the promise if `take` gives one. Resolves at its end; rejects with what it, or `take`,
+ * throws. Node's own streams are listened to: to iterate over one costs more than all else that happens to a piece. */
+export async function consume(body: AsyncIterable<Uint8Array>, take: (bytes: Uint8Array) => Promise<unknown> | undefined | void): Promise<void> {
+  if (!(body instanceof Readable)) {
+    for await (const bytes of body) await take(bytes);
+    return;
+  }
+  await new Promise<void>((resolve, reject) => {
+    body.on("data", (bytes: Buffer) => {
+      try {
+        const room = take(bytes);
+        if (!room) return;
+        body.pause();
+        room.then(() => body.resume(), reject);
+      } catch (error) {
+        reject(error);
+      }
+    });
+    body.on("end", resolve);
+    body.on("error", reject);
+  });
 }
 
 function parseJson(bytes: Buffer): unknown {

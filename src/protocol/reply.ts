@@ -1,6 +1,6 @@
 // How a reply is put together: a dialect says what its provider said as a list of parts, and two writers turn these into the public
 // format, whole (WIRE.md 2) or as chunks (WIRE.md 3). One vocabulary, so that a stream's concatenated deltas equal the whole reply.
-import { randomBytes } from "node:crypto";
+import { randomHex } from "./ids.ts";
 import type { Completion, FinishReason, TokenLogprob, Usage } from "./shapes.ts";
 
 /** One thing that a provider said. `call` counts tool calls from 0; id and name come once, before the arguments, which come in pieces. */
@@ -13,7 +13,7 @@ export type Part =
 
 /** What the whole reply, or each of its chunks, carries: an id of our own, never the provider's; `created` in seconds. */
 export const replyHead = (model: string, fingerprint: string, now: number) =>
-  ({ id: `chatcmpl-${randomBytes(16).toString("hex")}`, created: Math.floor(now / 1000), model, system_fingerprint: fingerprint });
+  ({ id: `chatcmpl-${randomHex(16)}`, created: Math.floor(now / 1000), model, system_fingerprint: fingerprint });
 type ReplyHead = ReturnType<typeof replyHead>;
 
 export interface ReplyOptions {
@@ -38,8 +38,23 @@ export function makeUsage(counts: { prompt: number; completion: number; cacheHit
 /** Some providers say "stop" although they call tools (WIRE.md 2). */
 export const finalReason = (reason: FinishReason, calls: number): FinishReason => (reason === "stop" && calls > 0 ? "tool_calls" : reason);
 
-/** The whole reply. `parts` are all that the provider said. */
-export function wholeReply({ id, ...head }: ReplyHead, options: ReplyOptions, parts: readonly Part[], usage: Usage): Completion {
+/** What a reply becomes: `add` gives the text that can be sent at once, `end` the rest, when the provider has finished. */
+export interface ReplyWriter { add(parts: readonly Part[]): string; end(usage: Usage): string }
+
+/** The reply as one document. */
+export function createWholeWriter(head: ReplyHead, options: ReplyOptions): ReplyWriter {
+  const said: Part[] = [];
+  return {
+    add(parts) {
+      for (const part of parts) said.push(part);
+      return "";
+    },
+    end: (usage) => JSON.stringify(wholeReply(head, options, said, usage)),
+  };
+}
+
+/** `parts` are all that the provider said. */
+function wholeReply({ id, created, model, system_fingerprint }: ReplyHead, options: ReplyOptions, parts: readonly Part[], usage: Usage): Completion {
   const texts = { text: "", reasoning: "", refusal: "" };
   const probs: { [type in keyof typeof texts]?: TokenLogprob[] } = {};
   const calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = [];
@@ -64,12 +79,12 @@ export function wholeReply({ id, ...head }: ReplyHead, options: ReplyOptions, pa
   const { text: content = null, refusal = null, reasoning: reasoning_content } = probs;
   const logprobs = content || refusal || reasoning_content ? { content, refusal, reasoning_content } : null;
   const choice = { index: 0, message, logprobs, finish_reason: finalReason(reason, calls.length) };
-  return { id, object: "chat.completion", ...head, choices: [choice], usage };
+  return { id, object: "chat.completion", created, model, system_fingerprint, choices: [choice], usage };
 }
 
 const DELTA_FIELD = { text: "content", reasoning: "reasoning_content", refusal: "refusal" } as const;
 /** The streamed reply. The head of each chunk is made once; per part only the delta is serialised. */
-export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOptions) {
+export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOptions): ReplyWriter {
   const fields = JSON.stringify({ id, object: "chat.completion.chunk", ...head });
   const open = `data: ${fields.slice(0, -1)},"choices":[`;
   const close = options.includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
@@ -109,9 +124,13 @@ export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOpti
   }
 
   return {
-    part: write,
-    /** The end of a reply that the provider finished: finish chunk, usage chunk if asked for, `[DONE]`. */
-    end(usage: Usage): string {
+    add(parts) {
+      let text = "";
+      for (const part of parts) text += write(part);
+      return text;
+    },
+    /** Finish chunk, usage chunk if asked for, `[DONE]`. */
+    end(usage) {
       let text = role("text");
       for (const [call, complete] of calls) if (!complete) text += write({ type: "tool_arguments", call, text: "{}" });
       text += chunk({}, finalReason(reason, calls.size));

@@ -1,9 +1,10 @@
 // One attempt at one provider: the request out, the reply in as batches of parts, deadlines, and every failure as a ProviderFault. This
-// is the only asynchronous pump: bytes are read and pushed through the dialect, one batch per read, and nothing is read while the batch
-// before is being delivered (backpressure). The first batch goes up to and with the first delta, or the end of a reply that has none.
+// is the only pump: bytes are pushed through the dialect as they come, one batch per read, and nothing is read while the client has no
+// room for the batch before (backpressure). The first batch goes up to and with the first delta, or the end of a reply that has none.
 import type { Meter } from "../accounting/usage.ts";
 import { ProviderFault } from "../dialects/dialect.ts";
 import { refusal } from "../dialects/faults.ts";
+import { consume } from "../http/body.ts";
 import { createDeadline } from "../http/deadline.ts";
 import { createEventReader, EventTooLarge } from "../http/event-stream.ts";
 import { ConnectTimeout, type FetchResponse } from "../http/fetch.ts";
@@ -31,13 +32,16 @@ export interface AttemptOptions {
   readonly tell: (event: string, model: Model, words: object) => void;
 }
 
-/** Yields what the provider says, at least one part a batch, and tells the meter; throws a ProviderFault, or the signal's reason. */
-export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { signal, tell, account }: AttemptOptions): AsyncGenerator<Part[], void> {
+/** Takes a batch of what a provider says; the promise, if there is one, resolves when there is room for more. */
+export type Deliver = (parts: readonly Part[]) => Promise<unknown> | undefined;
+
+/** Delivers what the provider says, and tells the meter, until the reply is finished; throws a ProviderFault, or the signal's reason. */
+export async function attempt(chat: ChatRequest, model: Model, meter: Meter, deliver: Deliver, { signal, tell, account }: AttemptOptions): Promise<void> {
   const { dialectFor, fetch, baseUrl, timeouts, attemptMs } = model.provider;
   const stream = chat.stream || model.traits.stream_only;
   const dialect = dialectFor(account);
   const { path, body, headers: own } = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
-  const text = JSON.stringify({ ...body, ...model.traits.extra });
+  const text = JSON.stringify(Object.assign(body, model.traits.extra));
   const abort = new AbortController();
   const stop = () => abort.abort(signal.reason);
   if (signal.aborted) throw signal.reason;
@@ -56,14 +60,14 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
     const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";
     if (encoding !== "identity") throw new ProviderFault("upstream_error", "the answer is compressed although identity was asked for");
     if (stream && mediaType === "text/event-stream") {
-      if (chat.stream) return yield* streamed(response.body);
+      if (chat.stream) return await streamed(response.body, deliver);
       const parts: Part[] = []; // a model that only streams
-      for await (const batch of streamed(response.body)) parts.push(...batch);
-      yield parts;
+      await streamed(response.body, (batch) => void parts.push(...batch));
+      await deliver(parts);
     } else if (mediaType === "application/json") {
       const json = parseJson(await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms)));
       if (json === undefined) throw new ProviderFault("upstream_error", `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`);
-      yield heard(dialect.reply(json, model));
+      await deliver(heard(dialect.reply(json, model)));
     } else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
   } catch (error) {
     const reason: unknown = abort.signal.aborted ? abort.signal.reason : asFault(error);
@@ -77,12 +81,11 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
   }
 
   function post(): Promise<FetchResponse> {
-    const headers = {
+    const headers = Object.assign({
       "Content-Type": "application/json", Accept: stream ? "text/event-stream" : "application/json",
-      "Accept-Encoding": "identity", "User-Agent": "chat-gateway", ...model.provider.headers, ...own,
-    };
-    const init = { headers, body: text, signal: abort.signal, connectMs: timeouts.connect_ms };
-    return fetch(baseUrl + path, { method: "POST", redirect: "manual", ...init });
+      "Accept-Encoding": "identity", "User-Agent": "chat-gateway",
+    }, model.provider.headers, own);
+    return fetch(baseUrl + path, { method: "POST", redirect: "manual", headers, body: text, signal: abort.signal, connectMs: timeouts.connect_ms });
   }
 
   async function refused({ status, headers, body }: FetchResponse): Promise<ProviderFault> {
@@ -98,69 +101,91 @@ export async function* attempt(chat: ChatRequest, model: Model, meter: Meter, { 
     return parts;
   }
 
-  async function* streamed(body: AsyncIterable<Uint8Array>): AsyncGenerator<Part[], void, undefined> {
+  async function streamed(body: AsyncIterable<Uint8Array>, deliver: Deliver): Promise<void> {
     const events = createEventReader();
     const decoder = dialect.decoder(model);
-    const reading = body[Symbol.asyncIterator]();
-    const parts: Part[] = []; // still to be delivered
+    let parts: Part[] = []; // still to be delivered
     let begun = false;
     let finished = false;
     let ended = false;
     let closedBy = Infinity;
-    try {
-      while (!ended) {
-        const read = await reading.next();
-        let fault: unknown;
-        try {
-          for (const data of read.done ? events.end() : events.push(read.value)) {
-            ended = data === "[DONE]";
-            if (ended) break; // what follows is no part of the reply, however the bytes were cut
-            const json = parseJson(data);
-            if (json !== undefined) parts.push(...heard(decoder.push(json)));
-            else skipped += 1;
+
+    /** Delivers what these events say. While there is no room for it the provider is not to blame for silence. */
+    function take(list: readonly string[]): Promise<unknown> | undefined {
+      let fault: unknown;
+      let said = false;
+      try {
+        for (const data of list) {
+          ended = data === "[DONE]";
+          if (ended) break; // what follows is no part of the reply, however the bytes were cut
+          const json = parseJson(data);
+          if (json === undefined) skipped += 1;
+          else for (const part of heard(decoder.push(json))) {
+            parts.push(part);
+            if (part.type === "finish") finished = true;
+            else if (part.type !== "usage") said = true;
           }
-        } catch (error) {
-          fault = error; // thrown after what came before it was delivered
         }
-        if (read.done || decoder.ended?.()) ended = true;
-        const said = parts.some((part) => part.type !== "usage" && part.type !== "finish");
-        begun ||= said;
-        finished ||= parts.some((part) => part.type === "finish");
-        // While a batch is being delivered the provider is not to blame for silence. Until the first token nothing moves
-        // the deadline, comments least of all; after the end there is only so much to wait for.
-        if (begun) deadline.clear();
-        if (parts.length > 0 && (begun || finished)) yield parts.splice(0);
-        if (fault !== undefined && !finished) throw fault;
-        if (finished) {
-          // Text after the end, of providers that say more than once that it is the end, puts it off; comments do not.
-          closedBy = Math.min(said ? Infinity : closedBy, performance.now() + CLOSING_MS);
-          deadline.set("closing", Math.max(0, closedBy - performance.now()));
-        } else if (begun) deadline.set("idle_ms", timeouts.idle_ms);
+      } catch (error) {
+        fault = error; // thrown after what came before it was delivered
       }
+      ended ||= decoder.ended?.() === true;
+      begun ||= said;
+      const batch = parts;
+      if (begun || finished) parts = [];
+      const room = parts === batch || batch.length === 0 ? undefined : deliver(batch);
+      if (fault !== undefined && !finished) throw fault;
+      if (!room) return renew(said);
+      deadline.clear();
+      return room.then(() => renew(said));
+    }
+
+    /** Until the first token nothing moves the deadline, comments least of all; after the end there is only so much to wait for. */
+    function renew(said: boolean): undefined {
+      if (finished) {
+        // Text after the end, of providers that say more than once that it is the end, puts it off; comments do not.
+        closedBy = Math.min(said ? Infinity : closedBy, performance.now() + CLOSING_MS);
+        deadline.set("closing", Math.max(0, closedBy - performance.now()));
+      } else if (begun) deadline.set("idle_ms", timeouts.idle_ms);
+    }
+
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const reading = consume(body, (bytes) => {
+          if (ended) return void abort.abort(); // more than the end: the connection is of no further use
+          const room = take(events.push(bytes));
+          if (!ended) return room;
+          // Read to its end if that comes at once, so that the connection can be used again; else closed.
+          const timer = setTimeout(() => abort.abort(), CLOSING_MS);
+          void reading.catch(() => undefined).finally(() => clearTimeout(timer));
+          return resolve();
+        });
+        reading.then(() => ended || take(events.end())).then(() => resolve(), reject);
+      });
       if (!finished) throw new ProviderFault("upstream_error", "the stream ended without a finish_reason");
     } catch (error) {
       // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it.
       if (!finished || (signal.aborted && !(signal.reason instanceof ProviderFault))) throw error;
-    } finally {
-      // Read to its end if that comes at once, so that the connection can be used again; else closed.
-      const timer = setTimeout(() => abort.abort(), CLOSING_MS);
-      const end: Promise<{ done?: boolean | undefined }> = finished ? reading.next() : Promise.resolve({ done: false });
-      void end.then(({ done }) => (done ? undefined : reading.return?.())).catch(() => undefined).finally(() => clearTimeout(timer));
+      abort.abort(error);
     }
   }
 }
 
 /** A body as text, cut where it is larger than `maxBytes`; `progress` is called for every piece. */
-async function readAll(body: AsyncIterable<Uint8Array> | null, maxBytes: number, progress = () => {}): Promise<string> {
+function readAll(body: AsyncIterable<Uint8Array> | null, maxBytes: number, progress = () => {}): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of body ?? []) {
-    size += chunk.length;
-    chunks.push(chunk);
-    if (size > maxBytes) break;
-    progress();
-  }
-  return Buffer.concat(chunks, size).toString("utf8");
+  const text = () => Buffer.concat(chunks, size).toString("utf8");
+  return new Promise((resolve, reject) => {
+    if (!body) return resolve("");
+    consume(body, (chunk) => {
+      size += chunk.length;
+      if (size - chunk.length > maxBytes) return; // cut already
+      chunks.push(chunk);
+      if (size > maxBytes) resolve(text());
+      else progress();
+    }).then(() => resolve(text()), reject);
+  });
 }
 
 /** Codes of a connection that was never made: nobody is there, as against somebody who broke off. */

@@ -1,4 +1,4 @@
-// All attempts at one request, until a provider has begun to answer: the same model again after a passing fault, then, for an alias, the
+// All attempts at one request, until a provider has answered: the same model again after a passing fault, then, for an alias, the
 // next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md 4.3. After the first real delta there is no way back.
 import { setTimeout as pause } from "node:timers/promises";
 import type { AttemptRecord } from "../accounting/records.ts";
@@ -6,19 +6,18 @@ import { createMeter, type Meter } from "../accounting/usage.ts";
 import { ProviderFault } from "../dialects/dialect.ts";
 import { ClientGone } from "../http/router.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
-import { attempt, type AttemptOptions } from "./attempt.ts";
+import { attempt, type AttemptOptions, type Deliver } from "./attempt.ts";
 import type { Model } from "./catalog.ts";
 import { faultWords, outcomeOf, verdict, type FailedAttempt } from "./failure.ts";
 
-/** How far a request has come, for the books, whenever it ends: its attempts so far, the model that is asked or that serves,
- * and what this one has said; an attempt that fails before it has begun to answer costs nothing. */
-export interface Tally { readonly attempts: AttemptRecord[]; model: Model; meter: Meter }
+/** How far a request has come, for the books, whenever it ends: its attempts so far, the model that is asked or that serves, whether this
+ * one has begun to answer, and what it has said; an attempt that fails before it has begun costs nothing. */
+export interface Tally { readonly attempts: AttemptRecord[]; model: Model; meter: Meter; begun: boolean }
 /** What stands for the attempt at a model that was not asked. */
 const SHUT = new ProviderFault("model_unavailable", "its breaker is open");
-/** An answer that has begun: `first` has come already, `batches` is still to come. */
-export type Begun = Awaited<ReturnType<typeof begin>>;
-/** Tries the candidates in their order; throws the ApiError that the client is to see if none begins to answer. */
-export async function begin(chat: ChatRequest, candidates: readonly Model[], tally: Tally, options: AttemptOptions) {
+/** Tries the candidates in their order and delivers the answer of the first that begins one; throws the ApiError that the client is to
+ * see if none does, and what went wrong if it breaks off. */
+export async function serve(chat: ChatRequest, candidates: readonly Model[], tally: Tally, deliver: Deliver, options: AttemptOptions): Promise<void> {
   const { signal, tell, endsAt } = options;
   const failures: FailedAttempt[] = [];
   for (const model of candidates) {
@@ -42,13 +41,17 @@ export async function begin(chat: ChatRequest, candidates: readonly Model[], tal
         else pass.dropped();
       };
       tally.model = model;
-      const batches = attempt(chat, model, tally.meter, options);
+      const begun: Deliver = (parts) => {
+        if (!tally.begun) pass.answered(false);
+        tally.begun = true;
+        return deliver(parts);
+      };
       try {
-        const { value: first = [] } = await batches.next();
-        pass.answered(false);
-        return { first, batches, ended };
+        await attempt(chat, model, tally.meter, begun, options);
+        return ended();
       } catch (error) {
-        ended(error, signal.reason instanceof ProviderFault && failures.every(({ fault }) => fault === SHUT));
+        ended(error, !tally.begun && signal.reason instanceof ProviderFault && failures.every(({ fault }) => fault === SHUT));
+        if (tally.begun) throw error;
         if (!(error instanceof ClientGone)) tally.meter = createMeter(chat);
         if (!(error instanceof ProviderFault) || signal.aborted) throw error;
         const failure = { model, fault: error };
