@@ -7,7 +7,7 @@ import type { Diagnose } from "../http/log.ts";
 import type { Usage } from "../protocol/shapes.ts";
 import type { Model } from "../routing/catalog.ts";
 import { costOf, formatMoney } from "./price.ts";
-import { settleRecord, type Ending } from "./records.ts";
+import { countsOf, settleRecord, type Ending } from "./records.ts";
 import { createSpendLog } from "./spend-log.ts";
 import { BusyError, holding, ledgerOf, recover, syncUsage } from "./sync.ts";
 import type { UsageSource } from "./usage.ts";
@@ -72,11 +72,11 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
         /** Resolves when the provider may be called; rejects with the 503. */
         opened: entry.opened,
         /** Resolves when the last byte of the reply may leave. Only the first call counts. */
-        settle({ model, usage, source, first_token_ms, ...ending }: Outcome): Promise<void> {
-          const { prompt_tokens_details: _, completion_tokens_details: { reasoning_tokens }, ...counts } = usage;
-          return (settled ??= entry.settle(settleRecord(entry.record, now(), {
-            model_served: model?.name ?? null, provider: model?.provider.name ?? null, ...ending, usage: { ...counts, reasoning_tokens },
-            usage_source: source, cost: formatMoney(costOf(usage, model?.price)), currency, first_token_ms,
+        settle(outcome: Outcome): Promise<void> {
+          const { model, usage, source } = outcome;
+          return (settled ??= entry.settle(settleRecord(entry.record, now(), outcome, {
+            model_served: model?.name ?? null, provider: model?.provider.name ?? null, usage: countsOf(usage), usage_source: source,
+            cost: formatMoney(costOf(usage, model?.price)), currency,
           })));
         },
       };

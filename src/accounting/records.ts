@@ -1,6 +1,7 @@
 // The lines of the books: a request's beginning and end in the spend log, and the usage record that billing reads; and the contract
 // of the stores that keep these. DESIGN.md "Files under data_dir": other programs read these lines, so names and meanings stay.
 import { asCount, asObject, asString, parseJson } from "../protocol/foreign.ts";
+import type { Usage } from "../protocol/shapes.ts";
 import { AMOUNT } from "./price.ts";
 
 interface About {
@@ -15,6 +16,9 @@ export interface OpenRecord extends About { readonly type: "open"; readonly stre
 const COUNTS = ["prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "reasoning_tokens"] as const;
 export type TokenCounts = { readonly [name in (typeof COUNTS)[number]]: number };
 export const NO_TOKENS = Object.fromEntries(COUNTS.map((name) => [name, 0])) as TokenCounts;
+/** The figures of a reply as the books have them. */
+export const countsOf = ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens_details }: Usage): TokenCounts =>
+  ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, reasoning_tokens: completion_tokens_details.reasoning_tokens });
 
 /** `outcome`: "completed", "cancelled" (the client left), or the error code of what went wrong. */
 export interface AttemptRecord { readonly model: string; readonly provider: string; readonly outcome: string; readonly duration_ms: number }
@@ -26,21 +30,28 @@ export interface Ending {
   readonly attempts: readonly AttemptRecord[]; readonly first_token_ms: number | null;
 }
 
-/** Written before the last byte of the reply leaves; "interrupted" is what the next process says of one that died. */
-export interface SettleRecord extends About, Ending {
-  readonly type: "settle";
+/** Who is to be paid for it, and how much: `cost` is exact. */
+export interface Bill {
   /** Null: no provider began to answer. */
   readonly model_served: string | null; readonly provider: string | null;
-  readonly usage: TokenCounts; readonly usage_source: "provider" | "estimated" | "none";
-  /** `cost` is exact. */
-  readonly cost: string; readonly currency: string; readonly duration_ms: number;
+  readonly usage: TokenCounts; readonly usage_source: "provider" | "estimated" | "none"; readonly cost: string; readonly currency: string;
 }
 
-/** What `open` came to, `outcome` in the order of its fields. A clock that was set back lets nothing end before it began. */
-export function settleRecord(open: OpenRecord, now: number, outcome: Omit<SettleRecord, keyof OpenRecord | "duration_ms">): SettleRecord {
-  const { type: _, stream: __, spend_id, time, ...about } = open;
-  const endedAt = Math.max(now, Date.parse(time));
-  return { type: "settle", spend_id, time: new Date(endedAt).toISOString(), ...about, ...outcome, duration_ms: endedAt - Date.parse(time) };
+/** Written before the last byte of the reply leaves; "interrupted" is what the next process says of one that died. */
+export interface SettleRecord extends About, Ending, Bill { readonly type: "settle"; readonly duration_ms: number }
+
+/** What a request came to, each field named: a line a request is written, and copies of objects take longer than all else about it.
+ * A clock that was set back lets nothing end before it began. */
+export function settleRecord(open: OpenRecord, now: number, ending: Ending, bill: Bill): SettleRecord {
+  const { spend_id, time, gateway_request_id, account, key_id, model_requested } = open;
+  const { status, http_status, error_code, finish_reason, attempts, first_token_ms } = ending;
+  const { model_served, provider, usage, usage_source, cost, currency } = bill;
+  const startedAt = Date.parse(time);
+  const endedAt = Math.max(now, startedAt);
+  return {
+    type: "settle", spend_id, time: new Date(endedAt).toISOString(), gateway_request_id, account, key_id, model_requested, model_served, provider, status,
+    http_status, error_code, finish_reason, attempts, usage, usage_source, cost, currency, first_token_ms, duration_ms: endedAt - startedAt,
+  };
 }
 
 /** `usage_id` is the spend_id that it was copied from; it belongs to the bill of the month in which it ended (UTC). */

@@ -4,7 +4,6 @@
 // process left unsettled (sync.ts). Beside a segment that is written stand its socket (process-lock.ts) and an empty file, taken away
 // when all in it is settled. While nothing can be written (a full disk), requests are refused before a provider is called, and replies
 // on their way wait with their last byte until their line is written; a write that was cut short goes on where it stopped.
-import { randomBytes } from "node:crypto";
 import { closeSync, fstatSync, fsync, fsyncSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { setImmediate as turnEnd } from "node:timers/promises";
@@ -12,6 +11,7 @@ import { promisify } from "node:util";
 import type { Diagnose } from "../http/log.ts";
 import { CheckError } from "../protocol/checker.ts";
 import { ApiError } from "../protocol/errors.ts";
+import { randomHex } from "../protocol/ids.ts";
 import { markOf, syncToDisk } from "./files.ts";
 import { announce } from "./process-lock.ts";
 import type { OpenRecord, SettleRecord } from "./records.ts";
@@ -96,10 +96,10 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
       timer = setInterval(() => (ticking ??= tick().finally(() => (ticking = undefined))), TICK_MS).unref();
     },
     /** The open line of a request, to be settled whatever comes of it. Throws the 503 while the log is in fault. */
-    open(record: Omit<OpenRecord, "type" | "spend_id">) {
+    open({ time, gateway_request_id, account, key_id, model_requested, stream }: Omit<OpenRecord, "type" | "spend_id">) {
       const current = segments.at(-1);
       if (fault !== null || !current) throw unwritable();
-      return current.open({ type: "open", spend_id: `sp_${mark}${randomBytes(12).toString("hex")}`, ...record });
+      return current.open({ type: "open", spend_id: `sp_${mark}${randomHex(12)}`, time, gateway_request_id, account, key_id, model_requested, stream });
     },
     /** What keeps the log from being written; null: nothing. */
     fault: () => fault,

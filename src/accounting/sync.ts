@@ -57,7 +57,7 @@ export async function recover({ dir, currency, now, diagnose }: Ledger): Promise
     if (await isAlive(holderOf(segment))) continue;
     if (existsSync(segment)) {
       const { unsettled, end } = await readSegment(segment);
-      const lines = [...unsettled.values()].map((open) => `${JSON.stringify(settleRecord(open, now(), interrupted))}\n`);
+      const lines = [...unsettled.values()].map((open) => `${JSON.stringify(settleRecord(open, now(), interrupted, interrupted))}\n`);
       truncateSync(segment, end);
       appendFileSync(segment, lines.join(""), { flush: true });
       requests += lines.length;

@@ -1,16 +1,17 @@
 // Who calls: an API key to its account. SPEC.md "Authentication", the 401 rows of WIRE.md 4.2.
 // Keys are compared by their SHA-256, so neither memory nor timing holds anything of the key itself.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { sha256, type Config } from "../config/schema.ts";
 import { ApiError, type ErrorCode } from "../protocol/errors.ts";
 import type { StoredKey } from "./key-file.ts";
+import type { Limit } from "./limiter.ts";
 
 export interface Caller {
   readonly account: string;
   /** Names the key in logs and books; derived from the digest one way, so it says nothing of the key. */
   readonly keyId: string;
-  /** Requests per minute of the account over all its keys, and of this key alone; null is unlimited. */
-  readonly accountRpm: number | null; readonly keyRpm: number | null;
+  /** The account's over all its keys, and this key's own. */
+  readonly limits: readonly Limit[];
   /** The names that this key may send as `model`; undefined is all. */
   readonly models: ReadonlySet<string> | undefined;
   /** From when on it is refused, in milliseconds of the wall clock: Infinity is never, 0 a key that was revoked. */
@@ -24,9 +25,13 @@ export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0
 /** The keys of the configuration and those of keys.json; one that stands in both is the configuration's. `now`: wall clock. */
 export function createKeyring(config: Config, stored: readonly StoredKey[], now: () => number) {
   const callers = new Map<string, Caller>();
+  const accounts = new Map<string, number | null>();
   const add = (digest: string, account: string, keyRpm: number | null, models: readonly string[] | undefined, validUntil: number) => {
     const { rpm: accountRpm = config.limits.rpm } = config.accounts.get(account) ?? {};
-    callers.set(digest, { account, keyId: keyIdOf(digest), accountRpm, keyRpm, models: models && new Set(models), validUntil });
+    const keyId = keyIdOf(digest);
+    const limits = [{ name: `account ${account}`, rpm: accountRpm }, { name: `key ${keyId}`, rpm: keyRpm }];
+    accounts.set(account, accountRpm);
+    callers.set(digest, { account, keyId, limits, models: models && new Set(models), validUntil });
   };
   for (const key of stored) {
     add(key.sha256, key.account, key.rpm, key.models ?? undefined, key.revoked !== null ? 0 : key.expires === null ? Infinity : Date.parse(key.expires));
@@ -39,13 +44,13 @@ export function createKeyring(config: Config, stored: readonly StoredKey[], now:
       const key = authorization && /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
       if (!key) throw refusal("missing_api_key", "No API key was given. Send it as 'Authorization: Bearer <API_KEY>'.", "Bearer");
       // Header bytes beyond ASCII arrive as Latin-1: hash the bytes that were sent.
-      const caller = callers.get(createHash("sha256").update(key, "latin1").digest("hex"));
+      const caller = callers.get(hash("sha256", Buffer.from(key, "latin1")));
       if (!caller) throw refusal("invalid_api_key", "The API key is not valid.");
       if (!(caller.validUntil > now())) throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
       return caller;
     },
     /** Every account that has a key, with its limit. */
-    accounts: new Map([...callers.values()].map(({ account, accountRpm }) => [account, accountRpm])),
+    accounts: accounts as ReadonlyMap<string, number | null>,
   };
 }
 

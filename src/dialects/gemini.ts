@@ -1,5 +1,5 @@
 // Gemini's generateContent and streamGenerateContent. WIRE.md 7b.
-import { randomBytes } from "node:crypto";
+import { randomHex } from "../protocol/ids.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { asArray, asObject, asString, counter } from "../protocol/foreign.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
@@ -100,7 +100,7 @@ function createDecoder(signatures: Signatures): Decoder {
     signed = asString(thoughtSignature) ?? signed;
     if (functionCall === undefined) return textPart(thought === true ? "reasoning" : "text", text);
     const { id: given, name, args } = asObject(functionCall);
-    const id = asString(given) || `call_${randomBytes(12).toString("hex")}`;
+    const id = asString(given) || `call_${randomHex(12)}`;
     if (signed !== undefined) signatures.set(id, signed);
     signed = undefined;
     const call = calls++;

@@ -1,8 +1,8 @@
 // The OpenAI-compatible dialect: what most providers and all local servers speak, each a little differently (WIRE.md 6): how is
 // data (vendors.json).
-import { randomBytes } from "node:crypto";
 import type { ChatRequest, Message } from "../protocol/chat-request.ts";
 import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
+import { randomHex } from "../protocol/ids.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { TokenLogprob, Usage } from "../protocol/shapes.ts";
 import { finishPart, ProviderFault, type Decoder, type Dialect, type Target } from "./dialect.ts";
@@ -14,10 +14,9 @@ export const openaiDialect: Dialect = {
   request: (chat, target) => ({ path: "/chat/completions", body: requestBody(chat, target) }),
   reply(json, target) {
     const choice = asObject(asArray(asObject(json)["choices"])[0]);
-    const { message, error, finish_reason } = choice;
-    if (message === undefined && error === undefined) throw errorIn(json) ?? new ProviderFault("upstream_error", "the reply has no message");
-    // Older servers leave finish_reason null in whole replies. The reply is there, so it is finished.
-    return createDecoder(target.traits).push({ ...asObject(json), choices: [{ ...choice, finish_reason: finish_reason || "stop" }] });
+    if (choice["message"] === undefined && choice["error"] === undefined) throw errorIn(json) ?? new ProviderFault("upstream_error", "the reply has no message");
+    choice["finish_reason"] ||= "stop"; // older servers leave it null in whole replies; the reply is there, so it is finished
+    return createDecoder(target.traits).push(json);
   },
   decoder: ({ traits }) => createDecoder(traits),
 };
@@ -27,18 +26,17 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
   const thinking = chat.thinking && reasoning;
   const thinks = thinking || (reasoning && (!traits.thinking_off || traits.thinking === "always")); // asked or not
   const echo = thinks ? (traits.echo ?? (traits.thinking === "thinking" ? "reasoning_content" : "none")) : "none";
-  const parameters = Object.entries(parametersOf(chat, traits)).map(([name, value]) => [traits.rename.get(name) ?? name, value]);
-  return {
+  const parameters: { [name: string]: unknown } = parametersOf(chat, traits);
+  for (const [name, other] of traits.rename) [parameters[name], parameters[other]] = [undefined, parameters[name]];
+  const body = {
     model: upstreamModel,
     messages: chat.messages.map((message) => wireMessage(message, echo)),
     stream: chat.stream || undefined,
     // Usage is always asked for, whether or not the client wants to see it: the bill needs it.
     stream_options: chat.stream && traits.ask_usage ? { include_usage: true } : undefined,
-    ...Object.fromEntries(parameters),
-    ...toolFields(chat, traits),
     response_format: chat.response_format,
-    ...(reasoning && thinkingFields(thinking, chat.effort, traits)),
   };
+  return Object.assign(body, parameters, toolFields(chat, traits), reasoning && thinkingFields(thinking, chat.effort, traits));
 }
 
 /** The tools, and which of them is to be called, as far as the server has words for it; what it has none for never comes here. */
@@ -92,7 +90,7 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
     // Some providers give every parallel call the index 0: another name, or a name with another id, is another call.
     const another = current && current.call !== -1 && name !== undefined && (name !== current.name || (id !== undefined && id !== current.id));
     if (!current || another) {
-      current = { call: -1, id: id ?? `call_${randomBytes(12).toString("hex")}`, name: "", early: "" };
+      current = { call: -1, id: id ?? `call_${randomHex(12)}`, name: "", early: "" };
       open.set(slot ?? current.id, current);
     }
     last = current;

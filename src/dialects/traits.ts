@@ -94,6 +94,6 @@ export function parametersOf(chat: ChatRequest, { omit, max_temperature, max_out
     // Providers ask for a stable pseudonym of the end user; who it is stays here.
     user: user && createHash("sha256").update(user).digest("hex").slice(0, 32),
   };
-  const omitted: readonly string[] = omit;
-  return Object.fromEntries(Object.entries(all).filter(([name]) => !omitted.includes(name))) as Partial<typeof all>;
+  for (const name of omit) all[name] = undefined;
+  return all;
 }

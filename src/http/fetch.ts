@@ -28,10 +28,13 @@ export function createFetch(): Fetch & { close(): void } {
     const { signal, connectMs } = init;
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
-      const secure = url.startsWith("https:"); // the configuration has it in lower case
+      const { protocol, host, hostname, port, pathname, search } = new URL(url);
+      const secure = protocol === "https:";
       const agent = fresh ? false : secure ? agents.https : agents.http;
-      const headers = { ...init.headers, "Content-Length": Buffer.byteLength(init.body) };
-      const req = (secure ? https : http).request(url, { method: init.method, headers, agent });
+      // A flat list is written as it stands; of an object Node would make one of its own first.
+      const headers = ["Host", host, "Content-Length", String(Buffer.byteLength(init.body))];
+      for (const name in init.headers) headers.push(name, init.headers[name]!);
+      const req = (secure ? https : http).request({ method: init.method, hostname: hostname.replace(/^\[|\]$/g, ""), port, path: pathname + search, headers, agent });
       let response: http.IncomingMessage | undefined;
       let bytesBefore = 0;
 

@@ -1,12 +1,12 @@
 // The HTTP server: sockets to exchanges. Every request becomes an Exchange, every response carries X-Request-Id and leaves
 // one line in the access log, also those that Node would otherwise give by itself (WIRE.md 4.6). It knows nothing of chat.
-import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { ApiError, toApiError } from "../protocol/errors.ts";
+import { randomHex } from "../protocol/ids.ts";
 import { rawError, sendError } from "./reply.ts";
 import { ClientGone, pathOf, route, type Exchange, type Routes } from "./router.ts";
 
@@ -195,7 +195,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
 }
 
 /** The client's X-Request-Id if it is 1 to 512 printable ASCII characters, else a new one. SPEC.md "Request ID", WIRE.md 5. */
-const usableOrNew = (value = ""): string => (/^[\x20-\x7e]{1,512}$/.test(value) ? value : `req_${randomBytes(16).toString("hex")}`);
+const usableOrNew = (value = ""): string => (/^[\x20-\x7e]{1,512}$/.test(value) ? value : `req_${randomHex(16)}`);
 
 /** `rawHeaders` is Node's flat list of names and values. Of several X-Request-Id the first counts. */
 const requestId = (rawHeaders: readonly string[]): string =>

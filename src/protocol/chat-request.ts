@@ -124,10 +124,11 @@ export const chatRequest = refine(body, (given) => {
     if (message.role !== "tool" || calls.has(message.tool_call_id)) continue;
     fail("invalid_value", "answers no tool call of an assistant message before it", ["messages", index, "tool_call_id"]);
   }
-  const { stop, max_tokens, max_completion_tokens, thinking, stream_options, reasoning_effort, n: _, ...rest } = given;
+  const { model, messages, stream, temperature, top_p, frequency_penalty, presence_penalty, tool_choice, response_format, logprobs, top_logprobs } = given;
+  const { stop, seed, user, parallel_tool_calls, max_tokens, max_completion_tokens, thinking, stream_options, reasoning_effort } = given;
   return {
-    ...rest,
-    tools,
+    model, messages, stream, temperature, top_p, frequency_penalty, presence_penalty, tools, tool_choice, response_format, logprobs, top_logprobs,
+    seed, user, parallel_tool_calls,
     maxTokens: max_tokens === undefined ? max_completion_tokens : Math.min(max_tokens, max_completion_tokens ?? max_tokens),
     stop: typeof stop === "string" ? [stop] : stop?.length ? stop : undefined,
     thinking: thinking !== undefined && thinking.type !== "disabled",
