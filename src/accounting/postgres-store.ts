@@ -5,13 +5,10 @@ import { loadPeer } from "./peer.ts";
 import type { UsageRecord, UsageStore } from "./records.ts";
 
 /** What is used of `pg`. */
-interface Client {
-  on(event: "error", listener: () => void): void;
-  query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
-  /** Gives the connection back, or ends it. */
-  release(end: boolean): void;
-}
-interface Pool { connect(): Promise<Client>; end(): Promise<void>; on(event: "error" | "connect", listener: (client: Client) => void): void }
+interface Queries { query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Record<string, unknown>[] }> }
+/** `release(true)` ends the connection, and what it was in the midst of. */
+interface Client extends Queries { on(event: "error", listener: () => void): void; release(end: true): void }
+interface Pool extends Queries { on(event: "error" | "connect", told: (client: Client) => void): void; connect(): Promise<Client>; end(): Promise<void> }
 
 /** A database that hangs must not hold the sync for ever; reading ten million records takes long, but each query is short. */
 const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 60_000, max: 2, allowExitOnIdle: true };
@@ -43,22 +40,13 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
   pool.on("connect", (client) => client.on("error", () => undefined));
   let migrated = false;
 
-  /** A connection on which something failed is ended, and the transaction with it. */
-  async function transaction<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    const client = await pool.connect();
-    let done = false;
-    try {
-      await client.query("BEGIN");
-      if (!migrated) await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${SCHEMA}`);
-      const result = await work(client);
-      await client.query("COMMIT");
-      migrated = done = true;
-      return result;
-    } finally {
-      client.release(!done);
-    }
+  /** The pool, with the tables there. A query is a transaction, also one of several statements, and a connection on which one failed is ended. */
+  async function ready(): Promise<Pool> {
+    if (!migrated) await pool.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${SCHEMA}`);
+    migrated = true;
+    return pool;
   }
-  const run = (text: string, ...values: unknown[]) => transaction((client) => client.query(text, values));
+  const run = async (text: string, ...values: unknown[]) => (await ready()).query(text, values);
 
   return {
     async cursor() {
@@ -74,8 +62,7 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
       ),
     forget: (segments) => run("DELETE FROM usage_cursor WHERE source = $1 AND segment = ANY ($2)", markOf(dataDir), segments),
     async *records({ account, month, requestId, own = false }) {
-      await transaction(async () => undefined); // the tables are there
-      const client = await pool.connect();
+      const client = await (await ready()).connect();
       try {
         await client.query("BEGIN READ ONLY");
         await client.query(
