@@ -1,7 +1,7 @@
 // Usage records in files: `usage/YYYY-MM.jsonl`, one line a record, and `usage/cursor.json`: how far the spend log has been copied, and
-// how much of each file counts. Only replacing this makes new lines count: of a sync that dies the next one writes over the tail.
+// how much of each file counts. Only replacing this makes new lines count: what a sync that dies has appended the next one cuts off.
 import { mkdirSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fail } from "../protocol/checker.ts";
 import { parseJson } from "../protocol/foreign.ts";
@@ -21,20 +21,6 @@ export function createFileStore(dir: string): UsageStore {
   const parse = (line: string, month: string) =>
     (parseJson(line) ?? fail("invalid_value", `${monthFile(month)} holds a line that is no usage record: ${line.slice(0, 80)}`)) as UsageRecord;
 
-  /** Writes at `size`, whatever stands there; resolves with the new size. */
-  async function append(month: string, size: number, lines: string): Promise<number> {
-    const file = await open(monthFile(month), size === 0 ? "w" : "r+", 0o600);
-    try {
-      const bytes = Buffer.from(lines);
-      for (let at = 0; at < bytes.length; ) at += (await file.write(bytes, at, bytes.length - at, size + at)).bytesWritten;
-      await file.truncate(size + bytes.length);
-      await file.sync();
-      return size + bytes.length;
-    } finally {
-      await file.close();
-    }
-  }
-
   return {
     cursor: async () => new Map(Object.entries(readCursor().segments)),
     async commit(records, moved) {
@@ -45,7 +31,12 @@ export function createFileStore(dir: string): UsageStore {
         const month = record.ended_at.slice(0, 7);
         lines[month] = `${lines[month] ?? ""}${JSON.stringify(record)}\n`;
       }
-      for (const [month, text] of Object.entries(lines)) months[month] = await append(month, months[month] ?? 0, text);
+      for (const [month, text] of Object.entries(lines)) {
+        const size = months[month] ?? 0;
+        if (size > 0) await truncate(monthFile(month), size);
+        await writeFile(monthFile(month), text, { flag: size > 0 ? "a" : "w", mode: 0o600, flush: true });
+        months[month] = size + Buffer.byteLength(text);
+      }
       await replaceFile(cursorFile, JSON.stringify({ segments: { ...segments, ...Object.fromEntries(moved) }, months }));
     },
     async forget(gone) {
