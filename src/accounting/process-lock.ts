@@ -2,7 +2,7 @@
 // however that ends, in another container too, but not on another machine: a data_dir belongs to one.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { linkSync, readdirSync, rmSync } from "node:fs";
+import { linkSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { dirname, join, relative } from "node:path";
 import { fail } from "../protocol/checker.ts";
@@ -42,23 +42,4 @@ export async function isAlive(path: string): Promise<boolean> {
   socket.destroy();
   // Any other error, such as too many waiting to be answered, is no proof of death.
   return !["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes(fault ?? "none");
-}
-
-/** The lock `name` in a folder: a function that releases it, or undefined if another process has it, or wants it at this very
- * moment. Everybody first announces itself under a name of its own and then looks for others: of two, the second sees the
- * first. So never two have it, and what a dead holder leaves behind is in nobody's way. */
-export async function tryLock(dir: string, name: string): Promise<(() => void) | undefined> {
-  const mine = `${name}.${randomBytes(6).toString("hex")}.sock`;
-  const release = await announce(join(dir, mine));
-  if (!release) return undefined;
-  let mineAlone = false;
-  try {
-    const others = readdirSync(dir).filter((other) => other !== mine && other.startsWith(`${name}.`) && other.endsWith(".sock"));
-    const alive = await Promise.all(others.map((other) => isAlive(join(dir, other))));
-    others.forEach((other, at) => alive[at] || rmSync(join(dir, other), { force: true }));
-    mineAlone = !alive.includes(true);
-  } finally {
-    if (!mineAlone) release();
-  }
-  return mineAlone ? release : undefined;
 }

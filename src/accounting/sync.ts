@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../http/log.ts";
+import { randomHex } from "../protocol/ids.ts";
 import { createFileStore } from "./file-store.ts";
 import { readLines, syncToDisk } from "./files.ts";
 import { createPostgresStore } from "./postgres-store.ts";
-import { isAlive, tryLock } from "./process-lock.ts";
+import { announce, isAlive } from "./process-lock.ts";
 import {
   NO_TOKENS, parseSpendLine, settleRecord, usageRecord, type OpenRecord, type SettleRecord, type UsageRecord, type UsageStore,
 } from "./records.ts";
@@ -33,12 +34,22 @@ export function ledgerOf({ data_dir, usage, spend, currency }: Config, now: () =
 
 export class BusyError extends Error {}
 
-/** Does `work` while no other process works on the same books, or keys; a BusyError if one does so for all of `patienceMs` (a minute). */
+/** Does `work` while no other process works on the same books, or keys; a BusyError if one does so for all of `patienceMs` (a minute).
+ * Everybody first announces itself under a name of its own and then looks for others: of two, the second sees the first. So never
+ * two are at work, and what a dead process leaves behind is in nobody's way; two at the very same moment both try again. */
 export async function holding<T>(dir: string, what: "books" | "keys", work: () => Promise<T>, patienceMs = 60_000): Promise<T> {
   for (const end = performance.now() + patienceMs; ; await pause(20 + 80 * Math.random())) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
-    const unlock = await tryLock(dir, what);
-    if (unlock) return await work().finally(unlock);
+    const mine = `${what}.${randomHex(6)}.sock`;
+    const release = await announce(join(dir, mine));
+    try {
+      const others = readdirSync(dir).filter((name) => name !== mine && name.startsWith(`${what}.`) && name.endsWith(".sock"));
+      const alive = await Promise.all(others.map((other) => isAlive(join(dir, other))));
+      others.forEach((other, at) => alive[at] || rmSync(join(dir, other), { force: true }));
+      if (release && !alive.includes(true)) return await work();
+    } finally {
+      release?.();
+    }
     if (performance.now() >= end) throw new BusyError(`another process is at work on the ${what}`);
   }
 }
