@@ -10,24 +10,16 @@ import { createFileStore } from "./file-store.ts";
 import { readLines, syncToDisk } from "./files.ts";
 import { createPostgresStore } from "./postgres-store.ts";
 import { announce, isAlive } from "./process-lock.ts";
-import {
-  NO_TOKENS, parseSpendLine, settleRecord, usageRecord, type OpenRecord, type SettleRecord, type UsageRecord, type UsageStore,
-} from "./records.ts";
+import { NO_TOKENS, parseSpendLine, settleRecord, usageRecord, type OpenRecord, type SettleRecord, type UsageRecord } from "./records.ts";
 import { holderOf, segmentsIn, unclosedOf } from "./spend-log.ts";
 
 /** Records that are committed at once. */
 const BATCH = 2_000;
 export const DAY_MS = 86_400_000;
 
-/** The books of one data_dir, as whoever works on them sees them. */
-export interface Ledger {
-  /** The folder of the spend log's segments. */
-  readonly dir: string;
-  readonly store: UsageStore; readonly currency: string; readonly keepDays: number; readonly now: () => number; readonly diagnose: Diagnose;
-}
-
-/** Throws a CheckError if the store's package is not installed. */
-export function ledgerOf({ data_dir, usage, spend, currency }: Config, now: () => number, diagnose: Diagnose): Ledger {
+export type Ledger = Readonly<ReturnType<typeof ledgerOf>>;
+/** The books of one data_dir; `dir` is the folder of the segments. Throws a CheckError if the store's package is not installed. */
+export function ledgerOf({ data_dir, usage, spend, currency }: Config, now: () => number, diagnose: Diagnose) {
   const store = usage.store === "file" ? createFileStore(join(data_dir, "usage")) : createPostgresStore(usage.store, data_dir);
   return { dir: join(data_dir, "spend"), store, currency, keepDays: spend.keep_days, now, diagnose };
 }
