@@ -31,16 +31,13 @@ export function createLimiter(now: () => number = () => performance.now()) {
       const states = limits.flatMap(({ name, rpm }) => (rpm === null ? [] : [{ rpm, window: windowAt(time, name) }]));
       const admitted = states.every(({ rpm, window }) => countOf(window) < rpm);
       if (admitted) for (const { window } of states) window.times.push(time);
-      let tightest: Decision = { admitted, limit: null, remaining: Infinity, resetMs: 0 };
-      for (const { rpm, window } of states) {
-        const remaining = Math.max(0, rpm - countOf(window));
+      const decisions = states.map(({ rpm, window }): Decision => {
         // A limit that was lowered by a new configuration is full until enough of its admissions are forgotten; one of 0 is for ever.
         const first = window.times[window.from + Math.max(0, countOf(window) - rpm)] ?? time;
-        const resetMs = first + WINDOW_MS - time;
-        const tighter = remaining < tightest.remaining || (remaining === tightest.remaining && resetMs > tightest.resetMs);
-        if (tighter) tightest = { admitted, limit: rpm, remaining, resetMs };
-      }
-      return tightest;
+        return { admitted, limit: rpm, remaining: Math.max(0, rpm - countOf(window)), resetMs: first + WINDOW_MS - time };
+      });
+      const [tightest] = decisions.sort((a, b) => a.remaining - b.remaining || b.resetMs - a.resetMs);
+      return tightest ?? { admitted, limit: null, remaining: Infinity, resetMs: 0 };
     },
     /** How many requests of the last 60 seconds stand in a window. */
     used: (name: string): number => (windows.has(name) ? countOf(windowAt(now(), name)) : 0),
