@@ -3,18 +3,17 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { readJson, replaceFile } from "../accounting/files.ts";
 import { sha256 } from "../config/schema.ts";
-import { array, fail, nullable, number, object, refine, string, type Infer } from "../protocol/checker.ts";
+import { array, fail, nonEmpty, nullable, number, object, refine, string, type Infer } from "../protocol/checker.ts";
 import { keyIdOf } from "./keys.ts";
 
-const text = string({ min: 1 });
-const time = refine(text, (given) => (Number.isNaN(Date.parse(given)) ? fail("invalid_value", "expected a time in ISO 8601") : given));
+const time = refine(nonEmpty, (given) => (Number.isNaN(Date.parse(given)) ? fail("invalid_value", "expected a time in ISO 8601") : given));
 const storedKeys = array(
   object({
-    key_id: text, account: text, name: nullable(string()), sha256: string({ pattern: /^[0-9a-f]{64}$/, secret: true }),
+    key_id: nonEmpty, account: nonEmpty, name: nullable(string()), sha256: string({ pattern: /^[0-9a-f]{64}$/, secret: true }),
     /** Requests per minute of this key alone; null: only its account's limit. */
     rpm: nullable(number({ min: 0, integer: true })),
     /** Null: all. */
-    models: nullable(array(text)),
+    models: nullable(array(nonEmpty)),
     /** Times in ISO 8601; null: never, and not. */
     created: time, expires: nullable(time), revoked: nullable(time),
   }),
