@@ -39,8 +39,7 @@ export function createMeter(chat: ChatRequest) {
     /** The provider's figures, else an estimate from what was seen; "none" if nothing was generated. */
     usage(): { readonly usage: Usage; readonly source: UsageSource } {
       // Figures from the beginning of a stream that broke off know nothing of what was generated since.
-      const final = reported && (bytes === bytesThen || (finish !== null && reported.completion_tokens > 0));
-      if (final) return { usage: reported!, source: "provider" };
+      if (reported && (bytes === bytesThen || (finish !== null && reported.completion_tokens > 0))) return { usage: reported, source: "provider" };
       if (bytes === 0 && finish === null) return { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" };
       const completion = Math.ceil(bytes / BYTES_PER_TOKEN);
       const reasoning = Math.ceil(reasoningBytes / BYTES_PER_TOKEN);
