@@ -1,16 +1,13 @@
 // What is read from the usage records: an account's statement of a month, and where a request id leads. Both stream.
 import { formatMoney, parseMoney } from "./price.ts";
-import { USAGE_COLUMNS, type UsageRecord, type UsageStore } from "./records.ts";
-
-/** `month` is `YYYY-MM`; records in another than this `currency` are counted apart. */
-export interface StatementOptions { readonly account: string; readonly month: string; readonly currency: string }
+import { USAGE_COLUMNS, type UsageFilter, type UsageRecord, type UsageStore } from "./records.ts";
 
 /** Requests, tokens in each price class and cost; reasoning tokens are a part of completion_tokens. */
 const CLASSES = ["prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "reasoning_tokens"] as const;
 const nothing = () => ({ requests: 0, prompt_cache_hit_tokens: 0, prompt_cache_miss_tokens: 0, completion_tokens: 0, reasoning_tokens: 0, cost: 0n });
 
-/** Sums up the month, exactly; the models stand in the order of their names. */
-export async function statement(store: UsageStore, { account, month, currency }: StatementOptions) {
+/** Sums up the month, exactly; the models stand in the order of their names. Records in another than this `currency` are counted apart. */
+export async function statement(store: UsageStore, { account, month, currency }: { readonly [option in "account" | "month" | "currency"]: string }) {
   const total = nothing();
   const models = new Map<string, typeof total>();
   /** Requests in other currencies: nothing of them is in the sums. */
@@ -36,9 +33,9 @@ export async function statement(store: UsageStore, { account, month, currency }:
 }
 
 /** The month's records one by one, for a spreadsheet: every line has its gateway_request_id. RFC 4180. */
-export async function* statementCsv(store: UsageStore, options: StatementOptions): AsyncGenerator<string, void, undefined> {
+export async function* statementCsv(store: UsageStore, filter: UsageFilter): AsyncGenerator<string, void, undefined> {
   yield `${USAGE_COLUMNS.join(",")}\r\n`;
-  for await (const records of store.records(options)) yield records.map((record) => `${USAGE_COLUMNS.map((column) => csvField(record[column])).join(",")}\r\n`).join("");
+  for await (const records of store.records(filter)) yield records.map((record) => `${USAGE_COLUMNS.map((column) => csvField(record[column])).join(",")}\r\n`).join("");
 }
 
 function csvField(value: string | number | null): string {
