@@ -23,7 +23,7 @@ export function createFileStore(dir: string): UsageStore {
 
   return {
     cursor: async () => new Map(Object.entries(readCursor().segments)),
-    async commit(records, moved) {
+    async commit(records, moved, gone) {
       mkdirSync(dir, { recursive: true, mode: 0o700 });
       const { segments, months } = readCursor();
       const lines: Record<string, string> = {};
@@ -37,10 +37,7 @@ export function createFileStore(dir: string): UsageStore {
         await writeFile(monthFile(month), text, { flag: size > 0 ? "a" : "w", mode: 0o600, flush: true });
         months[month] = size + Buffer.byteLength(text);
       }
-      await replaceFile(cursorFile, JSON.stringify({ segments: { ...segments, ...Object.fromEntries(moved) }, months }));
-    },
-    async forget(gone) {
-      const { segments, months } = readCursor();
+      Object.assign(segments, Object.fromEntries(moved));
       for (const segment of gone) delete segments[segment];
       await replaceFile(cursorFile, JSON.stringify({ segments, months }));
     },

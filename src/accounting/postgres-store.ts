@@ -53,14 +53,14 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
       const { rows } = await run("SELECT segment, position FROM usage_cursor WHERE source = $1", markOf(dataDir));
       return new Map(rows.map(({ segment, position }) => [String(segment), Number(position)]));
     },
-    commit: (records, cursor) =>
+    commit: (records, cursor, gone) =>
       run(
-        `WITH copied AS (INSERT INTO usage_records SELECT * FROM jsonb_populate_recordset(NULL::usage_records, $1) ON CONFLICT (usage_id) DO NOTHING)
+        `WITH copied AS (INSERT INTO usage_records SELECT * FROM jsonb_populate_recordset(NULL::usage_records, $1) ON CONFLICT (usage_id) DO NOTHING),
+         dropped AS (DELETE FROM usage_cursor WHERE source = $2 AND segment = ANY ($4))
          INSERT INTO usage_cursor SELECT $2, key, value::bigint FROM jsonb_each_text($3)
          ON CONFLICT (source, segment) DO UPDATE SET position = excluded.position`,
-        JSON.stringify(records), markOf(dataDir), JSON.stringify(Object.fromEntries(cursor)),
+        JSON.stringify(records), markOf(dataDir), JSON.stringify(Object.fromEntries(cursor)), gone,
       ),
-    forget: (segments) => run("DELETE FROM usage_cursor WHERE source = $1 AND segment = ANY ($2)", markOf(dataDir), segments),
     async *records({ account, month, requestId, own = false }) {
       const client = await (await ready()).connect();
       try {

@@ -92,10 +92,8 @@ export interface UsageFilter {
 export interface UsageStore {
   /** Up to which byte each segment has been copied; a segment that is not named: not at all. */
   cursor(): Promise<ReadonlyMap<string, number>>;
-  /** Adds the records and moves the cursor, both or neither. */
-  commit(records: readonly UsageRecord[], cursor: ReadonlyMap<string, number>): Promise<unknown>;
-  /** Drops segments that are no more from the cursor. */
-  forget(segments: readonly string[]): Promise<unknown>;
+  /** Adds the records, moves the cursor and drops from it the segments that are `gone`: all or nothing. */
+  commit(records: readonly UsageRecord[], cursor: ReadonlyMap<string, number>, gone: readonly string[]): Promise<unknown>;
   /** The records that fit, in batches, in flat memory; in no particular order. */
   records(filter: UsageFilter): AsyncIterable<readonly UsageRecord[]>;
   close(): Promise<void>;

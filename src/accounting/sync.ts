@@ -79,8 +79,8 @@ export async function syncUsage(ledger: Ledger): Promise<number> {
   let records: UsageRecord[] = [];
   let moved = new Map<string, number>();
   let copied = 0;
-  const commit = async () => {
-    if (moved.size > 0) await store.commit(records, moved);
+  const commit = async (gone: readonly string[]) => {
+    if (moved.size + gone.length > 0) await store.commit(records, moved, gone);
     copied += records.length;
     [records, moved] = [[], new Map()];
   };
@@ -98,12 +98,10 @@ export async function syncUsage(ledger: Ledger): Promise<number> {
       const unreadable = read.filter((record) => !record).length;
       if (unreadable > 0) diagnose({ event: "spend_log_unreadable", level: "error", segment, lines: unreadable, before_byte: end });
       moved.set(segment, end);
-      if (records.length >= BATCH) await commit();
+      if (records.length >= BATCH) await commit([]);
     }
   }
-  await commit();
-  const gone = [...done.keys()].filter((segment) => !existsSync(join(dir, segment)));
-  if (gone.length > 0) await store.forget(gone);
+  await commit([...done.keys()].filter((segment) => !existsSync(join(dir, segment))));
   return copied;
 }
 
