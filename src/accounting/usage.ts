@@ -6,14 +6,14 @@ import type { FinishReason, Usage } from "../protocol/shapes.ts";
 
 export type UsageSource = "provider" | "estimated" | "none";
 /** Four bytes of UTF-8 a token: a rule of thumb that is near for English text, and high for most other languages. */
-const BYTES_PER_TOKEN = 4;
+const tokensIn = (bytes: number): number => Math.ceil(bytes / 4);
 
 /** An estimate of the prompt's tokens: texts, tool calls and tools; not media, response schemas or echoed thinking. */
 export function estimatePrompt(chat: ChatRequest): number {
   const calls = chat.messages.flatMap((message) => (message.role === "assistant" ? message.tool_calls : []));
   const texts = [...chat.messages.map(({ content }) => textOf(content ?? "")), ...calls.map(({ function: { name, arguments: text } }) => name + text)];
   const bytes = [...texts, chat.tools ? JSON.stringify(chat.tools) : ""].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-  return Math.max(1, Math.ceil(bytes / BYTES_PER_TOKEN));
+  return Math.max(1, tokensIn(bytes));
 }
 
 export type Meter = ReturnType<typeof createMeter>;
@@ -41,10 +41,8 @@ export function createMeter(chat: ChatRequest) {
       // Figures from the beginning of a stream that broke off know nothing of what was generated since.
       if (reported && (bytes === bytesThen || (finish !== null && reported.completion_tokens > 0))) return { usage: reported, source: "provider" };
       if (bytes === 0 && finish === null) return { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" };
-      const completion = Math.ceil(bytes / BYTES_PER_TOKEN);
-      const reasoning = Math.ceil(reasoningBytes / BYTES_PER_TOKEN);
-      const prompt = reported?.prompt_tokens ?? estimatePrompt(chat);
-      return { usage: makeUsage({ prompt, completion, cacheHit: reported?.prompt_cache_hit_tokens ?? 0, reasoning }), source: "estimated" };
+      const { prompt_tokens: prompt = estimatePrompt(chat), prompt_cache_hit_tokens: cacheHit = 0 } = reported ?? {};
+      return { usage: makeUsage({ prompt, completion: tokensIn(bytes), cacheHit, reasoning: tokensIn(reasoningBytes) }), source: "estimated" };
     },
     /** As the client gets it; null until the provider has finished. */
     finishReason: (): FinishReason | null => finish && finalReason(finish, calls),
