@@ -8,16 +8,13 @@ import { parseJson } from "../protocol/foreign.ts";
 import { readJson, readLines, replaceFile } from "./files.ts";
 import type { UsageRecord, UsageStore } from "./records.ts";
 
-/** `segments`: segment to bytes copied; `months`: month to bytes that count. */
-interface Cursor { readonly segments: Record<string, number>; readonly months: Record<string, number> }
-
 /** `dir` is made when the first record comes. */
 export function createFileStore(dir: string): UsageStore {
   const cursorFile = join(dir, "cursor.json");
   const monthFile = (month: string) => join(dir, `${month}.jsonl`);
 
-  /** Read anew each time: another process may be the one that syncs. */
-  const readCursor = () => readJson(cursorFile, { segments: {}, months: {} }, "ENOENT") as Cursor;
+  /** Segment to bytes copied, and month to bytes that count. Read anew each time: another process may be the one that syncs. */
+  const readCursor = () => readJson(cursorFile, { segments: {}, months: {} }, "ENOENT") as Record<"segments" | "months", Record<string, number>>;
   const parse = (line: string, month: string) =>
     (parseJson(line) ?? fail("invalid_value", `${monthFile(month)} holds a line that is no usage record: ${line.slice(0, 80)}`)) as UsageRecord;
 
@@ -26,12 +23,8 @@ export function createFileStore(dir: string): UsageStore {
     async commit(records, moved, gone) {
       mkdirSync(dir, { recursive: true, mode: 0o700 });
       const { segments, months } = readCursor();
-      const lines: Record<string, string> = {};
-      for (const record of records) {
-        const month = record.ended_at.slice(0, 7);
-        lines[month] = `${lines[month] ?? ""}${JSON.stringify(record)}\n`;
-      }
-      for (const [month, text] of Object.entries(lines)) {
+      for (const month of new Set(records.map(({ ended_at }) => ended_at.slice(0, 7)))) {
+        const text = records.filter(({ ended_at }) => ended_at.startsWith(month)).map((record) => `${JSON.stringify(record)}\n`).join("");
         const size = months[month] ?? 0;
         if (size > 0) await truncate(monthFile(month), size);
         await writeFile(monthFile(month), text, { flag: size > 0 ? "a" : "w", mode: 0o600, flush: true });
@@ -43,8 +36,7 @@ export function createFileStore(dir: string): UsageStore {
     },
     async *records({ account, month: wanted, requestId }) {
       const word = requestId === undefined ? "" : JSON.stringify(requestId); // most lines need not be parsed to be passed over
-      for (const [month, size] of Object.entries(readCursor().months).sort()) {
-        if (wanted !== undefined && wanted !== month) continue;
+      for (const [month, size] of Object.entries(readCursor().months).filter(([month]) => month === (wanted ?? month)).sort()) {
         for await (const { lines } of readLines(monthFile(month), 0, size)) {
           const records = lines.filter((line) => line.includes(word)).map((line) => parse(line, month));
           yield records.filter((record) => (account ?? record.account) === record.account && (requestId ?? record.gateway_request_id) === record.gateway_request_id);
