@@ -65,8 +65,7 @@ export async function recover({ dir, currency, now, diagnose }: Ledger): Promise
       appendFileSync(segment, lines.join(""), { flush: true });
       requests += lines.length;
     }
-    rmSync(holderOf(segment), { force: true });
-    rmSync(join(dir, mark), { force: true });
+    for (const path of [holderOf(segment), unclosedOf(segment)]) rmSync(path, { force: true });
   }
   if (requests > 0) diagnose({ event: "spend_recovered", level: "warn", requests, detail: "requests of a process that died were settled as interrupted" });
 }
@@ -89,8 +88,7 @@ export async function syncUsage(ledger: Ledger): Promise<number> {
     const inUse = existsSync(unclosedOf(path)); // asked first: what is written from here on has another size
     const { size, mtimeMs } = statSync(path);
     const from = done.get(segment) ?? 0;
-    const old = mtimeMs < now() - keepDays * DAY_MS;
-    if (!inUse && (size === 0 || (size === from && old))) rmSync(path);
+    if (!inUse && (size === 0 || (size === from && mtimeMs < now() - keepDays * DAY_MS))) rmSync(path);
     if (size > from) await syncToDisk(path); // a power failure must not take what the usage records have
     for await (const { lines, end } of readLines(path, from, size)) {
       const read = lines.map(parseSpendLine);
@@ -110,8 +108,7 @@ export async function readSegment(path: string, to = Infinity, each: (record: Se
   const unsettled = new Map<string, OpenRecord>();
   let end = 0;
   for await (const batch of readLines(path, 0, to)) {
-    for (const line of batch.lines) {
-      const record = parseSpendLine(line);
+    for (const record of batch.lines.map(parseSpendLine)) {
       if (record?.type === "open") unsettled.set(record.spend_id, record);
       else if (record) each(record, unsettled.delete(record.spend_id));
     }
