@@ -14,9 +14,8 @@ export async function* readLines(path: string, from = 0, to = Infinity): AsyncGe
     const bytes = Buffer.concat([rest, chunk as Buffer]);
     const whole = bytes.lastIndexOf("\n") + 1;
     rest = bytes.subarray(whole);
-    if (whole === 0) continue;
     end += whole;
-    yield { lines: bytes.toString("utf8", 0, whole - 1).split("\n"), end };
+    if (whole > 0) yield { lines: bytes.toString("utf8", 0, whole - 1).split("\n"), end };
   }
 }
 
