@@ -8,7 +8,6 @@ import { USAGE_COLUMNS, usageRecord, type UsageRecord } from "./records.ts";
 import { segmentsIn, unclosedOf } from "./spend-log.ts";
 import { DAY_MS, readSegment, type Ledger } from "./sync.ts";
 
-const BUCKETS = 65_536;
 /** How many records are looked up one by one where the sums differ. */
 const MAX_COMPARED = 100_000;
 type Side = "settled" | "recorded";
@@ -48,7 +47,7 @@ export async function auditBooks({ dir, store, keepDays, now }: Ledger) {
     return inFlight;
   }
 
-  const sums = new BigUint64Array(BUCKETS); // of what was settled, less what is recorded
+  const sums = new BigUint64Array(16 ** 4); // a bucket is the last four digits of an id; of what was settled, less what is recorded
   const counts = { settled: 0, recorded: 0 };
   const costs = { settled: new Map<string, bigint>(), recorded: new Map<string, bigint>() };
   const in_flight = await read((record, side) => {
