@@ -8,18 +8,16 @@ import { dirname, join, relative } from "node:path";
 import { fail } from "../protocol/checker.ts";
 
 /** The path, or if it is too long the way from here: systems take 104 bytes or a little more for a socket's. */
-function socketPath(path: string): string {
-  const fitting = [path, relative("", path)].find((each) => Buffer.byteLength(each) < 104);
-  return fitting ?? fail("invalid_value", `is ${Buffer.byteLength(path) - 103} bytes too long for the sockets in it`, ["data_dir"]);
-}
+const socketPath = (path: string): string =>
+  [path, relative("", path)].find((each) => Buffer.byteLength(each) < 104) ??
+  fail("invalid_value", `is ${Buffer.byteLength(path) - 103} bytes too long for the sockets in it`, ["data_dir"]);
 
 /** Answers at `path` until it is released or the process ends; undefined if the path is taken. */
 export async function announce(path: string): Promise<(() => void) | undefined> {
   const draft = join(dirname(path), `${randomBytes(6).toString("hex")}.new`);
   socketPath(path);
-  const server = createServer((socket) => socket.destroy()).on("error", () => undefined);
+  const server = createServer((socket) => socket.destroy()).on("error", () => undefined).unref();
   await once(server.listen({ path: socketPath(draft), exclusive: true }), "listening");
-  server.unref();
   try {
     linkSync(draft, path); // it gets its name when it answers already, or it might be taken for dead
   } catch (error) {
@@ -38,8 +36,7 @@ export async function announce(path: string): Promise<(() => void) | undefined> 
 /** Whether somebody answers at `path`. */
 export async function isAlive(path: string): Promise<boolean> {
   const socket = connect(socketPath(path));
-  const fault = await once(socket, "connect").then(() => undefined, (error: NodeJS.ErrnoException) => error.code);
-  socket.destroy();
   // Any other error, such as too many waiting to be answered, is no proof of death.
-  return !["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes(fault ?? "none");
+  const isDead = ({ code }: NodeJS.ErrnoException) => ["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes(String(code));
+  return await once(socket, "connect").then(() => true, (error) => !isDead(error)).finally(() => socket.destroy());
 }
