@@ -12,8 +12,6 @@ interface Pool extends Queries { on(event: "error" | "connect", told: (client: C
 
 /** A database that hangs must not hold the sync for ever; reading ten million records takes long, but each query is short. */
 const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 60_000, max: 2, allowExitOnIdle: true };
-/** Records that are read at once. */
-const FETCH = 2_000;
 /** Several gateways may come at the same time. Any number that other programs in the same database do not use for an advisory lock of theirs. */
 const MIGRATION_LOCK = 7_230_021;
 
@@ -72,7 +70,7 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
           [account ?? null, requestId ?? null, month === undefined ? null : `${month}-01`, own ? `sp_${markOf(dataDir).slice(0, 8)}%` : null],
         );
         for (;;) {
-          const { rows } = await client.query(`FETCH ${FETCH} FROM usage`);
+          const { rows } = await client.query("FETCH 2000 FROM usage");
           if (rows.length === 0) return;
           yield rows.map(({ record }) => record as UsageRecord);
         }
