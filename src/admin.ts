@@ -20,7 +20,7 @@ export const adminRoutes = (view: () => AdminView): Routes => ({
   "/metrics": { GET: ({ res }) => void res.writeHead(200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" }).end(metrics(view())) },
 });
 
-function status({ config, catalog, keyring, limiter, books, loadedAt, draining, inFlight }: AdminView): object {
+function status({ config, catalog, keyring, limiter, books: { spendFault, syncFault, lagMs }, loadedAt, draining, inFlight }: AdminView): object {
   const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => {
     const { state, failures, retryMs, lastFault } = status();
     return { model: name, provider: provider.name, upstream_model: upstreamModel, breaker: { state, failures, retry_ms: Math.ceil(retryMs), last_fault: lastFault } };
@@ -31,7 +31,6 @@ function status({ config, catalog, keyring, limiter, books, loadedAt, draining, 
     candidates: ranked.map(({ model, rank, why }) => ({ rank, model, why, breaker: catalog.models.get(model)?.status().state })),
   }));
   const accounts = [...keyring.accounts].map(([account, rpm]) => ({ account, rpm, used: limiter.used(`account ${account}`) }));
-  const { spendFault, syncFault, lagMs } = books;
   const state = { spend: { fault: spendFault }, usage: { store: config.usage.store === "file" ? "file" : "postgres", fault: syncFault, lag_seconds: lagMs / 1000 } };
   return { status: draining ? "draining" : "serving", config_loaded_at: loadedAt, in_flight: inFlight, models, aliases, limits: { accounts }, ...state };
 }
