@@ -199,9 +199,10 @@ function faultsBetween(json: unknown): Fault[] {
   }
   for (const [name, alias] of Object.entries(aliases)) {
     if (Object.hasOwn(models, name)) faults.push(invalid(["aliases", name], "a model has the same name"));
-    asArray(asObject(alias)["models"]).forEach((model, at, all) => {
+    const seen = new Set<unknown>();
+    asArray(asObject(alias)["models"]).forEach((model, at) => {
       refer(["aliases", name, "models", at], model, "model", models);
-      if (all.indexOf(model) < at) faults.push(invalid(["aliases", name, "models", at], "stands in the list twice"));
+      if (seen.size === seen.add(model).size) faults.push(invalid(["aliases", name, "models", at], "stands in the list twice"));
     });
   }
   asArray(root["keys"]).forEach((key, index) => {
@@ -211,9 +212,9 @@ function faultsBetween(json: unknown): Fault[] {
 }
 
 function keyFaults(config: Config): Fault[] {
-  const digests = config.keys.map((key) => key.digest);
-  const twice = [...digests.keys()].filter((index) => digests.indexOf(digests[index]!) < index);
-  const faults = twice.map((index) => invalid(["keys", index], "the same key stands here twice"));
+  const seen = new Set<string>();
+  const stoodBefore = (digest: string) => seen.size === seen.add(digest).size;
+  const faults = config.keys.flatMap(({ digest }, index) => (stoodBefore(digest) ? [invalid(["keys", index], "the same key stands here twice")] : []));
   return [...faults, ...demoKeyFaults(config, config.server.host)];
 }
 
