@@ -153,14 +153,14 @@ export const configSchema = () => schema({}).schema;
 
 /** Checks a parsed gateway.json: its shape, and what its parts say of each other. Throws one CheckError with all faults. */
 export function checkConfig(json: unknown, env: Environment, secretsOptional = false): Config {
-  const faults = faultsBetween(json);
+  let faults = faultsBetween(json);
   try {
     const config = schema(env, secretsOptional)(json, true);
-    faults.push(...(secretsOptional ? [] : keyFaults(config)));
+    if (!secretsOptional) faults = [...faults, ...keyFaults(config)];
     if (faults.length === 0) return config;
   } catch (error) {
     if (!(error instanceof CheckError)) throw error;
-    faults.unshift(...error.faults);
+    faults = [...error.faults, ...faults];
   }
   throw new CheckError(faults);
 }

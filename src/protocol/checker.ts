@@ -74,7 +74,7 @@ function members<S extends string | number, T>(steps: Iterable<S>, all: boolean 
       out.push(read(step));
     } catch (error) {
       if (!(error instanceof CheckError)) throw error;
-      faults.push(...error.faults.map((fault) => ({ ...fault, path: [step, ...fault.path] })));
+      for (const fault of error.faults) faults.push({ ...fault, path: [step, ...fault.path] }); // there may be too many to spread
       if (!all) break;
     }
   }
