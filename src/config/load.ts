@@ -27,20 +27,16 @@ export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptio
 
 function readSource(file: string | undefined): [json: unknown, source: string | undefined] {
   const name = file ?? "gateway.json";
-  let text: string;
+  let text = "";
   try {
-    text = readFileSync(name, "utf8");
+    text = readFileSync(name, "utf8").replace(/^\ufeff/, "");
+    return [JSON.parse(text), name];
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const { code } = error as NodeJS.ErrnoException; // of a file that cannot be read; a text that is not JSON has none
     if (file === undefined && code === "ENOENT") return [demoConfig, undefined];
-    return fail("invalid_value", `cannot read ${name}: ${code}`);
-  }
-  const json = text.replace(/^\ufeff/, "");
-  try {
-    return [JSON.parse(json), name];
-  } catch {
+    if (code !== undefined) return fail("invalid_value", `cannot read ${name}: ${code}`);
     // V8 quotes the file around the fault, which may be a key; only the place is told.
-    const lines = json.slice(0, faultIn(json)).split("\n");
+    const lines = text.slice(0, faultIn(text)).split("\n");
     return fail("invalid_value", `${name} is not JSON: the fault is at line ${lines.length}, column ${lines.at(-1)!.length + 1}`);
   }
 }
