@@ -56,7 +56,7 @@ function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): vo
   process.setuid?.(uid);
 }
 
-async function main(argv: readonly string[]): Promise<number | undefined> {
+async function main(argv: readonly string[]): Promise<number | void> {
   // A reader of our output that goes away must not take the gateway with it.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   const print = (text: string) => new Promise<void>((resolve, reject) => process.stdout.write(text, (error) => (error ? reject(error) : resolve())));
@@ -77,4 +77,4 @@ async function main(argv: readonly string[]): Promise<number | undefined> {
 }
 
 const code = await main(process.argv.slice(2));
-if (code !== undefined) process.exitCode = code;
+if (code) process.exitCode = code;

@@ -1,4 +1,4 @@
-// The commands other than `serve`: each prints its answer, for programs or as a table for people, and returns the exit code.
+// The commands other than `serve`: each prints its answer, for programs or as a table for people, and returns its exit code, if not 0.
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -20,13 +20,10 @@ export interface Terminal {
   readonly actAs: (user: { readonly uid: number; readonly gid: number }) => void;
 }
 
-type Run = (args: Arguments, terminal: Terminal) => Promise<number>;
+type Run = (args: Arguments, terminal: Terminal) => Promise<number | void>;
 
 /** Prints what was found, for programs or for people. */
-async function answer({ values }: Arguments, { print }: Terminal, data: unknown, text: string): Promise<number> {
-  await print(values.json ? `${JSON.stringify(data)}\n` : text);
-  return 0;
-}
+const answer = ({ values }: Arguments, { print }: Terminal, data: unknown, text: string) => print(values.json ? `${JSON.stringify(data)}\n` : text);
 
 /** For commands that call no provider: a secret that is not set in this shell is no fault. They act as the owner of data_dir. */
 function settings({ values }: Arguments, { env, actAs }: Terminal): Config {
@@ -46,7 +43,7 @@ function table<K extends string>(columns: readonly K[], records: readonly { read
 }
 
 /** Opens the books for `work`, which sees everything that is settled by now. */
-async function reading(args: Arguments, terminal: Terminal, work: (ledger: Ledger) => Promise<number>): Promise<number> {
+async function reading(args: Arguments, terminal: Terminal, work: (ledger: Ledger) => Promise<number | void>): Promise<number | void> {
   const config = settings(args, terminal);
   const ledger = openLedger(config, terminal);
   try {
@@ -64,10 +61,7 @@ const POLICIES = {
 };
 
 export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, Run>> = {
-  async help(_, { print }) {
-    await print(`${HELP}\n`);
-    return 0;
-  },
+  help: (_, { print }) => print(`${HELP}\n`),
   async check(args, terminal) {
     const { config, source } = loadConfig({ file: args.values.config, env: terminal.env });
     openLedger(config, terminal); // is the package that its store needs installed?
@@ -140,7 +134,6 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
       if (!once) await pause(config.usage.sync_ms, undefined, { signal: terminal.stopped }).catch(() => undefined);
     } while (!once && !terminal.stopped.aborted);
     await ledger.store.close();
-    return 0;
   },
   "billing statement": (args, terminal) =>
     reading(args, terminal, async ({ store, currency }) => {
@@ -148,7 +141,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
       const options = { account, month, currency };
       if (format === "csv") {
         for await (const lines of statementCsv(store, options)) await terminal.print(lines);
-        return 0;
+        return;
       }
       const found = await statement(store, options);
       const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
