@@ -42,18 +42,18 @@ function table<K extends string>(columns: readonly K[], records: readonly { read
   return rows.map((row) => `  ${row.map(cell).join("  ").trimEnd()}\n`).join("");
 }
 
-/** Opens the books for `work`, which sees everything that is settled by now. */
-async function reading(args: Arguments, terminal: Terminal, work: (ledger: Ledger) => Promise<number | void>): Promise<number | void> {
+/** A command that reads the books: `work` sees everything that is settled by now. */
+const reading = (work: (ledger: Ledger, args: Arguments, terminal: Terminal) => ReturnType<Run>): Run => async (args, terminal) => {
   const config = settings(args, terminal);
   const ledger = openLedger(config, terminal);
   try {
     if (existsSync(ledger.dir)) await holding(ledger.dir, "books", () => syncUsage(ledger));
     else if (config.usage.store === "file") throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
-    return await work(ledger);
+    return await work(ledger, args, terminal);
   } finally {
     await ledger.store.close();
   }
-}
+};
 
 const POLICIES = {
   reasoning: "the models that think, strongest reasoning_score first",
@@ -135,42 +135,39 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     } while (!once && !terminal.stopped.aborted);
     await ledger.store.close();
   },
-  "billing statement": (args, terminal) =>
-    reading(args, terminal, async ({ store, currency }) => {
-      const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
-      const options = { account, month, currency };
-      if (format === "csv") {
-        for await (const lines of statementCsv(store, options)) await terminal.print(lines);
-        return;
-      }
-      const found = await statement(store, options);
-      const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
-      if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
-      for (const [other, requests] of Object.entries(found.other_currencies)) terminal.say(`warning: ${requests} requests were billed in ${other} and are not in these sums`);
-      const sums = table(columns, [...found.lines, { model: "total", ...found.total }]);
-      return await answer({ ...args, values: { json: format === "json" } }, terminal, found, `${account}, ${month}, in ${currency}\n${sums}`);
-    }),
-  "billing trace": (args, terminal) =>
-    reading(args, terminal, async ({ store }) => {
-      const columns = ["account", "key_id", "model", "provider", "status", "prompt_tokens", "completion_tokens", "cost", "currency", "ended_at", "usage_id"] as const;
-      const { json } = args.values;
-      let found = 0;
-      if (json) await terminal.print(`{"gateway_request_id":${JSON.stringify(args.operand)},"records":[`);
-      for await (const records of trace(store, args.operand)) {
-        await terminal.print(json ? `${found > 0 ? "," : ""}${JSON.stringify(records).slice(1, -1)}` : table(columns, records));
-        found += records.length;
-      }
-      if (json) await terminal.print("]}\n");
-      if (found === 0) terminal.say(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`);
-      return found === 0 ? 1 : 0;
-    }),
-  audit: (args, terminal) =>
-    reading(args, terminal, async (ledger) => {
-      const found = await holding(ledger.dir, "books", () => auditBooks(ledger));
-      const sums = (costs: Readonly<Record<string, string>>) => Object.entries(costs).map(([currency, cost]) => `${cost} ${currency}`).join(", ") || "0";
-      const title = `settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}`;
-      const proof = found.ok ? "the books are right" : ["the books are wrong:", ...found.differences].join("\n  ");
-      await answer(args, terminal, found, `${title}\n${proof}\n`);
-      return found.ok ? 0 : 1;
-    }),
+  "billing statement": reading(async ({ store, currency }, args, terminal) => {
+    const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
+    const options = { account, month, currency };
+    if (format === "csv") {
+      for await (const lines of statementCsv(store, options)) await terminal.print(lines);
+      return;
+    }
+    const found = await statement(store, options);
+    const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
+    if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
+    for (const [other, requests] of Object.entries(found.other_currencies)) terminal.say(`warning: ${requests} requests were billed in ${other} and are not in these sums`);
+    const sums = table(columns, [...found.lines, { model: "total", ...found.total }]);
+    return await answer({ ...args, values: { json: format === "json" } }, terminal, found, `${account}, ${month}, in ${currency}\n${sums}`);
+  }),
+  "billing trace": reading(async ({ store }, args, terminal) => {
+    const columns = ["account", "key_id", "model", "provider", "status", "prompt_tokens", "completion_tokens", "cost", "currency", "ended_at", "usage_id"] as const;
+    const { json } = args.values;
+    let found = 0;
+    if (json) await terminal.print(`{"gateway_request_id":${JSON.stringify(args.operand)},"records":[`);
+    for await (const records of trace(store, args.operand)) {
+      await terminal.print(json ? `${found > 0 ? "," : ""}${JSON.stringify(records).slice(1, -1)}` : table(columns, records));
+      found += records.length;
+    }
+    if (json) await terminal.print("]}\n");
+    if (found === 0) terminal.say(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`);
+    return found === 0 ? 1 : 0;
+  }),
+  audit: reading(async (ledger, args, terminal) => {
+    const found = await holding(ledger.dir, "books", () => auditBooks(ledger));
+    const sums = (costs: Readonly<Record<string, string>>) => Object.entries(costs).map(([currency, cost]) => `${cost} ${currency}`).join(", ") || "0";
+    const title = `settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}`;
+    const proof = found.ok ? "the books are right" : ["the books are wrong:", ...found.differences].join("\n  ");
+    await answer(args, terminal, found, `${title}\n${proof}\n`);
+    return found.ok ? 0 : 1;
+  }),
 };
