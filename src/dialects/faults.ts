@@ -3,8 +3,6 @@
 import { asArray, asObject, asString } from "../protocol/foreign.ts";
 import { ProviderFault, type FaultCode } from "./dialect.ts";
 
-/** The provider's own words for what went wrong, as far as there are such fields. */
-type ErrorWords = { readonly message: string; readonly code: string; readonly type: string };
 /** `operator`: the provider refuses this gateway, not this request: a matter for the operator, and no use in trying again. */
 type Outcome = { readonly code: FaultCode; readonly operator?: "key" | "other" };
 /** `words` are looked for in code, type and message; absent: any. */
@@ -40,36 +38,33 @@ export function errorIn(json: unknown): ProviderFault | undefined {
   const body = asObject(Array.isArray(json) ? json[0] : json);
   const error = body["error"] ?? (body["object"] === "error" ? body : undefined);
   if (error === undefined || error === null || error === "") return undefined;
-  const words = errorWords(body);
   const stated = [asObject(error)["code"], asObject(error)["status"]].map(Number).find((status) => status >= 400 && status < 600);
-  if (stated !== undefined) return faultOf(stated, words, retryAfterMs(null, body));
-  const byName = STATED.find(([pattern]) => pattern.test(`${words.code} ${words.type}`))?.[1];
-  return faultOf(byName ?? (CONTEXT.test(words.message) || FILTER.test(words.message) ? 400 : 500), words);
+  const [name, message] = errorWords(body);
+  const meant = STATED.find(([pattern]) => pattern.test(name))?.[1] ?? (CONTEXT.test(message) || FILTER.test(message) ? 400 : 500);
+  return refusal(stated ?? meant, { get: () => null }, body);
 }
 
 /** The fault of an answer other than 200. `body` is its JSON, or its text (or the beginning of it) if it was none. */
 export function refusal(status: number, headers: { get(name: string): string | null }, body: unknown): ProviderFault {
-  return faultOf(status, errorWords(body), retryAfterMs(headers.get("retry-after"), body));
+  const text = errorWords(body).join(" ");
+  const rule = RULES.find(({ statuses, words }) => statuses.includes(status) && (!words || words.test(text)));
+  // Any other 4xx: our address or our method is wrong. Anything else that is no 200 is the provider's failure.
+  const other: Outcome = status >= 400 && status < 500 ? { code: "model_unavailable", operator: "other" } : { code: "upstream_error" };
+  const { code, operator } = rule ?? other;
+  const retryAfter = retryAfterMs(headers.get("retry-after"), body);
+  return new ProviderFault(code, `the provider answered with status ${status}`, { status, retryAfterMs: retryAfter, operator });
 }
 
 /** What stands under `error`, or the body itself; some of Gemini's answers are a list. */
 const errorOf = (body: unknown): unknown => (Array.isArray(body) ? errorOf(body[0]) : (asObject(body)["error"] ?? body));
 
-/** `{message, type, code}`, Gemini's `{message, status}`, or the flat and bare forms that some providers use. */
-function errorWords(body: unknown): ErrorWords {
+/** The provider's own words for what went wrong, its code and type and then its message, as far as there are such fields:
+ * `{message, type, code}`, Gemini's `{message, status}`, or the flat and bare forms that some providers use. */
+function errorWords(body: unknown): readonly [name: string, message: string] {
   const error = errorOf(body);
   const { message, detail, type, status, code = asObject(body)["code"] } = asObject(error);
-  const text = asString(error) ?? asString(message) ?? (detail === undefined ? "" : JSON.stringify(detail));
-  return { message: text, code: asString(code) ?? asString(status) ?? "", type: asString(type) ?? "" };
-}
-
-function faultOf(status: number, words: ErrorWords, retryAfterMs?: number): ProviderFault {
-  const text = `${words.code} ${words.type} ${words.message}`;
-  const rule = RULES.find(({ statuses, words: pattern }) => statuses.includes(status) && (!pattern || pattern.test(text)));
-  // Any other 4xx: our address or our method is wrong. Anything else that is no 200 is the provider's failure.
-  const other: Outcome = status >= 400 && status < 500 ? { code: "model_unavailable", operator: "other" } : { code: "upstream_error" };
-  const { code, operator } = rule ?? other;
-  return new ProviderFault(code, `the provider answered with status ${status}`, { status, retryAfterMs, operator });
+  const name = `${asString(code) ?? asString(status) ?? ""} ${asString(type) ?? ""}`;
+  return [name, asString(error) ?? asString(message) ?? (detail === undefined ? "" : JSON.stringify(detail))];
 }
 
 /** Retry-After (seconds or an HTTP date), or Gemini's RetryInfo (`"retryDelay": "17s"`), in milliseconds; undefined if there is none. */
