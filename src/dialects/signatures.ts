@@ -19,17 +19,12 @@ export function createSignatures(maxChars = MAX_CHARS) {
     remove(id);
     entries.set(id, text);
     chars += id.length + text.length + ENTRY_CHARS;
-    for (const oldest of entries.keys()) {
-      if (chars <= maxChars) break;
-      remove(oldest);
-    }
+    while (chars > maxChars) remove(entries.keys().next().value!);
   }
-  return {
-    set,
-    get(id: string): string | undefined {
-      const text = remove(id);
-      if (text !== undefined) set(id, text);
-      return text;
-    },
-  };
+  function get(id: string): string | undefined {
+    const text = remove(id);
+    if (text !== undefined) set(id, text);
+    return text;
+  }
+  return { get, set };
 }
