@@ -29,18 +29,16 @@ export function turnsOf(messages: readonly Message[]): { readonly system: string
     if (message.role === "system" && message.content.trim() !== "") system.push(message.content);
     else if (message.role === "user") add("user", itemsOf(message.content));
     else if (message.role === "assistant") {
-      const calls: Item[] = [];
-      const results: Result[] = [];
-      for (const { id: given, function: { name, arguments: text } } of message.tool_calls) {
+      add("assistant", itemsOf(message.content ?? ""));
+      const results = message.tool_calls.map(({ id: given, function: { name, arguments: text } }) => {
         let id = given;
         for (let count = ids.size; ids.has(id); count += 1) id = `${given}_${count}`; // some clients begin to count anew in each turn
         ids.add(id);
-        calls.push({ type: "call", id, name, args: argsOf(text) });
+        add("assistant", [{ type: "call", id, name, args: argsOf(text) }]);
         const result: Result = { type: "result", id, name, content: "" };
-        results.push(result);
         answers.set(given, result);
-      }
-      add("assistant", [...itemsOf(message.content ?? ""), ...calls]);
+        return result;
+      });
       add("user", results);
     } else if (message.role === "tool") {
       const result = answers.get(message.tool_call_id);
