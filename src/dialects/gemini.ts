@@ -66,16 +66,13 @@ function thinkingConfig({ thinking: includeThoughts, effort: wanted }: ChatReque
 
 /** `signed`: the first of a turn's tool calls must carry its signature. */
 function partsOf({ items }: Turn, signatures: Signatures, signed: boolean): object[] {
-  const first = items.find((item) => item.type === "call");
-  return items.map((item) => {
-    if (item.type !== "call") return partOf(item);
-    const thoughtSignature = signatures.get(item.id) ?? (signed && item === first ? NO_SIGNATURE : undefined);
-    return { functionCall: { id: item.id, name: item.name, args: item.args }, thoughtSignature };
-  });
+  const first = items.find(({ type }) => type === "call");
+  return items.map((item) => partOf(item, (id) => signatures.get(id) ?? (signed && item === first ? NO_SIGNATURE : undefined)));
 }
 
-function partOf(item: Exclude<Item, { type: "call" }>): object {
+function partOf(item: Item, signatureOf: (id: string) => string | undefined): object {
   if (item.type === "text") return { text: item.text };
+  if (item.type === "call") return { functionCall: { id: item.id, name: item.name, args: item.args }, thoughtSignature: signatureOf(item.id) };
   if (item.type === "input_audio") return { inlineData: { mimeType: `audio/${asString(item.input_audio["format"]) ?? "wav"}`, data: item.input_audio["data"] } };
   if (item.type === "result") return { functionResponse: { id: item.id, name: item.name, response: objectIn(item.content) ?? { result: item.content } } };
   const url = item.type === "image_url" ? item.image_url.url : (asString(item.file["file_data"]) ?? "");
