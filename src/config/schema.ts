@@ -47,10 +47,7 @@ type Fields = Record<string, Check<unknown>>;
 const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
 
 /** An object that may be left out: all its fields have defaults. */
-function section<F extends Fields>(fields: F) {
-  const check = strict(fields);
-  return refine(optional(check), (value) => value ?? check({}), check.schema);
-}
+const section = <F extends Fields>(fields: F) => withDefault(strict(fields), strict(fields)({}));
 
 /** A string that may stand for an environment variable: `"$NAME"`, as a whole. Its value never shows in a message. */
 function secret(env: Environment, needed = true): Check<string> {
