@@ -52,17 +52,14 @@ const section = <F extends Fields>(fields: F) => withDefault(strict(fields), str
 /** A string that may stand for an environment variable: `"$NAME"`, as a whole. Its value never shows in a message. */
 function secret(env: Environment, needed = true): Check<string> {
   return refine(string({ min: 1, secret: true }), (text) => {
-    const value = text.startsWith("$") ? lookUp(text.slice(1)) : text;
+    const name = text.startsWith("$") ? text.slice(1) : undefined;
+    // What is no variable's name may be a secret itself, so it is not repeated.
+    if (name !== undefined && !/^[A-Za-z_]\w*$/.test(name)) fail("invalid_value", "expected the secret, or $ and the name of an environment variable");
+    const value = name === undefined ? text : (Object.hasOwn(env, name) && env[name]) || (!needed && "unset");
+    if (!value) fail("invalid_value", `the environment variable ${name} is not set`);
     // It travels in a header. A line end at the end of a file that was read into the environment is the usual mistake.
     return /^[\x21-\x7e]+$/.test(value) ? value : fail("invalid_value", "expected printable ASCII without spaces or line ends");
   });
-
-  function lookUp(name: string): string {
-    // What is no variable's name may be a secret itself, so it is not repeated.
-    if (!/^[A-Za-z_]\w*$/.test(name)) fail("invalid_value", "expected the secret, or $ and the name of an environment variable");
-    const value = (Object.hasOwn(env, name) && env[name]) || (!needed && "unset");
-    return value || fail("invalid_value", `the environment variable ${name} is not set`);
-  }
 }
 
 function schema(env: Environment, secretsOptional = false) {
