@@ -6,8 +6,7 @@ import type { ChatRequest } from "../protocol/chat-request.ts";
 import vendorsJson from "./vendors.json" with { type: "json" };
 
 /** What a request may need that not every model can do. */
-export const CAPABILITIES = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"] as const;
-export type Capability = (typeof CAPABILITIES)[number];
+const CAPABILITIES = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"] as const;
 
 /** How thinking can be switched in each format. `always`: it cannot be, only its depth may be said; `none`: nothing is said. */
 export const THINKING_SWITCHES = {
