@@ -34,7 +34,7 @@ export function turnsOf(messages: readonly Message[]): { readonly system: string
         let id = given;
         for (let count = ids.size; ids.has(id); count += 1) id = `${given}_${count}`; // some clients begin to count anew in each turn
         ids.add(id);
-        add("assistant", [{ type: "call", id, name, args: argsOf(text) }]);
+        add("assistant", [{ type: "call", id, name, args: objectIn(text || "{}") ?? { _raw: text } }]); // a model wrote it: it need not be JSON
         const result: Result = { type: "result", id, name, content: "" };
         answers.set(given, result);
         return result;
@@ -55,9 +55,6 @@ const itemsOf = (content: string | readonly ContentPart[]): readonly ContentPart
 /** A text as a JSON object that is not too deep to be written again; undefined if it is none. */
 const object = lenient(jsonObject());
 export const objectIn = (text: string): Record<string, unknown> | undefined => object(parseJson(text));
-
-/** A model wrote them, so they need not be JSON. */
-const argsOf = (text: string): Record<string, unknown> => objectIn(text === "" ? "{}" : text) ?? { _raw: text };
 
 /** The two halves of a `data:` address; undefined if it is another. */
 export function dataOf(url: string): { readonly mediaType: string; readonly data: string } | undefined {
