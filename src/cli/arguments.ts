@@ -61,9 +61,8 @@ export function readArguments(argv: readonly string[]): Arguments {
   const unexpected = /^[A-Z]/.test(synopsis) ? rest.join(" ") : [operand, ...rest].join(" ");
   if (unexpected !== "") throw new UsageError(`unexpected argument '${unexpected}'`);
   const required = synopsis.replace(/\[.*?\]/g, "").match(/^[A-Z_]+|--\w+/g) ?? [];
-  for (const each of required) {
-    if (!(each.startsWith("--") ? values[each.slice(2) as Option] : operand)) throw new UsageError(`${command} needs ${each}`);
-  }
+  const missing = required.find((each) => !(each.startsWith("--") ? values[each.slice(2) as Option] : operand));
+  if (missing !== undefined) throw new UsageError(`${command} needs ${missing}`);
   for (const [name, value] of Object.entries(values)) {
     if (name !== "config" && !synopsis.includes(`--${name}`)) throw new UsageError(`${command} has no option --${name}`);
     const [test, expected] = FORMS[name as Option] ?? [];
