@@ -64,7 +64,7 @@ async function main(argv: readonly string[]): Promise<number | void> {
   try {
     const args = readArguments(argv);
     json = args.values.json ?? false;
-    if (args.command === "serve") return void (await serve(args.values));
+    if (args.command === "serve") return await serve(args.values);
     const stop = new AbortController();
     if (args.command === "usage sync") onStop(() => stop.abort());
     return await COMMANDS[args.command](args, { env: process.env, print, say, stopped: stop.signal, actAs });
@@ -76,5 +76,4 @@ async function main(argv: readonly string[]): Promise<number | void> {
   }
 }
 
-const code = await main(process.argv.slice(2));
-if (code) process.exitCode = code;
+process.exitCode = (await main(process.argv.slice(2))) || 0;
