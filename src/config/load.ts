@@ -64,18 +64,15 @@ function faultIn(text: string): number {
 
 /** The certificate and key that HTTPS is served with. Throws a CheckError with the path of the file that cannot be read, or is none. */
 export function readTls(files: { readonly cert_file: string; readonly key_file: string }): { cert: Buffer; key: Buffer } {
-  const read = (field: "cert_file" | "key_file") => {
+  const orFail = <T>(work: () => T, said: (error: NodeJS.ErrnoException) => string, ...at: string[]): T => {
     try {
-      return readFileSync(files[field]);
+      return work();
     } catch (error) {
-      return fail("invalid_value", `cannot be read: ${(error as NodeJS.ErrnoException).code}`, ["server", "tls", field]);
+      return fail("invalid_value", said(error as Error), ["server", "tls", ...at]);
     }
   };
+  const read = (field: keyof typeof files) => orFail(() => readFileSync(files[field]), ({ code }) => `cannot be read: ${code}`, field);
   const pair = { cert: read("cert_file"), key: read("key_file") };
-  try {
-    createSecureContext(pair);
-  } catch (error) {
-    fail("invalid_value", `not a certificate and its key: ${(error as Error).message}`, ["server", "tls"]);
-  }
+  orFail(() => createSecureContext(pair), ({ message }) => `not a certificate and its key: ${message}`);
   return pair;
 }
