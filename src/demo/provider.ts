@@ -37,8 +37,7 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Fetch 
       yield Buffer.from(`data: ${json({ delta: {}, finish_reason: finish }, { usage })}\n\ndata: [DONE]\n\n`);
     }
 
-    const mediaType = request.stream ? "text/event-stream" : "application/json";
-    const headers = { get: (name: string) => (name === "content-type" ? mediaType : null) };
+    const headers = new Headers({ "content-type": request.stream ? "text/event-stream" : "application/json" });
     return { status: 200, headers, body: reply() };
   };
 }
