@@ -45,13 +45,12 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Fetch 
 /** What a conversation repeats, all before its last question, is cached, as it is with a real provider. */
 function usageOf({ tools, messages }: DemoRequest, reasoning: number, completion: number): object {
   let prompt = tokensOf(JSON.stringify(tools ?? "")).length;
-  let cached = 0;
-  let asked = false;
+  const before: number[] = []; // what stands before each question
   for (const { role, content } of messages) {
-    if (role === "user" && asked) cached = prompt;
-    asked ||= role === "user";
+    if (role === "user") before.push(prompt);
     prompt += 4 + tokensOf(textOf(content ?? "")).length; // 4 for its role and its borders
   }
+  const cached = before.length > 1 ? before.at(-1)! : 0;
   const details = { prompt_tokens_details: { cached_tokens: cached }, completion_tokens_details: { reasoning_tokens: reasoning } };
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, ...details };
 }
