@@ -20,10 +20,8 @@ export function turnsOf(messages: readonly Message[]): { readonly system: string
   const ids = new Set<string>();
   const answers = new Map<string, Result>(); // the latest of each id that the client made
   const add = (role: Turn["role"], items: readonly Item[]): void => {
-    const last = turns.at(-1);
-    if (items.length === 0) return;
-    if (last?.role === role) for (const item of items) last.items.push(item); // there may be too many to spread
-    else turns.push({ role, items: [...items] });
+    if (items.length > 0 && turns.at(-1)?.role !== role) turns.push({ role, items: [] });
+    for (const item of items) turns.at(-1)!.items.push(item); // there may be too many to spread
   };
   for (const message of messages) {
     if (message.role === "system" && message.content.trim() !== "") system.push(message.content);
