@@ -47,10 +47,9 @@ export function errorIn(json: unknown): ProviderFault | undefined {
 /** The fault of an answer other than 200. `body` is its JSON, or its text (or the beginning of it) if it was none. */
 export function refusal(status: number, headers: { get(name: string): string | null }, body: unknown): ProviderFault {
   const text = errorWords(body).join(" ");
-  const rule = RULES.find(({ statuses, words }) => statuses.includes(status) && (!words || words.test(text)));
   // Any other 4xx: our address or our method is wrong. Anything else that is no 200 is the provider's failure.
   const other: Outcome = status >= 400 && status < 500 ? { code: "model_unavailable", operator: "other" } : { code: "upstream_error" };
-  const { code, operator } = rule ?? other;
+  const { code, operator } = RULES.find(({ statuses, words }) => statuses.includes(status) && (!words || words.test(text))) ?? other;
   const retryAfter = retryAfterMs(headers.get("retry-after"), body);
   return new ProviderFault(code, `the provider answered with status ${status}`, { status, retryAfterMs: retryAfter, operator });
 }

@@ -1,12 +1,11 @@
 // What a provider signed of its thinking, and wants back with the tool calls that followed from it: clients of this format
 // cannot carry it, so it is kept here, by tool call id, the least recently used forgotten first. WIRE.md 7.1, 7b.
 
-/** In characters: a thought may have thousands, and a client that calls tools all day must not fill the memory. */
-const MAX_CHARS = 64 * 1024 * 1024;
 /** What an entry takes beside its text. */
 const ENTRY_CHARS = 200;
 export type Signatures = ReturnType<typeof createSignatures>;
-export function createSignatures(maxChars = MAX_CHARS) {
+/** `maxChars`: a thought may have thousands of characters, and a client that calls tools all day must not fill the memory. */
+export function createSignatures(maxChars = 64 * 1024 * 1024) {
   const entries = new Map<string, string>(); // in the order of their last use
   let chars = 0;
 

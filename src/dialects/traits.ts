@@ -50,12 +50,11 @@ const allTraits = object(traitFields, { strict: true });
 const someTraits = object(partial(traitFields), { strict: true });
 export type Traits = Infer<typeof allTraits>;
 
-const row = object({
+export const VENDORS = record(object({
   title: nonEmpty, dialect: literal(...DIALECTS), base_url: optional(nonEmpty), note: nonEmpty,
   /** `reasoning`: what is different for models that think. */
   traits: someTraits, reasoning: optional(someTraits),
-}, { strict: true });
-export const VENDORS = record(row)(vendorsJson, true);
+}, { strict: true }))(vendorsJson, true);
 const GENERIC = allTraits(vendorsJson.generic.traits, true);
 
 /** `general` with what `own` says otherwise. */
