@@ -41,12 +41,9 @@ async function serve({ config: file, host, port }: Values): Promise<void> {
 
 /** At the first SIGTERM or SIGINT; the second ends the process at once. */
 function onStop(stop: () => void): void {
-  const signals = ["SIGTERM", "SIGINT"] as const;
-  const first = () => {
-    for (const signal of signals) process.on(signal, () => process.exit(1)).off(signal, first);
-    stop();
-  };
-  for (const signal of signals) process.on(signal, first);
+  let received = 0;
+  const receive = () => (received++ === 0 ? stop() : process.exit(1));
+  for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, receive);
 }
 
 function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): void {
