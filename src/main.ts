@@ -6,7 +6,7 @@ import { loadConfig } from "./config/load.ts";
 import { toldFaults, watchConfig } from "./config/reload.ts";
 import type { Config } from "./config/schema.ts";
 import { createGateway } from "./gateway.ts";
-import { CheckError, faultText } from "./protocol/checker.ts";
+import { CheckError } from "./protocol/checker.ts";
 
 const say = (line: string): void => void process.stderr.write(`chat-gateway: ${line}\n`);
 
@@ -66,9 +66,8 @@ async function main(argv: readonly string[]): Promise<number | void> {
     if (args.command === "usage sync") onStop(() => stop.abort());
     return await COMMANDS[args.command](args, { env: process.env, print, say, stopped: stop.signal, actAs });
   } catch (error) {
-    if (!(error instanceof CheckError)) say((error as Error).message);
-    else if (json) process.stdout.write(`${JSON.stringify({ ok: false, faults: toldFaults(error) })}\n`);
-    else for (const fault of error.faults) say(faultText(fault));
+    if (json && error instanceof CheckError) process.stdout.write(`${JSON.stringify({ ok: false, faults: toldFaults(error) })}\n`);
+    else for (const line of (error as Error).message.split("\n")) say(line); // a CheckError's are its faults
     return error instanceof UsageError ? 2 : 1;
   }
 }
