@@ -141,5 +141,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
       diagnose({ event: "reloaded", level: "info" });
     },
     close,
+    /** Closes; requests in flight have as long as the configuration in force says. */
+    drain: () => close(current.config.server.drain_ms),
   };
 }

@@ -18,23 +18,18 @@ async function serve({ config: file, host, port }: Values): Promise<void> {
     source ??= loaded.source;
     return loaded.config;
   };
-  let config = load();
-  const gateway = createGateway(config, {
+  const gateway = createGateway(load(), {
     accessLog: (lines) => process.stdout.write(lines),
     diagnostics: (lines) => process.stderr.write(lines),
   });
   const address = await gateway.listen();
   const name = source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
   const admin = gateway.adminAddress();
-  const apply = (next: Config) => {
-    gateway.reload(next);
-    config = next;
-  };
-  const reloader = watchConfig(source ?? "gateway.json", load, apply, gateway.diagnose);
+  const reloader = watchConfig(source ?? "gateway.json", load, gateway.reload, gateway.diagnose);
   process.on("SIGHUP", reloader.reload);
   onStop(() => {
     reloader.close();
-    void gateway.close(config.server.drain_ms).then(() => process.exit(0));
+    void gateway.drain().then(() => process.exit(0));
   });
   process.stdout.write(`chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; admin on ${admin}`})\n`);
 }
