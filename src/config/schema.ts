@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { DIALECTS, rowOf, THINKING_SWITCHES, traitFields, VENDORS, type DialectName } from "../dialects/traits.ts";
 import {
   array, boolean, CheckError, fail, literal, nonEmpty, nullable, number, object, optional, partial, record, refine, string, withDefault,
-  type Check, type Fault, type Infer,
+  type Check, type Fault, type Fields, type Infer,
 } from "../protocol/checker.ts";
 import { asArray, asObject } from "../protocol/foreign.ts";
 
@@ -43,7 +43,6 @@ const timeouts = {
 };
 const retry = { max_retries: withDefault(integer(0, 10), 1), backoff_ms: withDefault(milliseconds, 250), max_wait_ms: withDefault(integer(0, DAY_MS), 3_000) };
 const traits = partial(traitFields);
-type Fields = Record<string, Check<unknown>>;
 const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
 
 /** An object that may be left out: all its fields have defaults. */
@@ -150,7 +149,7 @@ export function checkConfig(json: unknown, env: Environment, secretsOptional = f
   let faults = faultsBetween(json);
   try {
     const config = schema(env, secretsOptional)(json, true);
-    if (!secretsOptional) faults = [...faults, ...keyFaults(config)];
+    if (!secretsOptional) faults = [...faults, ...repeatedKeys(config), ...demoKeyFaults(config, config.server.host)];
     if (faults.length === 0) return config;
   } catch (error) {
     if (!(error instanceof CheckError)) throw error;
@@ -205,11 +204,10 @@ function faultsBetween(json: unknown): Fault[] {
   return faults;
 }
 
-function keyFaults(config: Config): Fault[] {
+function repeatedKeys({ keys }: Config): Fault[] {
   const seen = new Set<string>();
   const stoodBefore = (digest: string) => seen.size === seen.add(digest).size;
-  const faults = config.keys.flatMap(({ digest }, index) => (stoodBefore(digest) ? [invalid(["keys", index], "the same key stands here twice")] : []));
-  return [...faults, ...demoKeyFaults(config, config.server.host)];
+  return keys.flatMap(({ digest }, index) => (stoodBefore(digest) ? [invalid(["keys", index], "the same key stands here twice")] : []));
 }
 
 const DEMO_KEY_DIGEST = sha256("sk-demo");

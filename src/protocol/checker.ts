@@ -135,7 +135,7 @@ export function array<T>(item: Check<T>, { min = 0, max = Infinity }: { min?: nu
 }
 
 export const isObject = (value: unknown): value is Record<string, unknown> => typeOf(value) === "object";
-type Fields = { readonly [name: string]: Check<unknown> };
+export type Fields = { readonly [name: string]: Check<unknown> };
 type ObjectOf<F extends Fields> = { -readonly [K in keyof F]: Infer<F[K]> };
 
 /** Other fields are left out of the new object that it returns (WIRE 1.2); if `strict`, they are faults: misspelt settings. */
