@@ -42,18 +42,26 @@ function table<K extends string>(columns: readonly K[], records: readonly { read
   return rows.map((row) => `  ${row.map(cell).join("  ").trimEnd()}\n`).join("");
 }
 
-/** A command that reads the books: `work` sees everything that is settled by now. */
-const reading = (work: (ledger: Ledger, args: Arguments, terminal: Terminal) => ReturnType<Run>): Run => async (args, terminal) => {
+type Work = (ledger: Ledger, args: Arguments, terminal: Terminal, config: Config) => ReturnType<Run>;
+const copySettled = (ledger: Ledger): Promise<number> => holding(ledger.dir, "books", () => syncUsage(ledger));
+
+/** A command that works on the books. */
+const withBooks = (work: Work): Run => async (args, terminal) => {
   const config = settings(args, terminal);
   const ledger = openLedger(config, terminal);
   try {
-    if (existsSync(ledger.dir)) await holding(ledger.dir, "books", () => syncUsage(ledger));
-    else if (config.usage.store === "file") throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
-    return await work(ledger, args, terminal);
+    return await work(ledger, args, terminal, config);
   } finally {
     await ledger.store.close();
   }
 };
+
+/** A command that reads the books: `work` sees everything that is settled by now. */
+const reading = (work: Work): Run => withBooks(async (ledger, args, terminal, config) => {
+  if (existsSync(ledger.dir)) await copySettled(ledger);
+  else if (config.usage.store === "file") throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
+  return await work(ledger, args, terminal, config);
+});
 
 const POLICIES = {
   reasoning: "the models that think, strongest reasoning_score first",
@@ -119,22 +127,15 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     terminal.say(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
     return 1;
   },
-  async "usage sync"(args, terminal) {
-    const config = settings(args, terminal);
-    const ledger = openLedger(config, terminal);
+  "usage sync": withBooks(async (ledger, args, terminal, { usage }) => {
     const { once } = args.values;
-    do {
-      try {
-        const copied = await holding(ledger.dir, "books", () => syncUsage(ledger));
-        if (once || copied > 0) await answer(args, terminal, { copied }, `${copied} usage records copied\n`);
-      } catch (error) {
-        if (once) throw error;
-        terminal.say((error as Error).message);
-      }
-      if (!once) await pause(config.usage.sync_ms, undefined, { signal: terminal.stopped }).catch(() => undefined);
-    } while (!once && !terminal.stopped.aborted);
-    await ledger.store.close();
-  },
+    const tell = (copied: number) => (once || copied > 0 ? answer(args, terminal, { copied }, `${copied} usage records copied\n`) : undefined);
+    if (once) return await tell(await copySettled(ledger));
+    while (!terminal.stopped.aborted) {
+      await copySettled(ledger).then(tell).catch((error: Error) => terminal.say(error.message));
+      await pause(usage.sync_ms, undefined, { signal: terminal.stopped }).catch(() => undefined);
+    }
+  }),
   "billing statement": reading(async ({ store, currency }, args, terminal) => {
     const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
     const options = { account, month, currency };
