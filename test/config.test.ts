@@ -610,6 +610,8 @@ describe("where it comes from", () => {
     assert.equal(load({ file, host: "0.0.0.0", port: 0 }).config.server.host, "0.0.0.0");
     writeFileSync(file, JSON.stringify(LAB));
     assert.equal(load({ file, port: 3 }).config.server.port, 3);
+    writeFileSync(file, JSON.stringify({ ...LAB, server: null }));
+    assert.equal(load({ file, port: 3 }).config.server.port, 3, "null is absent");
   });
 
   it("host and port given beside it do not hide a fault in its own", (t) => {

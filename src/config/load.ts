@@ -20,8 +20,8 @@ export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptio
   const [json, source] = readSource(file);
   const overrides = { ...(host !== undefined && { host }), ...(port !== undefined && { port }) };
   // Only an object can take them; anything else is a fault that the check must see as it is.
-  const takes = isObject(json) && (json["server"] === undefined || isObject(json["server"]));
-  const given = takes ? { ...json, server: { ...(json["server"] as object), ...overrides } } : json;
+  const server = isObject(json) ? (json["server"] ?? {}) : undefined;
+  const given = isObject(server) ? { ...(json as object), server: { ...server, ...overrides } } : json;
   return { config: checkConfig(given, env, secretsOptional), source };
 }
 
