@@ -5,9 +5,6 @@ import { array, boolean, jsonObject, literal, nonEmpty, number, object, optional
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import vendorsJson from "./vendors.json" with { type: "json" };
 
-/** What a request may need that not every model can do. */
-const CAPABILITIES = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"] as const;
-
 /** How thinking can be switched in each format. `always`: it cannot be, only its depth may be said; `none`: nothing is said. */
 export const THINKING_SWITCHES = {
   openai: ["thinking", "reasoning_effort", "reasoning", "enable_thinking", "chat_template_kwargs", "always", "none"],
@@ -25,7 +22,8 @@ export const traitFields = {
   thinking_off: flag,
   /** The depths of thinking that are known here: the nearest to the client's reasoning_effort is sent. */
   efforts: array(nonEmpty),
-  supports: array(literal(...CAPABILITIES)),
+  /** What a request may need that not every model can do. */
+  supports: array(literal("tools", "json_object", "json_schema", "logprobs", "images", "audio", "files")),
   /** The form of tool_choice: `all` of them; `any` for "required", and no names; `auto`: nothing but that. */
   tool_choice: literal("all", "any", "auto"),
   max_temperature: number({ min: 0, max: 2 }),
