@@ -37,7 +37,7 @@ const STATED: readonly (readonly [words: RegExp, status: number])[] = [
 export function errorIn(json: unknown): ProviderFault | undefined {
   const body = asObject(Array.isArray(json) ? json[0] : json);
   const error = body["error"] ?? (body["object"] === "error" ? body : undefined);
-  if (error === undefined || error === null || error === "") return undefined;
+  if (error === undefined || error === "") return undefined;
   const stated = [asObject(error)["code"], asObject(error)["status"]].map(Number).find((status) => status >= 400 && status < 600);
   const [name, message] = errorWords(body);
   const meant = STATED.find(([pattern]) => pattern.test(name))?.[1] ?? (CONTEXT.test(message) || FILTER.test(message) ? 400 : 500);
