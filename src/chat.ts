@@ -29,7 +29,7 @@ export const createChatHandler = (current: () => ChatDeps, world: ChatWorld): Ha
   const caller = keyring.authenticate(req.headers.authorization);
   Object.assign(exchange.log, { account: caller.account, key_id: caller.keyId });
   admit(world.limiter, caller, res);
-  const asked = chatRequest(await readJson(req, res, config.server.max_body_bytes, exchange.signal));
+  const asked = chatRequest(await readJson(req, res, config.server.max_body_bytes, exchange.cancel));
   const chat = Object.assign(asked, { tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default) });
   const candidates = catalog.candidates(chat, caller);
   await answer(exchange, chat, caller, candidates, config, world);
@@ -49,7 +49,7 @@ function admit(limiter: Limiter, caller: Caller, res: ServerResponse): void {
 }
 
 async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, candidates: readonly Model[], config: Config, { books, now, diagnose }: ChatWorld): Promise<void> {
-  const { res, log, signal, requestId } = exchange;
+  const { res, log, cancel, requestId } = exchange;
   const startedAt = performance.now();
   const { total_ms } = config.timeouts;
   const tally: Tally = { attempts: [], model: candidates[0]!, meter: createMeter(chat), begun: false };
@@ -76,17 +76,17 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
     return events === "" ? undefined : sink!.write(events);
   };
   exchange.expire(total_ms, () => new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
-  const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, signal) : undefined;
+  const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, cancel) : undefined;
   try {
     log.model = tally.model.name;
     await bill.opened;
-    await serve(chat, candidates, tally, deliver, { signal, tell, endsAt: startedAt + total_ms, account: caller.account });
+    await serve(chat, candidates, tally, deliver, { cancel, tell, endsAt: startedAt + total_ms, account: caller.account });
     const last = reply!.end(tally.meter.usage().usage);
     await settle("completed", 200); // before the last byte leaves: nobody has a whole answer that is not in the books
     if (sink) sink.end(last);
     else sendJson(res, 200, last);
   } catch (thrown) {
-    const error: unknown = signal.aborted ? signal.reason : thrown;
+    const error: unknown = cancel.aborted ? cancel.reason : thrown;
     if (error instanceof ClientGone) {
       await settle("cancelled", 499);
       throw error;

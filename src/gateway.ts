@@ -9,7 +9,7 @@ import { createChatHandler } from "./chat.ts";
 import { readTls } from "./config/load.ts";
 import { watchFile } from "./config/reload.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
-import { createFetch, type Fetch } from "./http/fetch.ts";
+import { createFetch, throughFetch, type Fetch } from "./http/fetch.ts";
 import { createLineLog, describe, type Diagnose, type WriteLines } from "./http/log.ts";
 import { sendJson } from "./http/reply.ts";
 import type { Exchange, Routes } from "./http/router.ts";
@@ -36,6 +36,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const diagnostics = createLineLog(deps.diagnostics ?? (() => undefined));
   const diagnose: Diagnose = (event) => diagnostics.write({ time: new Date(now()).toISOString(), ...event });
   const ownFetch = createFetch();
+  const send = deps.fetch ? throughFetch(deps.fetch) : ownFetch;
   const memory = createMemory();
   const limiter = createLimiter(monotonic);
   const books = createBooks(initial, now, diagnose);
@@ -49,7 +50,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const build = (config: Config) => ({
     config,
     keyring: createKeyring(config, stored, now),
-    catalog: createCatalog(config, deps.fetch ?? ownFetch, memory, monotonic),
+    catalog: createCatalog(config, send, memory, monotonic),
     loadedAt: new Date(now()).toISOString(),
   });
   let current = build(initial);

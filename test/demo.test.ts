@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { createDemoFetch } from "../src/demo/provider.ts";
+import { Cancel } from "../src/http/cancel.ts";
 import { assemble, demo, readStream, startGateway, user, type Chunk } from "./support/gateway.ts";
 import { within } from "./support/wait.ts";
 
@@ -164,17 +165,19 @@ describe("a stream equals the whole reply", () => {
 });
 
 describe("abort", () => {
-  const send = (signal: AbortSignal, stream: boolean) => createDemoFetch({ paceMs: 3_600_000 })("http://demo.invalid", {
-    method: "POST", headers: {}, body: JSON.stringify({ ...ASK, stream }), signal, redirect: "manual", connectMs: 1_000 });
+  const send = (cancel: Cancel, stream: boolean) => createDemoFetch({ paceMs: 3_600_000 })("http://demo.invalid", {
+    method: "POST", headers: {}, body: JSON.stringify({ ...ASK, stream }), cancel, redirect: "manual", connectMs: 1_000 });
   const reason = new Error("the client has left");
 
   it("before the request: it is rejected with the signal's reason", async () => {
-    await assert.rejects(send(AbortSignal.abort(reason), false), reason);
+    const cancel = new Cancel();
+    cancel.abort(reason);
+    await assert.rejects(send(cancel, false), reason);
   });
 
   it("in a pause of a stream: the body throws the signal's reason", async () => {
-    const abort = new AbortController();
-    const { body } = await send(abort.signal, true);
+    const abort = new Cancel();
+    const { body } = await send(abort, true);
     const reading = body![Symbol.asyncIterator]();
     assert.match(Buffer.from((await reading.next()).value).toString(), /"content":"You"/);
     const next = reading.next();
@@ -183,7 +186,7 @@ describe("abort", () => {
   });
 
   it("a whole reply is not paced", async () => {
-    const { body } = await send(new AbortController().signal, false);
+    const { body } = await send(new Cancel(), false);
     const { value } = await within(body![Symbol.asyncIterator]().next(), "the reply");
     assert.match(Buffer.from(value).toString(), /"finish_reason":"stop"/);
   });

@@ -1,14 +1,14 @@
 // The demo model's wire (what it says is in compose.ts): an OpenAI-compatible provider in the process, as one more fetch. The
 // gateway treats it like any other, so the offline path is the real one. The same request gets the same reply.
 import { setTimeout as pause } from "node:timers/promises";
-import type { Fetch } from "../http/fetch.ts";
+import type { Send } from "../http/fetch.ts";
 import { textOf } from "../protocol/chat-request.ts";
 import { composeReply, tokensOf, type DemoRequest } from "./compose.ts";
 
 /** `paceMs` is the time between two tokens of a stream. */
-export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Fetch {
-  return async (_url, { body, signal }) => {
-    signal.throwIfAborted();
+export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
+  return async (_url, { body, cancel }) => {
+    cancel.throwIfAborted();
     const request: DemoRequest = JSON.parse(body);
     const { reasoning, answer, call, finish } = composeReply(request);
     const usage = usageOf(request, reasoning.length, reasoning.length + answer.length);
@@ -30,9 +30,9 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Fetch 
       const pieces = answer.map((token) => ({ delta: said(token), logprobs: logprobs([token]) }));
       for (const choice of [...thoughts, ...pieces]) {
         yield Buffer.from(`data: ${json(choice)}\n\n`);
-        // An aborted pause fails with an error of its own; the contract asks for the signal's reason.
-        if (paceMs > 0) await pause(paceMs, undefined, { signal }).catch(() => undefined);
-        signal.throwIfAborted();
+        // An aborted pause fails with an error of its own; the contract asks for the reason.
+        if (paceMs > 0) await pause(paceMs, undefined, { signal: cancel.signal }).catch(() => undefined);
+        cancel.throwIfAborted();
       }
       yield Buffer.from(`data: ${json({ delta: {}, finish_reason: finish }, { usage })}\n\ndata: [DONE]\n\n`);
     }

@@ -4,19 +4,20 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { ApiError } from "../protocol/errors.ts";
+import type { Cancel } from "./cancel.ts";
 
 /** 10 MiB of brackets keep JSON.parse, and everybody else, for two seconds. An honest body holds some 350,000, those in texts too. */
 const MAX_CONTAINERS = 1_000_000;
 
-/** Reads a JSON body of at most `maxBytes`; rejects with the signal's reason if that aborts first. */
-export async function readJson(req: IncomingMessage, res: ServerResponse, maxBytes: number, signal: AbortSignal): Promise<unknown> {
+/** Reads a JSON body of at most `maxBytes`; rejects with the reason of `cancel` if that comes first. */
+export async function readJson(req: IncomingMessage, res: ServerResponse, maxBytes: number, cancel: Cancel): Promise<unknown> {
   const { "content-type": type = "application/json", "content-encoding": encoding = "identity" } = req.headers;
   const isJson = /^application\/(.+\+)?json$/.test(type.split(";", 1)[0]!.trim().toLowerCase());
   if (!isJson) throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
   const isPlain = encoding.trim().toLowerCase() === "identity";
   if (!isPlain) throw new ApiError("unsupported_media_type", "The body must not be compressed (Content-Encoding).");
   const tooLarge = () => new ApiError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);
-  signal.throwIfAborted();
+  cancel.throwIfAborted();
   if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
   // A client that asked first (Expect: 100-continue) has waited until its key and its limit were looked at.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
@@ -30,8 +31,8 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, maxByt
       req.removeAllListeners("data");
       reject(tooLarge());
     });
-    signal.addEventListener("abort", () => reject(signal.reason as Error));
-    req.on("error", () => undefined); // its end is told by the signal
+    cancel.onAbort(() => reject(cancel.reason as Error));
+    req.on("error", () => undefined); // its end is told by `cancel`
     req.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
   });
   return parseJson(bytes);

@@ -2,14 +2,15 @@
 // first text or keep-alive comment, so that until then a failure can still be answered with its own status. WIRE.md 3.1, 3.2 and 3.4.
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import type { Cancel } from "./cancel.ts";
 import { createDeadline } from "./deadline.ts";
 
 const HEADERS = {
   "Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no",
 };
 
-/** After `keepAliveMs` of silence a comment goes out. `signal` ends the waiting for a client that has gone. */
-export function createEventSink(res: ServerResponse, keepAliveMs: number, signal: AbortSignal) {
+/** After `keepAliveMs` of silence a comment goes out. `cancel` ends the waiting for a client that has gone. */
+export function createEventSink(res: ServerResponse, keepAliveMs: number, cancel: Cancel) {
   const silence = createDeadline(() => {
     if (!res.writableNeedDrain) send(": keep-alive\n\n");
     silence.set("keep-alive", keepAliveMs);
@@ -27,7 +28,7 @@ export function createEventSink(res: ServerResponse, keepAliveMs: number, signal
     /** Sends one or more whole events. The promise, if there is one, resolves when the client has room for more. */
     write(events: string): Promise<unknown> | undefined {
       silence.set("keep-alive", keepAliveMs);
-      return send(events) ? undefined : once(res, "drain", { signal });
+      return send(events) ? undefined : once(res, "drain", { signal: cancel.signal });
     },
     end(events: string): void {
       send(events);

@@ -1,13 +1,14 @@
-// The seam to the providers: one function of the fetch contract, as `globalThis.fetch` is, and the demo model. The default: pooled
-// keep-alive sockets, a connect deadline, no redirects (one would carry the key elsewhere), no decompression, no timeouts of its own.
+// The seam to the providers: one function that takes a request out and brings its answer. The default has pooled keep-alive sockets, a
+// connect deadline, no redirects (one would carry the key elsewhere), no decompression, no timeouts of its own; any function of the
+// fetch contract can stand in its place, and the demo model does.
 import http from "node:http";
 import https from "node:https";
+import type { Cancel } from "./cancel.ts";
 
-export interface FetchInit {
-  readonly method: "POST"; readonly redirect: "manual";
-  readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly signal: AbortSignal;
-  /** How long a new connection may take to be made, in milliseconds. The built-in fetch does not know it. */
-  readonly connectMs: number;
+export interface Outgoing {
+  readonly method: "POST"; readonly redirect: "manual"; readonly headers: Readonly<Record<string, string>>; readonly body: string;
+  /** Aborts the request, or its answer; and how long a new connection may take to be made, in milliseconds. */
+  readonly cancel: Cancel; readonly connectMs: number;
 }
 
 export interface FetchResponse {
@@ -15,19 +16,23 @@ export interface FetchResponse {
   readonly body: AsyncIterable<Uint8Array> | null;
 }
 
-/** Rejects, and its body throws, with the signal's reason when that aborts; otherwise with what the network said. */
-export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
+/** Rejects, and its body throws, with the reason of `cancel` when that aborts; otherwise with what the network said. */
+export type Send = (url: string, init: Outgoing) => Promise<FetchResponse>;
+/** A function of the fetch contract, such as the built-in one, which does not know how long a connection may take. */
+export type Fetch = (url: string, init: Outgoing & { readonly signal: AbortSignal }) => Promise<FetchResponse>;
+export const throughFetch = (fetch: Fetch): Send => (url, init) => fetch(url, { ...init, signal: init.cancel.signal });
+
 export class ConnectTimeout extends Error {}
 
 /** A fetch with a pool of its own. `close` ends the idle connections. */
-export function createFetch(): Fetch & { close(): void } {
+export function createFetch(): Send & { close(): void } {
   const pool = { keepAlive: true, maxFreeSockets: 1024, scheduling: "lifo" } as const;
   const agents = { http: new http.Agent(pool), https: new https.Agent(pool) };
 
-  function fetch(url: string, init: FetchInit, fresh = false): Promise<FetchResponse> {
-    const { signal, connectMs } = init;
+  function fetch(url: string, init: Outgoing, fresh = false): Promise<FetchResponse> {
+    const { cancel, connectMs } = init;
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason as Error);
+      if (cancel.aborted) return reject(cancel.reason as Error);
       const { protocol, host, hostname, port, pathname, search } = new URL(url);
       const secure = protocol === "https:";
       const agent = fresh ? false : secure ? agents.https : agents.http;
@@ -38,10 +43,10 @@ export function createFetch(): Fetch & { close(): void } {
       let response: http.IncomingMessage | undefined;
       let bytesBefore = 0;
 
-      signal.addEventListener("abort", () => {
-        response?.destroy(signal.reason as Error);
-        req.destroy(signal.reason as Error);
-        reject(signal.reason as Error); // whatever the request has to say of it
+      cancel.onAbort(() => {
+        response?.destroy(cancel.reason as Error);
+        req.destroy(cancel.reason as Error);
+        reject(cancel.reason as Error); // whatever the request has to say of it
       });
       req.on("socket", (socket) => {
         bytesBefore = socket.bytesRead;
@@ -62,7 +67,7 @@ export function createFetch(): Fetch & { close(): void } {
       req.on("error", (error: NodeJS.ErrnoException) => {
         if (response) return; // the body's reader gets it
         // A pooled connection may have been closed just as it was taken: ask again on a new one, once, if nothing has come.
-        const stale = req.reusedSocket && !signal.aborted && req.socket?.bytesRead === bytesBefore;
+        const stale = req.reusedSocket && !cancel.aborted && req.socket?.bytesRead === bytesBefore;
         if (stale && !fresh && (error.code === "ECONNRESET" || error.code === "EPIPE")) resolve(fetch(url, init, true));
         else reject(error);
       });

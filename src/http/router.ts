@@ -1,6 +1,7 @@
 // A path and a method to a handler. Exact paths only: the gateway has no parameters in its paths.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ApiError } from "../protocol/errors.ts";
+import type { Cancel } from "./cancel.ts";
 
 /** The client went away: nobody is left to answer. */
 export class ClientGone extends Error {}
@@ -13,7 +14,7 @@ export interface Exchange {
   /** Aborts after `ms` unless the exchange is over by then: when the client has its whole answer, or has left. */
   readonly expire: (ms: number, reason: () => Error) => void;
   /** Aborted by whoever called `abort` first: with a ClientGone when the client has left before it had its whole answer. */
-  readonly signal: AbortSignal;
+  readonly cancel: Cancel;
   /** What only the handler can tell the access log: `model` is to serve, or served; `usage_source`: the usage is estimated. */
   readonly log: { account?: string; key_id?: string; model?: string; usage_source?: string };
 }

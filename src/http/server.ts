@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { ApiError, toApiError } from "../protocol/errors.ts";
 import { randomHex } from "../protocol/ids.ts";
+import { Cancel } from "./cancel.ts";
 import { rawError, sendError } from "./reply.ts";
 import { ClientGone, pathOf, route, type Exchange, type Routes } from "./router.ts";
 
@@ -63,13 +64,13 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   }
 
   async function handle(req: IncomingMessage, res: ServerResponse, refusal?: ApiError): Promise<void> {
-    const control = new AbortController();
+    const cancel = new Cancel();
     const connection = connectionOf(req.socket);
     const exchange: Live = {
-      req, res, connection, delivered: false, log: {}, signal: control.signal,
+      req, res, connection, delivered: false, log: {}, cancel,
       requestId: requestId(req.rawHeaders), startedAt: performance.now(),
       abort(reason) {
-        control.abort(reason);
+        cancel.abort(reason);
         if (connection.live.has(exchange)) setTimeout(() => exchange.delivered || res.destroy(), LAST_WORDS_MS).unref();
       },
       expire(ms, reason) {

@@ -5,6 +5,7 @@ import type { Meter } from "../accounting/usage.ts";
 import { ProviderFault } from "../dialects/dialect.ts";
 import { refusal } from "../dialects/faults.ts";
 import { consume } from "../http/body.ts";
+import { Cancel } from "../http/cancel.ts";
 import { createDeadline } from "../http/deadline.ts";
 import { createEventReader, EventTooLarge } from "../http/event-stream.ts";
 import { ConnectTimeout, type FetchResponse } from "../http/fetch.ts";
@@ -23,7 +24,7 @@ const REFUSAL_MS = 1_000;
 
 export interface AttemptOptions {
   /** Aborted when the client has gone or the request's whole time is up; its reason is what the attempt then throws. */
-  readonly signal: AbortSignal;
+  readonly cancel: Cancel;
   /** When that time is up, by performance.now(). */
   readonly endsAt: number;
   /** Whose request it is. */
@@ -35,18 +36,17 @@ export interface AttemptOptions {
 /** Takes a batch of what a provider says; the promise, if there is one, resolves when there is room for more. */
 export type Deliver = (parts: readonly Part[]) => Promise<unknown> | undefined;
 
-/** Delivers what the provider says, and tells the meter, until the reply is finished; throws a ProviderFault, or the signal's reason. */
-export async function attempt(chat: ChatRequest, model: Model, meter: Meter, deliver: Deliver, { signal, tell, account }: AttemptOptions): Promise<void> {
-  const { dialectFor, fetch, baseUrl, timeouts, attemptMs } = model.provider;
+/** Delivers what the provider says, and tells the meter, until the reply is finished; throws a ProviderFault, or the reason of `cancel`. */
+export async function attempt(chat: ChatRequest, model: Model, meter: Meter, deliver: Deliver, { cancel, tell, account }: AttemptOptions): Promise<void> {
+  const { dialectFor, send, baseUrl, timeouts, attemptMs } = model.provider;
   const stream = chat.stream || model.traits.stream_only;
   const dialect = dialectFor(account);
-  const { path, body, headers: own } = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
+  const { path, body, headers: added } = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
   const text = JSON.stringify(Object.assign(body, model.traits.extra));
-  const abort = new AbortController();
-  const stop = () => abort.abort(signal.reason);
-  if (signal.aborted) throw signal.reason;
-  signal.addEventListener("abort", stop);
-  const late = (name: string, ms: number) => abort.abort(new ProviderFault("upstream_timeout", `${name} of ${ms} ms is over`));
+  cancel.throwIfAborted();
+  const own = new Cancel();
+  const forget = cancel.onAbort(() => own.abort(cancel.reason));
+  const late = (name: string, ms: number) => own.abort(new ProviderFault("upstream_timeout", `${name} of ${ms} ms is over`));
   const deadline = createDeadline(late);
   let total = attemptMs === undefined ? undefined : setTimeout(late, attemptMs, "total_ms", attemptMs);
   let skipped = 0;
@@ -70,13 +70,13 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       await deliver(heard(dialect.reply(json, model)));
     } else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
   } catch (error) {
-    const reason: unknown = abort.signal.aborted ? abort.signal.reason : asFault(error);
-    abort.abort(reason); // whatever is left of the answer is not read
+    const reason: unknown = own.aborted ? own.reason : asFault(error);
+    own.abort(reason); // whatever is left of the answer is not read
     throw reason;
   } finally {
     deadline.clear();
     clearTimeout(total);
-    signal.removeEventListener("abort", stop);
+    forget();
     if (skipped > 0) tell("unreadable_events", model, { events: skipped });
   }
 
@@ -84,14 +84,14 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     const headers = Object.assign({
       "Content-Type": "application/json", Accept: stream ? "text/event-stream" : "application/json",
       "Accept-Encoding": "identity", "User-Agent": "chat-gateway",
-    }, model.provider.headers, own);
-    return fetch(baseUrl + path, { method: "POST", redirect: "manual", headers, body: text, signal: abort.signal, connectMs: timeouts.connect_ms });
+    }, model.provider.headers, added);
+    return send(baseUrl + path, { method: "POST", redirect: "manual", headers, body: text, cancel: own, connectMs: timeouts.connect_ms });
   }
 
   async function refused({ status, headers, body }: FetchResponse): Promise<ProviderFault> {
     deadline.clear(); // it has answered; what is still to come has a deadline of its own, at which the status alone tells
     clearTimeout(total);
-    total = setTimeout(() => abort.abort(refusal(status, headers, "")), REFUSAL_MS);
+    total = setTimeout(() => own.abort(refusal(status, headers, "")), REFUSAL_MS);
     const text = await readAll(body, MAX_ERROR_BYTES).catch(() => "");
     return refusal(status, headers, parseJson(text) ?? text); // of a page, or half of something, the words may still tell
   }
@@ -152,11 +152,11 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     try {
       await new Promise<void>((resolve, reject) => {
         const reading = consume(body, (bytes) => {
-          if (ended) return void abort.abort(); // more than the end: the connection is of no further use
+          if (ended) return void own.abort(); // more than the end: the connection is of no further use
           const room = take(events.push(bytes));
           if (!ended) return room;
           // Read to its end if that comes at once, so that the connection can be used again; else closed.
-          const timer = setTimeout(() => abort.abort(), CLOSING_MS);
+          const timer = setTimeout(() => own.abort(), CLOSING_MS);
           void reading.catch(() => undefined).finally(() => clearTimeout(timer));
           return resolve();
         });
@@ -165,8 +165,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       if (!finished) throw new ProviderFault("upstream_error", "the stream ended without a finish_reason");
     } catch (error) {
       // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it.
-      if (!finished || (signal.aborted && !(signal.reason instanceof ProviderFault))) throw error;
-      abort.abort(error);
+      if (!finished || (cancel.aborted && !(cancel.reason instanceof ProviderFault))) throw error;
+      own.abort(error);
     }
   }
 }

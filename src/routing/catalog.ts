@@ -8,7 +8,7 @@ import { createGeminiDialect } from "../dialects/gemini.ts";
 import { openaiDialect } from "../dialects/openai.ts";
 import { createSignatures, type Signatures } from "../dialects/signatures.ts";
 import { overridden, traitsOf, type Traits } from "../dialects/traits.ts";
-import type { Fetch } from "../http/fetch.ts";
+import type { Send } from "../http/fetch.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { fail } from "../protocol/checker.ts";
 import { ApiError } from "../protocol/errors.ts";
@@ -24,8 +24,8 @@ export type Catalog = ReturnType<typeof createCatalog>;
 export const createMemory = () => ({ breakers: new Map<string, Breaker>(), signatures: createSignatures() });
 
 /** `monotonic` is the breakers' clock, in milliseconds. */
-export function createCatalog(config: Config, fetch: Fetch, { breakers, signatures }: ReturnType<typeof createMemory>, monotonic = () => performance.now()) {
-  const providers = new Map([...config.providers].map(([name, provider]) => [name, createProvider(name, provider, config, fetch, signatures)]));
+export function createCatalog(config: Config, send: Send, { breakers, signatures }: ReturnType<typeof createMemory>, monotonic = () => performance.now()) {
+  const providers = new Map([...config.providers].map(([name, provider]) => [name, createProvider(name, provider, config, send, signatures)]));
   const models = new Map<string, Model>();
   const earlier = new Map(breakers);
   breakers.clear();
@@ -104,7 +104,7 @@ function needsOf(chat: ChatRequest) {
   return needs;
 }
 
-function createProvider(name: string, provider: ProviderConfig, config: Config, fetch: Fetch, signatures: Signatures) {
+function createProvider(name: string, provider: ProviderConfig, config: Config, send: Send, signatures: Signatures) {
   const dialects = { openai: () => openaiDialect, demo: () => openaiDialect, anthropic: createAnthropicDialect, gemini: createGeminiDialect };
   /** What one provider signed another refuses, and one account's thoughts are nothing for another. */
   const dialectFor = (account: string) => {
@@ -113,7 +113,7 @@ function createProvider(name: string, provider: ProviderConfig, config: Config, 
   };
   return {
     name, dialectFor,
-    fetch: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : fetch,
+    send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
     baseUrl: provider.base_url,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
     timeouts: overridden(config.timeouts, provider.timeouts),

@@ -18,7 +18,7 @@ const SHUT = new ProviderFault("model_unavailable", "its breaker is open");
 /** Tries the candidates in their order and delivers the answer of the first that begins one; throws the ApiError that the client is to
  * see if none does, and what went wrong if it breaks off. */
 export async function serve(chat: ChatRequest, candidates: readonly Model[], tally: Tally, deliver: Deliver, options: AttemptOptions): Promise<void> {
-  const { signal, tell, endsAt } = options;
+  const { cancel, tell, endsAt } = options;
   const failures: FailedAttempt[] = [];
   for (const model of candidates) {
     const tooSmall = failures.filter(({ fault }) => fault.code === "context_length_exceeded");
@@ -31,11 +31,11 @@ export async function serve(chat: ChatRequest, candidates: readonly Model[], tal
         break;
       }
       const startedAt = performance.now();
-      /** How it ended: with an error, or well. After the signal only a provider is to blame that had all of the time, and was silent. */
+      /** How it ended: with an error, or well. After `cancel` only a provider is to blame that had all of the time, and was silent. */
       const ended = (error?: unknown, hadAllTime = false): void => {
         const duration_ms = Math.round(performance.now() - startedAt);
         tally.attempts.push({ model: model.name, provider: model.provider.name, outcome: outcomeOf(error), duration_ms });
-        const faulty = error instanceof ProviderFault && error.blame !== "client" && (hadAllTime || !signal.aborted);
+        const faulty = error instanceof ProviderFault && error.blame !== "client" && (hadAllTime || !cancel.aborted);
         if (error === undefined) pass.answered(true);
         else if (faulty) pass.failed(`${error.code}: ${error.message}`, error.detail.operator === "key");
         else pass.dropped();
@@ -50,17 +50,17 @@ export async function serve(chat: ChatRequest, candidates: readonly Model[], tal
         await attempt(chat, model, tally.meter, begun, options);
         return ended();
       } catch (error) {
-        ended(error, !tally.begun && signal.reason instanceof ProviderFault && failures.every(({ fault }) => fault === SHUT));
+        ended(error, !tally.begun && cancel.reason instanceof ProviderFault && failures.every(({ fault }) => fault === SHUT));
         if (tally.begun) throw error;
         if (!(error instanceof ClientGone)) tally.meter = createMeter(chat);
-        if (!(error instanceof ProviderFault) || signal.aborted) throw error;
+        if (!(error instanceof ProviderFault) || cancel.aborted) throw error;
         const failure = { model, fault: error };
         failures.push(failure);
         tell("attempt_failed", model, faultWords(error));
         if (error.blame === "client" && error.code !== "context_length_exceeded") throw verdict(chat.model, [failure]);
         const wait = waitBefore(error, model, retries);
         if (performance.now() + wait >= endsAt || model.status().state !== "closed") break;
-        await pause(wait, undefined, { signal });
+        await pause(wait, undefined, { signal: cancel.signal });
       }
     }
   }

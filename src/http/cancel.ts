@@ -1,0 +1,36 @@
+// When to stop, and why: what an AbortController tells, without its price: two of them cost a request more than the check of its body.
+// Who needs a real signal gets one.
+
+export class Cancel {
+  aborted = false;
+  reason: unknown;
+  readonly #listeners = new Set<() => void>();
+  #real: AbortController | undefined;
+
+  /** Only the first call counts. */
+  abort(reason?: unknown): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.reason = reason;
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Calls `listener` on abort, unless what is returned is called before. */
+  onAbort(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  throwIfAborted(): void {
+    if (this.aborted) throw this.reason;
+  }
+
+  /** As an AbortSignal, for functions that take one. */
+  get signal(): AbortSignal {
+    if (this.#real) return this.#real.signal;
+    const real = (this.#real = new AbortController());
+    if (this.aborted) real.abort(this.reason);
+    else this.onAbort(() => real.abort(this.reason));
+    return real.signal;
+  }
+}
