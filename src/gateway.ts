@@ -27,16 +27,17 @@ export interface GatewayDeps {
 
 export type Gateway = ReturnType<typeof createGateway>;
 /** Settings that are read once, at start. */
-const fixedSettings = ({ server: { host, port, tls, receive_ms }, admin, data_dir, spend, usage }: Config) =>
-  JSON.stringify([host, port, tls, receive_ms, admin, data_dir, spend, usage]);
+const fixedSettings = ({ server: { host, port, tls, receive_ms }, admin, data_dir, spend, usage, upstream }: Config) =>
+  JSON.stringify([host, port, tls, receive_ms, admin, data_dir, spend, usage, upstream]);
 
 export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const { now = Date.now, monotonic } = deps;
   const access = createLineLog(deps.accessLog ?? (() => undefined));
   const diagnostics = createLineLog(deps.diagnostics ?? (() => undefined));
   const diagnose: Diagnose = (event) => diagnostics.write({ time: new Date(now()).toISOString(), ...event });
-  const ownFetch = createFetch();
-  const send = deps.fetch ? throughFetch(deps.fetch) : ownFetch;
+  const { client, max_connections } = initial.upstream;
+  const pooled = createFetch(max_connections ?? undefined);
+  const send = deps.fetch ? throughFetch(deps.fetch) : client === "fetch" ? throughFetch(fetch) : pooled;
   const memory = createMemory();
   const limiter = createLimiter(monotonic);
   const books = createBooks(initial, now, diagnose);
@@ -103,7 +104,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     draining = true;
     await server.close(drainMs);
     await admin.close(0);
-    ownFetch.close();
+    pooled.close();
     keysWatched.close();
     await books.close();
     access.flush();
@@ -136,7 +137,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
       const faults = demoKeyFaults(config, initial.server.host);
       if (faults.length > 0) throw new CheckError(faults);
       if (fixedSettings(config) !== fixedSettings(initial)) {
-        diagnose({ event: "restart_needed", level: "warn", detail: "host, port, tls, receive_ms, admin, data_dir, spend and usage are read at start only" });
+        diagnose({ event: "restart_needed", level: "warn", detail: "host, port, tls, receive_ms, admin, data_dir, spend, usage and upstream are read at start only" });
       }
       current = build(config);
       diagnose({ event: "reloaded", level: "info" });

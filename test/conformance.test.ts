@@ -35,7 +35,7 @@ async function bench(t: TestContext, rpm: number | null = null) {
   const wires = [await startWire(t, provider.url), await startWire(t, provider.loneUrl)] as const;
   const ready = readyConfig({ url: wires[0].url, loneUrl: wires[1].url, goneUrl: provider.goneUrl }, LABS, "sk-demo");
   const keys = [...ready.keys.slice(1), { account: "demo", key: "sk-demo", rpm }, { account: "limited", key: "sk-limited", rpm: RPM }];
-  const { url } = await startGateway(t, demo({ ...ready, keys }), { monotonic: () => clock + performance.now() });
+  const { url } = await startGateway(t, demo({ ...ready, keys, upstream: { client: "pooled" } }), { monotonic: () => clock + performance.now() });
   return {
     url, provider,
     wire: (change: Change | undefined) => wires.forEach((wire) => wire.turn(change)),

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { assemble, configFor, json, KEY, merge, readStream, startGateway, user, type RunningGateway } from "./support/gateway.ts";
+import { POOLED_ONLY, assemble, configFor, json, KEY, merge, readStream, startGateway, user, type RunningGateway } from "./support/gateway.ts";
 import { chunk, completion, endless, event, held, rawStream, reset, silent, speak, startProvider, status, stream, type Behaviour, type Provider } from "./support/provider.ts";
 import { waitFor, within } from "./support/wait.ts";
 
@@ -171,7 +171,7 @@ describe("every fault, by name and by alias, whole and streamed", () => {
 });
 
 describe("attempts", () => {
-  it("a stale connection is replaced without costing a retry", async (t) => {
+  it("a stale connection is replaced without costing a retry", POOLED_ONLY, async (t) => {
     const seen = new WeakSet<object>();
     const fickle: Behaviour = (asked) => {
       if (seen.has(asked.socket)) return void asked.socket.destroy();

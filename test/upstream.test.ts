@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import { gzipSync } from "node:zlib";
 import type { Fetch } from "../src/http/fetch.ts";
-import { configFor, json, readStream, startGateway, user } from "./support/gateway.ts";
+import { POOLED_ONLY, configFor, json, readStream, startGateway, user } from "./support/gateway.ts";
 import { chunk, completion, endless, event, reset, silent, speak, startProvider, status, stream, type Behaviour } from "./support/provider.ts";
 import { waitFor, within } from "./support/wait.ts";
 
@@ -213,7 +213,7 @@ describe("deadlines", () => {
     assert.equal((await readStream(response)).error!.code, "upstream_timeout");
   });
 
-  it("a connection that is not made: connect_ms", async (t) => {
+  it("a connection that is not made: connect_ms", POOLED_ONLY, async (t) => {
     // A listener that never speaks TLS: the connection is open, but never secure.
     const deaf = net.createServer();
     await new Promise<void>((resolve) => deaf.listen(0, "127.0.0.1", resolve));
@@ -249,7 +249,7 @@ describe("connections to a provider", () => {
     assert.equal(provider.connections(), 1);
   });
 
-  it("one that the provider closed just then is replaced without the client's noticing", async (t) => {
+  it("one that the provider closed just then is replaced without the client's noticing", POOLED_ONLY, async (t) => {
     const seen = new WeakSet<net.Socket>();
     const fickle: Behaviour = (asked) => {
       if (seen.has(asked.socket)) return asked.socket.destroy() as unknown as void;
@@ -271,7 +271,7 @@ describe("connections to a provider", () => {
 });
 
 describe("what goes out", () => {
-  it("carries the provider's key, asks for identity, and nothing of the client's headers", async (t) => {
+  it("carries the provider's key, asks for identity, and nothing of the client's headers", POOLED_ONLY, async (t) => {
     const { provider } = await answered(t, speak("Hi."));
     const { headers, path } = provider.asked[0]!;
     assert.equal(path, "/chat/completions");

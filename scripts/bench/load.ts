@@ -33,7 +33,7 @@ export function cpuOf(pid: number): number {
 /** Resident memory of a process in bytes. */
 export const memoryOf = (pid: number): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
 
-export interface Whole { readonly perSecond: number; readonly p50: number; readonly p99: number; readonly cpu: number }
+export interface Whole { readonly count: number; readonly perSecond: number; readonly p50: number; readonly p99: number; readonly cpu: number }
 
 /** Whole replies: how many a second, how long they take in milliseconds, and what CPU each costs in microseconds. */
 export async function wholeReplies(target: Target, connections: number, seconds: number, body: string): Promise<Whole> {
@@ -48,7 +48,7 @@ export async function wholeReplies(target: Target, connections: number, seconds:
   const took = (performance.now() - began) / 1000;
   const failed = result.requests.total - times.length;
   if (failed > 0 || result.errors > 0) throw new Error(`${target.name}: ${failed} answers were no 200, ${result.errors} errors`);
-  return { perSecond: times.length / took, p50: median(times), p99: percentile(times, 0.99), cpu: (cpuOf(target.pid) - before) / times.length };
+  return { count: times.length, perSecond: times.length / took, p50: median(times), p99: percentile(times, 0.99), cpu: (cpuOf(target.pid) - before) / times.length };
 }
 
 /** Asks for a stream and reads it to its end; resolves with the milliseconds until its first text. */

@@ -9,7 +9,7 @@ import { cpus } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { growth } from "./growth.ts";
-import { bodyOf, cpuPerEvent, firstTokens, median, memoryOf, openStreams, percentile, wholeReplies } from "./load.ts";
+import { bodyOf, cpuOf, cpuPerEvent, firstTokens, median, memoryOf, openStreams, percentile, wholeReplies } from "./load.ts";
 import { gateway, peers, pinned, PEERS, relay, startProvider, type Kind, type Target } from "./targets.ts";
 import { table } from "./table.ts";
 
@@ -19,18 +19,23 @@ const ROUNDS = Number(values.rounds ?? 3);
 const SECONDS = Number(values.seconds ?? 4);
 const [STREAMS, EVENTS, EVERY] = [50, 300, 10];
 const OPEN = 1_000;
+const WARM_SECONDS = 5;
+const QUIET_MS = 6_000;
 
 /** The figures of one target, a list of rounds each. */
 type Figures = { [name in "perSecond" | "cpu" | "p50" | "p99" | "p50of64" | "p99of64" | "first50" | "first99" | "event"]: number[] };
 
 async function round(target: Target, figures: Figures): Promise<void> {
   const body = bodyOf("bytes=300", target.model);
-  const full = await wholeReplies(target, 64, SECONDS, body);
-  const single = await wholeReplies(target, 1, SECONDS / 2, body);
+  const event = await cpuPerEvent(target, STREAMS, EVENTS, EVERY);
   const first = await firstTokens(target, 300);
-  const event = target.startMs === 0 ? NaN : await cpuPerEvent(target, STREAMS, EVENTS, EVERY);
+  const single = await wholeReplies(target, 1, SECONDS / 2, body);
+  const before = cpuOf(target.pid);
+  const full = await wholeReplies(target, 64, SECONDS, body);
+  await pause(QUIET_MS); // what is left to be done for these requests counts, and must not count for anything else
+  const cpu = (cpuOf(target.pid) - before) / full.count;
   const seen = {
-    perSecond: full.perSecond, cpu: full.cpu, p50of64: full.p50, p99of64: full.p99, p50: single.p50, p99: single.p99,
+    perSecond: full.perSecond, cpu, p50of64: full.p50, p99of64: full.p99, p50: single.p50, p99: single.p99,
     first50: median(first), first99: percentile(first, 0.99), event,
   };
   for (const [name, value] of Object.entries(seen)) figures[name as keyof Figures].push(value);
@@ -48,7 +53,12 @@ async function compare(kinds: readonly Kind[], upstream: Target): Promise<string
       await pause(1000);
       rows.push({ kind, target, figures: noFigures(), idle: memoryOf(target.pid) });
     }
-    for (const { target } of rows) await wholeReplies(target, 64, 2, bodyOf("bytes=300", target.model)); // warm-up
+    // Warm-up: until what is often called has been compiled.
+    for (const { target } of rows) {
+      await wholeReplies(target, 64, WARM_SECONDS, bodyOf("bytes=300", target.model));
+      await cpuPerEvent(target, STREAMS, EVENTS, EVERY);
+    }
+    await pause(QUIET_MS);
     for (let rounds = 0; rounds < ROUNDS; rounds += 1) {
       await round(upstream, direct);
       for (const { target, figures } of rows) await round(target, figures);

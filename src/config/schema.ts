@@ -115,6 +115,8 @@ function schema(env: Environment, secretsOptional = false) {
       segment_bytes: withDefault(integer(1_024, 1024 * 1024 * 1024), 64 * 1024 * 1024),
     }),
     usage: section({ store: withDefault(refine(secret(env), usageStore), "file"), sync_ms: withDefault(milliseconds, 5_000) }),
+    /** How providers are called: by this project's own pool of connections, at most so many to one origin (null: any number), or by Node's fetch. */
+    upstream: section({ client: withDefault(literal("pooled", "fetch"), "pooled"), max_connections: withDefault(nullable(positive), null) }),
     timeouts: section(timeouts),
     retry: section(retry),
     /** So many failures in a row open a model's breaker; for the cooldown it then lets nothing through. */

@@ -24,9 +24,9 @@ export const throughFetch = (fetch: Fetch): Send => (url, init) => fetch(url, { 
 
 export class ConnectTimeout extends Error {}
 
-/** A fetch with a pool of its own. `close` ends the idle connections. */
-export function createFetch(): Send & { close(): void } {
-  const pool = { keepAlive: true, maxFreeSockets: 1024, scheduling: "lifo" } as const;
+/** Has a pool of its own: more than `maxConnections` to one origin wait for each other. `close` ends the idle connections. */
+export function createFetch(maxConnections = Infinity): Send & { close(): void } {
+  const pool = { keepAlive: true, maxSockets: maxConnections, maxFreeSockets: 1024, scheduling: "lifo" } as const;
   const agents = { http: new http.Agent(pool), https: new https.Agent(pool) };
 
   function fetch(url: string, init: Outgoing, fresh = false): Promise<FetchResponse> {

@@ -200,6 +200,6 @@ function asFault(error: unknown): unknown {
   // The built-in fetch wraps what happened in a TypeError; of several addresses tried, the first error tells.
   const inner = [error, error.cause, error instanceof AggregateError ? error.errors[0] : undefined];
   const code = inner.map((each) => (each as { code?: unknown } | undefined)?.code).find((each) => typeof each === "string");
-  if (typeof code !== "string") return error;
-  return new ProviderFault(UNREACHABLE.test(code) ? "model_unavailable" : "upstream_error", `the connection failed: ${code}`, { cause: error });
+  if (typeof code !== "string" && error.message !== "fetch failed") return error;
+  return new ProviderFault(UNREACHABLE.test(String(code)) ? "model_unavailable" : "upstream_error", `the connection failed: ${code}`, { cause: error });
 }

@@ -13,6 +13,11 @@ import { waitFor } from "./wait.ts";
 
 export const KEY = "sk-test-client-key";
 
+/** The whole suite runs with either client: UPSTREAM_CLIENT=fetch takes the built-in one. What that cannot do is skipped then. */
+const upstream = process.env["UPSTREAM_CLIENT"] === undefined ? {} : { client: process.env["UPSTREAM_CLIENT"] };
+const builtIn = process.env["UPSTREAM_CLIENT"] === "fetch";
+export const POOLED_ONLY = { skip: builtIn && "the built-in fetch has no connect deadline, no second try on a fresh connection, and headers of its own" };
+
 /** Deep enough for configurations: objects are merged, everything else is replaced. */
 export function merge(base: unknown, over: unknown): unknown {
   const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -26,6 +31,7 @@ export function configFor(url: string, models: readonly string[], over: object =
   const base = {
     server: { port: 0 },
     admin: { port: 0 },
+    upstream,
     providers: { lab: { dialect: "openai", base_url: url, api_key: "sk-provider-secret", thinking: "thinking" } },
     models: Object.fromEntries(models.map((name) => [name, { provider: "lab", reasoning: true }])),
     aliases: {},
@@ -40,7 +46,7 @@ export function configFor(url: string, models: readonly string[], over: object =
 
 /** The demo configuration without pauses between tokens. */
 export const demo = (over: object = {}): object =>
-  merge(merge(demoConfig, { server: { port: 0 }, admin: { port: 0 }, providers: { demo: { pace_ms: 0 } }, limits: { rpm: null } }), over) as object;
+  merge(merge(demoConfig, { server: { port: 0 }, admin: { port: 0 }, upstream, providers: { demo: { pace_ms: 0 } }, limits: { rpm: null } }), over) as object;
 
 export interface RunningGateway {
   readonly url: string;
