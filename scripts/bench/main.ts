@@ -42,7 +42,7 @@ async function round(target: Target, figures: Figures): Promise<void> {
 }
 
 const noFigures = (): Figures => ({ perSecond: [], cpu: [], p50: [], p99: [], p50of64: [], p99of64: [], first50: [], first99: [], event: [] });
-const megabytes = (bytes: number | undefined) => (bytes === undefined ? "" : (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0));
+const megabytes = (bytes = 0) => (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0);
 
 async function compare(kinds: readonly Kind[], upstream: Target): Promise<string> {
   const direct = noFigures();
@@ -66,16 +66,26 @@ async function compare(kinds: readonly Kind[], upstream: Target): Promise<string
     await pause(10_000);
     const after = rows.map(({ target }) => memoryOf(target.pid));
     const open: number[] = [];
-    for (const { target } of rows) open.push((await openStreams(target, OPEN)).bytes);
-    const of = (figures: Figures, name: keyof Figures) => median(figures[name]);
-    const added = (figures: Figures, name: keyof Figures) => (of(figures, name) - of(direct, name)).toFixed(2);
+    for (const { target } of rows) open.push(await openStreams(target, OPEN).then(({ bytes }) => bytes, () => NaN));
+    const measured = (name: keyof Figures, digits: number) => rows.map(({ figures }) => median(figures[name]).toFixed(digits));
+    const added = (name: keyof Figures) => rows.map(({ figures }) => (median(figures[name]) - median(direct[name])).toFixed(2));
+    const gateways = (figure: (row: (typeof rows)[number]) => string) => rows.map((row) => (row.kind.diskBytes === undefined ? "" : figure(row)));
     return table([
-      ["", "whole replies a second", "CPU us per whole reply", "added ms, 1 at a time: p50", "p99", "added ms, 64 at a time: p50", "p99", "added ms to the first token: p50", "p99", "CPU us per streamed event", "memory idle, MB", "10 s after load, MB", "per open stream, KB", "start to first answer, ms", "on disk, MB"],
-      ...rows.map(({ kind, target, figures, idle }, at) => [
-        kind.name, of(figures, "perSecond").toFixed(0), of(figures, "cpu").toFixed(0), added(figures, "p50"), added(figures, "p99"),
-        added(figures, "p50of64"), added(figures, "p99of64"), added(figures, "first50"), added(figures, "first99"), of(figures, "event").toFixed(1),
-        megabytes(idle), megabytes(after[at]), (open[at]! / 1000).toFixed(1), target.startMs.toFixed(0), megabytes(kind.diskBytes),
-      ]),
+      ["", ...rows.map(({ kind }) => kind.name)],
+      ["whole replies a second, 64 at a time", ...measured("perSecond", 0)],
+      ["CPU per whole reply, us", ...measured("cpu", 0)],
+      ["added latency, 1 at a time: p50, ms", ...added("p50")],
+      ["p99, ms", ...added("p99")],
+      ["added latency, 64 at a time: p50, ms", ...added("p50of64")],
+      ["p99, ms", ...added("p99of64")],
+      ["added time to the first token: p50, ms", ...added("first50")],
+      ["p99, ms", ...added("first99")],
+      [`CPU per streamed event (${STREAMS} streams of ${1000 / EVERY} a second), us`, ...measured("event", 1)],
+      ["memory, idle, MB", ...rows.map(({ idle }) => megabytes(idle))],
+      ["10 s after load, MB", ...after.map(megabytes)],
+      [`for each of ${OPEN} open streams, KB`, ...open.map((bytes) => (Number.isNaN(bytes) ? "not open in a minute" : (bytes / 1000).toFixed(1)))],
+      ["start to first answer, ms", ...gateways(({ target }) => target.startMs.toFixed(0))],
+      ["on disk beside the runtime, MB", ...gateways(({ kind }) => megabytes(kind.diskBytes))],
     ]);
   } finally {
     for (const { target } of rows) await target.stop();
@@ -84,7 +94,7 @@ async function compare(kinds: readonly Kind[], upstream: Target): Promise<string
 
 if (pinned) spawnSync("taskset", ["-cp", "1", String(process.pid)]);
 const { found, absent } = peers();
-const chosen = [relay(), relay("pipe"), gateway(), ...found].filter(({ name }) => values.only?.split(",").some((each) => name.startsWith(each)) ?? true);
+const chosen = [relay, gateway(), ...found].filter(({ name }) => values.only?.split(",").some((each) => name.startsWith(each)) ?? true);
 const tables = values.tables?.split(",") ?? ["compare", "growth"];
 const upstream = await startProvider();
 try {

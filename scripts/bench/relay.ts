@@ -1,10 +1,10 @@
 // The floor: what any gateway on node:http has to do at least. It parses and re-serialises both bodies, and each event of a stream,
-// over pooled keep-alive sockets, and does nothing else. With the argument "pipe" it does not look at streams at all.
+// over pooled keep-alive sockets, and does nothing else.
 
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 
-const [upstream = "", mode] = process.argv.slice(2);
+const [upstream = ""] = process.argv.slice(2);
 const { hostname, port } = new URL(upstream);
 const agent = new http.Agent({ keepAlive: true });
 
@@ -27,7 +27,6 @@ const server = http.createServer({ noDelay: true }, (req, res) => {
         });
       }
       res.writeHead(200, { "content-type": "text/event-stream" });
-      if (mode === "pipe") return void reply.pipe(res);
       let rest = "";
       reply.setEncoding("utf8");
       reply.on("data", (text: string) => {

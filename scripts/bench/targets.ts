@@ -93,10 +93,10 @@ const scratch = () => mkdtempSync(join(tmpdir(), "bench-"));
 const sizeOf = (path: string): number =>
   statSync(path).isDirectory() ? readdirSync(path).reduce((sum, name) => sum + (existsSync(join(path, name)) ? sizeOf(join(path, name)) : 0), 0) : statSync(path).size;
 
-export const relay = (mode = "parse"): Kind => ({
-  name: mode === "pipe" ? "pipe" : "relay", diskBytes: undefined,
-  start: (upstream) => started(mode === "pipe" ? "pipe" : "relay", { path: "/v1/chat/completions", model: "m", headers: JSON_TYPE }, undefined, [process.execPath, ...own, "scripts/bench/relay.ts", upstream, mode]),
-});
+export const relay: Kind = {
+  name: "relay", diskBytes: undefined,
+  start: (upstream) => started("relay", { path: "/v1/chat/completions", model: "m", headers: JSON_TYPE }, undefined, [process.execPath, ...own, "scripts/bench/relay.ts", upstream]),
+};
 
 /** This gateway, with `over` in its configuration, and all that it does for every request switched on. */
 export const gateway = (over: object = {}, file = "dist/chat-gateway.mjs"): Kind => ({
