@@ -8,7 +8,7 @@ import { composeReply, tokensOf, type DemoRequest } from "./compose.ts";
 /** `paceMs` is the time between two tokens of a stream. */
 export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
   return async (_url, { body, cancel }) => {
-    cancel.throwIfAborted();
+    if (cancel.aborted) throw cancel.reason;
     const request: DemoRequest = JSON.parse(body);
     const { reasoning, answer, call, finish } = composeReply(request);
     const usage = usageOf(request, reasoning.length, reasoning.length + answer.length);
@@ -32,7 +32,7 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
         yield Buffer.from(`data: ${json(choice)}\n\n`);
         // An aborted pause fails with an error of its own; the contract asks for the reason.
         if (paceMs > 0) await pause(paceMs, undefined, { signal: cancel.signal }).catch(() => undefined);
-        cancel.throwIfAborted();
+        if (cancel.aborted) throw cancel.reason;
       }
       yield Buffer.from(`data: ${json({ delta: {}, finish_reason: finish }, { usage })}\n\ndata: [DONE]\n\n`);
     }

@@ -17,7 +17,7 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, maxByt
   const isPlain = encoding.trim().toLowerCase() === "identity";
   if (!isPlain) throw new ApiError("unsupported_media_type", "The body must not be compressed (Content-Encoding).");
   const tooLarge = () => new ApiError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);
-  cancel.throwIfAborted();
+  if (cancel.aborted) throw cancel.reason;
   if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
   // A client that asked first (Expect: 100-continue) has waited until its key and its limit were looked at.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
@@ -33,7 +33,7 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, maxByt
     });
     cancel.onAbort(() => reject(cancel.reason as Error));
     req.on("error", () => undefined); // its end is told by `cancel`
-    req.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    req.on("end", () => resolve(Buffer.concat(chunks.splice(0), size))); // the listeners stay as long as the reply takes, the body must not
   });
   return parseJson(bytes);
 }

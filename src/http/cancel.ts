@@ -14,17 +14,11 @@ export class Cancel {
     this.reason = reason;
     for (const listener of this.#listeners) listener();
   }
-
   /** Calls `listener` on abort, unless what is returned is called before. */
   onAbort(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
-
-  throwIfAborted(): void {
-    if (this.aborted) throw this.reason;
-  }
-
   /** As an AbortSignal, for functions that take one. */
   get signal(): AbortSignal {
     if (this.#real) return this.#real.signal;

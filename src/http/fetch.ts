@@ -10,7 +10,6 @@ export interface Outgoing {
   /** Aborts the request, or its answer; and how long a new connection may take to be made, in milliseconds. */
   readonly cancel: Cancel; readonly connectMs: number;
 }
-
 export interface FetchResponse {
   readonly status: number; readonly headers: { get(name: string): string | null };
   readonly body: AsyncIterable<Uint8Array> | null;
@@ -21,58 +20,71 @@ export type Send = (url: string, init: Outgoing) => Promise<FetchResponse>;
 /** A function of the fetch contract, such as the built-in one, which does not know how long a connection may take. */
 export type Fetch = (url: string, init: Outgoing & { readonly signal: AbortSignal }) => Promise<FetchResponse>;
 export const throughFetch = (fetch: Fetch): Send => (url, init) => fetch(url, { ...init, signal: init.cancel.signal });
-
 export class ConnectTimeout extends Error {}
+class StaleConnection extends Error {}
+
+function answerTo(req: http.ClientRequest, secure: boolean, cancel: Cancel, connectMs: number): Promise<FetchResponse> {
+  let response: http.IncomingMessage | undefined;
+  let bytesBefore = 0;
+  return new Promise((resolve, reject) => {
+    cancel.onAbort(() => {
+      response?.destroy(cancel.reason as Error);
+      req.destroy(cancel.reason as Error);
+      reject(cancel.reason as Error); // whatever the request has to say of it
+    });
+    req.on("socket", (socket) => {
+      bytesBefore = socket.bytesRead;
+      if (!socket.connecting) return;
+      const timer = setTimeout(() => req.destroy(new ConnectTimeout(`no connection within ${connectMs} ms`)), connectMs);
+      socket.once(secure ? "secureConnect" : "connect", () => clearTimeout(timer));
+      req.on("close", () => clearTimeout(timer));
+    });
+    req.on("response", (res) => {
+      response = res;
+      const get = (name: string) => res.headers[name.toLowerCase()]?.toString() ?? null;
+      resolve({ status: res.statusCode ?? 0, headers: { get }, body: res });
+    });
+    req.on("upgrade", (_res, socket) => {
+      socket.destroy(); // nobody asked for another protocol
+      reject(Object.assign(new Error("the answer changes the protocol"), { code: "EPROTO" }));
+    });
+    req.on("error", (error: NodeJS.ErrnoException) => {
+      if (response) return; // the body's reader gets it
+      const closed = error.code === "ECONNRESET" || error.code === "EPIPE";
+      const stale = closed && req.reusedSocket && !cancel.aborted && req.socket?.bytesRead === bytesBefore;
+      reject(stale ? new StaleConnection() : error);
+    });
+  });
+}
 
 /** Has a pool of its own: more than `maxConnections` to one origin wait for each other. `close` ends the idle connections. */
 export function createFetch(maxConnections = Infinity): Send & { close(): void } {
   const pool = { keepAlive: true, maxSockets: maxConnections, maxFreeSockets: 1024, scheduling: "lifo" } as const;
   const agents = { http: new http.Agent(pool), https: new https.Agent(pool) };
 
-  function fetch(url: string, init: Outgoing, fresh = false): Promise<FetchResponse> {
-    const { cancel, connectMs } = init;
-    return new Promise((resolve, reject) => {
-      if (cancel.aborted) return reject(cancel.reason as Error);
-      const { protocol, host, hostname, port, pathname, search } = new URL(url);
-      const secure = protocol === "https:";
-      const agent = fresh ? false : secure ? agents.https : agents.http;
-      // A flat list is written as it stands; of an object Node would make one of its own first.
-      const headers = ["Host", host, "Content-Length", String(Buffer.byteLength(init.body))];
-      for (const name in init.headers) headers.push(name, init.headers[name]!);
-      const req = (secure ? https : http).request({ method: init.method, hostname: hostname.replace(/^\[|\]$/g, ""), port, path: pathname + search, headers, agent });
-      let response: http.IncomingMessage | undefined;
-      let bytesBefore = 0;
+  async function fetch(url: string, init: Outgoing): Promise<FetchResponse> {
+    try {
+      return await post(url, init);
+    } catch (error) {
+      // A pooled connection may have been closed just as it was taken: ask again on a new one, once, if nothing has come.
+      if (!(error instanceof StaleConnection)) throw error;
+      return post(url, init, true);
+    }
+  }
 
-      cancel.onAbort(() => {
-        response?.destroy(cancel.reason as Error);
-        req.destroy(cancel.reason as Error);
-        reject(cancel.reason as Error); // whatever the request has to say of it
-      });
-      req.on("socket", (socket) => {
-        bytesBefore = socket.bytesRead;
-        if (!socket.connecting) return;
-        const timer = setTimeout(() => req.destroy(new ConnectTimeout(`no connection within ${connectMs} ms`)), connectMs);
-        socket.once(secure ? "secureConnect" : "connect", () => clearTimeout(timer));
-        req.on("close", () => clearTimeout(timer));
-      });
-      req.on("response", (res) => {
-        response = res;
-        const get = (name: string) => res.headers[name.toLowerCase()]?.toString() ?? null;
-        resolve({ status: res.statusCode ?? 0, headers: { get }, body: res });
-      });
-      req.on("upgrade", (_res, socket) => {
-        socket.destroy(); // nobody asked for another protocol
-        reject(Object.assign(new Error("the answer changes the protocol"), { code: "EPROTO" }));
-      });
-      req.on("error", (error: NodeJS.ErrnoException) => {
-        if (response) return; // the body's reader gets it
-        // A pooled connection may have been closed just as it was taken: ask again on a new one, once, if nothing has come.
-        const stale = req.reusedSocket && !cancel.aborted && req.socket?.bytesRead === bytesBefore;
-        if (stale && !fresh && (error.code === "ECONNRESET" || error.code === "EPIPE")) resolve(fetch(url, init, true));
-        else reject(error);
-      });
-      req.end(init.body);
-    });
+  /** No closure here sees the request's text: it would be kept as long as the answer takes. */
+  function post(url: string, { method, headers: given, body, cancel, connectMs }: Outgoing, fresh = false): Promise<FetchResponse> {
+    const { protocol, host, hostname, port, pathname, search } = new URL(url);
+    const secure = protocol === "https:";
+    const agent = fresh ? false : secure ? agents.https : agents.http;
+    // A flat list is written as it stands; of an object Node would make one of its own first.
+    const headers = ["Host", host, "Content-Length", String(Buffer.byteLength(body))];
+    for (const name in given) headers.push(name, given[name]!);
+    const address = { hostname: hostname.replace(/^\[|\]$/g, ""), port, path: pathname + search };
+    if (cancel.aborted) return Promise.reject(cancel.reason as Error);
+    const req = (secure ? https : http).request({ ...address, method, headers, agent });
+    req.end(body);
+    return answerTo(req, secure, cancel, connectMs);
   }
 
   return Object.assign(fetch, { close: () => Object.values(agents).forEach((agent) => agent.destroy()) });

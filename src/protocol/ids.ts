@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto";
 
 let pool = Buffer.alloc(0);
 let used = 0;
-
 /** So many random bytes, at most 4,096, in hexadecimal digits; none is ever given twice. */
 export function randomHex(bytes: number): string {
   if (used + bytes > pool.length) [pool, used] = [randomBytes(4_096), 0];

@@ -25,10 +25,8 @@ const REFUSAL_MS = 1_000;
 export interface AttemptOptions {
   /** Aborted when the client has gone or the request's whole time is up; its reason is what the attempt then throws. */
   readonly cancel: Cancel;
-  /** When that time is up, by performance.now(). */
-  readonly endsAt: number;
-  /** Whose request it is. */
-  readonly account: string;
+  /** When that time is up, by performance.now(); and whose request it is. */
+  readonly endsAt: number; readonly account: string;
   /** Told what the operator should know of a model. */
   readonly tell: (event: string, model: Model, words: object) => void;
 }
@@ -42,15 +40,13 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
   const stream = chat.stream || model.traits.stream_only;
   const dialect = dialectFor(account);
   const { path, body, headers: added } = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
-  const text = JSON.stringify(Object.assign(body, model.traits.extra));
-  cancel.throwIfAborted();
+  if (cancel.aborted) throw cancel.reason;
   const own = new Cancel();
   const forget = cancel.onAbort(() => own.abort(cancel.reason));
   const late = (name: string, ms: number) => own.abort(new ProviderFault("upstream_timeout", `${name} of ${ms} ms is over`));
   const deadline = createDeadline(late);
   let total = attemptMs === undefined ? undefined : setTimeout(late, attemptMs, "total_ms", attemptMs);
   let skipped = 0;
-
   try {
     deadline.set("first_token_ms", timeouts.first_token_ms);
     const response = await post();
@@ -85,6 +81,7 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       "Content-Type": "application/json", Accept: stream ? "text/event-stream" : "application/json",
       "Accept-Encoding": "identity", "User-Agent": "chat-gateway",
     }, model.provider.headers, added);
+    const text = JSON.stringify(Object.assign(body, model.traits.extra)); // here, so that it is gone when it has been sent
     return send(baseUrl + path, { method: "POST", redirect: "manual", headers, body: text, cancel: own, connectMs: timeouts.connect_ms });
   }
 
