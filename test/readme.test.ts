@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it, type TestContext } from "node:test";
@@ -54,7 +54,7 @@ const own = existsSync("gateway.json") ? ` --config ${join(folder, "demo.json")}
 describe("README", () => {
   it("has the shell blocks that this test knows how to run", () => {
     const kinds = shell.map((block) => (block.startsWith("curl") ? "curl" : block.split(/\s/).slice(0, 4).join(" ")));
-    assert.deepEqual(kinds, ["npm ci && npm", "curl", "curl", "curl", "npm start --silent --", "npm start --silent --", "export DEEPSEEK_API_KEY=sk-from-deepseek ANTHROPIC_API_KEY=sk-from-anthropic ACME_KEY=sk-for-your-client", "cat data/spend/*.jsonl | jq", "npm ci && npm", "npm run build node", "npm ci --prefix test/clients", "npm run conformance --"].map((kind) => kind.split(/\s/).slice(0, 4).join(" ")));
+    assert.deepEqual(kinds, ["npm ci && npm", "curl", "curl", "curl", "npm start --silent --", "npm start --silent --", "export DEEPSEEK_API_KEY=sk-from-deepseek ANTHROPIC_API_KEY=sk-from-anthropic ACME_KEY=sk-for-your-client", "cat data/spend/*.jsonl | jq", "npm ci && npm", "npm run build node", "npm ci --prefix test/clients", "npm run conformance --", "npm ci && npm ci --prefix test/clients"].map((kind) => kind.split(/\s/).slice(0, 4).join(" ")));
   });
 
   it("npm ci && npm start", async (t) => {
@@ -127,6 +127,14 @@ describe("README", () => {
       const checks = CHECKS.filter((check) => levelOf(check) === level).length;
       assert.match(readme, new RegExp(`${checks} (checks )?of what [^(]*\\(\`${level}\`\\)`), `${level} has ${checks} checks`);
     }
+  });
+
+  it("the benchmark's scripts are there", async () => {
+    const [, peers, bench] = shell[12]!.split("\n");
+    assert.equal(spawnSync("bash", ["-n", peers!]).status, 0);
+    assert.ok(statSync(peers!).mode & 0o100, `${peers} can be run`);
+    assert.equal(bench, "npm run bench");
+    assert.ok(existsSync(/tsx (\S+)/.exec(JSON.parse(readFileSync("package.json", "utf8")).scripts.bench)![1]!));
   });
 
   it("the blocks that install from the registry are run by .ci/run, word for word", () => {

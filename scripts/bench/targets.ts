@@ -141,6 +141,7 @@ export function peers(): { readonly found: Kind[]; readonly absent: string[] } {
         return started(this.name, { path: "/v1/chat/completions", model: "m", headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" } }, port, command, env, folder);
       },
     })],
+    // Not tried yet: the module proxy within reach did not have it.
     ["Bifrost", bifrost, () => ({
       name: `Bifrost ${readFileSync(join(PEERS, "go/bifrost.version"), "utf8").trim()}`, diskBytes: sizeOf(bifrost),
       async start(upstream) {
