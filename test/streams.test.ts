@@ -17,6 +17,53 @@ async function ask(t: Parameters<typeof startGateway>[0], behaviour: Behaviour, 
   return { provider, gateway, response };
 }
 
+describe("several chunks in one read", () => {
+  /** Each event is a chunk of its own, all of them one packet, so that the gateway is given one right after the other. */
+  const together = (...events: unknown[]): Behaviour => ({ res }) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    for (const each of events) res.write(event(each));
+    res.end();
+  };
+  const broken = { error: { message: "boom", type: "server_error", code: 500 } };
+
+  it("what comes after an error is no part of any answer: the next model gives one", async (t) => {
+    const first = await startProvider(t, { a: together(broken, chunk({ content: "Never." }), chunk({}, "stop"), "[DONE]") });
+    const second = await startProvider(t, { b: speak("Rescued.") });
+    const gateway = await startGateway(t, configFor(first.url, ["a"], {
+      providers: { other: { dialect: "openai", base_url: second.url } }, models: { b: { provider: "other" } }, aliases: { x: { models: ["a", "b"] } },
+    }));
+    const { chunks, done } = await readStream(await gateway.chat({ model: "x", stream: true, messages: user("hi") }));
+    assert.ok(done);
+    assert.equal(assemble(chunks).message["content"], "Rescued.");
+  });
+
+  it("nor of an answer that has begun", async (t) => {
+    const { response } = await ask(t, together(chunk({ content: "Once" }), broken, chunk({ content: " never." }), chunk({}, "stop"), "[DONE]"));
+    const { chunks, done, error } = await readStream(response);
+    assert.equal(assemble(chunks).message["content"], "Once");
+    assert.equal(done, false);
+    assert.equal(error?.code, "upstream_error");
+  });
+});
+
+describe("a client that leaves while the last of a stream waits for it", () => {
+  it("ends its own request and nothing else", async (t) => {
+    const long = rawStream(event(chunk({ content: "x".repeat(14 * 1024 * 1024) })) + event(chunk({}, "stop")) + event("[DONE]"));
+    const provider = await startProvider(t, { m: long, n: speak("Still here.") });
+    const gateway = await startGateway(t, configFor(provider.url, ["m", "n"]));
+    const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json", "x-request-id": "gone" };
+    const req = http.request(`${gateway.url}/v1/chat/completions`, { method: "POST", headers });
+    req.on("error", () => undefined);
+    const begun = new Promise<http.IncomingMessage>((resolve) => req.on("response", resolve));
+    req.end(JSON.stringify({ model: "m", stream: true, messages: user("hi") }));
+    await within(begun, "the head of the answer"); // and nothing of its body is read
+    req.destroy();
+    assert.equal((await gateway.accessOf("gone"))["status"], 499);
+    const other = await json(await gateway.chat({ model: "n", messages: user("hi") }));
+    assert.equal(other.choices[0].message.content, "Still here.");
+  });
+});
+
 describe("sequences", () => {
   it("text: role, deltas, finish, [DONE]; no usage unless asked for", async (t) => {
     const { response } = await ask(t, speak("Hello there."));

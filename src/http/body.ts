@@ -53,6 +53,7 @@ export async function consume(body: AsyncIterable<Uint8Array>, take: (bytes: Uin
         body.pause();
         room.then(() => body.resume(), reject);
       } catch (error) {
+        body.removeAllListeners("data"); // more may come in this very turn
         reject(error);
       }
     });

@@ -106,7 +106,6 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     let finished = false;
     let ended = false;
     let closedBy = Infinity;
-
     /** Delivers what these events say. While there is no room for it the provider is not to blame for silence. */
     function take(list: readonly string[]): Promise<unknown> | undefined {
       let fault: unknown;
@@ -136,26 +135,26 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       deadline.clear();
       return room.then(() => renew(said));
     }
-
     /** Until the first token nothing moves the deadline, comments least of all; after the end there is only so much to wait for. */
     function renew(said: boolean): undefined {
+      if (ended) return;
       if (finished) {
         // Text after the end, of providers that say more than once that it is the end, puts it off; comments do not.
         closedBy = Math.min(said ? Infinity : closedBy, performance.now() + CLOSING_MS);
         deadline.set("closing", Math.max(0, closedBy - performance.now()));
       } else if (begun) deadline.set("idle_ms", timeouts.idle_ms);
     }
-
     try {
       await new Promise<void>((resolve, reject) => {
         const reading = consume(body, (bytes) => {
           if (ended) return void own.abort(); // more than the end: the connection is of no further use
           const room = take(events.push(bytes));
           if (!ended) return room;
+          resolve();
           // Read to its end if that comes at once, so that the connection can be used again; else closed.
           const timer = setTimeout(() => own.abort(), CLOSING_MS);
           void reading.catch(() => undefined).finally(() => clearTimeout(timer));
-          return resolve();
+          return room;
         });
         reading.then(() => ended || take(events.end())).then(() => resolve(), reject);
       });
