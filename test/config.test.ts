@@ -127,6 +127,7 @@ describe("ranges", () => {
     ["server.keep_alive_ms", 1, 86_400_000],
     ["server.drain_ms", 0, 86_400_000],
     ["limits.rpm", 0, 1_000_000],
+    ["upstream.max_connections", 1, null],
     ["usage.sync_ms", 1, 86_400_000],
     ["spend.keep_days", 1, 36_500],
     ["spend.segment_bytes", 1_024, 1024 * 1024 * 1024],

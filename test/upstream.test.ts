@@ -263,6 +263,21 @@ describe("connections to a provider", () => {
     assert.equal(provider.connections(), 2);
   });
 
+  it("are no more to one origin than upstream.max_connections: the next request waits for one", POOLED_ONLY, async (t) => {
+    const waiting: (() => void)[] = [];
+    const held: Behaviour = (asked) => void waiting.push(() => void speak("Fine.")(asked));
+    const provider = await startProvider(t, { m: held });
+    const gateway = await startGateway(t, configFor(provider.url, ["m"], { upstream: { max_connections: 2 } }));
+    const answers = Array.from({ length: 5 }, () => gateway.chat({ model: "m", messages: user("hi") }));
+    for (let answered = 0; answered < 5; answered += 1) {
+      await waitFor(() => waiting.length > answered, `request ${answered + 1} at the provider`);
+      assert.ok(provider.asked.length <= answered + 2, `${provider.asked.length} requests when ${answered} were answered`);
+      waiting[answered]!();
+    }
+    for (const { status } of await Promise.all(answers)) assert.equal(status, 200);
+    assert.equal(provider.connections(), 2);
+  });
+
   it("one that breaks on its first use is not tried again", async (t) => {
     const { response, provider } = await answered(t, reset);
     assert.equal(response.status, 503);
