@@ -166,7 +166,7 @@ describe("a stream equals the whole reply", () => {
 
 describe("abort", () => {
   const send = (cancel: Cancel, stream: boolean) => createDemoFetch({ paceMs: 3_600_000 })("http://demo.invalid", {
-    method: "POST", headers: {}, body: JSON.stringify({ ...ASK, stream }), cancel, redirect: "manual", connectMs: 1_000 });
+    method: "POST", headers: {}, body: JSON.stringify({ ...ASK, stream }), cancel, redirect: "manual", connectMs: 1_000, sent: () => undefined });
   const reason = new Error("the client has left");
 
   it("before the request: it is rejected with the signal's reason", async () => {

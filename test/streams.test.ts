@@ -46,21 +46,42 @@ describe("several chunks in one read", () => {
   });
 });
 
-describe("a client that leaves while the last of a stream waits for it", () => {
-  it("ends its own request and nothing else", async (t) => {
-    const long = rawStream(event(chunk({ content: "x".repeat(14 * 1024 * 1024) })) + event(chunk({}, "stop")) + event("[DONE]"));
-    const provider = await startProvider(t, { m: long, n: speak("Still here.") });
-    const gateway = await startGateway(t, configFor(provider.url, ["m", "n"]));
-    const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json", "x-request-id": "gone" };
-    const req = http.request(`${gateway.url}/v1/chat/completions`, { method: "POST", headers });
+describe("a client that does not read while the last of a stream comes", () => {
+  const long = event(chunk({ content: "x".repeat(14 * 1024 * 1024) }));
+  const done = event(chunk({}, "stop")) + event("[DONE]");
+  const broken = event({ error: { message: "boom", type: "server_error", code: 500 } });
+
+  /** Asks, and reads nothing but the head. */
+  async function unread(url: string, id: string) {
+    const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json", "x-request-id": id };
+    const req = http.request(`${url}/v1/chat/completions`, { method: "POST", headers });
     req.on("error", () => undefined);
-    const begun = new Promise<http.IncomingMessage>((resolve) => req.on("response", resolve));
+    const head = new Promise<http.IncomingMessage>((resolve) => req.on("response", resolve));
     req.end(JSON.stringify({ model: "m", stream: true, messages: user("hi") }));
-    await within(begun, "the head of the answer"); // and nothing of its body is read
-    req.destroy();
-    assert.equal((await gateway.accessOf("gone"))["status"], 499);
-    const other = await json(await gateway.chat({ model: "n", messages: user("hi") }));
-    assert.equal(other.choices[0].message.content, "Still here.");
+    return { req, res: await within(head, "the head of the answer") };
+  }
+
+  for (const [name, ending] of [["the end", done], ["an error", broken]] as const) {
+    it(`and leaves, before ${name}: it ends its own request and nothing else`, async (t) => {
+      const provider = await startProvider(t, { m: rawStream(long + ending), n: speak("Still here.") });
+      const gateway = await startGateway(t, configFor(provider.url, ["m", "n"]));
+      const { req } = await unread(gateway.url, "gone");
+      req.destroy();
+      assert.equal((await gateway.accessOf("gone"))["status"], 499);
+      const other = await json(await gateway.chat({ model: "n", messages: user("hi") }));
+      assert.equal(other.choices[0].message.content, "Still here.");
+    });
+  }
+
+  it("does not keep the provider's connection from being used again", async (t) => {
+    const provider = await startProvider(t, { m: rawStream(long + done) });
+    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    for (const id of ["first", "second"]) {
+      const { res } = await unread(gateway.url, id);
+      res.resume();
+      assert.equal((await gateway.accessOf(id))["status"], 200);
+    }
+    assert.equal(provider.connections(), 1);
   });
 });
 

@@ -278,6 +278,27 @@ describe("connections to a provider", () => {
     assert.equal(provider.connections(), 2);
   });
 
+  it("to wait for one of them is not the provider's silence: first_token_ms begins when the request goes out", POOLED_ONLY, async (t) => {
+    let finish = () => {};
+    const held: Behaviour = (asked) => void (finish = () => void speak("At last.")(asked));
+    const provider = await startProvider(t, { m: held, n: speak("Fine.") });
+    const other = await startProvider(t, { slow: silent });
+    const gateway = await startGateway(t, configFor(provider.url, ["m", "n"], {
+      upstream: { max_connections: 1 }, breaker: { failures: 1 }, providers: { other: { dialect: "openai", base_url: other.url, timeouts: { first_token_ms: 200 } },
+        lab: { timeouts: { first_token_ms: 5_000 } }, quick: { dialect: "openai", base_url: provider.url, timeouts: { first_token_ms: 100 } } },
+      models: { slow: { provider: "other" }, n: { provider: "quick" } },
+    }));
+    const first = gateway.chat({ model: "m", messages: user("hi") });
+    await waitFor(() => provider.asked.length === 1, "the request that has the connection");
+    const waits = gateway.chat({ model: "n", messages: user("hi") });
+    // When this has failed, more than the other's time is over.
+    assert.equal((await json(await gateway.chat({ model: "slow", messages: user("hi") }))).error.code, "upstream_timeout");
+    assert.equal(provider.asked.length, 1);
+    finish();
+    assert.equal((await first).status, 200);
+    assert.equal((await waits).status, 200);
+  });
+
   it("one that breaks on its first use is not tried again", async (t) => {
     const { response, provider } = await answered(t, reset);
     assert.equal(response.status, 503);

@@ -8,7 +8,8 @@ import { describe, it, type TestContext } from "node:test";
 import { checkConfig } from "../src/config/schema.ts";
 import { CheckError } from "../src/protocol/checker.ts";
 import { assemble, assertSound, configFor, json, merge, readStream, startGateway, user, type RunningGateway } from "./support/gateway.ts";
-import { chunk, completion, event, rawStream, reset, speak, startProvider, status, stream, usageChunk, USAGE, type Asked, type Behaviour } from "./support/provider.ts";
+import { chunk, completion, endless, event, rawStream, reset, speak, startProvider, status, stream, usageChunk, USAGE, type Asked, type Behaviour } from "./support/provider.ts";
+import { waitFor } from "./support/wait.ts";
 
 type Json = Record<string, any>;
 
@@ -621,6 +622,14 @@ describe("models that only stream", { concurrency: 2 }, () => {
     chunk({ tool_calls: [{ index: 0, id: "a", type: "function", function: { name: "f", arguments: '{"x"' } }] }), chunk({ tool_calls: [{ index: 0, function: { arguments: ":1}" } }] }),
     chunk({}, "tool_calls"), usageChunk(),
   ];
+
+  it("a stream without end is cut at the size that whole replies are cut at", async (t) => {
+    const provider = await startProvider(t, { m: endless("text/event-stream", event(chunk({ content: "x".repeat(1024 * 1024) }))) });
+    const gw = await startGateway(t, configFor(provider.url, ["m"], { models: { m: setting } }));
+    const response = await gw.chat({ model: "m", messages: user("hi") });
+    assert.deepEqual([response.status, (await json(response)).error.code], [503, "upstream_error"]);
+    await waitFor(() => gw.diagnostics.some(({ detail }) => String(detail).includes("a reply of more than 67108864 bytes")), "the diagnostic line");
+  });
 
   it("a whole reply is what the stream says; what goes out is a request for a stream, with its usage", async (t) => {
     const provider = await startProvider(t, { m: stream(events) });

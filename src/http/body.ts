@@ -22,8 +22,8 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, maxByt
   // A client that asked first (Expect: 100-continue) has waited until its key and its limit were looked at.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
   delete req.headers.expect; // it has been met: from here on a body comes
-  const bytes = await new Promise<Buffer>((resolve, reject) => {
-    const chunks: Buffer[] = [];
+  const chunks: Buffer[] = [];
+  await new Promise<void>((resolve, reject) => {
     let size = 0;
     req.on("data", (chunk: Buffer) => {
       size += chunk.length;
@@ -33,9 +33,9 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, maxByt
     });
     cancel.onAbort(() => reject(cancel.reason as Error));
     req.on("error", () => undefined); // its end is told by `cancel`
-    req.on("end", () => resolve(Buffer.concat(chunks.splice(0), size))); // the listeners stay as long as the reply takes, the body must not
+    req.on("end", resolve);
   });
-  return parseJson(bytes);
+  return parseJson(Buffer.concat(chunks.splice(0))); // the listeners and the promise stay as long as the reply takes, the body must not
 }
 
 /** Hands over a body piece by piece, waiting for the promise if `take` gives one. Resolves at its end; rejects with what it, or `take`,

@@ -7,8 +7,8 @@ import type { Cancel } from "./cancel.ts";
 
 export interface Outgoing {
   readonly method: "POST"; readonly redirect: "manual"; readonly headers: Readonly<Record<string, string>>; readonly body: string;
-  /** Aborts the request, or its answer; and how long a new connection may take to be made, in milliseconds. */
-  readonly cancel: Cancel; readonly connectMs: number;
+  /** Aborts the request, or its answer; how long a new connection may take to be made, in milliseconds; is called when there is one. */
+  readonly cancel: Cancel; readonly connectMs: number; readonly sent: () => void;
 }
 export interface FetchResponse {
   readonly status: number; readonly headers: { get(name: string): string | null };
@@ -19,11 +19,11 @@ export interface FetchResponse {
 export type Send = (url: string, init: Outgoing) => Promise<FetchResponse>;
 /** A function of the fetch contract, such as the built-in one, which does not know how long a connection may take. */
 export type Fetch = (url: string, init: Outgoing & { readonly signal: AbortSignal }) => Promise<FetchResponse>;
-export const throughFetch = (fetch: Fetch): Send => (url, init) => fetch(url, { ...init, signal: init.cancel.signal });
+export const throughFetch = (fetch: Fetch): Send => (url, init) => (init.sent(), fetch(url, { ...init, signal: init.cancel.signal }));
 export class ConnectTimeout extends Error {}
 class StaleConnection extends Error {}
 
-function answerTo(req: http.ClientRequest, secure: boolean, cancel: Cancel, connectMs: number): Promise<FetchResponse> {
+function answerTo(req: http.ClientRequest, secure: boolean, cancel: Cancel, connectMs: number, sent: () => void): Promise<FetchResponse> {
   let response: http.IncomingMessage | undefined;
   let bytesBefore = 0;
   return new Promise((resolve, reject) => {
@@ -33,6 +33,7 @@ function answerTo(req: http.ClientRequest, secure: boolean, cancel: Cancel, conn
       reject(cancel.reason as Error); // whatever the request has to say of it
     });
     req.on("socket", (socket) => {
+      sent();
       bytesBefore = socket.bytesRead;
       if (!socket.connecting) return;
       const timer = setTimeout(() => req.destroy(new ConnectTimeout(`no connection within ${connectMs} ms`)), connectMs);
@@ -73,7 +74,7 @@ export function createFetch(maxConnections = Infinity): Send & { close(): void }
   }
 
   /** No closure here sees the request's text: it would be kept as long as the answer takes. */
-  function post(url: string, { method, headers: given, body, cancel, connectMs }: Outgoing, fresh = false): Promise<FetchResponse> {
+  function post(url: string, { method, headers: given, body, cancel, connectMs, sent }: Outgoing, fresh = false): Promise<FetchResponse> {
     const { protocol, host, hostname, port, pathname, search } = new URL(url);
     const secure = protocol === "https:";
     const agent = fresh ? false : secure ? agents.https : agents.http;
@@ -84,7 +85,7 @@ export function createFetch(maxConnections = Infinity): Send & { close(): void }
     if (cancel.aborted) return Promise.reject(cancel.reason as Error);
     const req = (secure ? https : http).request({ ...address, method, headers, agent });
     req.end(body);
-    return answerTo(req, secure, cancel, connectMs);
+    return answerTo(req, secure, cancel, connectMs, sent);
   }
 
   return Object.assign(fetch, { close: () => Object.values(agents).forEach((agent) => agent.destroy()) });

@@ -21,7 +21,6 @@ const MAX_ERROR_BYTES = 64 * 1024;
 const CLOSING_MS = 2_000;
 /** How long the body of an error may take. The status says most of it, and must not be lost for a body that never comes. */
 const REFUSAL_MS = 1_000;
-
 export interface AttemptOptions {
   /** Aborted when the client has gone or the request's whole time is up; its reason is what the attempt then throws. */
   readonly cancel: Cancel;
@@ -30,10 +29,8 @@ export interface AttemptOptions {
   /** Told what the operator should know of a model. */
   readonly tell: (event: string, model: Model, words: object) => void;
 }
-
 /** Takes a batch of what a provider says; the promise, if there is one, resolves when there is room for more. */
 export type Deliver = (parts: readonly Part[]) => Promise<unknown> | undefined;
-
 /** Delivers what the provider says, and tells the meter, until the reply is finished; throws a ProviderFault, or the reason of `cancel`. */
 export async function attempt(chat: ChatRequest, model: Model, meter: Meter, deliver: Deliver, { cancel, tell, account }: AttemptOptions): Promise<void> {
   const { dialectFor, send, baseUrl, timeouts, attemptMs } = model.provider;
@@ -48,7 +45,6 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
   let total = attemptMs === undefined ? undefined : setTimeout(late, attemptMs, "total_ms", attemptMs);
   let skipped = 0;
   try {
-    deadline.set("first_token_ms", timeouts.first_token_ms);
     const response = await post();
     if (response.status !== 200) throw await refused(response);
     if (!response.body) throw new ProviderFault("upstream_error", "the answer has no body");
@@ -82,7 +78,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       "Accept-Encoding": "identity", "User-Agent": "chat-gateway",
     }, model.provider.headers, added);
     const text = JSON.stringify(Object.assign(body, model.traits.extra)); // here, so that it is gone when it has been sent
-    return send(baseUrl + path, { method: "POST", redirect: "manual", headers, body: text, cancel: own, connectMs: timeouts.connect_ms });
+    const sent = () => deadline.set("first_token_ms", timeouts.first_token_ms);
+    return send(baseUrl + path, { method: "POST", redirect: "manual", headers, body: text, cancel: own, connectMs: timeouts.connect_ms, sent });
   }
 
   async function refused({ status, headers, body }: FetchResponse): Promise<ProviderFault> {
@@ -106,6 +103,7 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     let finished = false;
     let ended = false;
     let closedBy = Infinity;
+    let size = 0;
     /** Delivers what these events say. While there is no room for it the provider is not to blame for silence. */
     function take(list: readonly string[]): Promise<unknown> | undefined {
       let fault: unknown;
@@ -130,7 +128,7 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       const batch = parts;
       if (begun || finished) parts = [];
       const room = parts === batch || batch.length === 0 ? undefined : deliver(batch);
-      if (fault !== undefined && !finished) throw fault;
+      if (fault !== undefined && !finished) throw (room?.catch(() => undefined), fault);
       if (!room) return renew(said);
       deadline.clear();
       return room.then(() => renew(said));
@@ -147,6 +145,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     try {
       await new Promise<void>((resolve, reject) => {
         const reading = consume(body, (bytes) => {
+          size += bytes.length;
+          if (!chat.stream && size > MAX_REPLY_BYTES) throw new EventTooLarge(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
           if (ended) return void own.abort(); // more than the end: the connection is of no further use
           const room = take(events.push(bytes));
           if (!ended) return room;
@@ -154,7 +154,7 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
           // Read to its end if that comes at once, so that the connection can be used again; else closed.
           const timer = setTimeout(() => own.abort(), CLOSING_MS);
           void reading.catch(() => undefined).finally(() => clearTimeout(timer));
-          return room;
+          return void room?.catch(() => undefined); // there is nothing more to wait for
         });
         reading.then(() => ended || take(events.end())).then(() => resolve(), reject);
       });
