@@ -81,9 +81,9 @@ export function createFetch(maxConnections = Infinity): Send & { close(): void }
     // A flat list is written as it stands; of an object Node would make one of its own first.
     const headers = ["Host", host, "Content-Length", String(Buffer.byteLength(body))];
     for (const name in given) headers.push(name, given[name]!);
-    const address = { hostname: hostname.replace(/^\[|\]$/g, ""), port, path: pathname + search };
     if (cancel.aborted) return Promise.reject(cancel.reason as Error);
-    const req = (secure ? https : http).request({ ...address, method, headers, agent });
+    const options = { hostname: hostname.replace(/^\[|\]$/g, ""), port, path: pathname + search, method, headers, agent };
+    const req = (secure ? https : http).request(options);
     req.end(body);
     return answerTo(req, secure, cancel, connectMs, sent);
   }

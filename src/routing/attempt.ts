@@ -128,8 +128,9 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       const batch = parts;
       if (begun || finished) parts = [];
       const room = parts === batch || batch.length === 0 ? undefined : deliver(batch);
-      if (fault !== undefined && !finished) throw (room?.catch(() => undefined), fault);
-      if (!room) return renew(said);
+      room?.catch(() => undefined); // who waits for it hears of it all the same; after a fault, and after the end, nobody does
+      if (fault !== undefined && !finished) throw fault;
+      if (!room || ended) return renew(said);
       deadline.clear();
       return room.then(() => renew(said));
     }
@@ -153,8 +154,7 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
           resolve();
           // Read to its end if that comes at once, so that the connection can be used again; else closed.
           const timer = setTimeout(() => own.abort(), CLOSING_MS);
-          void reading.catch(() => undefined).finally(() => clearTimeout(timer));
-          return void room?.catch(() => undefined); // there is nothing more to wait for
+          return void reading.catch(() => undefined).finally(() => clearTimeout(timer));
         });
         reading.then(() => ended || take(events.end())).then(() => resolve(), reject);
       });
