@@ -1,26 +1,28 @@
-// The admin listener's answers: what the gateway is doing, for its operator. On a loopback address of its own, without keys.
-import type { Books } from "./accounting/books.ts";
+// The admin listener: what the gateway is doing, for its operator. On a loopback address of its own, without keys. Where several
+// processes serve, each reports and the answers are of all.
 import type { Keyring } from "./accounts/keys.ts";
 import type { Limiter } from "./accounts/limiter.ts";
 import type { Config } from "./config/schema.ts";
+import type { Diagnose } from "./http/log.ts";
 import { sendJson } from "./http/reply.ts";
-import type { Routes } from "./http/router.ts";
+import type { Exchange } from "./http/router.ts";
+import { createServer } from "./http/server.ts";
+import { mergeSamples, render, type Samples } from "./metrics.ts";
 import type { Catalog } from "./routing/catalog.ts";
 
-export interface AdminView {
-  readonly config: Config; readonly catalog: Catalog; readonly keyring: Keyring; readonly limiter: Limiter;
-  readonly books: ReturnType<Books["status"]>; readonly draining: boolean; readonly inFlight: number;
+/** What one process says of itself. */
+export interface Report { readonly status: ReturnType<typeof statusOf>; readonly samples: Samples }
+/** Faults are null while there is none; `lagMs` as in the books' status. */
+interface View {
+  readonly config: Config; readonly catalog: Catalog; readonly keyring: Keyring; readonly limitsFault: string | null;
+  readonly books: { readonly spendFault: string | null; readonly syncFault: string | null; readonly lagMs: number };
+  readonly draining: boolean; readonly inFlight: number;
   /** When this configuration came into force, ISO 8601. */
   readonly loadedAt: string;
 }
 
-/** GET /status: models with breakers, aliases with candidates and why, limits, books. GET /metrics: what an alarm is set on, for Prometheus. */
-export const adminRoutes = (view: () => AdminView): Routes => ({
-  "/status": { GET: ({ res }) => sendJson(res, 200, status(view()), { "Cache-Control": "no-store" }) },
-  "/metrics": { GET: ({ res }) => void res.writeHead(200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" }).end(metrics(view())) },
-});
-
-function status({ config, catalog, keyring, limiter, books: { spendFault, syncFault, lagMs }, loadedAt, draining, inFlight }: AdminView): object {
+/** Models with breakers, aliases with candidates and why, limits, books. */
+export function statusOf({ config, catalog, keyring, limitsFault, books: { spendFault, syncFault, lagMs }, loadedAt, draining, inFlight }: View) {
   const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => {
     const { state, failures, retryMs, lastFault } = status();
     return { model: name, provider: provider.name, upstream_model: upstreamModel, breaker: { state, failures, retry_ms: Math.ceil(retryMs), last_fault: lastFault } };
@@ -30,17 +32,62 @@ function status({ config, catalog, keyring, limiter, books: { spendFault, syncFa
     enabled: config.aliases.get(alias)?.enabled ?? false,
     candidates: ranked.map(({ model, rank, why }) => ({ rank, model, why, breaker: catalog.models.get(model)?.status().state })),
   }));
-  const accounts = [...keyring.accounts].map(([account, rpm]) => ({ account, rpm, used: limiter.used(`account ${account}`) }));
-  const state = { spend: { fault: spendFault }, usage: { store: config.usage.store === "file" ? "file" : "postgres", fault: syncFault, lag_seconds: lagMs / 1000 } };
-  return { status: draining ? "draining" : "serving", config_loaded_at: loadedAt, in_flight: inFlight, models, aliases, limits: { accounts }, ...state };
+  const accounts = [...keyring.accounts].map(([account, rpm]) => ({ account, rpm, used: 0 }));
+  return {
+    status: draining ? "draining" : "serving", config_loaded_at: loadedAt, in_flight: inFlight, workers: 1, models, aliases,
+    limits: { store: config.limits.store === "memory" ? "memory" : "redis", fault: limitsFault, accounts },
+    spend: { fault: spendFault }, usage: { store: config.usage.store === "file" ? "file" : "postgres", fault: syncFault, lag_seconds: lagMs / 1000 },
+  };
 }
 
-/** Each with its help text, its type and its value. */
-function metrics({ books, inFlight }: AdminView): string {
-  const gauges: readonly (readonly [name: string, help: string, value: number])[] = [
-    ["in_flight_requests", "Requests that have not had their whole answer.", inFlight],
-    ["spend_log_writable", "1 if the spend log can be written; 0: requests are refused.", books.spendFault === null ? 1 : 0],
-    ["usage_sync_lag_seconds", "All that was settled longer ago than this is in the usage records.", books.lagMs / 1000],
-  ];
-  return gauges.map(([name, help, value]) => `# HELP chat_gateway_${name} ${help}\n# TYPE chat_gateway_${name} gauge\nchat_gateway_${name} ${value === Infinity ? "+Inf" : value}\n`).join("");
+/** From the best to the worst. */
+export const BREAKER_STATES = ["closed", "probing", "open"];
+
+/** Of several processes: in flight are those of all, a breaker is as open as the one that is most, a fault is that of any. */
+function statusOfAll(all: readonly Report["status"][], used: Limiter["used"]): Report["status"] {
+  const [first] = all as [Report["status"]];
+  const models = first.models.map((model) => {
+    const same = all.flatMap((each) => each.models.filter((other) => other.model === model.model));
+    return same.reduce((worst, each) => (BREAKER_STATES.indexOf(each.breaker.state) > BREAKER_STATES.indexOf(worst.breaker.state) ? each : worst));
+  });
+  const stateOf = new Map(models.map(({ model, breaker }) => [model, breaker.state]));
+  const fault = (of: "limits" | "spend" | "usage") => all.find((each) => each[of].fault !== null)?.[of].fault ?? null;
+  return {
+    ...first, models,
+    status: all.find((each) => each.status === "draining")?.status ?? "serving",
+    in_flight: all.reduce((sum, each) => sum + each.in_flight, 0), workers: all.length,
+    aliases: first.aliases.map((alias) => ({ ...alias, candidates: alias.candidates.map((each) => ({ ...each, breaker: stateOf.get(each.model) })) })),
+    limits: { ...first.limits, fault: fault("limits"), accounts: first.limits.accounts.map((each) => ({ ...each, used: used(`account ${each.account}`) })) },
+    spend: { fault: fault("spend") },
+    usage: { ...first.usage, fault: fault("usage"), lag_seconds: Math.min(...all.map(({ usage }) => usage.lag_seconds)) },
+  };
+}
+
+/** `reports` are of all processes that serve, at least one; `used` is the limiter's. */
+export function createAdmin(config: Config, reports: () => readonly Report[] | Promise<readonly Report[]>, used: Limiter["used"], diagnose: Diagnose, failed: (exchange: Exchange, error: unknown) => void) {
+  const routes = {
+    "/status": { GET: async ({ res }: Exchange) => sendJson(res, 200, statusOfAll((await reports()).map(({ status }) => status), used), { "Cache-Control": "no-store" }) },
+    "/metrics": {
+      GET: async ({ res }: Exchange) => {
+        const text = render(mergeSamples((await reports()).map(({ samples }) => samples)));
+        res.writeHead(200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" }).end(text);
+      },
+    },
+  };
+  const { receive_ms } = config.server;
+  const server = createServer(routes, { receive_ms, host: "127.0.0.1", port: 8081, ...config.admin }, { now: Date.now, access: () => undefined, failed });
+  let address: string | undefined;
+  return {
+    /** Rejects if its address is taken, unless that is the one that nobody asked for. */
+    async listen(): Promise<void> {
+      address = await server.listen().catch((error: NodeJS.ErrnoException) => {
+        if (config.admin || error.code !== "EADDRINUSE") throw error;
+        diagnose({ event: "admin_port_taken", level: "warn", detail: "127.0.0.1:8081 is taken: there is no admin listener; set admin.port" });
+        return undefined;
+      });
+    },
+    /** Undefined if its default port was taken. */
+    address: () => address,
+    close: () => server.close(0),
+  };
 }

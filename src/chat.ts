@@ -11,6 +11,7 @@ import { createEventSink } from "./http/event-sink.ts";
 import { sendJson } from "./http/reply.ts";
 import { ClientGone, type Exchange, type Handler } from "./http/router.ts";
 import { describe, type Diagnose } from "./http/log.ts";
+import type { Metrics } from "./metrics.ts";
 import { chatRequest, type ChatRequest } from "./protocol/chat-request.ts";
 import { ApiError, errorBody, toApiError } from "./protocol/errors.ts";
 import { createChunkWriter, createWholeWriter, replyHead, type Part, type ReplyWriter } from "./protocol/reply.ts";
@@ -20,41 +21,53 @@ import { serve, type Tally } from "./routing/fallback.ts";
 
 /** What a configuration makes of the gateway; a request keeps those that it began with. */
 interface ChatDeps { readonly config: Config; readonly keyring: Keyring; readonly catalog: Catalog }
-/** `now` is the wall clock in milliseconds. */
-interface ChatWorld { readonly limiter: Limiter; readonly books: Books; readonly now: () => number; readonly diagnose: Diagnose }
+/** `now` is the wall clock in milliseconds; `inFlight`: the requests that this process has in hand. */
+interface ChatWorld {
+  readonly limiter: Limiter; readonly books: Books; readonly metrics: Metrics; readonly now: () => number; readonly inFlight: () => number; readonly diagnose: Diagnose;
+}
 
 export const createChatHandler = (current: () => ChatDeps, world: ChatWorld): Handler => async (exchange) => {
   const { config, keyring, catalog } = current();
   const { req, res } = exchange;
+  if (world.inFlight() > config.server.max_in_flight) throw new ApiError("server_overloaded", "The gateway has too many requests in hand.", SOON);
   const caller = keyring.authenticate(req.headers.authorization);
   Object.assign(exchange.log, { account: caller.account, key_id: caller.keyId });
-  admit(world.limiter, caller, res);
-  const asked = chatRequest(await readJson(req, res, config.server.max_body_bytes, exchange.cancel));
-  const chat = Object.assign(asked, { tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default) });
-  const candidates = catalog.candidates(chat, caller);
-  await answer(exchange, chat, caller, candidates, config, world);
+  await admit(world.limiter, caller, res);
+  try {
+    const asked = chatRequest(await readJson(req, res, config.server.max_body_bytes, exchange.cancel));
+    const chat = Object.assign(asked, { tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default) });
+    const candidates = catalog.candidates(chat, caller);
+    await answer(exchange, chat, caller, candidates, config, world);
+  } finally {
+    world.limiter.release(caller);
+  }
 };
 
+const SOON = { headers: { "Retry-After": "1" } };
+
 /** Counts the request against its limits; throws the 429 of SPEC.md "Errors" with WIRE.md 4.4's headers. */
-function admit(limiter: Limiter, caller: Caller, res: ServerResponse): void {
-  const decision = limiter.admit(caller.limits);
-  if (decision.limit === null) return;
-  const seconds = Math.max(1, Math.ceil(decision.resetMs / 1000));
-  res.setHeader("x-ratelimit-limit-requests", decision.limit);
-  res.setHeader("x-ratelimit-remaining-requests", decision.remaining);
+async function admit(limiter: Limiter, caller: Caller, res: ServerResponse): Promise<void> {
+  const { admitted, limit, remaining, resetMs, because } = await limiter.admit(caller);
+  if (because === "store") throw new ApiError("server_overloaded", "The limits cannot be looked up at the moment.", SOON);
+  if (because === "in_flight") throw new ApiError("rate_limit_exceeded", `This account may have ${caller.maxInFlight} requests in flight, and has.`, SOON);
+  if (limit === null) return;
+  const seconds = Math.max(1, Math.ceil(resetMs / 1000));
+  res.setHeader("x-ratelimit-limit-requests", limit);
+  res.setHeader("x-ratelimit-remaining-requests", remaining);
   res.setHeader("x-ratelimit-reset-requests", `${seconds}s`);
-  if (decision.admitted) return;
+  if (admitted) return;
   const headers = { "Retry-After": String(seconds) };
   throw new ApiError("rate_limit_exceeded", `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`, { headers });
 }
 
-async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, candidates: readonly Model[], config: Config, { books, now, diagnose }: ChatWorld): Promise<void> {
+async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, candidates: readonly Model[], config: Config, { books, metrics, now, diagnose }: ChatWorld): Promise<void> {
   const { res, log, cancel, requestId } = exchange;
   const startedAt = performance.now();
   const { total_ms } = config.timeouts;
   const tally: Tally = { attempts: [], model: candidates[0]!, meter: createMeter(chat), begun: false };
   let reply: ReplyWriter | undefined;
   let first_token_ms: number | null = null;
+  let lastPieceAt = 0;
   const tell = (event: string, { name, provider }: Model, words: object) =>
     diagnose({ event, request_id: requestId, model: name, provider: provider.name, ...words });
   const bill = books.open({ requestId, caller, model: chat.model, stream: chat.stream, currency: config.currency });
@@ -73,7 +86,11 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
   };
   const deliver = (parts: readonly Part[]) => {
     const events = (reply ??= begin(tally.model)).add(parts);
-    return events === "" ? undefined : sink!.write(events);
+    if (events === "") return undefined;
+    const time = performance.now();
+    if (lastPieceAt > 0) metrics.piece(tally.model.name, time - lastPieceAt);
+    lastPieceAt = time;
+    return sink!.write(events);
   };
   exchange.expire(total_ms, () => new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
   const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, cancel) : undefined;

@@ -1,10 +1,12 @@
 // The gateway put together: configuration and the world in, an HTTP server out. Which path leads where stands here.
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createBooks } from "./accounting/books.ts";
 import { unwritable } from "./accounting/spend-log.ts";
 import { keyFile, readKeys } from "./accounts/key-file.ts";
 import { createKeyring } from "./accounts/keys.ts";
-import { createLimiter } from "./accounts/limiter.ts";
-import { adminRoutes } from "./admin.ts";
+import { createLimiter, type Limiter } from "./accounts/limiter.ts";
+import { createRedisLimiter } from "./accounts/redis-limiter.ts";
+import { BREAKER_STATES, createAdmin, statusOf, type Report } from "./admin.ts";
 import { createChatHandler } from "./chat.ts";
 import { readTls } from "./config/load.ts";
 import { watchFile } from "./config/reload.ts";
@@ -13,7 +15,8 @@ import { createFetch, throughFetch, type Fetch } from "./http/fetch.ts";
 import { createLineLog, describe, type Diagnose, type WriteLines } from "./http/log.ts";
 import { sendJson } from "./http/reply.ts";
 import type { Exchange, Routes } from "./http/router.ts";
-import { createServer, stopping } from "./http/server.ts";
+import { createServer, stopping, type AccessLog } from "./http/server.ts";
+import { createMetrics } from "./metrics.ts";
 import { CheckError } from "./protocol/checker.ts";
 import { ApiError } from "./protocol/errors.ts";
 import { openapiText } from "./protocol/openapi.ts";
@@ -23,12 +26,16 @@ import { createCatalog, createMemory } from "./routing/catalog.ts";
 export interface GatewayDeps {
   readonly fetch?: Fetch; readonly now?: () => number; readonly monotonic?: () => number;
   readonly accessLog?: WriteLines; readonly diagnostics?: WriteLines;
+  /** Where this is one of several processes: the limits of all. It then has no admin listener of its own. */
+  readonly limits?: Limiter;
 }
 
 export type Gateway = ReturnType<typeof createGateway>;
 /** Settings that are read once, at start. */
-const fixedSettings = ({ server: { host, port, tls, receive_ms }, admin, data_dir, spend, usage, upstream }: Config) =>
-  JSON.stringify([host, port, tls, receive_ms, admin, data_dir, spend, usage, upstream]);
+const fixedSettings = ({ server: { host, port, tls, receive_ms, workers }, admin, data_dir, limits: { store, on_error }, spend, usage, upstream }: Config) =>
+  JSON.stringify([host, port, tls !== undefined, receive_ms, workers, admin, data_dir, store, on_error, spend, usage, upstream]);
+/** How often the event loop's delay is looked at, in milliseconds; what is measured is longer by this. */
+const LOOK_MS = 20;
 
 export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const { now = Date.now, monotonic } = deps;
@@ -39,13 +46,16 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const pooled = createFetch(max_connections ?? undefined);
   const send = deps.fetch ? throughFetch(deps.fetch) : client === "fetch" ? throughFetch(fetch) : pooled;
   const memory = createMemory();
-  const limiter = createLimiter(monotonic);
-  const books = createBooks(initial, now, diagnose);
+  const own = deps.limits ?? createLimiter(monotonic);
+  const shared = initial.limits.store === "memory" ? undefined : createRedisLimiter(initial.limits, own, diagnose);
+  const limiter = shared ?? own;
+  const metrics = createMetrics();
+  const loopDelay = monitorEventLoopDelay({ resolution: LOOK_MS });
+  const books = createBooks(initial, now, diagnose, metrics.settled);
   const keys = keyFile(initial.data_dir);
   let stored = readKeys(keys);
   const created = Math.floor(now() / 1000);
   let draining = false;
-  let adminAddress: string | undefined;
 
   /** All that a configuration decides: replaced as one. */
   const build = (config: Config) => ({
@@ -71,7 +81,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   });
 
   const routes: Routes = {
-    "/v1/chat/completions": { POST: createChatHandler(inForce, { limiter, books, now, diagnose }) },
+    "/v1/chat/completions": { POST: createChatHandler(inForce, { limiter, books, metrics, now, inFlight: () => server.inFlight(), diagnose }) },
     "/v1/models": {
       GET: ({ req, res, log }) => {
         const caller = current.keyring.authenticate(req.headers.authorization);
@@ -94,16 +104,34 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
 
   const { tls, ...address } = initial.server;
   const failed = ({ requestId }: Exchange, error: unknown) => diagnose({ event: "internal_error", level: "error", request_id: requestId, detail: describe(error) });
-  const server = createServer(routes, { ...address, tls: tls && readTls(tls) }, { now, access: access.write, failed });
-  const view = () => ({ ...current, limiter, books: books.status(), draining, inFlight: server.inFlight() });
-  const adminOptions = { ...address, host: "127.0.0.1", port: 8081, ...initial.admin };
-  const admin = createServer(adminRoutes(view), adminOptions, { now, access: () => undefined, failed });
+  const accessed: AccessLog = (record) => {
+    access.write(record);
+    metrics.answered(Object.hasOwn(routes, record.path ?? "") ? record.path! : "other", record.status, record.model);
+  };
+  const server = createServer(routes, { ...address, tls: tls && readTls(tls) }, { now, access: accessed, failed });
+  const report = (): Report => {
+    const { spendFault, lagMs } = books.status();
+    const status = statusOf({ ...current, limitsFault: shared?.fault() ?? null, books: books.status(), draining, inFlight: server.inFlight() });
+    const late = (name: "max" | number) => Math.max(0, (name === "max" ? loopDelay.max : loopDelay.percentile(name)) / 1e9 - LOOK_MS / 1000);
+    metrics.set("chat_gateway_in_flight_requests", "", [["", server.inFlight()]]);
+    metrics.set("chat_gateway_breaker_state", "model", status.models.map(({ model, breaker }) => [model, BREAKER_STATES.indexOf(breaker.state)]));
+    metrics.set("chat_gateway_event_loop_delay_seconds", "quantile", [["0.5", late(50)], ["0.99", late(99)], ["1", late("max")]]);
+    metrics.set("chat_gateway_limits_store_up", "", [["", status.limits.fault === null ? 1 : 0]]);
+    metrics.set("chat_gateway_spend_log_writable", "", [["", spendFault === null ? 1 : 0]]);
+    metrics.set("chat_gateway_usage_sync_lag_seconds", "", [["", lagMs / 1000]]);
+    metrics.set("chat_gateway_workers", "", [["", 1]]);
+    loopDelay.reset();
+    return { status, samples: metrics.samples };
+  };
+  const admin = deps.limits ? undefined : createAdmin(initial, () => [report()], limiter.used, diagnose, failed);
 
   /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
   async function close(drainMs = 0): Promise<void> {
     draining = true;
     await server.close(drainMs);
-    await admin.close(0);
+    await admin?.close();
+    shared?.close();
+    loopDelay.disable();
     pooled.close();
     keysWatched.close();
     await books.close();
@@ -115,29 +143,29 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     /** Resolves with the address that clients can use. Rejects if an address cannot be bound. */
     async listen(): Promise<string> {
       await books.start();
+      await shared?.start();
+      loopDelay.enable();
       try {
         const publicAddress = await server.listen();
-        adminAddress = await admin.listen().catch((error: NodeJS.ErrnoException) => {
-          if (initial.admin || error.code !== "EADDRINUSE") throw error;
-          diagnose({ event: "admin_port_taken", level: "warn", detail: "127.0.0.1:8081 is taken: there is no admin listener; set admin.port" });
-          return undefined;
-        });
+        await admin?.listen();
         return publicAddress;
       } catch (error) {
         await close();
         throw error;
       }
     },
-    /** The admin listener's address; undefined if its default port was taken. */
-    adminAddress: () => adminAddress,
+    adminAddress: () => admin?.address(),
+    report,
     /** A line for the operator. */
     diagnose,
-    /** For requests that come from now on; breakers and limits go on. Throws a CheckError if it does not fit the address listened on. */
+    /** For requests and connections that come from now on; breakers and limits go on. Throws a CheckError if it does not fit the address
+     * listened on, or its certificate cannot be used. */
     reload(config: Config): void {
       const faults = demoKeyFaults(config, initial.server.host);
       if (faults.length > 0) throw new CheckError(faults);
+      if (tls && config.server.tls) server.setTls(readTls(config.server.tls));
       if (fixedSettings(config) !== fixedSettings(initial)) {
-        diagnose({ event: "restart_needed", level: "warn", detail: "host, port, tls, receive_ms, admin, data_dir, spend, usage and upstream are read at start only" });
+        diagnose({ event: "restart_needed", level: "warn", detail: "host, port, whether there is tls, receive_ms, workers, admin, data_dir, limits.store, limits.on_error, spend, usage and upstream are read at start only" });
       }
       current = build(config);
       diagnose({ event: "reloaded", level: "info" });

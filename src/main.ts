@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // The process: arguments to a command. The only file that touches it (environment, standard streams, signals, exit codes).
+import cluster from "node:cluster";
 import { readArguments, UsageError, type Values } from "./cli/arguments.ts";
 import { COMMANDS } from "./cli/commands.ts";
 import { loadConfig } from "./config/load.ts";
@@ -7,6 +8,7 @@ import { toldFaults, watchConfig } from "./config/reload.ts";
 import type { Config } from "./config/schema.ts";
 import { createGateway } from "./gateway.ts";
 import { CheckError } from "./protocol/checker.ts";
+import { createSupervisor, limitsOfAll, obey } from "./workers.ts";
 
 const say = (line: string): void => void process.stderr.write(`chat-gateway: ${line}\n`);
 
@@ -18,27 +20,37 @@ async function serve({ config: file, host, port }: Values): Promise<void> {
     source ??= loaded.source;
     return loaded.config;
   };
-  const gateway = createGateway(load(), {
-    accessLog: (lines) => process.stdout.write(lines),
-    diagnostics: (lines) => process.stderr.write(lines),
-  });
+  const config = load();
+  const sinks = { accessLog: (lines: string) => process.stdout.write(lines), diagnostics: (lines: string) => process.stderr.write(lines) };
+  const worker = cluster.isWorker ? createGateway(config, { ...sinks, limits: limitsOfAll() }) : undefined;
+  const gateway = worker ?? (config.server.workers > 1 ? createSupervisor(config, sinks) : createGateway(config, sinks));
   const address = await gateway.listen();
-  const name = source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
-  const admin = gateway.adminAddress();
   const reloader = watchConfig(source ?? "gateway.json", load, gateway.reload, gateway.diagnose);
-  process.on("SIGHUP", reloader.reload);
-  onStop(() => {
+  const stop = () => {
     reloader.close();
     void gateway.drain().then(() => process.exit(0));
-  });
+  };
+  process.on("SIGHUP", reloader.reload);
+  const stopOnce = onStop(stop);
+  if (worker) {
+    reloader.close(); // the first process looks at the file
+    return obey(address, worker, reloader.reload, stopOnce);
+  }
+  const name = source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
+  const admin = gateway.adminAddress();
   process.stdout.write(`chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; admin on ${admin}`})\n`);
 }
 
-/** At the first SIGTERM or SIGINT; the second ends the process at once. */
-function onStop(stop: () => void): void {
+/** At the first SIGTERM or SIGINT, unless what is returned was called before; the second signal ends the process at once. */
+function onStop(stop: () => void): () => void {
   let received = 0;
-  const receive = () => (received++ === 0 ? stop() : process.exit(1));
-  for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, receive);
+  let stopped = false;
+  const once = () => {
+    if (!stopped) stop();
+    stopped = true;
+  };
+  for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => (received++ === 0 ? once() : process.exit(1)));
+  return once;
 }
 
 function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): void {

@@ -43,7 +43,7 @@ const accepted = (over: object, env: Environment = {}) => checkConfig(merge(LAB,
 
 describe("defaults", () => {
   const DEFAULTS = {
-    server: { host: "127.0.0.1", port: 8080, max_body_bytes: 10_485_760, receive_ms: 120_000, keep_alive_ms: 15_000, drain_ms: 30_000,
+    server: { host: "127.0.0.1", port: 8080, max_body_bytes: 10_485_760, receive_ms: 120_000, keep_alive_ms: 15_000, drain_ms: 30_000, max_in_flight: 10_000, workers: 1,
       tls: undefined },
     admin: undefined,
     data_dir: "./data",
@@ -52,7 +52,7 @@ describe("defaults", () => {
     aliases: new Map(),
     accounts: new Map(),
     keys: [],
-    limits: { rpm: 60, store: "memory" },
+    limits: { rpm: 60, store: "memory", on_error: "local" },
     spend: { keep_days: 400, segment_bytes: 64 * 1024 * 1024 },
     usage: { store: "file", sync_ms: 5_000 },
     upstream: { client: "pooled", max_connections: null },
@@ -112,7 +112,7 @@ describe("defaults", () => {
     const { limits, accounts, keys } = accepted({ limits: { rpm: null }, accounts: { a: { rpm: null }, b: {}, c: { rpm: 0 } },
       keys: [{ account: "a", key: "k", rpm: null }] });
     assert.equal(limits.rpm, null);
-    assert.deepEqual([...accounts.values()], [{ rpm: null }, { rpm: undefined }, { rpm: 0 }]);
+    assert.deepEqual([...accounts.values()], [null, undefined, 0].map((rpm) => ({ rpm, max_in_flight: undefined })));
     assert.equal(keys[0]?.rpm, null);
   });
 });
@@ -126,6 +126,8 @@ describe("ranges", () => {
     ["server.receive_ms", 1, 86_400_000],
     ["server.keep_alive_ms", 1, 86_400_000],
     ["server.drain_ms", 0, 86_400_000],
+    ["server.max_in_flight", 1, null],
+    ["server.workers", 1, 256],
     ["limits.rpm", 0, 1_000_000],
     ["upstream.max_connections", 1, null],
     ["usage.sync_ms", 1, 86_400_000],
@@ -316,7 +318,9 @@ describe("references", () => {
       /the anthropic dialect does not know it/],
     ["a dialect that nobody knows", { providers: { x: { dialect: "morse", base_url: "https://x" } } }, "providers.x.dialect",
       /expected one of/],
-    ["limits in redis", { limits: { store: "redis://127.0.0.1" } }, "limits.store", /only "memory" is available in this version/],
+    ["limits in what is no Redis", { limits: { store: "http://127.0.0.1" } }, "limits.store", /expected "memory" or the address of a Redis or Valkey server \(redis:\/\/\.\.\.\)/],
+    ["limits in Redis without an address", { limits: { store: "redis://" } }, "limits.store", /expected "memory" or/],
+    ["what to do without the limits' store", { limits: { on_error: "ignore" } }, "limits.on_error", /"local".*"refuse"/],
     ["usage in another database", { usage: { store: "mysql://127.0.0.1" } }, "usage.store", /expected "file" or the address of a PostgreSQL database/],
   ] as const) {
     it(`${what} is a fault`, () => {
@@ -385,7 +389,8 @@ describe("secrets", () => {
 
   it("a store's address is looked up too", () => {
     assert.equal(accepted({ limits: { store: "$S" } }, { S: "memory" }).limits.store, "memory");
-    assert.deepEqual(pathsOf({ limits: { store: "$S" }, usage: { store: "$T" } }, { S: "redis://x" }), ["limits.store", "usage.store"]);
+    assert.equal(accepted({ limits: { store: "$S" } }, { S: "rediss://x" }).limits.store, "rediss://x");
+    assert.deepEqual(pathsOf({ limits: { store: "$S" }, usage: { store: "$T" } }, { S: "mysql://x" }), ["limits.store", "usage.store"]);
   });
 
   const C = "CANARY";
@@ -407,8 +412,8 @@ describe("secrets", () => {
     ["a key in an address's query", { providers: { lab: { base_url: `http://x/?key=${C}` } } }, {}],
     ["a key in an address's fragment", { providers: { lab: { base_url: `http://x/#${C}` } } }, {}],
     ["a broken address with a password", { providers: { lab: { base_url: `http://user:${C}@` } } }, {}],
-    ["a store's password", { limits: { store: `redis://:${C}@x` }, usage: { store: `postgres://u:${C}@x` } }, {}],
-    ["a store's password from the environment", { limits: { store: "$R" } }, { R: `redis://:${C}@x` }],
+    ["a store's password", { limits: { store: `mysql://:${C}@x` }, usage: { store: `postgres://u:${C}@x` } }, {}],
+    ["a store's password from the environment", { limits: { store: "$R" } }, { R: `mysql://:${C}@x` }],
   ] as const) {
     it(`${place} is not repeated`, () => {
       const faults = refusedConfig(over, env);
@@ -490,7 +495,7 @@ describe("a configuration with everything in it", () => {
     const config = checkConfig(example, { DEEPSEEK_API_KEY: "sk-ds", ACME_KEY: "sk-acme" });
     assert.equal(config.providers.get("deepseek")?.api_key, "sk-ds");
     assert.deepEqual(config.models.get("deepseek-chat"), { ...NO_TRAITS, ...example.models["deepseek-chat"] });
-    assert.deepEqual(config.accounts.get("acme"), { rpm: 600 });
+    assert.deepEqual(config.accounts.get("acme"), { rpm: 600, max_in_flight: undefined });
     assert.deepEqual(config.keys, [
       { account: "acme", rpm: undefined, models: undefined, digest: sha256("sk-acme") },
       { account: "beta", rpm: 60, models: ["auto/chat"], digest: HEX },

@@ -417,7 +417,7 @@ describe("readyz and status", () => {
         ],
       },
     ]);
-    assert.deepEqual([body.status, body.in_flight, body.limits], ["serving", 0, { accounts: [{ account: "acme", rpm: 50, used: 2 }] }]);
+    assert.deepEqual([body.status, body.in_flight, body.limits], ["serving", 0, { store: "memory", fault: null, accounts: [{ account: "acme", rpm: 50, used: 2 }] }]);
     clock.now += 10_000;
     assert.equal((await get(`${gateway.url}/readyz`)).status, 200, "a probe could be served");
     assert.ok(!JSON.stringify(body).includes("sk-"));

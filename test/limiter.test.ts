@@ -12,9 +12,9 @@ function clocked(start = 0) {
   const limiter = createLimiter(() => clock.now);
   return {
     clock,
-    admit: (...limits: readonly Limit[]) => limiter.admit(limits),
+    admit: (...limits: readonly Limit[]) => limiter.admit({ account: "acme", limits, maxInFlight: null }),
     /** Under one limit. */
-    one: (rpm: number | null, name = "a") => limiter.admit([{ name, rpm }]),
+    one: (rpm: number | null, name = "a") => limiter.admit({ account: "acme", limits: [{ name, rpm }], maxInFlight: null }),
   };
 }
 
@@ -157,9 +157,9 @@ describe("the window", () => {
 
   it("the real clock is used if none is given", () => {
     const limiter = createLimiter();
-    const limits = [{ name: "a", rpm: 1 }];
-    assert.ok(limiter.admit(limits).admitted);
-    const refused = limiter.admit(limits);
+    const ask = { account: "acme", limits: [{ name: "a", rpm: 1 }], maxInFlight: null };
+    assert.ok(limiter.admit(ask).admitted);
+    const refused = limiter.admit(ask);
     assert.equal(refused.admitted, false);
     assert.ok(refused.resetMs > 50_000 && refused.resetMs <= WINDOW_MS, `${refused.resetMs}`);
   });

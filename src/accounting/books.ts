@@ -7,7 +7,7 @@ import type { Diagnose } from "../http/log.ts";
 import type { Usage } from "../protocol/shapes.ts";
 import type { Model } from "../routing/catalog.ts";
 import { costOf, formatMoney } from "./price.ts";
-import { countsOf, settleRecord, type Ending } from "./records.ts";
+import { countsOf, settleRecord, type Ending, type SettleRecord } from "./records.ts";
 import { createSpendLog } from "./spend-log.ts";
 import { BusyError, holding, ledgerOf, recover, syncUsage } from "./sync.ts";
 import type { UsageSource } from "./usage.ts";
@@ -26,7 +26,8 @@ export interface Opening {
 export interface Outcome extends Ending { readonly model: Model | undefined; readonly usage: Usage; readonly source: UsageSource }
 
 export type Books = ReturnType<typeof createBooks>;
-export function createBooks(config: Config, now: () => number, diagnose: Diagnose) {
+/** `told` hears of every request that is settled. */
+export function createBooks(config: Config, now: () => number, diagnose: Diagnose, told: (record: SettleRecord) => void) {
   const ledger = ledgerOf(config, now, diagnose);
   const log = createSpendLog(ledger.dir, config.spend.segment_bytes, now, diagnose);
   let syncedAt = -Infinity; // nobody knows how much an earlier process has left
@@ -74,10 +75,13 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
         /** Resolves when the last byte of the reply may leave. Only the first call counts. */
         settle(outcome: Outcome): Promise<void> {
           const { model, usage, source } = outcome;
-          return (settled ??= entry.settle(settleRecord(entry.record, now(), outcome, {
+          if (settled) return settled;
+          const record = settleRecord(entry.record, now(), outcome, {
             model_served: model?.name ?? null, provider: model?.provider.name ?? null, usage: countsOf(usage), usage_source: source,
             cost: formatMoney(costOf(usage, model?.price)), currency,
-          })));
+          });
+          told(record);
+          return (settled = entry.settle(record));
         },
       };
     },

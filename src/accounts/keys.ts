@@ -4,14 +4,12 @@ import { hash } from "node:crypto";
 import { sha256, type Config } from "../config/schema.ts";
 import { ApiError, type ErrorCode } from "../protocol/errors.ts";
 import type { StoredKey } from "./key-file.ts";
-import type { Limit } from "./limiter.ts";
+import type { Ask } from "./limiter.ts";
 
-export interface Caller {
-  readonly account: string;
+/** Its limits are the account's over all its keys, and this key's own. */
+export interface Caller extends Ask {
   /** Names the key in logs and books; derived from the digest one way, so it says nothing of the key. */
   readonly keyId: string;
-  /** The account's over all its keys, and this key's own. */
-  readonly limits: readonly Limit[];
   /** The names that this key may send as `model`; undefined is all. */
   readonly models: ReadonlySet<string> | undefined;
   /** From when on it is refused, in milliseconds of the wall clock: Infinity is never, 0 a key that was revoked. */
@@ -27,11 +25,11 @@ export function createKeyring(config: Config, stored: readonly StoredKey[], now:
   const callers = new Map<string, Caller>();
   const accounts = new Map<string, number | null>();
   const add = (digest: string, account: string, keyRpm: number | null, models: readonly string[] | undefined, validUntil: number) => {
-    const { rpm: accountRpm = config.limits.rpm } = config.accounts.get(account) ?? {};
+    const { rpm: accountRpm = config.limits.rpm, max_in_flight: maxInFlight = null } = config.accounts.get(account) ?? {};
     const keyId = keyIdOf(digest);
     const limits = [{ name: `account ${account}`, rpm: accountRpm }, { name: `key ${keyId}`, rpm: keyRpm }];
     accounts.set(account, accountRpm);
-    callers.set(digest, { account, keyId, limits, models: models && new Set(models), validUntil });
+    callers.set(digest, { account, keyId, limits, maxInFlight, models: models && new Set(models), validUntil });
   };
   for (const key of stored) {
     add(key.sha256, key.account, key.rpm, key.models ?? undefined, key.revoked !== null ? 0 : key.expires === null ? Infinity : Date.parse(key.expires));

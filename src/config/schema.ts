@@ -72,6 +72,10 @@ function schema(env: Environment, secretsOptional = false) {
       /** A comment goes out when a stream has been silent for this long (WIRE 3.2). */
       keep_alive_ms: withDefault(milliseconds, 15_000),
       drain_ms: withDefault(integer(0, DAY_MS), 30_000),
+      /** Requests that a process has in hand at once; more are refused. */
+      max_in_flight: withDefault(positive, 10_000),
+      /** Processes that serve the one port; each has connections, breakers and requests in flight of its own. */
+      workers: withDefault(integer(1, 256), 1),
       tls: optional(strict({ cert_file: nonEmpty, key_file: nonEmpty })),
     }),
     /** Absent: 127.0.0.1:8081, and nothing if that port is taken. */
@@ -99,7 +103,8 @@ function schema(env: Environment, secretsOptional = false) {
     aliases: record(refine(strict({
       policy: optional(literal("reasoning", "value")), models: optional(array(nonEmpty, { min: 1 })), enabled: withDefault(boolean(), true),
     }), (given) => exactlyOne(given, "policy", "models"))),
-    accounts: withDefault(record(strict({ rpm: optional(rpm) })), new Map()),
+    /** `max_in_flight`: requests that an account has in hand at once; absent: any number. */
+    accounts: withDefault(record(strict({ rpm: optional(rpm), max_in_flight: optional(nullable(integer(0, 1_000_000))) })), new Map()),
     keys: withDefault(array(refine(strict({
       account: nonEmpty, key: credential, sha256: optional(string({ pattern: /^[0-9a-f]{64}$/, expected: "64 lower-case hexadecimal digits", secret: true })),
       rpm: optional(rpm), models: optional(array(nonEmpty)),
@@ -107,7 +112,11 @@ function schema(env: Environment, secretsOptional = false) {
       const { key, sha256: digest = "", ...rest } = exactlyOne(given, "key", "sha256");
       return { ...rest, digest: key === undefined ? digest : sha256(key) };
     })), []),
-    limits: section({ rpm: withDefault(rpm, 60), store: withDefault(refine(secret(env), limitStore), "memory") }),
+    limits: section({
+      rpm: withDefault(rpm, 60), store: withDefault(refine(secret(env), limitStore), "memory"),
+      /** While the store cannot be asked: each gateway limits by itself, or refuses. */
+      on_error: withDefault(literal("local", "refuse"), "local"),
+    }),
     spend: section({
       /** Segments that have been copied into the usage records are deleted after so many days. */
       keep_days: withDefault(integer(1, 36_500), 400),
@@ -132,13 +141,10 @@ function exactlyOne<T extends object>(value: T, a: keyof T & string, b: keyof T 
 }
 
 /** The address of a store may hold a password, so it is not repeated. */
-const limitStore = (given: string): string =>
-  given === "memory" ? given : fail("unsupported_value", 'only "memory" is available in this version');
-
-function usageStore(given: string): string {
-  if (given === "file" || (/^postgres(ql)?:\/\/./.test(given) && URL.canParse(given))) return given;
-  return fail("invalid_value", 'expected "file" or the address of a PostgreSQL database (postgres://...)');
-}
+const storeAt = (builtIn: string, scheme: RegExp, expected: string) => (given: string): string =>
+  given === builtIn || (scheme.test(given) && URL.canParse(given)) ? given : fail("invalid_value", `expected "${builtIn}" or the address of ${expected}`);
+const limitStore = storeAt("memory", /^rediss?:\/\/./, "a Redis or Valkey server (redis://...)");
+const usageStore = storeAt("file", /^postgres(ql)?:\/\/./, "a PostgreSQL database (postgres://...)");
 
 export type Config = Infer<ReturnType<typeof schema>>;
 export type ProviderConfig = Config["providers"] extends Map<string, infer P> ? P : never;

@@ -1,13 +1,25 @@
-// The access log (one JSON line a response) and the operator's diagnostics. Lines of one turn of the event loop leave in one write.
+// The access log (one JSON line a response) and the operator's diagnostics. Lines of one turn of the event loop leave in one write, or in
+// as many as a pipe takes whole: so those of several processes do not mix.
 
 export type Diagnose = (event: Readonly<Record<string, unknown>>) => void;
 export type WriteLines = (lines: string) => void;
+
+/** What a pipe takes whole, in bytes; a longer line goes by itself. */
+const PIPE_BYTES = 4_096;
 
 export function createLineLog(write: WriteLines) {
   const waiting: string[] = [];
   /** Writes what is waiting, at once. */
   function flush(): void {
-    if (waiting.length > 0) write(waiting.splice(0).join(""));
+    let batch = "";
+    for (const line of waiting.splice(0)) {
+      if (batch !== "" && Buffer.byteLength(batch) + Buffer.byteLength(line) > PIPE_BYTES) {
+        write(batch);
+        batch = "";
+      }
+      batch += line;
+    }
+    if (batch !== "") write(batch);
   }
   return {
     write(record: object): void {

@@ -18,13 +18,17 @@ export interface ServerOptions {
   readonly host: string; readonly port: number;
   /** A request must have arrived whole in this time. */
   readonly receive_ms: number;
-  /** Certificate and key; absent: plain HTTP. */
-  readonly tls?: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  /** Absent: plain HTTP. */
+  readonly tls?: Tls | undefined;
 }
+/** A certificate and its key. */
+export interface Tls { readonly cert: Buffer; readonly key: Buffer }
 
+/** Is told of every response, as the access log has it, when it has left or has been broken off. */
+export type AccessLog = (record: { readonly path: string | null; readonly status: number; readonly model: string | null }) => void;
 /** `now` is the wall clock in milliseconds; `failed` is told of an error of our own, met while answering. */
 export interface ServerDeps {
-  readonly now: () => number; readonly access: (record: object) => void; readonly failed: (exchange: Exchange, error: unknown) => void;
+  readonly now: () => number; readonly access: AccessLog; readonly failed: (exchange: Exchange, error: unknown) => void;
 }
 
 export const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });
@@ -49,6 +53,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   /** All of them, also those that have asked nothing yet or are still shaking hands, of which Node's own lists know nothing. */
   const connections = new Map<Duplex, Connection>();
   let draining = false;
+  let inFlight = 0;
 
   function connectionOf(socket: Duplex): Connection {
     const known = connections.get(socket);
@@ -78,6 +83,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       },
     };
     connection.live.add(exchange);
+    inFlight += 1;
     connection.last = exchange;
     res.setHeader("X-Request-Id", exchange.requestId);
     if (draining) res.setHeader("Connection", "close");
@@ -103,6 +109,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   function finish(exchange: Live): void {
     const { res, connection, delivered } = exchange;
     if (!connection.live.delete(exchange)) return;
+    inFlight -= 1;
     clearTimeout(exchange.expiry);
     if (!delivered) exchange.abort(new ClientGone("the client left before it had its whole answer"));
     writeAccess(exchange, exchange.status ?? (delivered ? res.statusCode : 499)); // 499: it has not had its whole answer
@@ -117,7 +124,8 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     const path = url === undefined ? null : pathOf(url);
     const duration_ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
     const { account = null, key_id = null, model = null, usage_source } = log;
-    deps.access({ time, request_id, method, path, status, duration_ms, account, key_id, model, usage_source });
+    const record = { time, request_id, method, path, status, duration_ms, account, key_id, model, usage_source };
+    deps.access(record);
   }
 
   /** Answers, past any `res`, what came on a socket and is no request for a handler; `id` is for what belongs to no exchange. */
@@ -144,7 +152,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
 
   /** While draining: connections between requests end; once no request is left, those on which nothing was ever asked too. */
   function closeUnused(): void {
-    if (live().length === 0) connections.forEach(({ socket }) => socket.destroy());
+    if (inFlight === 0) connections.forEach(({ socket }) => socket.destroy());
     else server.closeIdleConnections();
   }
 
@@ -191,7 +199,9 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       setTimeout(() => connections.forEach(({ socket }) => socket.destroy()), drainMs + LAST_WORDS_MS).unref();
       await closed;
     },
-    inFlight: () => live().length,
+    inFlight: () => inFlight,
+    /** For connections that come from now on. */
+    setTls: (pair: Tls) => void (server instanceof https.Server && server.setSecureContext(pair)),
   };
 }
 

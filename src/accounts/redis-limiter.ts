@@ -1,0 +1,115 @@
+// The same exact windows, shared by any number of gateways through Redis or Valkey and the optional peer package `redis`: one script a
+// request, carried out as one, by the server's clock, in one round trip; what is asked in one turn of the event loop travels together.
+// A window is a list of admission times under a key that expires with the last of them. While the store is down, or slow, `on_error`
+// decides: each gateway's own windows, which have seen all that it admitted, or a refusal. Places in flight are each gateway's own.
+import { createHash } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import { loadPeer } from "../accounting/peer.ts";
+import type { Config } from "../config/schema.ts";
+import type { Diagnose } from "../http/log.ts";
+import { decide, WINDOW_MS, type Ask, type Decision, type Limiter } from "./limiter.ts";
+
+/** A store that has not answered after so many ticks is too slow. A tick is time in which this process could have heard the answer: where
+ * it is itself at work for longer, that counts as one. */
+const TICK_MS = 10;
+const PATIENCE_TICKS = 5;
+/** How often a store that failed is tried again, by one request, and one that is not there called; and how long a start waits for it. */
+const RETRY_MS = 250;
+const START_MS = 2_000;
+
+/** KEYS are windows, ARGV their limits. Answers with whether all have room, and of each window its count and when it next gets room. */
+const SCRIPT = `
+local time = redis.call('TIME')
+local now, admitted, figures = time[1] * 1000 + math.floor(time[2] / 1000), 1, {}
+for i, key in ipairs(KEYS) do
+  now = math.max(now, tonumber(redis.call('LINDEX', key, -1) or 0)) -- a server's clock may be set back
+  while tonumber(redis.call('LINDEX', key, 0) or now) + ${WINDOW_MS} <= now do redis.call('LPOP', key) end
+  if redis.call('LLEN', key) >= tonumber(ARGV[i]) then admitted = 0 end
+end
+for i, key in ipairs(KEYS) do
+  if admitted == 1 then redis.call('RPUSH', key, now) redis.call('PEXPIRE', key, ${WINDOW_MS}) end
+  local count = redis.call('LLEN', key)
+  figures[i] = {count, (redis.call('LINDEX', key, math.max(0, count - ARGV[i])) or now) + ${WINDOW_MS} - now}
+end
+return {admitted, figures}`;
+const DIGEST = createHash("sha1").update(SCRIPT).digest("hex");
+type Answer = readonly [admitted: number, figures: readonly (readonly [count: number, resetMs: number])[]];
+
+/** What is used of `redis`. */
+interface Client {
+  on(event: "error", listener: (error: Error) => void): void;
+  connect(): Promise<unknown>; sendCommand(words: readonly string[]): Promise<unknown>; destroy(): void;
+}
+
+/** `local` has the places, and the windows of a store that fails. Throws a CheckError if the package is not installed. */
+export function createRedisLimiter({ store, on_error }: Config["limits"], local: Limiter, diagnose: Diagnose) {
+  const { createClient } = loadPeer<{ createClient: (options: object) => Client }>("redis", "limits.store");
+  const client = createClient({ url: store, disableOfflineQueue: true, socket: { connectTimeout: 5_000, reconnectStrategy: () => RETRY_MS } });
+  const waiting = new Map<(error: Error) => void, number>(); // who waits for an answer, and since which tick
+  let tick = 0;
+  let fault: string | null = null;
+  let retryAt = 0;
+  const ticks = setInterval(() => {
+    tick += 1;
+    for (const [fail, since] of waiting) if (since + PATIENCE_TICKS < tick) fail(new Error(`no answer within ${PATIENCE_TICKS * TICK_MS} ms`));
+  }, TICK_MS).unref();
+  client.on("error", failed);
+
+  function failed({ message }: Error): undefined {
+    const detail = `${on_error === "local" ? "each gateway limits by itself" : "requests are refused"} until it can be asked: ${message}`;
+    if (fault === null) diagnose({ event: "limits_store_failed", level: "error", detail });
+    [fault, retryAt] = [message, performance.now() + RETRY_MS];
+  }
+  function answered(decision: Decision): Decision {
+    if (fault !== null) diagnose({ event: "limits_store_recovered", level: "info" });
+    fault = null;
+    return decision;
+  }
+
+  function ask(limits: readonly { readonly name: string; readonly rpm: number }[]): Promise<Decision> {
+    if (fault !== null) retryAt = performance.now() + RETRY_MS; // the others wait for what this one finds
+    // All windows of one account are on one node of a cluster: that of the tag in braces.
+    const keys = limits.map(({ name }) => `chat-gateway:{${limits[0]!.name}}:${name}`);
+    const evaluate = (...script: string[]) => client.sendCommand([...script, String(keys.length), ...keys, ...limits.map(({ rpm }) => String(rpm))]);
+    return new Promise<Decision>((resolve, reject) => {
+      const fail = (error: Error) => {
+        waiting.delete(fail);
+        reject(error);
+      };
+      waiting.set(fail, tick);
+      evaluate("EVALSHA", DIGEST)
+        .catch((error: Error) => (error.message.startsWith("NOSCRIPT") ? evaluate("EVAL", SCRIPT) : Promise.reject(error)))
+        .then((answer) => {
+          const [admitted, figures] = answer as Answer;
+          waiting.delete(fail);
+          resolve(decide(admitted === 1, limits.map(({ rpm }, at) => ({ rpm, count: figures[at]![0], resetMs: figures[at]![1] }))));
+        })
+        .catch(fail);
+    });
+  }
+
+  return {
+    async admit(asked: Ask): Promise<Decision> {
+      const place = await local.admit({ ...asked, limits: [] });
+      const limits = asked.limits.flatMap(({ name, rpm }) => (rpm === null ? [] : [{ name, rpm }]));
+      if (!place.admitted || limits.length === 0) return place;
+      const alone = () => local.admit({ ...asked, maxInFlight: null });
+      const shared = fault !== null && performance.now() < retryAt ? undefined : await ask(limits).then(answered, failed);
+      if (shared?.admitted) void alone(); // the windows here must have seen it if they are to decide
+      const decision = shared ?? (on_error === "local" ? await alone() : { ...decide(false, []), because: "store" as const });
+      if (!decision.admitted) local.release(asked);
+      return decision;
+    },
+    release: local.release,
+    /** Of this gateway's own windows. */
+    used: local.used,
+    /** What keeps the store from being asked; null: nothing. */
+    fault: () => fault,
+    /** Resolves when the store answers, or has not for START_MS. */
+    start: () => Promise.race([client.connect().catch(failed), pause(START_MS, undefined, { ref: false })]),
+    close(): void {
+      clearInterval(ticks);
+      client.destroy();
+    },
+  };
+}

@@ -1,0 +1,135 @@
+// Many cores: `server.workers` processes that serve one port (node:cluster), and the first process, which serves none of it: it starts
+// them, replaces those that die, has the windows and the places of all, and the admin listener. A worker has its own spend log segment,
+// connections and breakers; it asks for each request's admission, what is asked in one turn of the event loop in one message.
+import cluster, { type Worker } from "node:cluster";
+import { createLimiter, decide, type Ask, type Decision, type Limiter } from "./accounts/limiter.ts";
+import { createAdmin, type Report } from "./admin.ts";
+import type { Config } from "./config/schema.ts";
+import type { Gateway, GatewayDeps } from "./gateway.ts";
+import { createLineLog, describe, type Diagnose } from "./http/log.ts";
+
+/** Before a worker that could not even begin to listen is tried again; and how long one may take to report: longer, and it is left out. */
+const RETRY_MS = 1_000;
+const REPORT_MS = 1_000;
+
+/** What a worker says: the address that it listens on, how it is, who asks for admission, whose place is free again. */
+interface Word { readonly listening?: string; readonly report?: Report; readonly asks?: readonly Ask[]; readonly released?: readonly Ask[] }
+/** What it is told: the answers to its asks, in their order, or what to do. */
+interface Order { readonly decisions?: readonly Decision[]; readonly order?: "report" | "reload" | "stop" }
+
+/** A gateway of several processes, to be used as one: what the first process is. */
+export function createSupervisor(initial: Config, { diagnostics: write = () => undefined }: GatewayDeps): Omit<Gateway, "close" | "report"> {
+  const diagnostics = createLineLog(write);
+  const diagnose: Diagnose = (event) => diagnostics.write({ time: new Date().toISOString(), ...event });
+  const limiter = createLimiter();
+  /** Those that run, with who waits for their report. */
+  const running = new Map<Worker, (report?: Report) => void>();
+  let stopping = false;
+  const tell = (worker: Worker, order: Order) => void (worker.isConnected() && worker.send(order));
+  const tellAll = (order: Order) => running.forEach((_, worker) => tell(worker, order));
+  cluster.setupPrimary({ serialization: "advanced" }); // figures may be infinite
+
+  /** Resolves with the address that it listens on; rejects if it ends before. */
+  function start(): Promise<string> {
+    const worker = cluster.fork();
+    const placed: Ask[] = []; // whose places it holds
+    let retryMs = RETRY_MS;
+    running.set(worker, () => undefined);
+    return new Promise((resolve, reject) => {
+      worker.on("message", ({ listening, report, asks = [], released = [] }: Word) => {
+        if (listening !== undefined) {
+          retryMs = 0;
+          resolve(listening);
+        }
+        if (report) running.get(worker)?.(report);
+        for (const ask of released) {
+          limiter.release(ask);
+          placed.splice(placed.findIndex(({ account }) => account === ask.account), 1);
+        }
+        const decisions = asks.map((ask) => limiter.admit(ask));
+        placed.push(...asks.filter(({ maxInFlight }, at) => maxInFlight !== null && decisions[at]!.admitted));
+        if (decisions.length > 0) tell(worker, { decisions });
+      });
+      worker.on("error", ({ message }) => diagnose({ event: "worker_unreachable", level: "error", worker: worker.id, detail: message }));
+      worker.on("exit", (code: number, signal: string | null) => {
+        const detail = `it ended with ${signal ?? code}`;
+        running.get(worker)?.();
+        running.delete(worker);
+        placed.forEach(limiter.release);
+        reject(new Error(`a worker did not begin to listen: ${detail}`));
+        if (stopping) return;
+        diagnose({ event: "worker_died", level: "error", worker: worker.id, detail: `${detail}, and is replaced` });
+        setTimeout(() => stopping || start().catch(() => undefined), retryMs);
+      });
+    });
+  }
+
+  async function gather(): Promise<Report[]> {
+    const asked = [...running.keys()].map((worker) => new Promise<Report | undefined>((resolve) => {
+      running.set(worker, resolve);
+      tell(worker, { order: "report" });
+      setTimeout(resolve, REPORT_MS, undefined).unref();
+    }));
+    const reports = (await Promise.all(asked)).filter((report) => report !== undefined);
+    if (reports.length === 0) throw new Error("no worker reports");
+    return reports;
+  }
+  let gathering: Promise<Report[]> | undefined;
+  const reports = () => (gathering ??= gather().finally(() => (gathering = undefined)));
+  const admin = createAdmin(initial, reports, limiter.used, diagnose, (_, error) => diagnose({ event: "internal_error", level: "error", detail: describe(error) }));
+
+  async function drain(): Promise<void> {
+    stopping = true;
+    tellAll({ order: "stop" });
+    await Promise.all([...running.keys()].map((worker) => new Promise((resolve) => worker.once("exit", resolve))));
+    await admin.close();
+    diagnostics.flush();
+  }
+
+  return {
+    async listen(): Promise<string> {
+      try {
+        const address = await start(); // if this one cannot, none can
+        await Promise.all(Array.from({ length: initial.server.workers - 1 }, start));
+        await admin.listen();
+        return address;
+      } catch (error) {
+        await drain();
+        throw error;
+      }
+    },
+    adminAddress: admin.address, diagnose, drain,
+    reload: () => tellAll({ order: "reload" }), // each reads the file itself
+  };
+}
+
+/** In a worker: the limits of all, which the first process has. */
+export function limitsOfAll({ worker }: { readonly worker?: Worker } = cluster): Limiter {
+  const waiting: ((decision: Decision) => void)[] = [];
+  let said: { asks: Ask[]; released: Ask[] } = { asks: [], released: [] };
+  worker!.on("message", ({ decisions = [] }: Order) => decisions.forEach((decision) => waiting.shift()?.(decision)));
+  function sendSaid(): void {
+    if (worker!.isConnected()) worker!.send(said);
+    said = { asks: [], released: [] };
+  }
+  function say(what: "asks" | "released", { account, limits, maxInFlight }: Ask): void {
+    if (said.asks.length + said.released.length === 0) setImmediate(sendSaid);
+    said[what].push({ account, limits, maxInFlight });
+  }
+  return {
+    admit(ask) {
+      if (ask.maxInFlight === null && ask.limits.every(({ rpm }) => rpm === null)) return decide(true, []);
+      say("asks", ask);
+      return new Promise((resolve) => waiting.push(resolve));
+    },
+    release: (ask) => void (ask.maxInFlight === null || say("released", ask)),
+    used: () => 0, // the first process tells
+  };
+}
+
+/** In a worker: tells the first process where this one listens, and does what it says. */
+export function obey(address: string, { report }: Gateway, reload: () => void, stop: () => void, { worker }: { readonly worker?: Worker } = cluster): void {
+  const orders = { report: () => worker!.send({ report: report() }), reload, stop };
+  worker!.on("message", ({ order }: Order) => order && orders[order]());
+  worker!.send({ listening: address });
+}
