@@ -7,7 +7,8 @@ import type { Diagnose } from "./http/log.ts";
 import { sendJson } from "./http/reply.ts";
 import type { Exchange } from "./http/router.ts";
 import { createServer } from "./http/server.ts";
-import { mergeSamples, render, type Samples } from "./metrics.ts";
+import { render, type Samples } from "./metrics.ts";
+import { BREAKER_STATES } from "./routing/breaker.ts";
 import type { Catalog } from "./routing/catalog.ts";
 
 /** What one process says of itself. */
@@ -17,12 +18,14 @@ interface View {
   readonly config: Config; readonly catalog: Catalog; readonly keyring: Keyring; readonly limitsFault: string | null;
   readonly books: { readonly spendFault: string | null; readonly syncFault: string | null; readonly lagMs: number };
   readonly draining: boolean; readonly inFlight: number;
+  /** How late the event loop has been since this was last asked, in seconds, by quantile. */
+  readonly loopDelay: { readonly [quantile: string]: number };
   /** When this configuration came into force, ISO 8601. */
   readonly loadedAt: string;
 }
 
 /** Models with breakers, aliases with candidates and why, limits, books. */
-export function statusOf({ config, catalog, keyring, limitsFault, books: { spendFault, syncFault, lagMs }, loadedAt, draining, inFlight }: View) {
+export function statusOf({ config, catalog, keyring, limitsFault, books: { spendFault, syncFault, lagMs }, loadedAt, draining, inFlight, loopDelay }: View) {
   const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => {
     const { state, failures, retryMs, lastFault } = status();
     return { model: name, provider: provider.name, upstream_model: upstreamModel, breaker: { state, failures, retry_ms: Math.ceil(retryMs), last_fault: lastFault } };
@@ -34,18 +37,16 @@ export function statusOf({ config, catalog, keyring, limitsFault, books: { spend
   }));
   const accounts = [...keyring.accounts].map(([account, rpm]) => ({ account, rpm, used: 0 }));
   return {
-    status: draining ? "draining" : "serving", config_loaded_at: loadedAt, in_flight: inFlight, workers: 1, models, aliases,
+    status: draining ? "draining" : "serving", config_loaded_at: loadedAt, in_flight: inFlight, workers: 1, event_loop_delay: loopDelay, models, aliases,
     limits: { store: config.limits.store === "memory" ? "memory" : "redis", fault: limitsFault, accounts },
     spend: { fault: spendFault }, usage: { store: config.usage.store === "file" ? "file" : "postgres", fault: syncFault, lag_seconds: lagMs / 1000 },
   };
 }
 
-/** From the best to the worst. */
-export const BREAKER_STATES = ["closed", "probing", "open"];
-
 /** Of several processes: in flight are those of all, a breaker is as open as the one that is most, a fault is that of any. */
-function statusOfAll(all: readonly Report["status"][], used: Limiter["used"]): Report["status"] {
-  const [first] = all as [Report["status"]];
+function statusOfAll(reports: readonly Report[], used: Limiter["used"]): Report["status"] {
+  const all = reports.map(({ status }) => status);
+  const first = all[0]!;
   const models = first.models.map((model) => {
     const same = all.flatMap((each) => each.models.filter((other) => other.model === model.model));
     return same.reduce((worst, each) => (BREAKER_STATES.indexOf(each.breaker.state) > BREAKER_STATES.indexOf(worst.breaker.state) ? each : worst));
@@ -56,6 +57,7 @@ function statusOfAll(all: readonly Report["status"][], used: Limiter["used"]): R
     ...first, models,
     status: all.find((each) => each.status === "draining")?.status ?? "serving",
     in_flight: all.reduce((sum, each) => sum + each.in_flight, 0), workers: all.length,
+    event_loop_delay: Object.fromEntries(Object.keys(first.event_loop_delay).map((quantile) => [quantile, Math.max(...all.map((each) => each.event_loop_delay[quantile]!))])),
     aliases: first.aliases.map((alias) => ({ ...alias, candidates: alias.candidates.map((each) => ({ ...each, breaker: stateOf.get(each.model) })) })),
     limits: { ...first.limits, fault: fault("limits"), accounts: first.limits.accounts.map((each) => ({ ...each, used: used(`account ${each.account}`) })) },
     spend: { fault: fault("spend") },
@@ -66,10 +68,11 @@ function statusOfAll(all: readonly Report["status"][], used: Limiter["used"]): R
 /** `reports` are of all processes that serve, at least one; `used` is the limiter's. */
 export function createAdmin(config: Config, reports: () => readonly Report[] | Promise<readonly Report[]>, used: Limiter["used"], diagnose: Diagnose, failed: (exchange: Exchange, error: unknown) => void) {
   const routes = {
-    "/status": { GET: async ({ res }: Exchange) => sendJson(res, 200, statusOfAll((await reports()).map(({ status }) => status), used), { "Cache-Control": "no-store" }) },
+    "/status": { GET: async ({ res }: Exchange) => sendJson(res, 200, statusOfAll(await reports(), used), { "Cache-Control": "no-store" }) },
     "/metrics": {
       GET: async ({ res }: Exchange) => {
-        const text = render(mergeSamples((await reports()).map(({ samples }) => samples)));
+        const all = await reports();
+        const text = render(all.map(({ samples }) => samples), statusOfAll(all, used));
         res.writeHead(200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" }).end(text);
       },
     },

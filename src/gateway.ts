@@ -6,7 +6,7 @@ import { keyFile, readKeys } from "./accounts/key-file.ts";
 import { createKeyring } from "./accounts/keys.ts";
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
 import { createRedisLimiter } from "./accounts/redis-limiter.ts";
-import { BREAKER_STATES, createAdmin, statusOf, type Report } from "./admin.ts";
+import { createAdmin, statusOf, type Report } from "./admin.ts";
 import { createChatHandler } from "./chat.ts";
 import { readTls } from "./config/load.ts";
 import { watchFile } from "./config/reload.ts";
@@ -50,7 +50,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const shared = initial.limits.store === "memory" ? undefined : createRedisLimiter(initial.limits, own, diagnose);
   const limiter = shared ?? own;
   const metrics = createMetrics();
-  const loopDelay = monitorEventLoopDelay({ resolution: LOOK_MS });
+  const loop = monitorEventLoopDelay({ resolution: LOOK_MS });
   const books = createBooks(initial, now, diagnose, metrics.settled);
   const keys = keyFile(initial.data_dir);
   let stored = readKeys(keys);
@@ -110,18 +110,11 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   };
   const server = createServer(routes, { ...address, tls: tls && readTls(tls) }, { now, access: accessed, failed });
   const report = (): Report => {
-    const { spendFault, lagMs } = books.status();
-    const status = statusOf({ ...current, limitsFault: shared?.fault() ?? null, books: books.status(), draining, inFlight: server.inFlight() });
-    const late = (name: "max" | number) => Math.max(0, (name === "max" ? loopDelay.max : loopDelay.percentile(name)) / 1e9 - LOOK_MS / 1000);
-    metrics.set("chat_gateway_in_flight_requests", "", [["", server.inFlight()]]);
-    metrics.set("chat_gateway_breaker_state", "model", status.models.map(({ model, breaker }) => [model, BREAKER_STATES.indexOf(breaker.state)]));
-    metrics.set("chat_gateway_event_loop_delay_seconds", "quantile", [["0.5", late(50)], ["0.99", late(99)], ["1", late("max")]]);
-    metrics.set("chat_gateway_limits_store_up", "", [["", status.limits.fault === null ? 1 : 0]]);
-    metrics.set("chat_gateway_spend_log_writable", "", [["", spendFault === null ? 1 : 0]]);
-    metrics.set("chat_gateway_usage_sync_lag_seconds", "", [["", lagMs / 1000]]);
-    metrics.set("chat_gateway_workers", "", [["", 1]]);
-    loopDelay.reset();
-    return { status, samples: metrics.samples };
+    const late = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000);
+    const loopDelay = { 0.5: late(loop.percentile(50)), 0.99: late(loop.percentile(99)), 1: late(loop.max) };
+    loop.reset();
+    const limitsFault = shared?.fault() ?? null;
+    return { status: statusOf({ ...current, limitsFault, books: books.status(), draining, inFlight: server.inFlight(), loopDelay }), samples: metrics.samples };
   };
   const admin = deps.limits ? undefined : createAdmin(initial, () => [report()], limiter.used, diagnose, failed);
 
@@ -131,7 +124,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     await server.close(drainMs);
     await admin?.close();
     shared?.close();
-    loopDelay.disable();
+    loop.disable();
     pooled.close();
     keysWatched.close();
     await books.close();
@@ -144,7 +137,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     async listen(): Promise<string> {
       await books.start();
       await shared?.start();
-      loopDelay.enable();
+      loop.enable();
       try {
         const publicAddress = await server.listen();
         await admin?.listen();

@@ -1,14 +1,14 @@
 // What is counted, for Prometheus: GET /metrics. Names, kinds, help texts and buckets stand in metrics.json; where the OpenTelemetry
 // conventions for generative AI have a name, it is theirs. No label has more values than the configuration has names: no account, no key.
 import type { SettleRecord } from "./accounting/records.ts";
+import type { Report } from "./admin.ts";
 import rows from "./metrics.json" with { type: "json" };
+import { BREAKER_STATES } from "./routing/breaker.ts";
 
 type Name = keyof typeof rows;
-/** `merge`: how the processes' figures become one; absent: they are added up. A gauge is worth nothing by itself. */
-interface Row { readonly type: string; readonly help: string; readonly merge?: string; readonly buckets?: readonly number[] }
-const ROWS: { readonly [name in Name]: Row } = rows;
+interface Row { readonly type: string; readonly help: string; readonly buckets?: readonly number[] }
 /** By name and labels: one figure, or of a histogram the count of each bucket, that of what is above them all, and the sum. */
-export type Samples = { [name in Name]?: { [labels: string]: number[] } };
+export interface Samples { [name: string]: { [labels: string]: number[] } }
 /** Labels as they stand between the braces of a sample: what is put in is quoted. */
 const labels = (names: TemplateStringsArray, ...values: readonly (string | number | null | undefined)[]): string =>
   String.raw({ raw: names }, ...values.map((value) => JSON.stringify(String(value ?? ""))));
@@ -22,7 +22,7 @@ export function createMetrics() {
     figures[0]! += by;
   }
   function observe(name: Name, labels: string, value: number): void {
-    const { buckets = [] } = ROWS[name];
+    const { buckets = [] }: Row = rows[name];
     const figures = ((samples[name] ??= {})[labels] ??= Array<number>(buckets.length + 2).fill(0));
     const at = buckets.findIndex((bound) => value <= bound);
     figures[at === -1 ? buckets.length : at]! += 1;
@@ -31,10 +31,6 @@ export function createMetrics() {
 
   return {
     samples,
-    /** What is so at the moment, by label and its value; replaces what was said before of the same name. */
-    set(name: Name, label: string, values: readonly (readonly [of: string, value: number])[]): void {
-      samples[name] = Object.fromEntries(values.map(([of, value]) => [label && `${label}=${JSON.stringify(of)}`, [value]]));
-    },
     /** A response has left, whole or not. */
     answered: (path: string, status: number, model: string | null) => count("chat_gateway_requests_total", labels`path=${path},status=${status},model=${model}`),
     /** A piece of a stream has come, so many milliseconds after the one before. */
@@ -53,27 +49,41 @@ export function createMetrics() {
   };
 }
 
-/** The figures of several processes as those of one. */
-export function mergeSamples(all: readonly Samples[]): Samples {
-  const merged: Samples = {};
-  for (const [name, rows] of all.flatMap((samples) => Object.entries(samples) as [Name, { [labels: string]: number[] }][])) {
-    const { merge } = ROWS[name];
-    const join = merge === "max" ? Math.max : merge === "min" ? Math.min : (a: number, b: number) => a + b;
-    const into = (merged[name] ??= {});
-    for (const [of, figures] of Object.entries(rows)) into[of] = figures.map((figure, at) => (into[of] ? join(into[of][at]!, figure) : figure));
+/** The figures of several processes, added up. */
+function sumOf(all: readonly Samples[]): Samples {
+  const sum: Samples = {};
+  for (const [name, rows] of all.flatMap((samples) => Object.entries(samples))) {
+    const into = (sum[name] ??= {});
+    for (const [of, figures] of Object.entries(rows)) into[of] = figures.map((figure, at) => figure + (into[of]?.[at] ?? 0));
   }
-  return merged;
+  return sum;
+}
+
+/** What is so at the moment. */
+function gaugesOf({ in_flight, workers, models, event_loop_delay, limits, spend, usage }: Report["status"]): Samples {
+  const flag = (fault: string | null) => ({ "": [fault === null ? 1 : 0] });
+  return {
+    chat_gateway_in_flight_requests: { "": [in_flight] }, chat_gateway_workers: { "": [workers] },
+    chat_gateway_breaker_state: Object.fromEntries(models.map(({ model, breaker }) => [labels`model=${model}`, [BREAKER_STATES.indexOf(breaker.state)]])),
+    chat_gateway_event_loop_delay_seconds: Object.fromEntries(Object.entries(event_loop_delay).map(([quantile, seconds]) => [labels`quantile=${quantile}`, [seconds]])),
+    chat_gateway_limits_store_up: flag(limits.fault), chat_gateway_spend_log_writable: flag(spend.fault),
+    chat_gateway_usage_sync_lag_seconds: { "": [usage.lag_seconds] },
+  } satisfies { [name in Name]?: unknown };
 }
 
 const written = (value: number): string => (value === Infinity ? "+Inf" : String(value));
 
-/** Prometheus's text format. */
-export const render = (samples: Samples): string => (Object.entries(ROWS) as [Name, Row][]).map(([name, { type, help, buckets }]) => {
-  const lines = Object.entries(samples[name] ?? {}).flatMap(([of, figures]) => {
-    if (!buckets) return [`${name}${of && `{${of}}`} ${written(figures[0]!)}`];
-    const count = (bound: number) => figures.slice(0, [...buckets, Infinity].indexOf(bound) + 1).reduce((sum, each) => sum + each);
-    const bounds = [...buckets, Infinity].map((bound) => `${name}_bucket{${of},le="${written(bound)}"} ${count(bound)}`);
-    return [...bounds, `${name}_sum{${of}} ${figures.at(-1)}`, `${name}_count{${of}} ${count(Infinity)}`];
-  });
-  return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines, ""].join("\n");
-}).join("");
+/** Prometheus's text format: what the processes have counted, and how they are together. */
+export function render(all: readonly Samples[], status: Report["status"]): string {
+  const samples = sumOf([...all, gaugesOf(status)]);
+  return Object.entries<Row>(rows).map(([name, { type, help, buckets }]) => {
+    const lines = Object.entries(samples[name] ?? {}).flatMap(([of, figures]) => {
+      if (!buckets) return [`${name}${of && `{${of}}`} ${written(figures[0]!)}`];
+      const bounds = [...buckets, Infinity];
+      const counts = bounds.map((_, at) => figures.slice(0, at + 1).reduce((sum, each) => sum + each));
+      const below = bounds.map((bound, at) => `${name}_bucket{${of},le="${written(bound)}"} ${counts[at]}`);
+      return [...below, `${name}_sum{${of}} ${figures.at(-1)}`, `${name}_count{${of}} ${counts.at(-1)}`];
+    });
+    return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines, ""].join("\n");
+  }).join("");
+}

@@ -4,6 +4,8 @@ import type { Config } from "../config/schema.ts";
 
 /** While a probe is on its way nobody knows how long it takes; others are told to come back soon. */
 const PROBE_RETRY_MS = 1_000;
+/** From the best to the worst. */
+export const BREAKER_STATES = ["closed", "probing", "open"] as const;
 export type Breaker = ReturnType<typeof createBreaker>;
 
 /** `now` is a monotonic clock in milliseconds. */
