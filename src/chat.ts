@@ -1,7 +1,7 @@
 // POST /v1/chat/completions, top to bottom: key, limit, body, schema, model, books, provider, reply. SPEC.md "Endpoints".
 import type { ServerResponse } from "node:http";
 import type { Caller, Keyring } from "./accounts/keys.ts";
-import type { Limiter } from "./accounts/limiter.ts";
+import type { Decision, Limiter } from "./accounts/limiter.ts";
 import type { Books, Outcome } from "./accounting/books.ts";
 import { createMeter } from "./accounting/usage.ts";
 import type { Config } from "./config/schema.ts";
@@ -32,7 +32,9 @@ export const createChatHandler = (current: () => ChatDeps, world: ChatWorld): Ha
   if (world.inFlight() > config.server.max_in_flight) throw new ApiError("server_overloaded", "The gateway has too many requests in hand.", SOON);
   const caller = keyring.authenticate(req.headers.authorization);
   Object.assign(exchange.log, { account: caller.account, key_id: caller.keyId });
-  await admit(world.limiter, caller, res);
+  const decision = world.limiter.admit(caller);
+  // Who need not wait must not: the body is read in passing only if that begins in this very turn.
+  admit(decision instanceof Promise ? await decision : decision, caller, res);
   try {
     const asked = chatRequest(await readJson(req, res, config.server.max_body_bytes, exchange.cancel));
     const chat = Object.assign(asked, { tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default) });
@@ -45,9 +47,8 @@ export const createChatHandler = (current: () => ChatDeps, world: ChatWorld): Ha
 
 const SOON = { headers: { "Retry-After": "1" } };
 
-/** Counts the request against its limits; throws the 429 of SPEC.md "Errors" with WIRE.md 4.4's headers. */
-async function admit(limiter: Limiter, caller: Caller, res: ServerResponse): Promise<void> {
-  const { admitted, limit, remaining, resetMs, because } = await limiter.admit(caller);
+/** Says how the request stands to its limits; throws the 429 of SPEC.md "Errors" with WIRE.md 4.4's headers. */
+function admit({ admitted, limit, remaining, resetMs, because }: Decision, caller: Caller, res: ServerResponse): void {
   if (because === "store") throw new ApiError("server_overloaded", "The limits cannot be looked up at the moment.", SOON);
   if (because === "in_flight") throw new ApiError("rate_limit_exceeded", `This account may have ${caller.maxInFlight} requests in flight, and has.`, SOON);
   if (limit === null) return;

@@ -8,6 +8,7 @@ import { loadPeer } from "../accounting/peer.ts";
 import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../http/log.ts";
 import { decide, WINDOW_MS, type Ask, type Decision, type Limiter } from "./limiter.ts";
+import script from "./redis-script.json" with { type: "json" };
 
 /** A store that has not answered after so many ticks is too slow. A tick is time in which this process could have heard the answer: where
  * it is itself at work for longer, that counts as one. */
@@ -17,21 +18,7 @@ const PATIENCE_TICKS = 5;
 const RETRY_MS = 250;
 const START_MS = 2_000;
 
-/** KEYS are windows, ARGV their limits. Answers with whether all have room, and of each window its count and when it next gets room. */
-const SCRIPT = `
-local time = redis.call('TIME')
-local now, admitted, figures = time[1] * 1000 + math.floor(time[2] / 1000), 1, {}
-for i, key in ipairs(KEYS) do
-  now = math.max(now, tonumber(redis.call('LINDEX', key, -1) or 0)) -- a server's clock may be set back
-  while tonumber(redis.call('LINDEX', key, 0) or now) + ${WINDOW_MS} <= now do redis.call('LPOP', key) end
-  if redis.call('LLEN', key) >= tonumber(ARGV[i]) then admitted = 0 end
-end
-for i, key in ipairs(KEYS) do
-  if admitted == 1 then redis.call('RPUSH', key, now) redis.call('PEXPIRE', key, ${WINDOW_MS}) end
-  local count = redis.call('LLEN', key)
-  figures[i] = {count, (redis.call('LINDEX', key, math.max(0, count - ARGV[i])) or now) + ${WINDOW_MS} - now}
-end
-return {admitted, figures}`;
+const SCRIPT = script.join("\n");
 const DIGEST = createHash("sha1").update(SCRIPT).digest("hex");
 type Answer = readonly [admitted: number, figures: readonly (readonly [count: number, resetMs: number])[]];
 
@@ -70,15 +57,15 @@ export function createRedisLimiter({ store, on_error }: Config["limits"], local:
     if (fault !== null) retryAt = performance.now() + RETRY_MS; // the others wait for what this one finds
     // All windows of one account are on one node of a cluster: that of the tag in braces.
     const keys = limits.map(({ name }) => `chat-gateway:{${limits[0]!.name}}:${name}`);
-    const evaluate = (...script: string[]) => client.sendCommand([...script, String(keys.length), ...keys, ...limits.map(({ rpm }) => String(rpm))]);
+    const words = [keys.length, ...keys, WINDOW_MS, ...limits.map(({ rpm }) => rpm)].map(String);
     return new Promise<Decision>((resolve, reject) => {
       const fail = (error: Error) => {
         waiting.delete(fail);
         reject(error);
       };
       waiting.set(fail, tick);
-      evaluate("EVALSHA", DIGEST)
-        .catch((error: Error) => (error.message.startsWith("NOSCRIPT") ? evaluate("EVAL", SCRIPT) : Promise.reject(error)))
+      client.sendCommand(["EVALSHA", DIGEST, ...words])
+        .catch((error: Error) => (error.message.startsWith("NOSCRIPT") ? client.sendCommand(["EVAL", SCRIPT, ...words]) : Promise.reject(error)))
         .then((answer) => {
           const [admitted, figures] = answer as Answer;
           waiting.delete(fail);

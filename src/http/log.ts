@@ -12,14 +12,17 @@ export function createLineLog(write: WriteLines) {
   /** Writes what is waiting, at once. */
   function flush(): void {
     let batch = "";
+    let size = 0;
     for (const line of waiting.splice(0)) {
-      if (batch !== "" && Buffer.byteLength(batch) + Buffer.byteLength(line) > PIPE_BYTES) {
-        write(batch);
-        batch = "";
+      const bytes = Buffer.byteLength(line);
+      if (size + bytes > PIPE_BYTES) {
+        if (size > 0) write(batch);
+        [batch, size] = ["", 0];
       }
       batch += line;
+      size += bytes;
     }
-    if (batch !== "") write(batch);
+    if (size > 0) write(batch);
   }
   return {
     write(record: object): void {
