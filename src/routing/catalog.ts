@@ -10,7 +10,7 @@ import { createSignatures, type Signatures } from "../dialects/signatures.ts";
 import { overridden, traitsOf, type Traits } from "../dialects/traits.ts";
 import type { Send } from "../http/fetch.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
-import { fail } from "../protocol/checker.ts";
+import { cut, fail } from "../protocol/checker.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { createBreaker, type Breaker } from "./breaker.ts";
 import { rank } from "./policy.ts";
@@ -45,8 +45,7 @@ export function createCatalog(config: Config, send: Send, { breakers, signatures
     candidates(chat: ChatRequest, caller: Caller): readonly Model[] {
       const canonical = models.get(chat.model);
       const listed = canonical ? [canonical] : aliases.get(chat.model);
-      const shown = chat.model.length > 80 ? `${chat.model.slice(0, 77)}...` : chat.model;
-      if (!listed) throw new ApiError("model_not_found", `The model ${JSON.stringify(shown)} does not exist.`, { param: "model" });
+      if (!listed) throw new ApiError("model_not_found", `The model ${JSON.stringify(cut(chat.model, 80))} does not exist.`, { param: "model" });
       const allowed = allowedModels(listed, chat.model, caller);
       const needs = needsOf(chat);
       const able = allowed.filter((model) => needs.every((need) => need.met(model.traits)));
