@@ -59,7 +59,9 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     } else if (mediaType === "application/json") {
       const json = parseJson(await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms)));
       if (json === undefined) throw new ProviderFault("upstream_error", `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`);
-      await deliver(heard(dialect.reply(json, model)));
+      const parts = dialect.reply(json, model);
+      parts.forEach(meter.observe);
+      await deliver(parts);
     } else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
   } catch (error) {
     const reason: unknown = own.aborted ? own.reason : asFault(error);
@@ -86,13 +88,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     deadline.clear(); // it has answered; what is still to come has a deadline of its own, at which the status alone tells
     clearTimeout(total);
     total = setTimeout(() => own.abort(refusal(status, headers, "")), REFUSAL_MS);
-    const text = await readAll(body, MAX_ERROR_BYTES).catch(() => "");
+    const text = body ? await readAll(body, MAX_ERROR_BYTES).catch(() => "") : "";
     return refusal(status, headers, parseJson(text) ?? text); // of a page, or half of something, the words may still tell
-  }
-
-  function heard(parts: Part[]): Part[] {
-    parts.forEach(meter.observe);
-    return parts;
   }
 
   async function streamed(body: AsyncIterable<Uint8Array>, deliver: Deliver): Promise<void> {
@@ -114,7 +111,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
           if (ended) break; // what follows is no part of the reply, however the bytes were cut
           const json = parseJson(data);
           if (json === undefined) skipped += 1;
-          else for (const part of heard(decoder.push(json))) {
+          else for (const part of decoder.push(json)) {
+            meter.observe(part);
             parts.push(part);
             if (part.type === "finish") finished = true;
             else if (part.type !== "usage") said = true;
@@ -168,19 +166,18 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
 }
 
 /** A body as text, cut where it is larger than `maxBytes`; `progress` is called for every piece. */
-function readAll(body: AsyncIterable<Uint8Array> | null, maxBytes: number, progress = () => {}): Promise<string> {
+function readAll(body: AsyncIterable<Uint8Array>, maxBytes: number, progress = () => {}): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  const text = () => Buffer.concat(chunks, size).toString("utf8");
   return new Promise((resolve, reject) => {
-    if (!body) return resolve("");
+    const done = () => resolve(Buffer.concat(chunks, size).toString("utf8"));
     consume(body, (chunk) => {
       size += chunk.length;
       if (size - chunk.length > maxBytes) return; // cut already
       chunks.push(chunk);
-      if (size > maxBytes) resolve(text());
+      if (size > maxBytes) done();
       else progress();
-    }).then(() => resolve(text()), reject);
+    }).then(done, reject);
   });
 }
 
