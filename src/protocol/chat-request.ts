@@ -28,10 +28,8 @@ const userContent = refine(byType({ string: string(), array: array(variant("type
 const assistantContent = refine(byType({ string: string(), array: array(variant("type", { text, refusal })) }), textOf);
 
 /** `arguments` is a string that a model wrote: it need not be JSON (WIRE 1.4). */
-const toolCall = object({
-  id: nonEmpty, type: withDefault(literal("function"), "function"),
-  function: object({ name: nonEmpty, arguments: withDefault(string(), "") }),
-});
+const called = object({ name: nonEmpty, arguments: withDefault(string(), "") });
+const toolCall = object({ id: nonEmpty, type: withDefault(literal("function"), "function"), function: called });
 /** In JSON Schema: there is such a field, with such a value. */
 const has = (name: string, schema: JsonSchema) => ({ properties: { [name]: schema }, required: [name] });
 const assistantMessage = object({
@@ -55,18 +53,10 @@ const TOOL_NAME = { pattern: /^[A-Za-z0-9_-]{1,64}$/, expected: "1 to 64 charact
 /** The only type that there is; `rule` says so. */
 const functionType = (rule: string) => refine(string(), (type) => (type === "function" ? type : fail("unsupported_value", rule)), { const: "function" });
 const [description, strict, schema] = [optional(string()), optional(boolean()), optional(jsonObject())];
-const tool = object({
-  type: functionType(`only tools of type "function" are supported`),
-  function: object({ name: string(TOOL_NAME), description, parameters: schema, strict }),
-});
-
-const toolChoice = byType({
-  string: literal("none", "auto", "required"),
-  object: object({
-    type: functionType(`only the object form {"type":"function","function":{"name":...}} is supported`),
-    function: object({ name: nonEmpty }),
-  }),
-});
+const toolType = functionType('only tools of type "function" are supported');
+const tool = object({ type: toolType, function: object({ name: string(TOOL_NAME), description, parameters: schema, strict }) });
+const choiceType = functionType('only the object form {"type":"function","function":{"name":...}} is supported');
+const namedTool = object({ type: choiceType, function: object({ name: nonEmpty }) });
 
 const responseFormat = variant("type", {
   text: refine(object({ type: literal("text") }), () => undefined),
@@ -86,7 +76,7 @@ const body = object({
   top_p: optional(number({ min: 0, max: 1 })), frequency_penalty: penalty, presence_penalty: penalty,
   stop: refine(optional(byType({ string: refine(nonEmpty, (text) => [text]), array: array(nonEmpty, { max: 4 }) })), listed),
   tools: refine(optional(array(tool, { max: 128 })), listed),
-  tool_choice: optional(toolChoice),
+  tool_choice: optional(byType({ string: literal("none", "auto", "required"), object: namedTool })),
   response_format: optional(responseFormat),
   thinking: optional(refine(object({ type: literal("enabled", "disabled", "adaptive") }), ({ type }) => type !== "disabled")),
   logprobs: withDefault(boolean(), false), top_logprobs: optional(number({ min: 0, max: 20, integer: true })),

@@ -18,10 +18,8 @@ const logprobs = nullable(object({ content: nullable(tokens), refusal: nullable(
 const finishReason = literal("stop", "length", "tool_calls", "content_filter");
 export type FinishReason = Infer<typeof finishReason>;
 const toolCall = object({ id: nonEmpty, type: literal("function"), function: object({ name: string(), arguments: string() }) });
-const toolFragment = object({
-  index: count, id: optional(nonEmpty), type: optional(literal("function")),
-  function: object({ name: optional(string()), arguments: string() }),
-});
+const fragment = object({ name: optional(string()), arguments: string() });
+const toolFragment = object({ index: count, id: optional(nonEmpty), type: optional(literal("function")), function: fragment });
 
 /** What a whole message and a delta have in common. */
 const texts = { reasoning_content: optional(string()), refusal: optional(string()) };

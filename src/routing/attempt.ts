@@ -22,12 +22,10 @@ const CLOSING_MS = 2_000;
 /** How long the body of an error may take. The status says most of it, and must not be lost for a body that never comes. */
 const REFUSAL_MS = 1_000;
 export interface AttemptOptions {
-  /** Aborted when the client has gone or the request's whole time is up; its reason is what the attempt then throws. */
-  readonly cancel: Cancel;
-  /** When that time is up, by performance.now(); and whose request it is. */
-  readonly endsAt: number; readonly account: string;
-  /** Told what the operator should know of a model. */
-  readonly tell: (event: string, model: Model, words: object) => void;
+  /** Aborted when the client has gone or the request's time is up, at `endsAt` of performance.now(); the attempt throws its reason. */
+  readonly cancel: Cancel; readonly endsAt: number;
+  /** Whose request it is, and who is told what the operator should know of a model. */
+  readonly account: string; readonly tell: (event: string, model: Model, words: object) => void;
 }
 /** Takes a batch of what a provider says; the promise, if there is one, resolves when there is room for more. */
 export type Deliver = (parts: readonly Part[]) => Promise<unknown> | undefined;
@@ -75,10 +73,9 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
   }
 
   function post(): Promise<FetchResponse> {
-    const headers = Object.assign({
-      "Content-Type": "application/json", Accept: stream ? "text/event-stream" : "application/json",
-      "Accept-Encoding": "identity", "User-Agent": "chat-gateway",
-    }, model.provider.headers, added);
+    const accept = stream ? "text/event-stream" : "application/json";
+    const ours = { "Content-Type": "application/json", Accept: accept, "Accept-Encoding": "identity", "User-Agent": "chat-gateway" };
+    const headers = Object.assign(ours, model.provider.headers, added);
     const text = JSON.stringify(Object.assign(body, model.traits.extra)); // here, so that it is gone when it has been sent
     const sent = () => deadline.set("first_token_ms", timeouts.first_token_ms);
     return send(baseUrl + path, { method: "POST", redirect: "manual", headers, body: text, cancel: own, connectMs: timeouts.connect_ms, sent });
