@@ -154,10 +154,8 @@ export const partial = <F extends Fields>(fields: F) =>
 export function record<T>(check: Check<T>): Check<Map<string, T>> {
   return make({ type: "object", additionalProperties: check.schema }, (value, all) => {
     if (!isObject(value)) return wrongType("an object", value);
-    return new Map(members(Object.keys(value), all, (name) => {
-      if (name === "") fail("invalid_value", "a name must not be empty");
-      return [name, check(value[name], all)] as const;
-    }));
+    const read = (name: string) => [name || fail("invalid_value", "a name must not be empty"), check(value[name], all)] as const;
+    return new Map(members(Object.keys(value), all, read));
   });
 }
 

@@ -60,8 +60,7 @@ export function createWholeWriter({ id, created, model, system_fingerprint }: Re
     end(usage) {
       for (const call of calls) call.function.arguments ||= "{}";
       const message = {
-        role: "assistant" as const,
-        content: texts.text === "" && (calls.length > 0 || texts.refusal !== "") ? null : texts.text,
+        role: "assistant" as const, content: texts.text === "" && (calls.length > 0 || texts.refusal !== "") ? null : texts.text,
         reasoning_content: options.showReasoning ? texts.reasoning : undefined, refusal: texts.refusal || undefined,
         tool_calls: calls.length > 0 ? calls : undefined,
       };

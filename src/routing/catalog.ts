@@ -111,9 +111,8 @@ function createProvider(name: string, provider: ProviderConfig, config: Config, 
     return dialects[provider.dialect]({ get: (id) => signatures.get(mine(id)), set: (id, text) => signatures.set(mine(id), text) });
   };
   return {
-    name, dialectFor,
+    name, dialectFor, baseUrl: provider.base_url,
     send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
-    baseUrl: provider.base_url,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
     timeouts: overridden(config.timeouts, provider.timeouts),
     /** Bound of one attempt, where the provider has its own; the request as a whole has another. */
@@ -127,8 +126,7 @@ function createModel(name: string, settings: ModelConfig, provider: Provider, tr
   return {
     name, provider, upstreamModel, traits, reasoning, contextTokens, price,
     fingerprint: `fp_${sha256(JSON.stringify([provider.name, upstreamModel, ADAPTER_VERSION])).slice(0, 12)}`,
-    /** Leave for one attempt, if the model's breaker gives it. */
-    enter: () => breaker.enter(rules),
-    status: () => breaker.status(rules),
+    /** Leave for one attempt, if the model's breaker gives it; and how that stands. */
+    enter: () => breaker.enter(rules), status: () => breaker.status(rules),
   };
 }

@@ -29,8 +29,7 @@ export function verdict(requested: string, failures: readonly FailedAttempt[]): 
   const told = others.length > 0 ? others : last;
   const codes = new Set(told.map(({ fault }) => fault.code));
   const code = codes.size === 1 ? [...codes][0]! : "model_unavailable";
-  const wait = Math.min(...told.map(waitFor)); // NaN if one is
-  const seconds = Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(wait / 1000)));
+  const seconds = Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(Math.min(...told.map(waitFor)) / 1000))); // NaN if one of them is
   const room = Math.max(...told.map(({ model }) => model.contextTokens ?? 0));
   const words: { readonly [code in ProviderFault["code"]]: readonly [message: string, param?: "messages" | "model"] } = {
     context_length_exceeded: [`The prompt is too long; this model's maximum context length is ${room === 0 ? "smaller" : `${room} tokens`}.`, "messages"],
