@@ -1,8 +1,10 @@
 // The request body of POST /v1/chat/completions: fields, ranges, combinations. SPEC.md "Chat completion request" and "Message",
 // WIRE.md 1. It comes out normalised (no nulls, text parts joined, `developer` become `system`), with known fields only.
+// What fields demand of each other is a rule here and, for /openapi.json, a JSON Schema in chat-request.json.
+import published from "./chat-request.json" with { type: "json" };
 import {
   array, boolean, byType, fail, jsonObject, lenient, literal, nonEmpty, number, object, optional, refine, string, variant, withDefault,
-  type Infer, type JsonSchema,
+  type Infer,
 } from "./checker.ts";
 
 const text = object({ type: literal("text"), text: string() });
@@ -30,8 +32,6 @@ const assistantContent = refine(byType({ string: string(), array: array(variant(
 /** `arguments` is a string that a model wrote: it need not be JSON (WIRE 1.4). */
 const called = object({ name: nonEmpty, arguments: withDefault(string(), "") });
 const toolCall = object({ id: nonEmpty, type: withDefault(literal("function"), "function"), function: called });
-/** In JSON Schema: there is such a field, with such a value. */
-const has = (name: string, schema: JsonSchema) => ({ properties: { [name]: schema }, required: [name] });
 const assistantMessage = object({
   role: literal("assistant"), content: optional(assistantContent), reasoning_content: lenient(string()), refusal: lenient(string()),
   tool_calls: optional(array(toolCall)),
@@ -44,7 +44,7 @@ const message = variant("role", {
     // The refusal was our own reply to an earlier request, sent back as it was.
     if (content !== null || tool_calls.length > 0) return { ...rest, content, tool_calls };
     return fail("missing_required_parameter", "is required in an assistant message without tool_calls", ["content"]);
-  }, { anyOf: [has("content", { type: ["string", "array"] }), has("refusal", { type: "string" }), has("tool_calls", { type: "array", minItems: 1 })] }),
+  }, published.assistant),
   tool: object({ role: literal("tool"), tool_call_id: nonEmpty, content: textContent }),
   developer: refine(object({ role: literal("developer"), content: textContent }), ({ content }) => ({ role: "system" as const, content })),
 });
@@ -57,12 +57,6 @@ const toolType = functionType('only tools of type "function" are supported');
 const tool = object({ type: toolType, function: object({ name: string(TOOL_NAME), description, parameters: schema, strict }) });
 const choiceType = functionType('only the object form {"type":"function","function":{"name":...}} is supported');
 const namedTool = object({ type: choiceType, function: object({ name: nonEmpty }) });
-
-const responseFormat = variant("type", {
-  text: refine(object({ type: literal("text") }), () => undefined),
-  json_object: object({ type: literal("json_object") }),
-  json_schema: object({ type: literal("json_schema"), json_schema: object({ name: nonEmpty, description, schema, strict }) }),
-});
 
 const tokenLimit = optional(number({ min: 1, integer: true }));
 const penalty = optional(number({ min: -2, max: 2 }));
@@ -77,7 +71,11 @@ const body = object({
   stop: refine(optional(byType({ string: refine(nonEmpty, (text) => [text]), array: array(nonEmpty, { max: 4 }) })), listed),
   tools: refine(optional(array(tool, { max: 128 })), listed),
   tool_choice: optional(byType({ string: literal("none", "auto", "required"), object: namedTool })),
-  response_format: optional(responseFormat),
+  response_format: optional(variant("type", {
+    text: refine(object({ type: literal("text") }), () => undefined),
+    json_object: object({ type: literal("json_object") }),
+    json_schema: object({ type: literal("json_schema"), json_schema: object({ name: nonEmpty, description, schema, strict }) }),
+  })),
   thinking: optional(refine(object({ type: literal("enabled", "disabled", "adaptive") }), ({ type }) => type !== "disabled")),
   logprobs: withDefault(boolean(), false), top_logprobs: optional(number({ min: 0, max: 20, integer: true })),
   stream_options: optional(object({ include_usage: withDefault(boolean(), false) })),
@@ -114,7 +112,4 @@ export const chatRequest = refine(body, (given) => {
     maxTokens: max_tokens === undefined ? given.max_completion_tokens : Math.min(max_tokens, given.max_completion_tokens ?? max_tokens),
     includeUsage: stream_options?.include_usage ?? false,
   };
-}, { dependentSchemas: {
-  stream_options: { anyOf: [{ properties: { stream_options: { type: "null" } } }, has("stream", { const: true })] },
-  tool_choice: { anyOf: [{ properties: { tool_choice: { enum: ["none", null] } } }, has("tools", { type: "array", minItems: 1 })] },
-} });
+}, published.request);
