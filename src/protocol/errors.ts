@@ -4,13 +4,12 @@ import { CheckError, pathText } from "./checker.ts";
 import table from "./errors.json" with { type: "json" };
 
 export type ErrorCode = keyof typeof table;
-type Headers = Readonly<Record<string, string>>;
 /** `param`: the path of the request field that is to blame, `messages[2].role`; `headers`: those of this error, such as Allow. */
-interface ErrorDetail { readonly param?: string | null; readonly headers?: Headers; readonly cause?: unknown }
+interface ErrorDetail { readonly param?: string | null; readonly headers?: Readonly<Record<string, string>>; readonly cause?: unknown }
 
 /** An error as the client will see it. Its message is for the client's eyes: no provider, address, key or stack. */
 export class ApiError extends Error {
-  readonly code: ErrorCode; readonly param: string | null; readonly headers: Headers;
+  readonly code: ErrorCode; readonly param: string | null; readonly headers: Readonly<Record<string, string>>;
   readonly status: number; readonly type: string;
   constructor(code: ErrorCode, message: string, { param = null, headers, cause }: ErrorDetail = {}) {
     super(message, { cause });

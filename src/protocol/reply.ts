@@ -76,8 +76,7 @@ export function createWholeWriter({ id, created, model, system_fingerprint }: Re
 const DELTA_FIELD = { text: "content", reasoning: "reasoning_content", refusal: "refusal" } as const;
 /** The streamed reply. The head of each chunk is made once; per part only the delta is serialised. */
 export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOptions): ReplyWriter {
-  const fields = JSON.stringify({ id, object: "chat.completion.chunk", ...head });
-  const open = `data: ${fields.slice(0, -1)},"choices":[`;
+  const open = `data: ${JSON.stringify({ id, object: "chat.completion.chunk", ...head }).slice(0, -1)},"choices":[`;
   const close = options.includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
   const calls = new Map<number, boolean>(); // whether arguments came
   let begun = false;
