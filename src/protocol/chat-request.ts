@@ -60,6 +60,7 @@ const namedTool = object({ type: choiceType, function: object({ name: nonEmpty }
 
 const tokenLimit = optional(number({ min: 1, integer: true }));
 const penalty = optional(number({ min: -2, max: 2 }));
+/** An empty list says as much as none. */
 const listed = <T>(list: T[] | undefined) => (list?.length ? list : undefined);
 const onlyOne = (n: number) => (n === 1 ? n : fail("unsupported_value", `only one choice is supported, got ${n}`));
 
