@@ -32,15 +32,14 @@ const assistantContent = refine(byType({ string: string(), array: array(variant(
 /** `arguments` is a string that a model wrote: it need not be JSON (WIRE 1.4). */
 const called = object({ name: nonEmpty, arguments: withDefault(string(), "") });
 const toolCall = object({ id: nonEmpty, type: withDefault(literal("function"), "function"), function: called });
-const assistantMessage = object({
-  role: literal("assistant"), content: optional(assistantContent), reasoning_content: lenient(string()), refusal: lenient(string()),
-  tool_calls: optional(array(toolCall)),
-});
 
 const message = variant("role", {
   system: object({ role: literal("system"), content: textContent }),
   user: object({ role: literal("user"), content: userContent }),
-  assistant: refine(assistantMessage, ({ refusal = null, content = refusal, tool_calls = [], ...rest }) => {
+  assistant: refine(object({
+    role: literal("assistant"), content: optional(assistantContent), reasoning_content: lenient(string()), refusal: lenient(string()),
+    tool_calls: optional(array(toolCall)),
+  }), ({ refusal = null, content = refusal, tool_calls = [], ...rest }) => {
     // The refusal was our own reply to an earlier request, sent back as it was.
     if (content !== null || tool_calls.length > 0) return { ...rest, content, tool_calls };
     return fail("missing_required_parameter", "is required in an assistant message without tool_calls", ["content"]);

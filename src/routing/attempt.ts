@@ -62,9 +62,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       await deliver(parts);
     } else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
   } catch (error) {
-    const reason: unknown = own.aborted ? own.reason : asFault(error);
-    own.abort(reason); // whatever is left of the answer is not read
-    throw reason;
+    own.abort(asFault(error)); // unless it has been: the first reason counts; whatever is left of the answer is not read
+    throw own.reason;
   } finally {
     deadline.clear();
     clearTimeout(total);
