@@ -1,8 +1,10 @@
 // The request body of POST /v1/chat/completions: fields, ranges, combinations. SPEC.md "Chat completion request" and "Message",
 // WIRE.md 1. It comes out normalised (no nulls, text parts joined, `developer` become `system`), with known fields only.
+// What fields demand of each other is a rule here and, for /openapi.json, a JSON Schema in chat-request.json.
+import published from "./chat-request.json" with { type: "json" };
 import {
   array, boolean, byType, fail, jsonObject, lenient, literal, nonEmpty, number, object, optional, refine, string, variant, withDefault,
-  type Infer, type JsonSchema,
+  type Infer,
 } from "./checker.ts";
 
 const text = object({ type: literal("text"), text: string() });
@@ -28,25 +30,20 @@ const userContent = refine(byType({ string: string(), array: array(variant("type
 const assistantContent = refine(byType({ string: string(), array: array(variant("type", { text, refusal })) }), textOf);
 
 /** `arguments` is a string that a model wrote: it need not be JSON (WIRE 1.4). */
-const toolCall = object({
-  id: nonEmpty, type: withDefault(literal("function"), "function"),
-  function: object({ name: nonEmpty, arguments: withDefault(string(), "") }),
-});
-/** In JSON Schema: there is such a field, with such a value. */
-const has = (name: string, schema: JsonSchema) => ({ properties: { [name]: schema }, required: [name] });
-const assistantMessage = object({
-  role: literal("assistant"), content: optional(assistantContent), reasoning_content: lenient(string()), refusal: lenient(string()),
-  tool_calls: optional(array(toolCall)),
-});
+const called = object({ name: nonEmpty, arguments: withDefault(string(), "") });
+const toolCall = object({ id: nonEmpty, type: withDefault(literal("function"), "function"), function: called });
 
 const message = variant("role", {
   system: object({ role: literal("system"), content: textContent }),
   user: object({ role: literal("user"), content: userContent }),
-  assistant: refine(assistantMessage, ({ refusal = null, content = refusal, tool_calls = [], ...rest }) => {
+  assistant: refine(object({
+    role: literal("assistant"), content: optional(assistantContent), reasoning_content: lenient(string()), refusal: lenient(string()),
+    tool_calls: optional(array(toolCall)),
+  }), ({ refusal = null, content = refusal, tool_calls = [], ...rest }) => {
     // The refusal was our own reply to an earlier request, sent back as it was.
     if (content !== null || tool_calls.length > 0) return { ...rest, content, tool_calls };
     return fail("missing_required_parameter", "is required in an assistant message without tool_calls", ["content"]);
-  }, { anyOf: [has("content", { type: ["string", "array"] }), has("refusal", { type: "string" }), has("tool_calls", { type: "array", minItems: 1 })] }),
+  }, published.assistant),
   tool: object({ role: literal("tool"), tool_call_id: nonEmpty, content: textContent }),
   developer: refine(object({ role: literal("developer"), content: textContent }), ({ content }) => ({ role: "system" as const, content })),
 });
@@ -55,88 +52,64 @@ const TOOL_NAME = { pattern: /^[A-Za-z0-9_-]{1,64}$/, expected: "1 to 64 charact
 /** The only type that there is; `rule` says so. */
 const functionType = (rule: string) => refine(string(), (type) => (type === "function" ? type : fail("unsupported_value", rule)), { const: "function" });
 const [description, strict, schema] = [optional(string()), optional(boolean()), optional(jsonObject())];
-const tool = object({
-  type: functionType(`only tools of type "function" are supported`),
-  function: object({ name: string(TOOL_NAME), description, parameters: schema, strict }),
-});
-
-const toolChoice = byType({
-  string: literal("none", "auto", "required"),
-  object: object({
-    type: functionType(`only the object form {"type":"function","function":{"name":...}} is supported`),
-    function: object({ name: nonEmpty }),
-  }),
-});
-
-const responseFormat = variant("type", {
-  text: refine(object({ type: literal("text") }), () => undefined),
-  json_object: object({ type: literal("json_object") }),
-  json_schema: object({ type: literal("json_schema"), json_schema: object({ name: nonEmpty, description, schema, strict }) }),
-});
+const toolType = functionType('only tools of type "function" are supported');
+const tool = object({ type: toolType, function: object({ name: string(TOOL_NAME), description, parameters: schema, strict }) });
+const choiceType = functionType('only the object form {"type":"function","function":{"name":...}} is supported');
+const namedTool = object({ type: choiceType, function: object({ name: nonEmpty }) });
 
 const tokenLimit = optional(number({ min: 1, integer: true }));
 const penalty = optional(number({ min: -2, max: 2 }));
+/** An empty list says as much as none. */
+const listed = <T>(list: T[] | undefined) => (list?.length ? list : undefined);
 const onlyOne = (n: number) => (n === 1 ? n : fail("unsupported_value", `only one choice is supported, got ${n}`));
 
 const body = object({
-  model: nonEmpty,
-  messages: array(message, { min: 1 }),
-  stream: withDefault(boolean(), false),
+  model: nonEmpty, messages: array(message, { min: 1 }), stream: withDefault(boolean(), false),
   temperature: optional(number({ min: 0, max: 2 })),
   max_tokens: tokenLimit, max_completion_tokens: tokenLimit,
-  top_p: optional(number({ min: 0, max: 1 })),
-  frequency_penalty: penalty, presence_penalty: penalty,
-  stop: optional(byType({ string: nonEmpty, array: array(nonEmpty, { max: 4 }) })),
-  tools: optional(array(tool, { max: 128 })),
-  tool_choice: optional(toolChoice),
-  response_format: optional(responseFormat),
-  thinking: optional(object({ type: literal("enabled", "disabled", "adaptive") })),
-  logprobs: withDefault(boolean(), false),
-  top_logprobs: optional(number({ min: 0, max: 20, integer: true })),
+  top_p: optional(number({ min: 0, max: 1 })), frequency_penalty: penalty, presence_penalty: penalty,
+  stop: refine(optional(byType({ string: refine(nonEmpty, (text) => [text]), array: array(nonEmpty, { max: 4 }) })), listed),
+  tools: refine(optional(array(tool, { max: 128 })), listed),
+  tool_choice: optional(byType({ string: literal("none", "auto", "required"), object: namedTool })),
+  response_format: optional(variant("type", {
+    text: refine(object({ type: literal("text") }), () => undefined),
+    json_object: object({ type: literal("json_object") }),
+    json_schema: object({ type: literal("json_schema"), json_schema: object({ name: nonEmpty, description, schema, strict }) }),
+  })),
+  thinking: optional(refine(object({ type: literal("enabled", "disabled", "adaptive") }), ({ type }) => type !== "disabled")),
+  logprobs: withDefault(boolean(), false), top_logprobs: optional(number({ min: 0, max: 20, integer: true })),
   stream_options: optional(object({ include_usage: withDefault(boolean(), false) })),
   n: optional(refine(number({ integer: true }), onlyOne, { const: 1 })),
   // Known to some providers, never an error here: a value that is no use is as good as absent (WIRE 1.2).
-  seed: lenient(number({ integer: true })),
-  user: lenient(nonEmpty),
-  parallel_tool_calls: lenient(boolean()),
+  seed: lenient(number({ integer: true })), user: lenient(nonEmpty), parallel_tool_calls: lenient(boolean()),
   reasoning_effort: lenient(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
 });
 
 /** A checked request. Wire names where the value is the wire's own, camel case where it has been worked on. */
 export type ChatRequest = Readonly<Infer<typeof chatRequest>>;
+const stray = (field: string, rule: string) => fail("invalid_parameter_combination", rule, [field]);
 
 /** Checks a parsed request body; throws a CheckError at the first fault. The rules are SPEC.md's and WIRE.md 1's. */
 export const chatRequest = refine(body, (given) => {
-  if (given.stream_options !== undefined && !given.stream) {
-    fail("invalid_parameter_combination", "may only be set when stream is true", ["stream_options"]);
-  }
-  const tools = given.tools?.length ? given.tools : undefined;
-  const { tool_choice: choice = "none" } = given;
-  if (choice !== "none" && !tools) {
-    fail("invalid_parameter_combination", 'may only be set, other than to "none", together with tools', ["tool_choice"]);
-  }
-  if (typeof choice === "object" && !tools?.some((tool) => tool.function.name === choice.function.name)) {
+  const { model, messages, stream, temperature, top_p, frequency_penalty, presence_penalty, stop, tools, tool_choice } = given;
+  const { response_format, thinking = false, logprobs, top_logprobs, seed, user, parallel_tool_calls, stream_options, max_tokens } = given;
+  if (stream_options && !stream) stray("stream_options", "may only be set when stream is true");
+  if (tool_choice && tool_choice !== "none" && !tools) stray("tool_choice", 'may only be set, other than to "none", together with tools');
+  if (typeof tool_choice === "object" && !tools?.some((tool) => tool.function.name === tool_choice.function.name)) {
     fail("invalid_value", "names a function that is not among the tools", ["tool_choice"]);
   }
   const calls = new Set<string>(); // of the messages before
-  for (const [index, message] of given.messages.entries()) {
+  for (const [index, message] of messages.entries()) {
     if (message.role === "assistant") for (const call of message.tool_calls) calls.add(call.id);
     if (message.role !== "tool" || calls.has(message.tool_call_id)) continue;
     fail("invalid_value", "answers no tool call of an assistant message before it", ["messages", index, "tool_call_id"]);
   }
-  const { model, messages, stream, temperature, top_p, frequency_penalty, presence_penalty, tool_choice, response_format, logprobs, top_logprobs } = given;
-  const { stop, seed, user, parallel_tool_calls, max_tokens, max_completion_tokens, thinking, stream_options, reasoning_effort } = given;
   return {
-    model, messages, stream, temperature, top_p, frequency_penalty, presence_penalty, tools, tool_choice, response_format, logprobs, top_logprobs,
-    seed, user, parallel_tool_calls,
-    maxTokens: max_tokens === undefined ? max_completion_tokens : Math.min(max_tokens, max_completion_tokens ?? max_tokens),
-    stop: typeof stop === "string" ? [stop] : stop?.length ? stop : undefined,
-    thinking: thinking !== undefined && thinking.type !== "disabled",
+    model, messages, stream, temperature, top_p, frequency_penalty, presence_penalty, stop, tools, tool_choice, response_format, thinking,
+    logprobs, top_logprobs, seed, user, parallel_tool_calls,
     /** How deep to think; only meant when `thinking`. */
-    effort: reasoning_effort === "none" ? undefined : reasoning_effort,
+    effort: given.reasoning_effort === "none" ? undefined : given.reasoning_effort,
+    maxTokens: max_tokens === undefined ? given.max_completion_tokens : Math.min(max_tokens, given.max_completion_tokens ?? max_tokens),
     includeUsage: stream_options?.include_usage ?? false,
   };
-}, { dependentSchemas: {
-  stream_options: { anyOf: [{ properties: { stream_options: { type: "null" } } }, has("stream", { const: true })] },
-  tool_choice: { anyOf: [{ properties: { tool_choice: { enum: ["none", null] } } }, has("tools", { type: "array", minItems: 1 })] },
-} });
+}, published.request);

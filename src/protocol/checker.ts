@@ -29,16 +29,10 @@ export interface Check<T> {
 
 export type Infer<C> = C extends Check<infer T> ? T : never;
 
+const isPlain = (step: string | number): boolean => typeof step === "string" && /^[\w$/.-]+$/.test(step) && !step.includes("..");
 /** `messages[2].role`; steps that are not plain names are quoted: `models["a b"]`. The root is the empty string. */
-export function pathText(path: Fault["path"]): string {
-  let text = "";
-  for (const step of path) {
-    if (typeof step === "number") text += `[${step}]`;
-    else if (/^[\w$/.-]+$/.test(step) && !step.includes("..")) text += text === "" ? step : `.${step}`;
-    else text += `[${JSON.stringify(step)}]`;
-  }
-  return text;
-}
+export const pathText = (path: Fault["path"]): string =>
+  path.map((step) => (isPlain(step) ? `.${step}` : `[${JSON.stringify(step)}]`)).join("").replace(/^\./, "");
 
 export const faultText = ({ path, message }: Fault): string => (path.length === 0 ? message : `${pathText(path)}: ${message}`);
 
@@ -49,20 +43,15 @@ export function fail(code: FaultCode, message: string, path: Fault["path"] = [])
 
 /** The type of a JSON value, by its name in JSON Schema. */
 const typeOf = (value: unknown): string => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
-const NOUNS: { readonly [type: string]: string } = {
-  null: "null", array: "an array", object: "an object", string: "a string", number: "a number", boolean: "a boolean",
-};
+const NOUNS: { readonly [type: string]: string } =
+  { null: "null", array: "an array", object: "an object", string: "a string", number: "a number", boolean: "a boolean" };
 const wrongType = (expected: string, value: unknown): never =>
   fail("invalid_type", `expected ${expected}, got ${NOUNS[typeOf(value)] ?? "nothing"}`);
 
-/** A value from outside, short enough to be shown in a message. */
-const shown = (value: unknown): string => {
-  const text = JSON.stringify(value) ?? "nothing";
-  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
-};
+/** A text from outside, short enough to be shown in a message. */
+export const cut = (text: string, max = 60): string => (text.length > max ? `${text.slice(0, max - 3)}...` : text);
 
-type Marks = Pick<Check<unknown>, "optional" | "takesNull">;
-const make = <T>(schema: JsonSchema, check: (value: unknown, all?: boolean) => T, marks: Marks = {}): Check<T> =>
+const make = <T>(schema: JsonSchema, check: (value: unknown, all?: boolean) => T, marks: Omit<Check<T>, "schema"> = {}): Check<T> =>
   Object.assign(check, { ...marks, schema });
 
 /** Reads the members of a container, by their steps. A fault comes out with its step before its path: the first or, if `all`, each. */
@@ -91,7 +80,7 @@ export function string({ min, pattern, expected, secret }: StringRules = {}): Ch
     if (typeof value !== "string") return wrongType("a string", value);
     if (min !== undefined && value.length < min) return fail("invalid_value", "expected a string that is not empty");
     if (!pattern || pattern.test(value)) return value;
-    return fail("invalid_value", `expected ${expected ?? pattern.source}${secret ? "" : `, got ${shown(value)}`}`);
+    return fail("invalid_value", `expected ${expected ?? pattern.source}${secret ? "" : `, got ${cut(JSON.stringify(value))}`}`);
   });
 }
 
@@ -120,7 +109,7 @@ export function literal<const T extends string>(...values: readonly T[]): Check<
   const expected = values.length === 1 ? list : `one of ${list}`;
   return make({ enum: values }, (value) => {
     if (typeof value !== "string") return wrongType(expected, value);
-    return values.find((known) => known === value) ?? fail("invalid_value", `expected ${expected}, got ${shown(value)}`);
+    return values.find((known) => known === value) ?? fail("invalid_value", `expected ${expected}, got ${cut(JSON.stringify(value))}`);
   });
 }
 
@@ -165,10 +154,8 @@ export const partial = <F extends Fields>(fields: F) =>
 export function record<T>(check: Check<T>): Check<Map<string, T>> {
   return make({ type: "object", additionalProperties: check.schema }, (value, all) => {
     if (!isObject(value)) return wrongType("an object", value);
-    return new Map(members(Object.keys(value), all, (name) => {
-      if (name === "") fail("invalid_value", "a name must not be empty");
-      return [name, check(value[name], all)] as const;
-    }));
+    const read = (name: string) => [name || fail("invalid_value", "a name must not be empty"), check(value[name], all)] as const;
+    return new Map(members(Object.keys(value), all, read));
   });
 }
 

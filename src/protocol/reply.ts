@@ -16,13 +16,9 @@ export const replyHead = (model: string, fingerprint: string, now: number) =>
   ({ id: `chatcmpl-${randomHex(16)}`, created: Math.floor(now / 1000), model, system_fingerprint: fingerprint });
 type ReplyHead = ReturnType<typeof replyHead>;
 
-export interface ReplyOptions {
-  /** Thinking was asked for. Otherwise its text is left out; its tokens are in the usage all the same (WIRE D5). */
-  readonly showReasoning: boolean;
-  readonly showLogprobs: boolean;
-  /** A stream ends with a usage chunk (WIRE D7). Whole replies always carry usage. */
-  readonly includeUsage: boolean;
-}
+/** What was asked for. Without `showReasoning` thinking is left out, its tokens are in the usage all the same (WIRE D5). `includeUsage`: a
+ * stream ends with a usage chunk (WIRE D7); whole replies always carry usage. */
+interface ReplyOptions { readonly showReasoning: boolean; readonly showLogprobs: boolean; readonly includeUsage: boolean }
 
 /** Usage from what a provider counts. Sums and shares are computed here, never taken over (WIRE.md 2). */
 export function makeUsage(counts: { prompt: number; completion: number; cacheHit: number; reasoning: number }): Usage {
@@ -42,51 +38,45 @@ export const finalReason = (reason: FinishReason, calls: number): FinishReason =
 export interface ReplyWriter { add(parts: readonly Part[]): string; end(usage: Usage): string }
 
 /** The reply as one document. */
-export function createWholeWriter(head: ReplyHead, options: ReplyOptions): ReplyWriter {
-  const said: Part[] = [];
-  return {
-    add(parts) {
-      for (const part of parts) said.push(part);
-      return "";
-    },
-    end: (usage) => JSON.stringify(wholeReply(head, options, said, usage)),
-  };
-}
-
-/** `parts` are all that the provider said. */
-function wholeReply({ id, created, model, system_fingerprint }: ReplyHead, options: ReplyOptions, parts: readonly Part[], usage: Usage): Completion {
+export function createWholeWriter({ id, created, model, system_fingerprint }: ReplyHead, options: ReplyOptions): ReplyWriter {
   const texts = { text: "", reasoning: "", refusal: "" };
   const probs: { [type in keyof typeof texts]?: TokenLogprob[] } = {};
   const calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = [];
   let reason: FinishReason = "stop";
-  for (const part of parts) {
-    if (part.type === "tool_call") calls.push({ id: part.id, type: "function", function: { name: part.name, arguments: "" } });
-    else if (part.type === "tool_arguments") calls[part.call]!.function.arguments += part.text;
-    else if (part.type === "finish") reason = part.reason;
-    else if (part.type !== "usage" && (part.type !== "reasoning" || options.showReasoning)) {
-      texts[part.type] += part.text;
-      if (part.logprobs && options.showLogprobs) probs[part.type] = [...(probs[part.type] ?? []), ...part.logprobs];
-    }
-  }
-  for (const call of calls) call.function.arguments ||= "{}";
-  const message = {
-    role: "assistant" as const,
-    content: texts.text === "" && (calls.length > 0 || texts.refusal !== "") ? null : texts.text,
-    reasoning_content: options.showReasoning ? texts.reasoning : undefined,
-    refusal: texts.refusal || undefined,
-    tool_calls: calls.length > 0 ? calls : undefined,
+
+  return {
+    add(parts) {
+      for (const part of parts) {
+        if (part.type === "tool_call") calls.push({ id: part.id, type: "function", function: { name: part.name, arguments: "" } });
+        else if (part.type === "tool_arguments") calls[part.call]!.function.arguments += part.text;
+        else if (part.type === "finish") reason = part.reason;
+        else if (part.type !== "usage" && (part.type !== "reasoning" || options.showReasoning)) {
+          texts[part.type] += part.text;
+          if (part.logprobs && options.showLogprobs) probs[part.type] = [...(probs[part.type] ?? []), ...part.logprobs];
+        }
+      }
+      return "";
+    },
+    end(usage) {
+      for (const call of calls) call.function.arguments ||= "{}";
+      const message = {
+        role: "assistant" as const, content: texts.text === "" && (calls.length > 0 || texts.refusal !== "") ? null : texts.text,
+        reasoning_content: options.showReasoning ? texts.reasoning : undefined, refusal: texts.refusal || undefined,
+        tool_calls: calls.length > 0 ? calls : undefined,
+      };
+      const { text: content = null, refusal = null, reasoning: reasoning_content } = probs;
+      const logprobs = content || refusal || reasoning_content ? { content, refusal, reasoning_content } : null;
+      const choice = { index: 0, message, logprobs, finish_reason: finalReason(reason, calls.length) };
+      const reply: Completion = { id, object: "chat.completion", created, model, system_fingerprint, choices: [choice], usage };
+      return JSON.stringify(reply);
+    },
   };
-  const { text: content = null, refusal = null, reasoning: reasoning_content } = probs;
-  const logprobs = content || refusal || reasoning_content ? { content, refusal, reasoning_content } : null;
-  const choice = { index: 0, message, logprobs, finish_reason: finalReason(reason, calls.length) };
-  return { id, object: "chat.completion", created, model, system_fingerprint, choices: [choice], usage };
 }
 
 const DELTA_FIELD = { text: "content", reasoning: "reasoning_content", refusal: "refusal" } as const;
 /** The streamed reply. The head of each chunk is made once; per part only the delta is serialised. */
 export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOptions): ReplyWriter {
-  const fields = JSON.stringify({ id, object: "chat.completion.chunk", ...head });
-  const open = `data: ${fields.slice(0, -1)},"choices":[`;
+  const open = `data: ${JSON.stringify({ id, object: "chat.completion.chunk", ...head }).slice(0, -1)},"choices":[`;
   const close = options.includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
   const calls = new Map<number, boolean>(); // whether arguments came
   let begun = false;

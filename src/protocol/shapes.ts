@@ -1,15 +1,13 @@
-// The public shapes of all answers, as checks: SPEC.md "Chat completion response", "Stream chunk" and "Error object", WIRE.md
-// 2 and 3. The types of the code, the schemas of /openapi.json and the tests' validators are derived from these.
+// The public shapes of a reply, whole and in chunks, as checks: SPEC.md "Chat completion response" and "Stream chunk", WIRE.md 2 and 3.
+// The types of the code, the schemas of /openapi.json and the tests' validators are derived from these.
 import { array, literal, nonEmpty, nullable, number, object, optional, string, type Infer } from "./checker.ts";
 
 const count = number({ min: 0, integer: true });
 
 /** Token statistics. hit + miss = prompt, prompt + completion = total; reasoning tokens are inside completion. WIRE.md 2. */
 const usage = object({
-  prompt_tokens: count, completion_tokens: count, total_tokens: count,
-  prompt_cache_hit_tokens: count, prompt_cache_miss_tokens: count,
-  prompt_tokens_details: object({ cached_tokens: count }),
-  completion_tokens_details: object({ reasoning_tokens: count }),
+  prompt_tokens: count, completion_tokens: count, total_tokens: count, prompt_cache_hit_tokens: count, prompt_cache_miss_tokens: count,
+  prompt_tokens_details: object({ cached_tokens: count }), completion_tokens_details: object({ reasoning_tokens: count }),
 });
 export type Usage = Infer<typeof usage>;
 const tokenFields = { token: string(), logprob: number(), bytes: nullable(array(number({ min: 0, max: 255, integer: true }))) };
@@ -20,10 +18,8 @@ const logprobs = nullable(object({ content: nullable(tokens), refusal: nullable(
 const finishReason = literal("stop", "length", "tool_calls", "content_filter");
 export type FinishReason = Infer<typeof finishReason>;
 const toolCall = object({ id: nonEmpty, type: literal("function"), function: object({ name: string(), arguments: string() }) });
-const toolFragment = object({
-  index: count, id: optional(nonEmpty), type: optional(literal("function")),
-  function: object({ name: optional(string()), arguments: string() }),
-});
+const fragment = object({ name: optional(string()), arguments: string() });
+const toolFragment = object({ index: count, id: optional(nonEmpty), type: optional(literal("function")), function: fragment });
 
 /** What a whole message and a delta have in common. */
 const texts = { reasoning_content: optional(string()), refusal: optional(string()) };
@@ -33,22 +29,12 @@ const delta = object({ role: optional(role), content: optional(string()), ...tex
 const envelope = { id: nonEmpty, created: count, model: nonEmpty, system_fingerprint: string() };
 
 export const completionShape = object({
-  ...envelope,
-  object: literal("chat.completion"),
-  choices: array(object({ index: count, message, logprobs, finish_reason: finishReason })),
-  usage,
+  ...envelope, object: literal("chat.completion"),
+  choices: array(object({ index: count, message, logprobs, finish_reason: finishReason })), usage,
 });
 export type Completion = Infer<typeof completionShape>;
 
 export const chunkShape = object({
-  ...envelope,
-  object: literal("chat.completion.chunk"),
-  choices: array(object({ index: count, delta, logprobs, finish_reason: nullable(finishReason) })),
-  usage: optional(usage),
+  ...envelope, object: literal("chat.completion.chunk"),
+  choices: array(object({ index: count, delta, logprobs, finish_reason: nullable(finishReason) })), usage: optional(usage),
 });
-
-const error = object({ message: string(), type: string(), code: string(), param: optional(string()), request_id: string() });
-export const errorShape = object({ error });
-const model = object({ id: string(), object: literal("model"), created: count, owned_by: string() });
-export const modelListShape = object({ object: literal("list"), data: array(model) });
-export const healthShape = object({ status: literal("ok", "ready") });

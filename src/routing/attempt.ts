@@ -22,12 +22,10 @@ const CLOSING_MS = 2_000;
 /** How long the body of an error may take. The status says most of it, and must not be lost for a body that never comes. */
 const REFUSAL_MS = 1_000;
 export interface AttemptOptions {
-  /** Aborted when the client has gone or the request's whole time is up; its reason is what the attempt then throws. */
-  readonly cancel: Cancel;
-  /** When that time is up, by performance.now(); and whose request it is. */
-  readonly endsAt: number; readonly account: string;
-  /** Told what the operator should know of a model. */
-  readonly tell: (event: string, model: Model, words: object) => void;
+  /** Aborted when the client has gone or the request's time is up, at `endsAt` of performance.now(); the attempt throws its reason. */
+  readonly cancel: Cancel; readonly endsAt: number;
+  /** Whose request it is, and who is told what the operator should know of a model. */
+  readonly account: string; readonly tell: (event: string, model: Model, words: object) => void;
 }
 /** Takes a batch of what a provider says; the promise, if there is one, resolves when there is room for more. */
 export type Deliver = (parts: readonly Part[]) => Promise<unknown> | undefined;
@@ -59,12 +57,13 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     } else if (mediaType === "application/json") {
       const json = parseJson(await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms)));
       if (json === undefined) throw new ProviderFault("upstream_error", `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`);
-      await deliver(heard(dialect.reply(json, model)));
+      const parts = dialect.reply(json, model);
+      parts.forEach(meter.observe);
+      await deliver(parts);
     } else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
   } catch (error) {
-    const reason: unknown = own.aborted ? own.reason : asFault(error);
-    own.abort(reason); // whatever is left of the answer is not read
-    throw reason;
+    own.abort(asFault(error)); // unless it has been: the first reason counts; whatever is left of the answer is not read
+    throw own.reason;
   } finally {
     deadline.clear();
     clearTimeout(total);
@@ -73,10 +72,9 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
   }
 
   function post(): Promise<FetchResponse> {
-    const headers = Object.assign({
-      "Content-Type": "application/json", Accept: stream ? "text/event-stream" : "application/json",
-      "Accept-Encoding": "identity", "User-Agent": "chat-gateway",
-    }, model.provider.headers, added);
+    const accept = stream ? "text/event-stream" : "application/json";
+    const ours = { "Content-Type": "application/json", Accept: accept, "Accept-Encoding": "identity", "User-Agent": "chat-gateway" };
+    const headers = Object.assign(ours, model.provider.headers, added);
     const text = JSON.stringify(Object.assign(body, model.traits.extra)); // here, so that it is gone when it has been sent
     const sent = () => deadline.set("first_token_ms", timeouts.first_token_ms);
     return send(baseUrl + path, { method: "POST", redirect: "manual", headers, body: text, cancel: own, connectMs: timeouts.connect_ms, sent });
@@ -86,13 +84,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     deadline.clear(); // it has answered; what is still to come has a deadline of its own, at which the status alone tells
     clearTimeout(total);
     total = setTimeout(() => own.abort(refusal(status, headers, "")), REFUSAL_MS);
-    const text = await readAll(body, MAX_ERROR_BYTES).catch(() => "");
+    const text = body ? await readAll(body, MAX_ERROR_BYTES).catch(() => "") : "";
     return refusal(status, headers, parseJson(text) ?? text); // of a page, or half of something, the words may still tell
-  }
-
-  function heard(parts: Part[]): Part[] {
-    parts.forEach(meter.observe);
-    return parts;
   }
 
   async function streamed(body: AsyncIterable<Uint8Array>, deliver: Deliver): Promise<void> {
@@ -114,7 +107,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
           if (ended) break; // what follows is no part of the reply, however the bytes were cut
           const json = parseJson(data);
           if (json === undefined) skipped += 1;
-          else for (const part of heard(decoder.push(json))) {
+          else for (const part of decoder.push(json)) {
+            meter.observe(part);
             parts.push(part);
             if (part.type === "finish") finished = true;
             else if (part.type !== "usage") said = true;
@@ -168,19 +162,18 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
 }
 
 /** A body as text, cut where it is larger than `maxBytes`; `progress` is called for every piece. */
-function readAll(body: AsyncIterable<Uint8Array> | null, maxBytes: number, progress = () => {}): Promise<string> {
+function readAll(body: AsyncIterable<Uint8Array>, maxBytes: number, progress = () => {}): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  const text = () => Buffer.concat(chunks, size).toString("utf8");
   return new Promise((resolve, reject) => {
-    if (!body) return resolve("");
+    const done = () => resolve(Buffer.concat(chunks, size).toString("utf8"));
     consume(body, (chunk) => {
       size += chunk.length;
       if (size - chunk.length > maxBytes) return; // cut already
       chunks.push(chunk);
-      if (size > maxBytes) resolve(text());
+      if (size > maxBytes) done();
       else progress();
-    }).then(() => resolve(text()), reject);
+    }).then(done, reject);
   });
 }
 

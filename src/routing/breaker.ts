@@ -34,8 +34,7 @@ export function createBreaker(now: () => number) {
           if (entered !== openings) return;
           failures += 1;
           if (!atOnce && failures < limit && openedAt === undefined) return;
-          [openedAt, probing] = [now(), false];
-          openings += 1;
+          [openedAt, probing, openings] = [now(), false, openings + 1];
         },
         /** Ended with no word on the provider: the client left, or its request was at fault. */
         dropped(): void {

@@ -10,7 +10,7 @@ import { createSignatures, type Signatures } from "../dialects/signatures.ts";
 import { overridden, traitsOf, type Traits } from "../dialects/traits.ts";
 import type { Send } from "../http/fetch.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
-import { fail } from "../protocol/checker.ts";
+import { cut, fail } from "../protocol/checker.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { createBreaker, type Breaker } from "./breaker.ts";
 import { rank } from "./policy.ts";
@@ -45,8 +45,7 @@ export function createCatalog(config: Config, send: Send, { breakers, signatures
     candidates(chat: ChatRequest, caller: Caller): readonly Model[] {
       const canonical = models.get(chat.model);
       const listed = canonical ? [canonical] : aliases.get(chat.model);
-      const shown = chat.model.length > 80 ? `${chat.model.slice(0, 77)}...` : chat.model;
-      if (!listed) throw new ApiError("model_not_found", `The model ${JSON.stringify(shown)} does not exist.`, { param: "model" });
+      if (!listed) throw new ApiError("model_not_found", `The model ${JSON.stringify(cut(chat.model, 80))} does not exist.`, { param: "model" });
       const allowed = allowedModels(listed, chat.model, caller);
       const needs = needsOf(chat);
       const able = allowed.filter((model) => needs.every((need) => need.met(model.traits)));
@@ -112,9 +111,8 @@ function createProvider(name: string, provider: ProviderConfig, config: Config, 
     return dialects[provider.dialect]({ get: (id) => signatures.get(mine(id)), set: (id, text) => signatures.set(mine(id), text) });
   };
   return {
-    name, dialectFor,
+    name, dialectFor, baseUrl: provider.base_url,
     send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
-    baseUrl: provider.base_url,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
     timeouts: overridden(config.timeouts, provider.timeouts),
     /** Bound of one attempt, where the provider has its own; the request as a whole has another. */
@@ -128,8 +126,7 @@ function createModel(name: string, settings: ModelConfig, provider: Provider, tr
   return {
     name, provider, upstreamModel, traits, reasoning, contextTokens, price,
     fingerprint: `fp_${sha256(JSON.stringify([provider.name, upstreamModel, ADAPTER_VERSION])).slice(0, 12)}`,
-    /** Leave for one attempt, if the model's breaker gives it. */
-    enter: () => breaker.enter(rules),
-    status: () => breaker.status(rules),
+    /** Leave for one attempt, if the model's breaker gives it; and how that stands. */
+    enter: () => breaker.enter(rules), status: () => breaker.status(rules),
   };
 }

@@ -1,9 +1,10 @@
 // Failed attempts in words: for the books, for the operator, and for the client, who never sees the provider's own: WIRE.md
-// 4.2, the rows of providers' faults.
+// 4.2, the rows of providers' faults. The client's words are in failure.json, a row a code.
 import { ProviderFault } from "../dialects/dialect.ts";
 import { ClientGone } from "../http/router.ts";
 import { ApiError, toApiError } from "../protocol/errors.ts";
 import type { Model } from "./catalog.ts";
+import words from "./failure.json" with { type: "json" };
 
 export type FailedAttempt = { readonly model: Model; readonly fault: ProviderFault };
 /** What an overloaded provider is given when it does not say itself, and the longest that clients obey (WIRE.md 4.4). */
@@ -29,21 +30,13 @@ export function verdict(requested: string, failures: readonly FailedAttempt[]): 
   const told = others.length > 0 ? others : last;
   const codes = new Set(told.map(({ fault }) => fault.code));
   const code = codes.size === 1 ? [...codes][0]! : "model_unavailable";
-  const wait = Math.min(...told.map(waitFor)); // NaN if one is
-  const seconds = Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(wait / 1000)));
+  const seconds = Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(Math.min(...told.map(waitFor)) / 1000))); // NaN if one of them is
   const room = Math.max(...told.map(({ model }) => model.contextTokens ?? 0));
-  const words: { readonly [code in ProviderFault["code"]]: readonly [message: string, param?: "messages" | "model"] } = {
-    context_length_exceeded: [`The prompt is too long; this model's maximum context length is ${room === 0 ? "smaller" : `${room} tokens`}.`, "messages"],
-    content_filter: ["The prompt was refused by the model's content filter.", "messages"],
-    upstream_rejected: ["The model refused this request as invalid."],
-    upstream_timeout: [`The model '${requested}' did not answer in time.`, "model"],
-    upstream_error: [`The model '${requested}' failed before its reply was complete.`, "model"],
-    model_unavailable: [`The model '${requested}' is unavailable at the moment.`, "model"],
-    model_overloaded: [`The model '${requested}' is overloaded. Retry after ${seconds} seconds.`, "model"],
-  };
-  const [message, param] = words[code];
+  const values: { readonly [name: string]: unknown } = { requested, seconds, room: room === 0 ? "smaller" : `${room} tokens` };
+  const { message, param } = words[code];
+  const text = message.replace(/\{(\w+)\}/g, (_, name: string) => String(values[name]));
   const again = code === "model_unavailable" || code === "model_overloaded"; // asking again is of use
-  return new ApiError(code, message, { ...(param && { param }), ...(again && seconds > 0 && { headers: { "Retry-After": String(seconds) } }) });
+  return new ApiError(code, text, { param, ...(again && seconds > 0 && { headers: { "Retry-After": String(seconds) } }) });
 }
 
 /** NaN: nobody knows, so it may be at once. */

@@ -22,8 +22,7 @@ export async function serve(chat: ChatRequest, candidates: readonly Model[], tal
   const failures: FailedAttempt[] = [];
   for (const model of candidates) {
     const tooSmall = failures.filter(({ fault }) => fault.code === "context_length_exceeded");
-    const hasMoreRoom = tooSmall.every((each) => (model.contextTokens ?? 0) > (each.model.contextTokens ?? Infinity));
-    if (!hasMoreRoom) continue; // no use after a context that was too long
+    if (tooSmall.some((each) => (model.contextTokens ?? 0) <= (each.model.contextTokens ?? Infinity))) continue; // it has no more room
     for (let retries = 0; ; retries += 1) {
       const pass = model.enter();
       if (!pass) {
@@ -54,10 +53,9 @@ export async function serve(chat: ChatRequest, candidates: readonly Model[], tal
         if (tally.begun) throw error;
         if (!(error instanceof ClientGone)) tally.meter = createMeter(chat);
         if (!(error instanceof ProviderFault) || cancel.aborted) throw error;
-        const failure = { model, fault: error };
-        failures.push(failure);
+        failures.push({ model, fault: error });
         tell("attempt_failed", model, faultWords(error));
-        if (error.blame === "client" && error.code !== "context_length_exceeded") throw verdict(chat.model, [failure]);
+        if (error.blame === "client" && error.code !== "context_length_exceeded") throw verdict(chat.model, failures.slice(-1));
         const wait = waitBefore(error, model, retries);
         if (performance.now() + wait >= endsAt || model.status().state !== "closed") break;
         await pause(wait, undefined, { signal: cancel.signal });
