@@ -99,7 +99,7 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
     log.model = tally.model.name;
     await bill.opened;
     await serve(chat, candidates, tally, deliver, { cancel, tell, endsAt: startedAt + total_ms, account: caller.account });
-    const last = reply!.end(tally.meter.usage().usage);
+    const last = reply!.end(tally.meter.usage().usage, tally.meter.finishReason()!);
     await settle("completed", 200); // before the last byte leaves: nobody has a whole answer that is not in the books
     if (sink) sink.end(last);
     else sendJson(res, 200, last);

@@ -1,7 +1,7 @@
 // What a reply came to: how it ended, and how many tokens it took, by the provider's own count if it gave one, else by an
 // estimate that is marked as one.
 import { textOf, type ChatRequest } from "../protocol/chat-request.ts";
-import { finalReason, makeUsage, type Part } from "../protocol/reply.ts";
+import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { FinishReason, Usage } from "../protocol/shapes.ts";
 
 export type UsageSource = "provider" | "estimated" | "none";
@@ -44,7 +44,7 @@ export function createMeter(chat: ChatRequest) {
       const { prompt_tokens: prompt = estimatePrompt(chat), prompt_cache_hit_tokens: cacheHit = 0 } = reported ?? {};
       return { usage: makeUsage({ prompt, completion: tokensIn(bytes), cacheHit, reasoning: tokensIn(reasoningBytes) }), source: "estimated" };
     },
-    /** As the client gets it; null until the provider has finished. */
-    finishReason: (): FinishReason | null => finish && finalReason(finish, calls),
+    /** Null until the provider has finished. Some say "stop" although they call tools (WIRE.md 2). */
+    finishReason: (): FinishReason | null => (finish === "stop" && calls > 0 ? "tool_calls" : finish),
   };
 }

@@ -31,33 +31,28 @@ export function makeUsage(counts: { prompt: number; completion: number; cacheHit
   };
 }
 
-/** Some providers say "stop" although they call tools (WIRE.md 2). */
-export const finalReason = (reason: FinishReason, calls: number): FinishReason => (reason === "stop" && calls > 0 ? "tool_calls" : reason);
-
-/** What a reply becomes: `add` gives the text that can be sent at once, `end` the rest, when the provider has finished. */
-export interface ReplyWriter { add(parts: readonly Part[]): string; end(usage: Usage): string }
+/** What a reply becomes: `add` gives the text that can be sent at once, `end` the rest, when the provider has finished: the reason why is
+ * held back until then, for some send it more than once, or text after it, and a client must see it last. */
+export interface ReplyWriter { add(parts: readonly Part[]): string; end(usage: Usage, reason: FinishReason): string }
 
 /** The reply as one document. */
 export function createWholeWriter({ id, created, model, system_fingerprint }: ReplyHead, options: ReplyOptions): ReplyWriter {
   const texts = { text: "", reasoning: "", refusal: "" };
   const probs: { [type in keyof typeof texts]?: TokenLogprob[] } = {};
   const calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = [];
-  let reason: FinishReason = "stop";
-
   return {
     add(parts) {
       for (const part of parts) {
         if (part.type === "tool_call") calls.push({ id: part.id, type: "function", function: { name: part.name, arguments: "" } });
         else if (part.type === "tool_arguments") calls[part.call]!.function.arguments += part.text;
-        else if (part.type === "finish") reason = part.reason;
-        else if (part.type !== "usage" && (part.type !== "reasoning" || options.showReasoning)) {
+        else if (part.type !== "finish" && part.type !== "usage" && (part.type !== "reasoning" || options.showReasoning)) {
           texts[part.type] += part.text;
           if (part.logprobs && options.showLogprobs) probs[part.type] = [...(probs[part.type] ?? []), ...part.logprobs];
         }
       }
       return "";
     },
-    end(usage) {
+    end(usage, finish_reason) {
       for (const call of calls) call.function.arguments ||= "{}";
       const message = {
         role: "assistant" as const, content: texts.text === "" && (calls.length > 0 || texts.refusal !== "") ? null : texts.text,
@@ -66,7 +61,7 @@ export function createWholeWriter({ id, created, model, system_fingerprint }: Re
       };
       const { text: content = null, refusal = null, reasoning: reasoning_content } = probs;
       const logprobs = content || refusal || reasoning_content ? { content, refusal, reasoning_content } : null;
-      const choice = { index: 0, message, logprobs, finish_reason: finalReason(reason, calls.length) };
+      const choice = { index: 0, message, logprobs, finish_reason };
       const reply: Completion = { id, object: "chat.completion", created, model, system_fingerprint, choices: [choice], usage };
       return JSON.stringify(reply);
     },
@@ -80,7 +75,6 @@ export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOpti
   const close = options.includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
   const calls = new Map<number, boolean>(); // whether arguments came
   let begun = false;
-  let reason: FinishReason = "stop";
 
   const chunk = (delta: object, finish: FinishReason | null = null, logprobs: object | null = null): string =>
     `${open}{"index":0,"delta":${JSON.stringify(delta)},"logprobs":${JSON.stringify(logprobs)},"finish_reason":${JSON.stringify(finish)}}${close}`;
@@ -94,8 +88,6 @@ export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOpti
 
   /** The events for one part, as text to send; empty if the client is to see nothing of it. */
   function write(part: Part): string {
-    // Held back until the provider is done: some send it more than once, or text after it; a client must see it last.
-    if (part.type === "finish") reason = part.reason;
     if (part.type === "finish" || part.type === "usage" || (part.type === "reasoning" && !options.showReasoning)) return "";
     if (part.type === "tool_call") {
       calls.set(part.call, false);
@@ -120,10 +112,10 @@ export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOpti
       return text;
     },
     /** Finish chunk, usage chunk if asked for, `[DONE]`. */
-    end(usage) {
+    end(usage, reason) {
       let text = role("text");
       for (const [call, complete] of calls) if (!complete) text += write({ type: "tool_arguments", call, text: "{}" });
-      text += chunk({}, finalReason(reason, calls.size));
+      text += chunk({}, reason);
       if (options.includeUsage) text += `${open}],"usage":${JSON.stringify(usage)}}\n\n`;
       return `${text}data: [DONE]\n\n`;
     },
