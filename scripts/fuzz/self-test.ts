@@ -1,0 +1,80 @@
+// Proves that the judge of scripts/fuzz.ts can fail: a tiny server answers rightly, and in every way that it must notice.
+import { once } from "node:events";
+import net, { type AddressInfo } from "node:net";
+import { makeCase, type Case } from "./cases.ts";
+import { play } from "./play.ts";
+
+const ID = "X-Request-Id: self-test\r\n";
+const ERROR = { message: "no", type: "invalid_request_error", code: "unknown_url", param: null, request_id: "self-test" };
+const answer = (status: string, body: string, { headers = `${ID}Content-Type: application/json\r\n`, length = body.length, close = true } = {}) =>
+  `HTTP/1.1 ${status}\r\n${headers}Content-Length: ${length}\r\n${close ? "Connection: close\r\n" : ""}\r\n${body}`;
+const failed = (error: object, status = "404 Not Found") => answer(status, JSON.stringify({ error }));
+const OK = '{"status":"ok"}';
+const CHUNK = { id: "a", object: "chat.completion.chunk", choices: [{ index: 0, delta: { role: "assistant" }, finish_reason: null }] };
+const FINISH = { ...CHUNK, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
+const streamed = (...events: string[]) => {
+  const chunks = events.map((event) => `${event.length.toString(16)}\r\n${event}\r\n`).join("");
+  return `HTTP/1.1 200 OK\r\n${ID}Content-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n${chunks}0\r\n\r\n`;
+};
+const data = (value: object) => `data: ${JSON.stringify(value)}\n\n`;
+
+/** Noticed must be what the pattern says; undefined: nothing is wrong. */
+const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
+  [answer("200 OK", OK), undefined],
+  [failed(ERROR), undefined],
+  [streamed(data(CHUNK), data(FINISH), "data: [DONE]\n\n"), undefined],
+  [answer("200 OK", OK, { close: false }) + failed(ERROR), undefined],
+  [failed({ ...ERROR, type: "server_error" }, "500 Internal Server Error"), /status 500/],
+  [answer("503 Service Unavailable", "{}"), /status 503/],
+  [answer("200 OK", OK, { headers: "Content-Type: application/json\r\n" }), /X-Request-Id undefined/],
+  [answer("200 OK", OK, { headers: ID + ID }), /comes twice/],
+  [answer("200 OK", OK, { length: 99 }), /a body of 15 bytes, 99 were announced/],
+  [answer("200 OK", `${OK}x`, { length: 15 }), /after an answer with Connection: close/],
+  [answer("200 OK", "ok"), /not JSON/],
+  [answer("200 OK", '{"hello":1}'), /200 with/],
+  [failed({ ...ERROR, request_id: undefined }), /404 with/],
+  [failed({ ...ERROR, request_id: "another" }), /but X-Request-Id is/],
+  [failed({ ...ERROR, stack: "at" }), /404 with/],
+  [failed({ ...ERROR, type: "server_error" }), /404 with/],
+  [answer("404 Not Found", "<html>", { headers: `${ID}Content-Type: text/html\r\n` }), /404 with/],
+  [streamed(data(CHUNK), data(FINISH)), /without \[DONE\]/],
+  [streamed(data(CHUNK), "data: [DONE]\n\n"), /not one finish_reason/],
+  [streamed(data(CHUNK), data(CHUNK), data(FINISH), "data: [DONE]\n\n"), /the role is not/],
+  [streamed(data(CHUNK), "event: x\n\n", data(FINISH), "data: [DONE]\n\n"), /not an event/],
+  [streamed(data(CHUNK), data({ error: ERROR })), /without \[DONE\]/],
+  [streamed(data(CHUNK)).slice(0, -5), /chunks that do not end/],
+  ["HTTP/1.1 200 OK\r\nno header\r\n\r\n", /not a header/],
+  [`HTTP/1.1 404 Not Found\r\n${ID}X: a\nb\r\n\r\n`, /not a header/],
+  ["HTTP/1.1 200 OK\r\nX-Req", /a head that does not end/],
+  ["hello\r\n\r\n", /not a status line/],
+  [`HTTP/1.1 100 Continue\r\n\r\n${answer("200 OK", OK)}`, /nobody expected it/],
+  [(answer("200 OK", OK, { close: false })).repeat(4), /4 answers to at most 3/],
+];
+
+/** What was noticed wrongly, or not at all. */
+export async function selfTest(): Promise<string[]> {
+  let current = "";
+  let silent = false;
+  const server = net.createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.once("data", () => silent || socket.end(current));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const sent: Case = { ...makeCase(0, 0), pieces: [Buffer.from("GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n")], ending: "server", expected: undefined };
+  const wrong: string[] = [];
+  const compare = (fault: string | undefined, noticed: RegExp | undefined, what: string) => {
+    if (noticed ? !noticed.test(fault ?? "") : fault !== undefined) wrong.push(`expected ${noticed ?? "nothing"}, noticed ${fault ?? "nothing"}: ${what}`);
+  };
+  for (const [text, noticed] of ANSWERS) {
+    current = text;
+    compare((await play(port, sent)).fault, noticed, JSON.stringify(text));
+  }
+  current = failed(ERROR);
+  compare((await play(port, { ...sent, expected: [200] })).fault, /the first answer is 404, not 200/, "another status than the known one");
+  silent = true;
+  compare((await play(port, sent, 50, 500)).fault, /no answer within/, "a server that says nothing");
+  server.close();
+  return wrong;
+}
