@@ -1,9 +1,9 @@
 // Sends the built gateway a hundred thousand mutated HTTP requests over raw sockets, and reads its answers strictly:
-// `npm run build && node --import tsx scripts/fuzz.ts [--cases 100000] [--seed N] [--gateway FILE] [--only CASE]`. Loopback only;
+// `npm run build && node --import tsx scripts/fuzz.ts [--cases 100000] [--seed N] [--gateway FILE] [--only 7,8]`. Loopback only;
 // bounded in count, concurrency and time. It holds if every answer is well-formed and none a 5xx (fuzz/judge.ts), the server ends every
 // connection that it has to, /healthz answers throughout, memory stays flat, nothing is unhandled, and the books are right at the end.
-// Exit 1 otherwise, with the seed, the number and the bytes of the case; `--only` sends that one again. `--self-test` proves that the
-// judge notices a server that answers wrongly.
+// Exit 1 otherwise, with the seed, the number and the bytes of the case; `--only` sends it again, several one after the other.
+// `--self-test` proves that the judge notices a server that answers wrongly.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -66,8 +66,8 @@ async function startGateway(file: string, folder: string) {
 }
 
 async function fuzz(): Promise<string[]> {
-  const only = values.only === undefined ? undefined : Number(values.only);
-  const cases = only === undefined ? Math.min(5_000_000, Number(values.cases)) : 1;
+  const only = values.only?.split(",").map(Number);
+  const cases = only?.length ?? Math.min(5_000_000, Number(values.cases));
   const seed = Number(values.seed ?? Date.now() % 1_000_000);
   if (!existsSync(values.gateway)) throw new Error(`there is no ${values.gateway}: run npm run build`);
   console.log(`fuzz: ${cases} cases, seed ${seed}, Node ${process.version}`);
@@ -83,15 +83,27 @@ async function fuzz(): Promise<string[]> {
   }, MAX_MS);
 
   let next = 0;
+  // Which cases were under way, or just over, when the first fault was seen or the gateway died: a crash takes all of them along.
+  const underWay = new Set<number>();
+  const over: number[] = [];
+  let suspects: readonly number[] = [];
+  const suspect = () => void (suspects = suspects.length > 0 ? suspects : [...over.slice(-20), ...underWay]);
+  child.once("exit", suspect);
   const worker = async (): Promise<void> => {
     while (next < cases && faults.length === 0 && child.exitCode === null && child.signalCode === null) {
-      const number = only ?? next;
+      const number = only?.[next] ?? next;
       next += 1;
+      underWay.add(number);
       const sent = makeCase(seed, number);
       const { fault, statuses, end } = await play(ports[sent.admin ? 1 : 0], sent);
       for (const status of statuses) count(`${status}`);
       if (end !== "answered") count(end);
-      if (fault !== undefined) faults.push(tell(number, sent, fault));
+      if (fault !== undefined) {
+        suspect();
+        faults.push(tell(number, sent, fault));
+      }
+      underWay.delete(number);
+      if (over.push(number) > 1_000) over.splice(0, 900);
     }
   };
   const tell = (number: number, sent: Case, fault: string) =>
@@ -112,13 +124,15 @@ async function fuzz(): Promise<string[]> {
       if (fault !== undefined) faults.push(`/healthz: ${fault}`);
     });
   }, 200);
-  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, cases) }, worker));
+  await Promise.all(Array.from({ length: only ? 1 : CONCURRENCY }, worker));
   clearInterval(watch);
   clearTimeout(late);
 
   const seconds = (performance.now() - startedAt) / 1000;
-  if (child.exitCode !== null || child.signalCode !== null) faults.push(`the gateway ended with ${child.exitCode ?? child.signalCode}`);
-  else {
+  if (child.exitCode !== null || child.signalCode !== null) {
+    const again = `--seed ${seed} --only ${suspects.join()}`;
+    faults.splice(0, faults.length, `the gateway ended with ${child.exitCode ?? child.signalCode}; one of the cases that were under way did it: ${again}`, ...(only ? faults : []));
+  } else {
     const idle = await idleAfter(ports[1]).catch(() => false);
     if (!idle) faults.push("requests are still in flight");
     child.kill("SIGTERM");
