@@ -129,11 +129,12 @@ async function fuzz(): Promise<string[]> {
   clearTimeout(late);
 
   const seconds = (performance.now() - startedAt) / 1000;
+  const idle = await idleAfter(ports[1]).catch(() => false);
+  if (!idle) await within(exited, "its end, if that is why", 2_000).catch(() => undefined);
   if (child.exitCode !== null || child.signalCode !== null) {
     const again = `--seed ${seed} --only ${suspects.join()}`;
-    faults.splice(0, faults.length, `the gateway ended with ${child.exitCode ?? child.signalCode}; one of the cases that were under way did it: ${again}`, ...(only ? faults : []));
+    faults.splice(0, only ? 0 : faults.length, `the gateway ended with ${child.exitCode ?? child.signalCode}; one of the cases that were under way did it: ${again}`);
   } else {
-    const idle = await idleAfter(ports[1]).catch(() => false);
     if (!idle) faults.push("requests are still in flight");
     child.kill("SIGTERM");
     const [code] = await within(exited, "the end after SIGTERM", 20_000).catch(() => [undefined]);
@@ -159,7 +160,7 @@ async function fuzz(): Promise<string[]> {
   return faults;
 }
 
-/** Resolves when nothing but this question is in flight; rejects after a while. */
+/** Whether nothing is in flight, now or soon; rejects if nobody answers. */
 async function idleAfter(port: number): Promise<boolean> {
   const until = performance.now() + 10_000;
   while (performance.now() < until) {
