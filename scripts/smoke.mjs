@@ -1,16 +1,19 @@
-// One call to the built file, alone in an empty folder: `node scripts/smoke.mjs dist/chat-gateway.mjs`. Exit 1 if it fails.
+// One call to the built file, alone in an empty folder: `node scripts/smoke.mjs dist/chat-gateway.mjs`, or to a single executable
+// (scripts/build-sea.ts), which is run by itself: `node scripts/smoke.mjs dist/chat-gateway`. Exit 1 if it fails.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 
 const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
-copyFileSync(process.argv[2], join(folder, "chat-gateway.mjs"));
-const gateway = spawn(process.execPath, ["chat-gateway.mjs", "--port", "0"], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+const copy = join(folder, basename(process.argv[2]));
+copyFileSync(process.argv[2], copy);
+const [program, ...args] = copy.endsWith(".mjs") ? [process.execPath, copy] : [copy];
+const gateway = spawn(program, [...args, "--port", "0"], { cwd: folder, env: {}, stdio: ["ignore", "pipe", "inherit"] });
 const deadline = setTimeout(() => gateway.kill("SIGKILL"), 20_000);
 try {
   const [line] = await once(createInterface(gateway.stdout), "line");
@@ -29,7 +32,7 @@ try {
   gateway.kill("SIGTERM");
   const [code] = await once(gateway, "exit");
   assert.equal(code, 0, "SIGTERM ends it cleanly");
-  console.log("smoke: the built file answers");
+  console.log(`smoke: ${process.argv[2]} answers`);
 } finally {
   clearTimeout(deadline);
   gateway.kill("SIGKILL");
