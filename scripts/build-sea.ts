@@ -54,6 +54,7 @@ if (!readFileSync(process.execPath).includes(FUSE)) give(`${process.execPath} ($
 if (byItself && !existsSync(BUILT)) give("there is no dist/chat-gateway.mjs: run npm run build");
 
 const folder = mkdtempSync(join(tmpdir(), "build-sea-"));
+process.once("exit", () => rmSync(folder, { recursive: true }));
 try {
   const [main, blob, config] = [join(folder, "main.cjs"), join(folder, "program.blob"), join(folder, "sea.json")];
   const common = { disableExperimentalSEAWarning: true, useSnapshot: false, useCodeCache: false };
@@ -73,7 +74,6 @@ try {
   }
   console.log(`build-sea: ${values.out}, ${(statSync(out).size / 1e6).toFixed(0)} MB, with Node ${process.version}`);
 } catch (error) {
+  rmSync(out, { force: true }); // half made it is an executable all the same: Node without the program
   give((error as Error).message);
-} finally {
-  rmSync(folder, { recursive: true });
 }
