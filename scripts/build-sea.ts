@@ -1,7 +1,7 @@
 // Writes the gateway as a single executable, which needs no Node beside it: `npm run build && node --import tsx scripts/build-sea.ts
 // [--out dist/chat-gateway]`, then `node scripts/smoke.mjs dist/chat-gateway`. It is the Node that runs this script with the program in it.
 //
-// From Node 25.5 on that is Node's own doing (`node --build-sea`), with dist/chat-gateway.mjs as it is. Earlier lines take CommonJS only,
+// From Node 25.5 on that is Node's own doing (`node --build-sea`), with dist/chat-gateway.mjs. Earlier lines take CommonJS only,
 // and the result has to be put into the executable by postject, which is fetched into a temporary folder: Node 20, 22 and 24 were tried
 // that way. Linux only: elsewhere an executable must also be signed. Exit 1, and why, where it cannot be done.
 
@@ -36,12 +36,15 @@ const withoutTopLevelAwait: Plugin = {
     }),
 };
 
+/** A worker is started with the path of its program before its arguments. For a single executable that is one argument too many. */
+const dropPath = (cluster: string) => `if (${cluster}.isWorker) process.argv.splice(2, 1);`;
+
 /** For createRequire the program is where the executable is, as it is with --build-sea. */
 async function writeCommonJs(file: string): Promise<void> {
   await build({
     entryPoints: [ENTRY], outfile: file, bundle: true, platform: "node", format: "cjs", target: "node20.19", logLevel: "error", plugins: [withoutTopLevelAwait],
     define: { "import.meta.url": "executableUrl" },
-    banner: { js: 'const executableUrl = require("node:url").pathToFileURL(process.execPath).href;' },
+    banner: { js: `const executableUrl = require("node:url").pathToFileURL(process.execPath).href; ${dropPath('require("node:cluster")')}` },
   });
 }
 
@@ -56,12 +59,13 @@ if (byItself && !existsSync(BUILT)) give("there is no dist/chat-gateway.mjs: run
 const folder = mkdtempSync(join(tmpdir(), "build-sea-"));
 process.once("exit", () => rmSync(folder, { recursive: true }));
 try {
-  const [main, blob, config] = [join(folder, "main.cjs"), join(folder, "program.blob"), join(folder, "sea.json")];
+  const [main, blob, config] = [join(folder, byItself ? "main.mjs" : "main.cjs"), join(folder, "program.blob"), join(folder, "sea.json")];
   const common = { disableExperimentalSEAWarning: true, useSnapshot: false, useCodeCache: false };
   mkdirSync(dirname(out), { recursive: true });
   rmSync(out, { force: true });
   if (byItself) {
-    writeFileSync(config, JSON.stringify({ ...common, main: BUILT, mainFormat: "module", output: out }));
+    writeFileSync(main, `import ownCluster from "node:cluster";\n${dropPath("ownCluster")}\n${readFileSync(BUILT, "utf8").replace(/^#!.*/, "")}`);
+    writeFileSync(config, JSON.stringify({ ...common, main, mainFormat: "module", output: out }));
     run(process.execPath, ["--build-sea", config]);
   } else {
     await writeCommonJs(main);

@@ -1,9 +1,9 @@
 // Sends the built gateway a hundred thousand mutated HTTP requests over raw sockets, and reads its answers strictly:
-// `npm run build && node --import tsx scripts/fuzz.ts [--cases 100000] [--seed N] [--gateway FILE] [--only 7,8]`. Loopback only;
-// bounded in count, concurrency and time. It holds if every answer is well-formed and none a 5xx (fuzz/judge.ts), the server ends every
-// connection that it has to, /healthz answers throughout, memory stays flat, nothing is unhandled, and the books are right at the end.
-// Exit 1 otherwise, with the seed, the number and the bytes of the case; `--only` sends it again, several one after the other.
-// `--self-test` proves that the judge notices a server that answers wrongly.
+// `npm run build && node --import tsx scripts/fuzz.ts [--cases 100000] [--seed N] [--gateway FILE] [--workers 1] [--only 7,8]`.
+// Loopback only; bounded in count, concurrency and time. It holds if every answer is well-formed and none a 5xx (fuzz/judge.ts), the
+// server ends every connection that it has to, /healthz answers throughout, memory stays flat, nothing is unhandled, and the books are
+// right at the end. Exit 1 otherwise, with the seed, the number and the bytes of the case; `--only` sends it again, several one after the
+// other. `--self-test` proves that the judge notices a server that answers wrongly.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -27,7 +27,7 @@ const WARM_UP = 10_000;
 const NODE_OPTIONS = ["--unhandled-rejections=strict", "--max-semi-space-size=4"];
 
 const { values } = parseArgs({ options: {
-  cases: { type: "string", default: "100000" }, seed: { type: "string" }, gateway: { type: "string", default: "dist/chat-gateway.mjs" }, only: { type: "string" }, "self-test": { type: "boolean", default: false },
+  cases: { type: "string", default: "100000" }, seed: { type: "string" }, gateway: { type: "string", default: "dist/chat-gateway.mjs" }, workers: { type: "string", default: "1" }, only: { type: "string" }, "self-test": { type: "boolean", default: false },
 } });
 
 /** As it can be pasted into a string of most languages. */
@@ -40,7 +40,7 @@ async function startGateway(file: string, folder: string) {
   const config = join(folder, "gateway.json");
   writeFileSync(config, JSON.stringify({
     ...demo,
-    server: { port: 0, max_body_bytes: 65_536, receive_ms: 1_000 }, admin: { port: 0 }, data_dir: join(folder, "data"), limits: { rpm: null },
+    server: { port: 0, workers: Number(values.workers), max_body_bytes: 65_536, receive_ms: 1_000 }, admin: { port: 0 }, data_dir: join(folder, "data"), limits: { rpm: null },
     providers: { demo: { dialect: "demo", pace_ms: 0 } },
   }));
   const args = [...(file.endsWith(".ts") ? ["--import", "tsx"] : []), file];
@@ -114,8 +114,9 @@ async function fuzz(): Promise<string[]> {
   const probe: Case = { ...makeCase(seed, 0), pieces: [Buffer.from("GET /healthz HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n")], ending: "server", expected: [200] };
   const watch = setInterval(() => {
     try {
-      const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1024;
-      if (rss > 0) samples.push({ done: next, rss });
+      const workers = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").trim().split(" ");
+      const sizes = [`${child.pid}`, ...workers].map((pid) => (pid === "" ? 0 : Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1])));
+      samples.push({ done: next, rss: sizes.reduce((sum, size) => sum + size) / 1024 });
     } catch {} // not on Linux, or just ended
     const askedAt = performance.now();
     void play(ports[0], probe).then(({ fault }) => {

@@ -129,7 +129,7 @@ function checkAnswer(status: number, headers: ReadonlyMap<string, string>, body:
   const [type] = (headers.get("content-type") ?? "").split(";");
   if (status !== 200) checkError(status, id, type === "application/json" ? parse(text) : undefined);
   else if (type === "text/event-stream") checkEvents(text);
-  else if (type === "text/plain") demand(/^(# .*\n|\w+ \S+\n)+$/.test(text), `not metrics: ${text}`);
+  else if (type === "text/plain") demand(/^(# .*\n|\w+(\{(\w+="([^"\\\n]|\\.)*",?)+\})? \S+\n)+$/.test(text), `not metrics: ${text}`);
   else checkDocument(type === "application/json" ? parse(text) : undefined);
 }
 
