@@ -1,7 +1,9 @@
 // Many cores: `server.workers` processes that serve one port (node:cluster), and the first process, which serves none of it: it starts
-// them, replaces those that die, has the windows and the places of all, and the admin listener. A worker has its own spend log segment,
+// them, replaces those that die, has the windows and the places of all, the admin listener and the logs. A worker has its own spend log segment,
 // connections and breakers; it asks for each request's admission, what is asked in one turn of the event loop in one message.
 import cluster, { type Worker } from "node:cluster";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
 import { createLimiter, decide, type Ask, type Decision, type Limiter } from "./accounts/limiter.ts";
 import { createAdmin, type Report } from "./admin.ts";
 import type { Config } from "./config/schema.ts";
@@ -18,8 +20,8 @@ interface Word { readonly listening?: string; readonly report?: Report; readonly
 interface Order { readonly decisions?: readonly Decision[]; readonly order?: "report" | "reload" | "stop" }
 
 /** A gateway of several processes, to be used as one: what the first process is. */
-export function createSupervisor(initial: Config, { diagnostics: write = () => undefined }: GatewayDeps): Omit<Gateway, "close" | "report"> {
-  const diagnostics = createLineLog(write);
+export function createSupervisor(initial: Config, { accessLog, diagnostics: told }: Required<Pick<GatewayDeps, "accessLog" | "diagnostics">>): Omit<Gateway, "close" | "report"> {
+  const diagnostics = createLineLog(told);
   const diagnose: Diagnose = (event) => diagnostics.write({ time: new Date().toISOString(), ...event });
   const limiter = createLimiter();
   /** Those that run, with who waits for their report. */
@@ -27,7 +29,7 @@ export function createSupervisor(initial: Config, { diagnostics: write = () => u
   let stopping = false;
   const tell = (worker: Worker, order: Order) => void (worker.isConnected() && worker.send(order));
   const tellAll = (order: Order) => running.forEach((_, worker) => tell(worker, order));
-  cluster.setupPrimary({ serialization: "advanced" }); // figures may be infinite
+  cluster.setupPrimary({ serialization: "advanced", silent: true }); // figures may be infinite; of several writers lines would be torn
 
   /** Resolves with the address that it listens on; rejects if it ends before. */
   function start(): Promise<string> {
@@ -51,7 +53,10 @@ export function createSupervisor(initial: Config, { diagnostics: write = () => u
         if (decisions.length > 0) tell(worker, { decisions });
       });
       worker.on("error", ({ message }) => diagnose({ event: "worker_unreachable", level: "error", worker: worker.id, detail: message }));
-      worker.on("exit", (code: number, signal: string | null) => {
+      const { process: child } = worker;
+      createInterface({ input: child.stdout! }).on("line", (line) => accessLog(`${line}\n`));
+      createInterface({ input: child.stderr! }).on("line", (line) => told(`${line}\n`));
+      child.on("close", (code, signal) => {
         const detail = `it ended with ${signal ?? code}`;
         running.get(worker)?.();
         running.delete(worker);
@@ -81,7 +86,7 @@ export function createSupervisor(initial: Config, { diagnostics: write = () => u
   async function drain(): Promise<void> {
     stopping = true;
     tellAll({ order: "stop" });
-    await Promise.all([...running.keys()].map((worker) => new Promise((resolve) => worker.once("exit", resolve))));
+    await Promise.all([...running.keys()].map(({ process: child }) => once(child, "close")));
     await admin.close();
     diagnostics.flush();
   }

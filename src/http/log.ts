@@ -1,28 +1,13 @@
-// The access log (one JSON line a response) and the operator's diagnostics. Lines of one turn of the event loop leave in one write, or in
-// as many as a pipe takes whole: so those of several processes do not mix.
+// The access log (one JSON line a response) and the operator's diagnostics. Lines of one turn of the event loop leave in one write.
 
 export type Diagnose = (event: Readonly<Record<string, unknown>>) => void;
 export type WriteLines = (lines: string) => void;
-
-/** What a pipe takes whole, in bytes; a longer line goes by itself. */
-const PIPE_BYTES = 4_096;
 
 export function createLineLog(write: WriteLines) {
   const waiting: string[] = [];
   /** Writes what is waiting, at once. */
   function flush(): void {
-    let batch = "";
-    let size = 0;
-    for (const line of waiting.splice(0)) {
-      const bytes = Buffer.byteLength(line);
-      if (size + bytes > PIPE_BYTES) {
-        if (size > 0) write(batch);
-        [batch, size] = ["", 0];
-      }
-      batch += line;
-      size += bytes;
-    }
-    if (size > 0) write(batch);
+    if (waiting.length > 0) write(waiting.splice(0).join(""));
   }
   return {
     write(record: object): void {
