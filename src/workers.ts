@@ -27,6 +27,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   /** Those that run, with who waits for their report. */
   const running = new Map<Worker, (report?: Report) => void>();
   let stopping = false;
+  let reloads = 0;
   const tell = (worker: Worker, order: Order) => void (worker.isConnected() && worker.send(order));
   const tellAll = (order: Order) => running.forEach((_, worker) => tell(worker, order));
   cluster.setupPrimary({ serialization: "advanced", silent: true }); // figures may be infinite; of several writers lines would be torn
@@ -35,6 +36,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   function start(): Promise<string> {
     const worker = cluster.fork();
     const placed: Ask[] = []; // whose places it holds
+    const loaded = reloads;
     let retryMs = RETRY_MS;
     running.set(worker, () => undefined);
     return new Promise((resolve, reject) => {
@@ -42,6 +44,9 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
         if (listening !== undefined) {
           retryMs = 0;
           resolve(listening);
+          // What all were told while it was on its way.
+          if (stopping) tell(worker, { order: "stop" });
+          else if (loaded !== reloads) tell(worker, { order: "reload" });
         }
         if (report) running.get(worker)?.(report);
         for (const ask of released) {
@@ -104,7 +109,11 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
       }
     },
     adminAddress: admin.address, diagnose, drain,
-    reload: () => tellAll({ order: "reload" }), // each reads the file itself
+    /** Each reads the file itself. */
+    reload(): void {
+      reloads += 1;
+      tellAll({ order: "reload" });
+    },
   };
 }
 
