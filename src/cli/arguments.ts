@@ -1,5 +1,6 @@
 // The command line, read: which commands there are, what each takes, and what is wrong with what was typed.
 import { parseArgs } from "node:util";
+import COMMANDS from "./commands.json" with { type: "json" };
 
 /** A mistake in the arguments: one line on stderr, exit 2. */
 export class UsageError extends Error {}
@@ -11,19 +12,7 @@ const OPTIONS = {
 } as const;
 type Option = keyof typeof OPTIONS;
 
-/** `synopsis` as it is shown: an operand in capitals, what may be left out in brackets; `--config FILE` goes without saying. */
-const COMMANDS = {
-  serve: { synopsis: "[--host H] [--port N]", does: "run the gateway (the default command)" },
-  check: { synopsis: "[--json]", does: "validate a configuration" },
-  explain: { synopsis: "ALIAS [--json]", does: "the candidates of an alias in order, and why" },
-  "keys create": { synopsis: "--account A [--name N] [--rpm N] [--models a,b] [--expires DATE] [--json]", does: "make a key; it is shown this once" },
-  "keys list": { synopsis: "[--json]", does: "all keys, by their ids" },
-  "keys revoke": { synopsis: "KEY_ID [--json]", does: "refuse a key from now on" },
-  "usage sync": { synopsis: "[--once] [--json]", does: "copy settled spend into the usage records, again and again unless --once" },
-  "billing statement": { synopsis: "--account A --month YYYY-MM [--format table|csv|json] [--json]", does: "what an account owes, by model; as csv by request" },
-  "billing trace": { synopsis: "REQUEST_ID [--json]", does: "the usage records of a request id, and their account" },
-  audit: { synopsis: "[--json]", does: "prove that the books are right" },
-} as const;
+/** In commands.json `synopsis` is as it is shown: an operand in capitals, what may be left out in brackets; `--config FILE` goes without saying. */
 type CommandName = keyof typeof COMMANDS;
 
 export const HELP = `chat-gateway: a chat-completions gateway
