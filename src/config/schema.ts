@@ -28,8 +28,7 @@ const url = refine(nonEmpty, (text) => {
 
 /** Currency per million tokens. Money is counted in pico-units (1 per million = 1e6 a token), so more decimals cannot be billed. */
 const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
-  Number(value.toFixed(6)) === value ? value : fail("invalid_value", `expected at most six decimals, got ${value}`),
-);
+  Number(value.toFixed(6)) === value ? value : fail("invalid_value", `expected at most six decimals, got ${value}`));
 
 const timeouts = {
   /** A new connection to the provider. */
@@ -135,10 +134,8 @@ function schema(env: Environment, secretsOptional = false) {
   });
 }
 
-function exactlyOne<T extends object>(value: T, a: keyof T & string, b: keyof T & string): T {
-  const one = (value[a] === undefined) !== (value[b] === undefined);
-  return one ? value : fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`);
-}
+const exactlyOne = <T extends object>(value: T, a: keyof T & string, b: keyof T & string): T =>
+  (value[a] === undefined) === (value[b] === undefined) ? fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`) : value;
 
 /** The address of a store may hold a password, so it is not repeated. */
 const storeAt = (builtIn: string, scheme: RegExp, expected: string) => (given: string): string =>
@@ -157,13 +154,20 @@ export function checkConfig(json: unknown, env: Environment, secretsOptional = f
   let faults = faultsBetween(json);
   try {
     const config = schema(env, secretsOptional)(json, true);
-    if (!secretsOptional) faults = [...faults, ...repeatedKeys(config), ...demoKeyFaults(config, config.server.host)];
+    const again = repeated(config.keys.map(({ digest }) => digest)).map((at) => invalid(["keys", at], "the same key stands here twice"));
+    if (!secretsOptional) faults = [...faults, ...again, ...demoKeyFaults(config, config.server.host)];
     if (faults.length === 0) return config;
   } catch (error) {
     if (!(error instanceof CheckError)) throw error;
     faults = [...error.faults, ...faults];
   }
   throw new CheckError(faults);
+}
+
+/** Where in a list something stands that stood before. */
+function repeated(list: readonly unknown[]): number[] {
+  const seen = new Set<unknown>();
+  return list.flatMap((each, at) => (seen.size === seen.add(each).size ? [at] : []));
 }
 
 const invalid = (path: Fault["path"], message: string): Fault => ({ path, code: "invalid_value", message });
@@ -200,22 +204,14 @@ function faultsBetween(json: unknown): Fault[] {
   }
   for (const [name, alias] of Object.entries(aliases)) {
     if (Object.hasOwn(models, name)) faults.push(invalid(["aliases", name], "a model has the same name"));
-    const seen = new Set<unknown>();
-    asArray(asObject(alias)["models"]).forEach((model, at) => {
-      refer(["aliases", name, "models", at], model, "model", models);
-      if (seen.size === seen.add(model).size) faults.push(invalid(["aliases", name, "models", at], "stands in the list twice"));
-    });
+    const list = asArray(asObject(alias)["models"]);
+    list.forEach((model, at) => refer(["aliases", name, "models", at], model, "model", models));
+    for (const at of repeated(list)) faults.push(invalid(["aliases", name, "models", at], "stands in the list twice"));
   }
   asArray(root["keys"]).forEach((key, index) => {
     asArray(asObject(key)["models"]).forEach((name, at) => refer(["keys", index, "models", at], name, "model or alias", models, aliases));
   });
   return faults;
-}
-
-function repeatedKeys({ keys }: Config): Fault[] {
-  const seen = new Set<string>();
-  const stoodBefore = (digest: string) => seen.size === seen.add(digest).size;
-  return keys.flatMap(({ digest }, index) => (stoodBefore(digest) ? [invalid(["keys", index], "the same key stands here twice")] : []));
 }
 
 const DEMO_KEY_DIGEST = sha256("sk-demo");
