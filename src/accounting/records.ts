@@ -4,11 +4,9 @@ import { asCount, asObject, asString, parseJson } from "../protocol/foreign.ts";
 import type { Usage } from "../protocol/shapes.ts";
 import { AMOUNT } from "./price.ts";
 
-interface About {
-  /** `sp_` and 32 hex digits: ours, and unique, whatever request id the client sent. */
-  readonly spend_id: string;
-  readonly time: string; readonly gateway_request_id: string; readonly account: string; readonly key_id: string; readonly model_requested: string;
-}
+/** `spend_id`, `sp_` and 32 hex digits, is ours, and unique, whatever request id the client sent. */
+const ABOUT = ["spend_id", "time", "gateway_request_id", "account", "key_id", "model_requested"] as const;
+type About = { readonly [name in (typeof ABOUT)[number]]: string };
 
 /** Written before a provider is called. */
 export interface OpenRecord extends About { readonly type: "open"; readonly stream: boolean }
@@ -71,7 +69,7 @@ export function usageRecord(settle: SettleRecord): UsageRecord {
 /** A line of the spend log; undefined if something else than this program wrote it, or something is amiss in what is billed. */
 export function parseSpendLine(line: string): OpenRecord | SettleRecord | undefined {
   const record = asObject(parseJson(line));
-  const named = ["spend_id", "time", "gateway_request_id", "account", "key_id", "model_requested"].every((name) => typeof record[name] === "string");
+  const named = ABOUT.every((name) => typeof record[name] === "string");
   const timed = !Number.isNaN(Date.parse(asString(record["time"]) ?? ""));
   const counted = COUNTS.every((name) => asCount(asObject(record["usage"])[name]) !== undefined) && asCount(record["duration_ms"]) !== undefined;
   const priced = AMOUNT.test(asString(record["cost"]) ?? "");
@@ -79,14 +77,9 @@ export function parseSpendLine(line: string): OpenRecord | SettleRecord | undefi
   return sound ? (record as unknown as OpenRecord | SettleRecord) : undefined;
 }
 
-export interface UsageFilter {
-  readonly account?: string | undefined;
-  /** `YYYY-MM`, by the time at which a request ended (UTC). */
-  readonly month?: string | undefined;
-  readonly requestId?: string | undefined;
-  /** Only what this data_dir's gateways have written, where others write into the same store. */
-  readonly own?: boolean;
-}
+/** `month`: `YYYY-MM`, by the time at which a request ended (UTC). `own`: only what this data_dir's gateways have written, where others
+ * write into the same store. */
+export type UsageFilter = { readonly [option in "account" | "month" | "requestId"]?: string } & { readonly own?: boolean };
 
 /** Records and cursor move together or not at all, so that each settled request is there once, whatever dies when. */
 export interface UsageStore {
