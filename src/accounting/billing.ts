@@ -1,6 +1,6 @@
-// What is read from the usage records: an account's statement of a month, and where a request id leads. Both stream.
+// What an account owes for a month, from the usage records: summed up, or record by record. Both stream.
 import { formatMoney, parseMoney } from "./price.ts";
-import { USAGE_COLUMNS, type UsageFilter, type UsageRecord, type UsageStore } from "./records.ts";
+import { USAGE_COLUMNS, type UsageFilter, type UsageStore } from "./records.ts";
 
 /** Requests, tokens in each price class and cost; reasoning tokens are a part of completion_tokens. */
 const CLASSES = ["prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "reasoning_tokens"] as const;
@@ -41,14 +41,4 @@ export async function* statementCsv(store: UsageStore, filter: UsageFilter): Asy
 function csvField(value: string | number | null): string {
   const text = String(value ?? "");
   return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-/** Every usage record of a request id, in batches: a client may send one id as often as it likes, and so may another client. */
-export async function* trace(store: UsageStore, requestId: string): AsyncGenerator<readonly UsageRecord[], void, undefined> {
-  const found: UsageRecord[] = [];
-  for await (const records of store.records({ requestId })) {
-    found.push(...records);
-    if (found.length >= 1_000) yield found.splice(0);
-  }
-  if (found.length > 0) yield found;
 }

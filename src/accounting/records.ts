@@ -87,7 +87,7 @@ export interface UsageStore {
   cursor(): Promise<ReadonlyMap<string, number>>;
   /** Adds the records, moves the cursor and drops from it the segments that are `gone`: all or nothing. */
   commit(records: readonly UsageRecord[], cursor: ReadonlyMap<string, number>, gone: readonly string[]): Promise<unknown>;
-  /** The records that fit, in batches, in flat memory; in no particular order. */
+  /** The records that fit, in batches, in flat memory, in no particular order. No batch is empty, and only the last one is small. */
   records(filter: UsageFilter): AsyncIterable<readonly UsageRecord[]>;
   close(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { auditBooks } from "../accounting/audit.ts";
-import { statement, statementCsv, trace } from "../accounting/billing.ts";
+import { statement, statementCsv } from "../accounting/billing.ts";
 import { holding, ledgerOf, syncUsage, type Ledger } from "../accounting/sync.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "../accounts/key-file.ts";
 import { keyIdOf } from "../accounts/keys.ts";
@@ -155,7 +155,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     const { json } = args.values;
     let found = 0;
     if (json) await terminal.print(`{"gateway_request_id":${JSON.stringify(args.operand)},"records":[`);
-    for await (const records of trace(store, args.operand)) {
+    for await (const records of store.records({ requestId: args.operand })) {
       await terminal.print(json ? `${found > 0 ? "," : ""}${JSON.stringify(records).slice(1, -1)}` : table(columns, records));
       found += records.length;
     }
