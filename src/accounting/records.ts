@@ -3,6 +3,7 @@
 import { asCount, asObject, asString, parseJson } from "../protocol/foreign.ts";
 import type { Usage } from "../protocol/shapes.ts";
 import { AMOUNT } from "./price.ts";
+import columns from "./usage-columns.json" with { type: "json" };
 
 /** `spend_id`, `sp_` and 32 hex digits, is ours, and unique, whatever request id the client sent. */
 const ABOUT = ["spend_id", "time", "gateway_request_id", "account", "key_id", "model_requested"] as const;
@@ -53,10 +54,8 @@ export function settleRecord(open: OpenRecord, now: number, ending: Ending, bill
 }
 
 /** `usage_id` is the spend_id that it was copied from; it belongs to the bill of the month in which it ended (UTC). */
-export const USAGE_COLUMNS = [
-  "usage_id", "gateway_request_id", "account", "key_id", "model", "provider", "status", ...COUNTS, "cost", "currency", "started_at", "ended_at",
-] as const;
-type Texts = Exclude<(typeof USAGE_COLUMNS)[number], keyof TokenCounts | "provider">;
+export const USAGE_COLUMNS = Object.keys(columns) as (keyof typeof columns)[];
+type Texts = Exclude<keyof typeof columns, keyof TokenCounts | "provider">;
 export type UsageRecord = TokenCounts & { readonly [column in Texts]: string } & { readonly provider: string | null };
 
 /** The `model` is the one that served; if none did, the name that was asked for. */
