@@ -15,12 +15,8 @@ import type { UsageSource } from "./usage.ts";
 /** How long stopping may be held up by the last sync. What it does not copy the next process will. */
 const LAST_SYNC_MS = 5_000;
 
-/** What is known of a request when it begins. */
-export interface Opening {
-  readonly requestId: string; readonly caller: Caller; readonly stream: boolean; readonly currency: string;
-  /** As it was asked for: a canonical name or an alias. */
-  readonly model: string;
-}
+/** What is known of a request when it begins; `model` as it was asked for: a canonical name or an alias. */
+type Opening = { readonly caller: Caller; readonly stream: boolean } & { readonly [name in "requestId" | "model" | "currency"]: string };
 
 /** How it ended. The price of the `model` that answered is the one in force when the request began, whatever was reloaded since. */
 export interface Outcome extends Ending { readonly model: Model | undefined; readonly usage: Usage; readonly source: UsageSource }
