@@ -30,7 +30,8 @@ const FORMS: { readonly [name in Option]?: readonly [test: (value: string) => bo
   rpm: [(value) => /^\d{1,7}$/.test(value), "a number of requests per minute"],
   month: [(value) => /^\d{4}-(0[1-9]|1[0-2])$/.test(value), "a month such as 2026-11"],
   format: [(value) => ["table", "csv", "json"].includes(value), "table, csv or json"],
-  expires: [isToCome, "a date to come such as 2027-01-31, or a time in ISO 8601"],
+  // V8 takes the 31st of any month.
+  expires: [(value) => Date.parse(value) > Date.now() && new Date(value.slice(0, 10)).toJSON()?.slice(0, 10) === value.slice(0, 10), "a date to come such as 2027-01-31, or a time in ISO 8601"],
 };
 
 export function readArguments(argv: readonly string[]): Arguments {
@@ -58,12 +59,6 @@ export function readArguments(argv: readonly string[]): Arguments {
     if (test && !test(String(value))) throw new UsageError(`--${name} must be ${expected}`);
   }
   return { command, operand, values };
-}
-
-/** V8 takes the 31st of any month. */
-function isToCome(value: string): boolean {
-  const day = /^\d{4}-\d\d-\d\d/.exec(value)?.[0] ?? "";
-  return Date.parse(value) > Date.now() && new Date(day).toJSON()?.slice(0, 10) === day;
 }
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(COMMANDS, name);
