@@ -33,9 +33,10 @@ export async function statement(store: UsageStore, { account, month, currency }:
 }
 
 /** The month's records one by one, for a spreadsheet: every line has its gateway_request_id. RFC 4180. */
-export async function* statementCsv(store: UsageStore, filter: UsageFilter): AsyncGenerator<string, void, undefined> {
-  yield `${USAGE_COLUMNS.join(",")}\r\n`;
-  for await (const records of store.records(filter)) yield records.map((record) => `${USAGE_COLUMNS.map((column) => csvField(record[column])).join(",")}\r\n`).join("");
+export async function statementCsv(store: UsageStore, filter: UsageFilter, print: (lines: string) => Promise<void>): Promise<void> {
+  const line = (fields: readonly (string | number | null)[]) => `${fields.map(csvField).join(",")}\r\n`;
+  await print(line(USAGE_COLUMNS));
+  for await (const records of store.records(filter)) await print(records.map((record) => line(USAGE_COLUMNS.map((column) => record[column]))).join(""));
 }
 
 function csvField(value: string | number | null): string {

@@ -12,6 +12,7 @@ import type { Config, Environment } from "../config/schema.ts";
 import { traitsOf } from "../dialects/traits.ts";
 import { rank } from "../routing/policy.ts";
 import { HELP, UsageError, type Arguments } from "./arguments.ts";
+import policies from "./policies.json" with { type: "json" };
 
 /** What a command needs of the process: `print` text to standard output, `say` a line to standard error; `stopped` when it is to end. */
 export interface Terminal {
@@ -42,18 +43,14 @@ function table<K extends string>(columns: readonly K[], records: readonly { read
   return rows.map((row) => `  ${row.map(cell).join("  ").trimEnd()}\n`).join("");
 }
 
-type Work = (ledger: Ledger, args: Arguments, terminal: Terminal, config: Config) => ReturnType<Run>;
+type Work = (ledger: Ledger, args: Arguments, terminal: Terminal, config: Config) => Promise<number | void>;
 const copySettled = (ledger: Ledger): Promise<number> => holding(ledger.dir, "books", () => syncUsage(ledger));
 
 /** A command that works on the books. */
 const withBooks = (work: Work): Run => async (args, terminal) => {
   const config = settings(args, terminal);
   const ledger = openLedger(config, terminal);
-  try {
-    return await work(ledger, args, terminal, config);
-  } finally {
-    await ledger.store.close();
-  }
+  return await work(ledger, args, terminal, config).finally(() => ledger.store.close());
 };
 
 /** A command that reads the books: `work` sees everything that is settled by now. */
@@ -62,11 +59,6 @@ const reading = (work: Work): Run => withBooks(async (ledger, args, terminal, co
   else if (config.usage.store === "file") throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
   return await work(ledger, args, terminal, config);
 });
-
-const POLICIES = {
-  reasoning: "the models that think, strongest reasoning_score first",
-  value: "the highest quality_score per blended price (3 parts input, 1 part output) first",
-};
 
 export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, Run>> = {
   help: (_, { print }) => print(`${HELP}\n`),
@@ -95,11 +87,12 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
       return { ...row, provider, supports: traitsOf(config.providers.get(provider)!, model).supports, context_tokens };
     });
     const rows = candidates.map((row) => ({ ...row, can: `${row.supports.join(" ") || "text only"}${row.context_tokens === null ? "" : `, ${row.context_tokens} tokens`}` }));
-    const title = `${args.operand}${alias.enabled ? "" : " (disabled)"}: ${alias.policy ? POLICIES[alias.policy] : "its models in the order of its own list"}`;
+    const policy = alias.policy ?? "list";
+    const title = `${args.operand}${alias.enabled ? "" : " (disabled)"}: ${policies[policy]}`;
     const fate = candidates.some(({ rank }) => rank !== null)
       ? "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are."
       : "No model is a candidate: every request gets 503 model_unavailable.";
-    const data = { alias: args.operand, enabled: alias.enabled, policy: alias.policy ?? "list", candidates };
+    const data = { alias: args.operand, enabled: alias.enabled, policy, candidates };
     return await answer(args, terminal, data, `${title}\n${table(["rank", "model", "provider", "why", "can"], rows)}${fate}\n`);
   },
   async "keys create"(args, terminal) {
@@ -139,10 +132,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   "billing statement": reading(async ({ store, currency }, args, terminal) => {
     const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
     const options = { account, month, currency };
-    if (format === "csv") {
-      for await (const lines of statementCsv(store, options)) await terminal.print(lines);
-      return;
-    }
+    if (format === "csv") return await statementCsv(store, options, terminal.print);
     const found = await statement(store, options);
     const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
     if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
