@@ -1,6 +1,6 @@
 // What an account owes for a month, from the usage records: summed up, or record by record. Both stream.
 import { formatMoney, parseMoney } from "./price.ts";
-import { USAGE_COLUMNS, type UsageFilter, type UsageStore } from "./records.ts";
+import { USAGE_COLUMNS, type UsageFilter, type UsageRecord, type UsageStore } from "./records.ts";
 
 /** Requests, tokens in each price class and cost; reasoning tokens are a part of completion_tokens. */
 const CLASSES = ["prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "reasoning_tokens"] as const;
@@ -34,9 +34,9 @@ export async function statement(store: UsageStore, { account, month, currency }:
 
 /** The month's records one by one, for a spreadsheet: every line has its gateway_request_id. RFC 4180. */
 export async function statementCsv(store: UsageStore, filter: UsageFilter, print: (lines: string) => Promise<void>): Promise<void> {
-  const line = (fields: readonly (string | number | null)[]) => `${fields.map(csvField).join(",")}\r\n`;
-  await print(line(USAGE_COLUMNS));
-  for await (const records of store.records(filter)) await print(records.map((record) => line(USAGE_COLUMNS.map((column) => record[column]))).join(""));
+  const line = (record: UsageRecord) => `${USAGE_COLUMNS.map((column) => csvField(record[column])).join(",")}\r\n`;
+  await print(`${USAGE_COLUMNS.join(",")}\r\n`);
+  for await (const records of store.records(filter)) await print(records.map(line).join(""));
 }
 
 function csvField(value: string | number | null): string {

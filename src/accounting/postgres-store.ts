@@ -16,7 +16,7 @@ const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 60_000, max: 2, 
 /** Several gateways may come at the same time. Any number that other programs in the same database do not use for an advisory lock of theirs. */
 const MIGRATION_LOCK = 7_230_021;
 
-/** What every process makes sure of when it comes. Changes, a new column too, are added at the end, such that they may be carried out again and again. */
+/** What every process makes sure of when it comes. Changes, a new column too, are added at the end: they are carried out every time. */
 const SCHEMA = `
    CREATE TABLE IF NOT EXISTS usage_records (${Object.entries(columns).map(([name, type]) => `${name} ${type}`).join(", ")});
    CREATE INDEX IF NOT EXISTS usage_records_request ON usage_records (gateway_request_id);

@@ -7,13 +7,13 @@ const DECIMALS = 12;
 /** An amount as `formatMoney` writes it. */
 export const AMOUNT = /^(\d+)(?:\.(\d{1,12}))?$/;
 /** Prices are per million and have at most six decimals (config/schema.ts), so that this is whole. */
-const picoUnits = (tokens: number, price: number): bigint => BigInt(tokens) * BigInt(Math.round(price * 1e6));
+const pico = (tokens: number, price: number): bigint => BigInt(tokens) * BigInt(Math.round(price * 1e6));
 
 /** What this usage costs, in pico-units. Reasoning tokens are inside completion_tokens, and so inside the price already. */
-export function costOf({ prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens }: Usage, price: ModelConfig["price"]): bigint {
+export function costOf(usage: Usage, price: ModelConfig["price"]): bigint {
   if (!price) return 0n;
   const { input_cache_miss: miss, input_cache_hit: hit = miss, output } = price;
-  return picoUnits(prompt_cache_hit_tokens, hit) + picoUnits(prompt_cache_miss_tokens, miss) + picoUnits(completion_tokens, output);
+  return pico(usage.prompt_cache_hit_tokens, hit) + pico(usage.prompt_cache_miss_tokens, miss) + pico(usage.completion_tokens, output);
 }
 
 /** `"0.00042"`: all digits, no zeros at the end. */

@@ -12,7 +12,7 @@ const OPTIONS = {
 } as const;
 type Option = keyof typeof OPTIONS;
 
-/** In commands.json `synopsis` is as it is shown: an operand in capitals, what may be left out in brackets; `--config FILE` goes without saying. */
+/** A `synopsis` is as it is shown: an operand in capitals, what may be left out in brackets; `--config FILE` goes without saying. */
 type CommandName = keyof typeof COMMANDS;
 
 export const HELP = `chat-gateway: a chat-completions gateway
@@ -24,14 +24,16 @@ Without --config: ./gateway.json if it is there, else the built-in demo configur
 export type Values = { readonly [name in Option]?: (typeof OPTIONS)[name]["type"] extends "boolean" ? boolean : string };
 export interface Arguments { readonly command: CommandName | "help"; readonly operand: string; readonly values: Values }
 
+/** V8 takes the 31st of any month. */
+const isToCome = (value: string): boolean =>
+  Date.parse(value) > Date.now() && new Date(value.slice(0, 10)).toJSON()?.slice(0, 10) === value.slice(0, 10);
 /** What the options with a form of their own must look like. */
 const FORMS: { readonly [name in Option]?: readonly [test: (value: string) => boolean, expected: string] } = {
   port: [(value) => /^\d{1,5}$/.test(value) && Number(value) <= 65_535, "a number from 0 to 65535"],
   rpm: [(value) => /^\d{1,7}$/.test(value), "a number of requests per minute"],
   month: [(value) => /^\d{4}-(0[1-9]|1[0-2])$/.test(value), "a month such as 2026-11"],
   format: [(value) => ["table", "csv", "json"].includes(value), "table, csv or json"],
-  // V8 takes the 31st of any month.
-  expires: [(value) => Date.parse(value) > Date.now() && new Date(value.slice(0, 10)).toJSON()?.slice(0, 10) === value.slice(0, 10), "a date to come such as 2027-01-31, or a time in ISO 8601"],
+  expires: [isToCome, "a date to come such as 2027-01-31, or a time in ISO 8601"],
 };
 
 export function readArguments(argv: readonly string[]): Arguments {

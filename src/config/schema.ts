@@ -134,8 +134,8 @@ function schema(env: Environment, secretsOptional = false) {
   });
 }
 
-const exactlyOne = <T extends object>(value: T, a: keyof T & string, b: keyof T & string): T =>
-  (value[a] === undefined) === (value[b] === undefined) ? fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`) : value;
+const exactlyOne = <T extends object>(row: T, a: keyof T & string, b: keyof T & string): T =>
+  (row[a] === undefined) === (row[b] === undefined) ? fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`) : row;
 
 /** The address of a store may hold a password, so it is not repeated. */
 const storeAt = (builtIn: string, scheme: RegExp, expected: string) => (given: string): string =>
