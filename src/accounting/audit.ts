@@ -41,9 +41,7 @@ export async function auditBooks({ dir, store, keepDays, now }: Ledger) {
         else differences.add(`${id} in ${segment}: opened, never settled`);
       }
     }
-    for await (const records of store.records({ own: true })) {
-      for (const record of records) if (record.ended_at >= since) each(record, "recorded");
-    }
+    for await (const batch of store.records({ own: true })) batch.forEach((record) => record.ended_at >= since && each(record, "recorded"));
     return inFlight;
   }
 

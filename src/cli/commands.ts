@@ -65,10 +65,8 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   async check(args, terminal) {
     const { config, source } = loadConfig({ file: args.values.config, env: terminal.env });
     openLedger(config, terminal); // is the package that its store needs installed?
-    for (const [name, alias] of config.aliases) {
-      const hopeless = alias.enabled && rank(config, alias).every((each) => each.rank === null);
-      if (hopeless) terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
-    }
+    const hopeless = [...config.aliases].filter(([, alias]) => alias.enabled && rank(config, alias).every((each) => each.rank === null));
+    for (const [name] of hopeless) terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
     const counts = { models: config.models.size, aliases: config.aliases.size, keys: config.keys.length };
     const found = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
     return await answer(args, terminal, { ok: true, source: source ?? null, ...counts }, `${source ?? "the demo configuration"} is valid: ${found}\n`);

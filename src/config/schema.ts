@@ -92,10 +92,8 @@ function schema(env: Environment, secretsOptional = false) {
       return { ...given, dialect, base_url: given.base_url ?? base_url };
     })),
     models: record(strict({
-      provider: nonEmpty,
-      /** Absent: the model's own name. */
-      upstream_model: optional(nonEmpty),
-      reasoning: withDefault(boolean(), false), ...traits,
+      /** `upstream_model` absent: the model's own name. */
+      provider: nonEmpty, upstream_model: optional(nonEmpty), reasoning: withDefault(boolean(), false), ...traits,
       context_tokens: optional(positive), reasoning_score: optional(number()), quality_score: optional(number()),
       price: optional(strict({ input_cache_hit: optional(price), input_cache_miss: price, output: price })),
     })),
@@ -116,12 +114,8 @@ function schema(env: Environment, secretsOptional = false) {
       /** While the store cannot be asked: each gateway limits by itself, or refuses. */
       on_error: withDefault(literal("local", "refuse"), "local"),
     }),
-    spend: section({
-      /** Segments that have been copied into the usage records are deleted after so many days. */
-      keep_days: withDefault(integer(1, 36_500), 400),
-      /** A segment of this size is followed by another. */
-      segment_bytes: withDefault(integer(1_024, 1024 * 1024 * 1024), 64 * 1024 * 1024),
-    }),
+    /** Segments that have been copied into the usage records are deleted after so many days; one of this size is followed by another. */
+    spend: section({ keep_days: withDefault(integer(1, 36_500), 400), segment_bytes: withDefault(integer(1024, 2 ** 30), 64 * 1024 ** 2) }),
     usage: section({ store: withDefault(refine(secret(env), usageStore), "file"), sync_ms: withDefault(milliseconds, 5_000) }),
     /** How providers are called: by this project's own pool of connections, at most so many to one origin (null: any number), or by Node's fetch. */
     upstream: section({ client: withDefault(literal("pooled", "fetch"), "pooled"), max_connections: withDefault(nullable(positive), null) }),
