@@ -9,10 +9,9 @@ import columns from "./usage-columns.json" with { type: "json" };
 
 /** `spend_id`, `sp_` and 32 hex digits, is ours, and unique, whatever request id the client sent. */
 const ABOUT = ["spend_id", "time", "gateway_request_id", "account", "key_id", "model_requested"] as const;
-type About = { readonly [name in (typeof ABOUT)[number]]: string };
 
 /** Written before a provider is called. */
-export interface OpenRecord extends About { readonly type: "open"; readonly stream: boolean }
+export type OpenRecord = { readonly type: "open"; readonly stream: boolean } & { readonly [name in (typeof ABOUT)[number]]: string };
 
 const COUNTS = ["prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "reasoning_tokens"] as const;
 type TokenCounts = { readonly [name in (typeof COUNTS)[number]]: number };

@@ -84,9 +84,8 @@ function schema(env: Environment, secretsOptional = false) {
       vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...DIALECTS)),
       /** Absent: the vendor's. */
       base_url: optional(url), api_key: credential, ...traits,
-      timeouts: optional(strict(partial(timeouts))), retry: optional(strict(partial(retry))),
-      /** Only of the demo dialect: milliseconds between two tokens of a stream. */
-      pace_ms: withDefault(integer(0, 10_000), 20),
+      /** `pace_ms` is only of the demo dialect: milliseconds between two tokens of a stream. */
+      timeouts: optional(strict(partial(timeouts))), retry: optional(strict(partial(retry))), pace_ms: withDefault(integer(0, 10_000), 20),
     }), (given) => {
       const { dialect, base_url = "" } = rowOf(given) ?? { dialect: "openai" }; // none: which is a fault already
       return { ...given, dialect, base_url: given.base_url ?? base_url };
