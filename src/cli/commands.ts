@@ -1,4 +1,5 @@
-// The commands other than `serve`: each prints its answer, for programs or as a table for people, and returns its exit code, if not 0.
+// The commands other than `serve`: each prints its answer, for programs or as a table for people, and returns its exit code, if not 0;
+// what it throws is told on standard error, with exit code 1.
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -74,11 +75,8 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   async explain(args, terminal) {
     const { config } = loadConfig({ file: args.values.config, env: terminal.env });
     const alias = config.aliases.get(args.operand);
-    if (!alias) {
-      const kind = config.models.has(args.operand) ? "is a model, and is served by itself or not at all" : "is not an alias here";
-      terminal.say(`'${args.operand}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}`);
-      return 1;
-    }
+    const kind = config.models.has(args.operand) ? "is a model, and is served by itself or not at all" : "is not an alias here";
+    if (!alias) throw new Error(`'${args.operand}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}`);
     const candidates = rank(config, alias).map((row) => {
       const model = config.models.get(row.model)!;
       const { provider, context_tokens = null } = model;
@@ -115,8 +113,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     const revoked = await holding(join(data_dir, "spend"), "keys", () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
     if (revoked) return await answer(args, terminal, { key_id: revoked.key_id, revoked: revoked.revoked }, `${revoked.key_id} of account ${revoked.account} is revoked\n`);
     const fixed = keys.some(({ digest }) => keyIdOf(digest) === args.operand);
-    terminal.say(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
-    return 1;
+    throw new Error(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
   },
   "usage sync": withBooks(async (ledger, args, terminal, { usage }) => {
     const { once } = args.values;
@@ -148,8 +145,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
       found += records.length;
     }
     if (json) await terminal.print("]}\n");
-    if (found === 0) terminal.say(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`);
-    return found === 0 ? 1 : 0;
+    if (found === 0) throw new Error(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`);
   }),
   audit: reading(async (ledger, args, terminal) => {
     const found = await holding(ledger.dir, "books", () => auditBooks(ledger));
