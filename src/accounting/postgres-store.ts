@@ -3,7 +3,7 @@
 import { markOf } from "./files.ts";
 import { loadPeer } from "./peer.ts";
 import type { UsageRecord, UsageStore } from "./records.ts";
-import columns from "./usage-columns.json" with { type: "json" };
+import tables from "./usage-tables.json" with { type: "json" };
 
 /** What is used of `pg`. */
 interface Queries { query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Record<string, unknown>[] }> }
@@ -16,12 +16,9 @@ const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 60_000, max: 2, 
 /** Several gateways may come at the same time. Any number that other programs in the same database do not use for an advisory lock of theirs. */
 const MIGRATION_LOCK = 7_230_021;
 
+const COLUMNS = Object.entries(tables.columns).map(([name, type]) => `${name} ${type}`);
 /** What every process makes sure of when it comes. Changes, a new column too, are added at the end: they are carried out every time. */
-const SCHEMA = `
-   CREATE TABLE IF NOT EXISTS usage_records (${Object.entries(columns).map(([name, type]) => `${name} ${type}`).join(", ")});
-   CREATE INDEX IF NOT EXISTS usage_records_request ON usage_records (gateway_request_id);
-   CREATE INDEX IF NOT EXISTS usage_records_account ON usage_records (account, ended_at);
-   CREATE TABLE IF NOT EXISTS usage_cursor (source text, segment text, position bigint NOT NULL, PRIMARY KEY (source, segment));`;
+const SCHEMA = [`CREATE TABLE IF NOT EXISTS usage_records (${COLUMNS.join(", ")})`, ...tables.statements].join("; ");
 
 const time = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 /** As the file store has it: money as text, times in ISO 8601. */

@@ -5,7 +5,7 @@ import type { Usage } from "../protocol/shapes.ts";
 import type { Model } from "../routing/catalog.ts";
 import { AMOUNT, costOf, formatMoney } from "./price.ts";
 import type { UsageSource } from "./usage.ts";
-import columns from "./usage-columns.json" with { type: "json" };
+import tables from "./usage-tables.json" with { type: "json" };
 
 /** `spend_id`, `sp_` and 32 hex digits, is ours, and unique, whatever request id the client sent. */
 const ABOUT = ["spend_id", "time", "gateway_request_id", "account", "key_id", "model_requested"] as const;
@@ -49,7 +49,7 @@ export function settleRecord(open: OpenRecord, now: number, outcome: Outcome, cu
 }
 
 /** `usage_id` is the spend_id that it was copied from; it belongs to the bill of the month in which it ended (UTC). */
-export const USAGE_COLUMNS = Object.keys(columns) as (keyof typeof columns)[];
+export const USAGE_COLUMNS = Object.keys(tables.columns) as (keyof typeof tables.columns)[];
 export type UsageRecord = Readonly<ReturnType<typeof usageRecord>>;
 
 /** The `model` is the one that served; if none did, the name that was asked for. */
