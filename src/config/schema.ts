@@ -201,9 +201,8 @@ function faultsBetween(json: unknown): Fault[] {
     list.forEach((model, at) => refer(["aliases", name, "models", at], model, "model", models));
     for (const at of repeated(list)) faults.push(invalid(["aliases", name, "models", at], "stands in the list twice"));
   }
-  asArray(root["keys"]).forEach((key, index) => {
-    asArray(asObject(key)["models"]).forEach((name, at) => refer(["keys", index, "models", at], name, "model or alias", models, aliases));
-  });
+  asArray(root["keys"]).forEach((key, index) =>
+    asArray(asObject(key)["models"]).forEach((name, at) => refer(["keys", index, "models", at], name, "model or alias", models, aliases)));
   return faults;
 }
 
