@@ -13,7 +13,7 @@ import type { Config, Environment } from "../config/schema.ts";
 import { traitsOf } from "../dialects/traits.ts";
 import { rank } from "../routing/policy.ts";
 import { HELP, UsageError, type Arguments } from "./arguments.ts";
-import policies from "./policies.json" with { type: "json" };
+import words from "./explain.json" with { type: "json" };
 
 /** What a command needs of the process: `print` text to standard output, `say` a line to standard error; `stopped` when it is to end. */
 export interface Terminal {
@@ -84,10 +84,8 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     });
     const rows = candidates.map((row) => ({ ...row, can: `${row.supports.join(" ") || "text only"}${row.context_tokens === null ? "" : `, ${row.context_tokens} tokens`}` }));
     const policy = alias.policy ?? "list";
-    const title = `${args.operand}${alias.enabled ? "" : " (disabled)"}: ${policies[policy]}`;
-    const fate = candidates.some(({ rank }) => rank !== null)
-      ? "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are."
-      : "No model is a candidate: every request gets 503 model_unavailable.";
+    const title = `${args.operand}${alias.enabled ? "" : " (disabled)"}: ${words.order[policy]}`;
+    const fate = words.fate[candidates.some(({ rank }) => rank !== null) ? "some" : "none"];
     const data = { alias: args.operand, enabled: alias.enabled, policy, candidates };
     return await answer(args, terminal, data, `${title}\n${table(["rank", "model", "provider", "why", "can"], rows)}${fate}\n`);
   },
