@@ -2,7 +2,8 @@
 import type { ServerResponse } from "node:http";
 import type { Caller, Keyring } from "./accounts/keys.ts";
 import type { Decision, Limiter } from "./accounts/limiter.ts";
-import type { Books, Outcome } from "./accounting/books.ts";
+import type { Books } from "./accounting/books.ts";
+import type { Outcome } from "./accounting/records.ts";
 import { createMeter } from "./accounting/usage.ts";
 import type { Config } from "./config/schema.ts";
 import { ProviderFault } from "./dialects/dialect.ts";

@@ -36,14 +36,11 @@ export async function auditBooks({ dir, store, keepDays, now }: Ledger) {
       // Asked first: a segment that is closed by now has its last settle lines behind the cursor.
       const inUse = existsSync(unclosedOf(path));
       const still = unsettled.size > 0 ? (await readSegment(path)).unsettled : unsettled;
-      for (const id of unsettled.keys()) {
-        if (inUse || !still.has(id)) inFlight += 1;
-        else differences.add(`${id} in ${segment}: opened, never settled`);
-      }
+      const lost = [...unsettled.keys()].filter((id) => !inUse && still.has(id));
+      for (const id of lost) differences.add(`${id} in ${segment}: opened, never settled`);
+      inFlight += unsettled.size - lost.length;
     }
-    for await (const records of store.records({ own: true })) {
-      for (const record of records) if (record.ended_at >= since) each(record, "recorded");
-    }
+    for await (const batch of store.records({ own: true })) batch.forEach((record) => record.ended_at >= since && each(record, "recorded"));
     return inFlight;
   }
 

@@ -1,4 +1,4 @@
-// What is read from the usage records: an account's statement of a month, and where a request id leads. Both stream.
+// What an account owes for a month, from the usage records: summed up, or record by record. Both stream.
 import { formatMoney, parseMoney } from "./price.ts";
 import { USAGE_COLUMNS, type UsageFilter, type UsageRecord, type UsageStore } from "./records.ts";
 
@@ -33,22 +33,13 @@ export async function statement(store: UsageStore, { account, month, currency }:
 }
 
 /** The month's records one by one, for a spreadsheet: every line has its gateway_request_id. RFC 4180. */
-export async function* statementCsv(store: UsageStore, filter: UsageFilter): AsyncGenerator<string, void, undefined> {
-  yield `${USAGE_COLUMNS.join(",")}\r\n`;
-  for await (const records of store.records(filter)) yield records.map((record) => `${USAGE_COLUMNS.map((column) => csvField(record[column])).join(",")}\r\n`).join("");
+export async function statementCsv(store: UsageStore, filter: UsageFilter, print: (lines: string) => Promise<void>): Promise<void> {
+  const line = (record: UsageRecord) => `${USAGE_COLUMNS.map((column) => csvField(record[column])).join(",")}\r\n`;
+  await print(`${USAGE_COLUMNS.join(",")}\r\n`);
+  for await (const records of store.records(filter)) await print(records.map(line).join(""));
 }
 
 function csvField(value: string | number | null): string {
   const text = String(value ?? "");
   return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-/** Every usage record of a request id, in batches: a client may send one id as often as it likes, and so may another client. */
-export async function* trace(store: UsageStore, requestId: string): AsyncGenerator<readonly UsageRecord[], void, undefined> {
-  const found: UsageRecord[] = [];
-  for await (const records of store.records({ requestId })) {
-    found.push(...records);
-    if (found.length >= 1_000) yield found.splice(0);
-  }
-  if (found.length > 0) yield found;
 }

@@ -4,26 +4,15 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Caller } from "../accounts/keys.ts";
 import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../http/log.ts";
-import type { Usage } from "../protocol/shapes.ts";
-import type { Model } from "../routing/catalog.ts";
-import { costOf, formatMoney } from "./price.ts";
-import { countsOf, settleRecord, type Ending, type SettleRecord } from "./records.ts";
+import { settleRecord, type Outcome, type SettleRecord } from "./records.ts";
 import { createSpendLog } from "./spend-log.ts";
 import { BusyError, holding, ledgerOf, recover, syncUsage } from "./sync.ts";
-import type { UsageSource } from "./usage.ts";
 
 /** How long stopping may be held up by the last sync. What it does not copy the next process will. */
 const LAST_SYNC_MS = 5_000;
 
-/** What is known of a request when it begins. */
-export interface Opening {
-  readonly requestId: string; readonly caller: Caller; readonly stream: boolean; readonly currency: string;
-  /** As it was asked for: a canonical name or an alias. */
-  readonly model: string;
-}
-
-/** How it ended. The price of the `model` that answered is the one in force when the request began, whatever was reloaded since. */
-export interface Outcome extends Ending { readonly model: Model | undefined; readonly usage: Usage; readonly source: UsageSource }
+/** What is known of a request when it begins; `model` as it was asked for: a canonical name or an alias. */
+type Opening = { readonly caller: Caller; readonly stream: boolean } & { readonly [name in "requestId" | "model" | "currency"]: string };
 
 export type Books = ReturnType<typeof createBooks>;
 /** `told` hears of every request that is settled. */
@@ -74,12 +63,8 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
         opened: entry.opened,
         /** Resolves when the last byte of the reply may leave. Only the first call counts. */
         settle(outcome: Outcome): Promise<void> {
-          const { model, usage, source } = outcome;
           if (settled) return settled;
-          const record = settleRecord(entry.record, now(), outcome, {
-            model_served: model?.name ?? null, provider: model?.provider.name ?? null, usage: countsOf(usage), usage_source: source,
-            cost: formatMoney(costOf(usage, model?.price)), currency,
-          });
+          const record = settleRecord(entry.record, now(), outcome, currency);
           told(record);
           return (settled = entry.settle(record));
         },

@@ -8,6 +8,9 @@ import { parseJson } from "../protocol/foreign.ts";
 import { readJson, readLines, replaceFile } from "./files.ts";
 import type { UsageRecord, UsageStore } from "./records.ts";
 
+/** Records that are read at once. */
+const BATCH = 1_000;
+
 /** `dir` is made when the first record comes. */
 export function createFileStore(dir: string): UsageStore {
   const cursorFile = join(dir, "cursor.json");
@@ -36,12 +39,15 @@ export function createFileStore(dir: string): UsageStore {
     },
     async *records({ account, month: wanted, requestId }) {
       const word = requestId === undefined ? "" : JSON.stringify(requestId); // most lines need not be parsed to be passed over
+      const fits = ({ account: owner, gateway_request_id: id }: UsageRecord) => (account ?? owner) === owner && (requestId ?? id) === id;
+      const found: UsageRecord[] = [];
       for (const [month, size] of Object.entries(readCursor().months).filter(([month]) => month === (wanted ?? month)).sort()) {
         for await (const { lines } of readLines(monthFile(month), 0, size)) {
-          const records = lines.filter((line) => line.includes(word)).map((line) => parse(line, month));
-          yield records.filter((record) => (account ?? record.account) === record.account && (requestId ?? record.gateway_request_id) === record.gateway_request_id);
+          found.push(...lines.filter((line) => line.includes(word)).map((line) => parse(line, month)).filter(fits));
+          if (found.length >= BATCH) yield found.splice(0);
         }
       }
+      if (found.length > 0) yield found;
     },
     close: async () => undefined,
   };

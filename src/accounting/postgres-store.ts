@@ -3,6 +3,7 @@
 import { markOf } from "./files.ts";
 import { loadPeer } from "./peer.ts";
 import type { UsageRecord, UsageStore } from "./records.ts";
+import tables from "./usage-tables.json" with { type: "json" };
 
 /** What is used of `pg`. */
 interface Queries { query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Record<string, unknown>[] }> }
@@ -15,16 +16,9 @@ const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 60_000, max: 2, 
 /** Several gateways may come at the same time. Any number that other programs in the same database do not use for an advisory lock of theirs. */
 const MIGRATION_LOCK = 7_230_021;
 
-/** What every process makes sure of when it comes. Changes are added at the end, such that they may be carried out again and again. */
-const SCHEMA = `
-   CREATE TABLE IF NOT EXISTS usage_records (
-     usage_id text PRIMARY KEY, gateway_request_id text NOT NULL, account text NOT NULL, key_id text NOT NULL, model text NOT NULL,
-     provider text, status text NOT NULL, prompt_tokens bigint NOT NULL, completion_tokens bigint NOT NULL, total_tokens bigint NOT NULL,
-     prompt_cache_hit_tokens bigint NOT NULL, prompt_cache_miss_tokens bigint NOT NULL, reasoning_tokens bigint NOT NULL,
-     cost numeric NOT NULL, currency text NOT NULL, started_at timestamptz NOT NULL, ended_at timestamptz NOT NULL);
-   CREATE INDEX IF NOT EXISTS usage_records_request ON usage_records (gateway_request_id);
-   CREATE INDEX IF NOT EXISTS usage_records_account ON usage_records (account, ended_at);
-   CREATE TABLE IF NOT EXISTS usage_cursor (source text, segment text, position bigint NOT NULL, PRIMARY KEY (source, segment));`;
+const COLUMNS = Object.entries(tables.columns).map(([name, type]) => `${name} ${type}`);
+/** What every process makes sure of when it comes. Changes, a new column too, are added at the end: they are carried out every time. */
+const SCHEMA = [`CREATE TABLE IF NOT EXISTS usage_records (${COLUMNS.join(", ")})`, ...tables.statements].join("; ");
 
 const time = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 /** As the file store has it: money as text, times in ISO 8601. */
@@ -51,14 +45,13 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
       const { rows } = await run("SELECT segment, position FROM usage_cursor WHERE source = $1", markOf(dataDir));
       return new Map(rows.map(({ segment, position }) => [String(segment), Number(position)]));
     },
-    commit: (records, cursor, gone) =>
-      run(
-        `WITH copied AS (INSERT INTO usage_records SELECT * FROM jsonb_populate_recordset(NULL::usage_records, $1) ON CONFLICT (usage_id) DO NOTHING),
-         dropped AS (DELETE FROM usage_cursor WHERE source = $2 AND segment = ANY ($4))
-         INSERT INTO usage_cursor SELECT $2, key, value::bigint FROM jsonb_each_text($3)
-         ON CONFLICT (source, segment) DO UPDATE SET position = excluded.position`,
-        JSON.stringify(records), markOf(dataDir), JSON.stringify(Object.fromEntries(cursor)), gone,
-      ),
+    commit: (records, cursor, gone) => run(
+      `WITH copied AS (INSERT INTO usage_records SELECT * FROM jsonb_populate_recordset(NULL::usage_records, $1) ON CONFLICT (usage_id) DO NOTHING),
+       dropped AS (DELETE FROM usage_cursor WHERE source = $2 AND segment = ANY ($4))
+       INSERT INTO usage_cursor SELECT $2, key, value::bigint FROM jsonb_each_text($3)
+       ON CONFLICT (source, segment) DO UPDATE SET position = excluded.position`,
+      JSON.stringify(records), markOf(dataDir), JSON.stringify(Object.fromEntries(cursor)), gone,
+    ),
     async *records({ account, month, requestId, own = false }) {
       const client = await (await ready()).connect();
       try {

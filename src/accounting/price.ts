@@ -6,18 +6,14 @@ import type { Usage } from "../protocol/shapes.ts";
 const DECIMALS = 12;
 /** An amount as `formatMoney` writes it. */
 export const AMOUNT = /^(\d+)(?:\.(\d{1,12}))?$/;
-/** Prices have at most six decimals (config/schema.ts), so that this is whole. */
-const picoPerToken = (perMillion: number): bigint => BigInt(Math.round(perMillion * 1e6));
+/** Prices are per million and have at most six decimals (config/schema.ts), so that this is whole. */
+const pico = (tokens: number, price: number): bigint => BigInt(tokens) * BigInt(Math.round(price * 1e6));
 
 /** What this usage costs, in pico-units. Reasoning tokens are inside completion_tokens, and so inside the price already. */
 export function costOf(usage: Usage, price: ModelConfig["price"]): bigint {
   if (!price) return 0n;
   const { input_cache_miss: miss, input_cache_hit: hit = miss, output } = price;
-  return (
-    BigInt(usage.prompt_cache_hit_tokens) * picoPerToken(hit) +
-    BigInt(usage.prompt_cache_miss_tokens) * picoPerToken(miss) +
-    BigInt(usage.completion_tokens) * picoPerToken(output)
-  );
+  return pico(usage.prompt_cache_hit_tokens, hit) + pico(usage.prompt_cache_miss_tokens, miss) + pico(usage.completion_tokens, output);
 }
 
 /** `"0.00042"`: all digits, no zeros at the end. */

@@ -2,67 +2,58 @@
 // of the stores that keep these. DESIGN.md "Files under data_dir": other programs read these lines, so names and meanings stay.
 import { asCount, asObject, asString, parseJson } from "../protocol/foreign.ts";
 import type { Usage } from "../protocol/shapes.ts";
-import { AMOUNT } from "./price.ts";
+import type { Model } from "../routing/catalog.ts";
+import { AMOUNT, costOf, formatMoney } from "./price.ts";
+import type { UsageSource } from "./usage.ts";
+import tables from "./usage-tables.json" with { type: "json" };
 
-interface About {
-  /** `sp_` and 32 hex digits: ours, and unique, whatever request id the client sent. */
-  readonly spend_id: string;
-  readonly time: string; readonly gateway_request_id: string; readonly account: string; readonly key_id: string; readonly model_requested: string;
-}
+/** `spend_id`, `sp_` and 32 hex digits, is ours, and unique, whatever request id the client sent. */
+const ABOUT = ["spend_id", "time", "gateway_request_id", "account", "key_id", "model_requested"] as const;
 
 /** Written before a provider is called. */
-export interface OpenRecord extends About { readonly type: "open"; readonly stream: boolean }
+export type OpenRecord = { readonly type: "open"; readonly stream: boolean } & { readonly [name in (typeof ABOUT)[number]]: string };
 
 const COUNTS = ["prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "reasoning_tokens"] as const;
-export type TokenCounts = { readonly [name in (typeof COUNTS)[number]]: number };
-export const NO_TOKENS = Object.fromEntries(COUNTS.map((name) => [name, 0])) as TokenCounts;
+type TokenCounts = { readonly [name in (typeof COUNTS)[number]]: number };
 /** The figures of a reply as the books have them. */
-export const countsOf = ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens_details }: Usage): TokenCounts =>
+const countsOf = ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens_details }: Usage): TokenCounts =>
   ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, reasoning_tokens: completion_tokens_details.reasoning_tokens });
 
 /** `outcome`: "completed", "cancelled" (the client left), or the error code of what went wrong. */
 export interface AttemptRecord { readonly model: string; readonly provider: string; readonly outcome: string; readonly duration_ms: number }
 
-/** How a request ended. */
-export interface Ending {
+/** How a request ended, and what it came to. */
+export interface Outcome {
   readonly status: "completed" | "failed" | "cancelled" | "interrupted";
   readonly http_status: number | null; readonly error_code: string | null; readonly finish_reason: string | null;
   readonly attempts: readonly AttemptRecord[]; readonly first_token_ms: number | null;
-}
-
-/** Who is to be paid for it, and how much: `cost` is exact. */
-export interface Bill {
-  /** Null: no provider began to answer. */
-  readonly model_served: string | null; readonly provider: string | null;
-  readonly usage: TokenCounts; readonly usage_source: "provider" | "estimated" | "none"; readonly cost: string; readonly currency: string;
+  /** With the price in force when the request began, whatever was reloaded since; undefined: no provider began to answer. */
+  readonly model: Model | undefined; readonly usage: Usage; readonly source: UsageSource;
 }
 
 /** Written before the last byte of the reply leaves; "interrupted" is what the next process says of one that died. */
-export interface SettleRecord extends About, Ending, Bill { readonly type: "settle"; readonly duration_ms: number }
-
+export type SettleRecord = Readonly<ReturnType<typeof settleRecord>>;
 /** What a request came to, each field named: a line a request is written, and copies of objects take longer than all else about it.
- * A clock that was set back lets nothing end before it began. */
-export function settleRecord(open: OpenRecord, now: number, ending: Ending, bill: Bill): SettleRecord {
+ * A clock that was set back lets nothing end before it began. `cost` is exact. */
+export function settleRecord(open: OpenRecord, now: number, outcome: Outcome, currency: string) {
   const { spend_id, time, gateway_request_id, account, key_id, model_requested } = open;
-  const { status, http_status, error_code, finish_reason, attempts, first_token_ms } = ending;
-  const { model_served, provider, usage, usage_source, cost, currency } = bill;
+  const { status, http_status, error_code, finish_reason, attempts, first_token_ms, model, usage, source: usage_source } = outcome;
   const startedAt = Date.parse(time);
   const endedAt = Math.max(now, startedAt);
   return {
-    type: "settle", spend_id, time: new Date(endedAt).toISOString(), gateway_request_id, account, key_id, model_requested, model_served, provider, status,
-    http_status, error_code, finish_reason, attempts, usage, usage_source, cost, currency, first_token_ms, duration_ms: endedAt - startedAt,
+    type: "settle" as const, spend_id, time: new Date(endedAt).toISOString(), gateway_request_id, account, key_id, model_requested,
+    model_served: model?.name ?? null, provider: model?.provider.name ?? null, status, http_status, error_code, finish_reason, attempts,
+    usage: countsOf(usage), usage_source, cost: formatMoney(costOf(usage, model?.price)), currency, first_token_ms,
+    duration_ms: endedAt - startedAt,
   };
 }
 
 /** `usage_id` is the spend_id that it was copied from; it belongs to the bill of the month in which it ended (UTC). */
-export const USAGE_COLUMNS = [
-  "usage_id", "gateway_request_id", "account", "key_id", "model", "provider", "status", ...COUNTS, "cost", "currency", "started_at", "ended_at",
-] as const;
-type Texts = Exclude<(typeof USAGE_COLUMNS)[number], keyof TokenCounts | "provider">;
-export type UsageRecord = TokenCounts & { readonly [column in Texts]: string } & { readonly provider: string | null };
+export const USAGE_COLUMNS = Object.keys(tables.columns) as (keyof typeof tables.columns)[];
+export type UsageRecord = Readonly<ReturnType<typeof usageRecord>>;
 
 /** The `model` is the one that served; if none did, the name that was asked for. */
-export function usageRecord(settle: SettleRecord): UsageRecord {
+export function usageRecord(settle: SettleRecord) {
   const { spend_id, gateway_request_id, account, key_id, model_served, model_requested, provider, status, usage, cost, currency, time } = settle;
   const started_at = new Date(Date.parse(time) - settle.duration_ms).toISOString();
   return { usage_id: spend_id, gateway_request_id, account, key_id, model: model_served ?? model_requested, provider, status, ...usage, cost, currency, started_at, ended_at: time };
@@ -71,7 +62,7 @@ export function usageRecord(settle: SettleRecord): UsageRecord {
 /** A line of the spend log; undefined if something else than this program wrote it, or something is amiss in what is billed. */
 export function parseSpendLine(line: string): OpenRecord | SettleRecord | undefined {
   const record = asObject(parseJson(line));
-  const named = ["spend_id", "time", "gateway_request_id", "account", "key_id", "model_requested"].every((name) => typeof record[name] === "string");
+  const named = ABOUT.every((name) => typeof record[name] === "string");
   const timed = !Number.isNaN(Date.parse(asString(record["time"]) ?? ""));
   const counted = COUNTS.every((name) => asCount(asObject(record["usage"])[name]) !== undefined) && asCount(record["duration_ms"]) !== undefined;
   const priced = AMOUNT.test(asString(record["cost"]) ?? "");
@@ -79,14 +70,9 @@ export function parseSpendLine(line: string): OpenRecord | SettleRecord | undefi
   return sound ? (record as unknown as OpenRecord | SettleRecord) : undefined;
 }
 
-export interface UsageFilter {
-  readonly account?: string | undefined;
-  /** `YYYY-MM`, by the time at which a request ended (UTC). */
-  readonly month?: string | undefined;
-  readonly requestId?: string | undefined;
-  /** Only what this data_dir's gateways have written, where others write into the same store. */
-  readonly own?: boolean;
-}
+/** `month`: `YYYY-MM`, by the time at which a request ended (UTC). `own`: only what this data_dir's gateways have written, where others
+ * write into the same store. */
+export type UsageFilter = { readonly [option in "account" | "month" | "requestId"]?: string } & { readonly own?: boolean };
 
 /** Records and cursor move together or not at all, so that each settled request is there once, whatever dies when. */
 export interface UsageStore {
@@ -94,7 +80,7 @@ export interface UsageStore {
   cursor(): Promise<ReadonlyMap<string, number>>;
   /** Adds the records, moves the cursor and drops from it the segments that are `gone`: all or nothing. */
   commit(records: readonly UsageRecord[], cursor: ReadonlyMap<string, number>, gone: readonly string[]): Promise<unknown>;
-  /** The records that fit, in batches, in flat memory; in no particular order. */
+  /** The records that fit, in batches, in flat memory, in no particular order. No batch is empty, and only the last one is small. */
   records(filter: UsageFilter): AsyncIterable<readonly UsageRecord[]>;
   close(): Promise<void>;
 }

@@ -10,8 +10,9 @@ import { createFileStore } from "./file-store.ts";
 import { readLines, syncToDisk } from "./files.ts";
 import { createPostgresStore } from "./postgres-store.ts";
 import { announce, isAlive } from "./process-lock.ts";
-import { NO_TOKENS, parseSpendLine, settleRecord, usageRecord, type OpenRecord, type SettleRecord, type UsageRecord } from "./records.ts";
+import { parseSpendLine, settleRecord, usageRecord, type OpenRecord, type SettleRecord, type UsageRecord } from "./records.ts";
 import { holderOf, segmentsIn, unclosedOf } from "./spend-log.ts";
+import { NOTHING } from "./usage.ts";
 
 /** Records that are committed at once. */
 const BATCH = 2_000;
@@ -51,8 +52,8 @@ export async function holding<T>(dir: string, what: "books" | "keys", work: () =
  * books, so that it happens once; if it dies half-way the next process goes on where it stopped. */
 export async function recover({ dir, currency, now, diagnose }: Ledger): Promise<void> {
   const interrupted = {
-    model_served: null, provider: null, status: "interrupted", http_status: null, error_code: null, finish_reason: null, attempts: [],
-    usage: NO_TOKENS, usage_source: "none", cost: "0", currency, first_token_ms: null,
+    status: "interrupted", http_status: null, error_code: null, finish_reason: null, attempts: [], first_token_ms: null,
+    model: undefined, ...NOTHING,
   } as const;
   let requests = 0;
   for (const mark of readdirSync(dir).filter((name) => name.endsWith(".open"))) {
@@ -60,7 +61,7 @@ export async function recover({ dir, currency, now, diagnose }: Ledger): Promise
     if (await isAlive(holderOf(segment))) continue;
     if (existsSync(segment)) {
       const { unsettled, end } = await readSegment(segment);
-      const lines = [...unsettled.values()].map((open) => `${JSON.stringify(settleRecord(open, now(), interrupted, interrupted))}\n`);
+      const lines = [...unsettled.values()].map((open) => `${JSON.stringify(settleRecord(open, now(), interrupted, currency))}\n`);
       truncateSync(segment, end);
       appendFileSync(segment, lines.join(""), { flush: true });
       requests += lines.length;

@@ -5,6 +5,8 @@ import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { FinishReason, Usage } from "../protocol/shapes.ts";
 
 export type UsageSource = "provider" | "estimated" | "none";
+/** What costs nothing. */
+export const NOTHING = { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" } as const;
 /** Four bytes of UTF-8 a token: a rule of thumb that is near for English text, and high for most other languages. */
 const tokensIn = (bytes: number): number => Math.ceil(bytes / 4);
 
@@ -40,7 +42,7 @@ export function createMeter(chat: ChatRequest) {
     usage(): { readonly usage: Usage; readonly source: UsageSource } {
       // Figures from the beginning of a stream that broke off know nothing of what was generated since.
       if (reported && (bytes === bytesThen || (finish !== null && reported.completion_tokens > 0))) return { usage: reported, source: "provider" };
-      if (bytes === 0 && finish === null) return { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" };
+      if (bytes === 0 && finish === null) return NOTHING;
       const { prompt_tokens: prompt = estimatePrompt(chat), prompt_cache_hit_tokens: cacheHit = 0 } = reported ?? {};
       return { usage: makeUsage({ prompt, completion: tokensIn(bytes), cacheHit, reasoning: tokensIn(reasoningBytes) }), source: "estimated" };
     },

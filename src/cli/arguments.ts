@@ -1,5 +1,6 @@
 // The command line, read: which commands there are, what each takes, and what is wrong with what was typed.
 import { parseArgs } from "node:util";
+import COMMANDS from "./commands.json" with { type: "json" };
 
 /** A mistake in the arguments: one line on stderr, exit 2. */
 export class UsageError extends Error {}
@@ -11,19 +12,7 @@ const OPTIONS = {
 } as const;
 type Option = keyof typeof OPTIONS;
 
-/** `synopsis` as it is shown: an operand in capitals, what may be left out in brackets; `--config FILE` goes without saying. */
-const COMMANDS = {
-  serve: { synopsis: "[--host H] [--port N]", does: "run the gateway (the default command)" },
-  check: { synopsis: "[--json]", does: "validate a configuration" },
-  explain: { synopsis: "ALIAS [--json]", does: "the candidates of an alias in order, and why" },
-  "keys create": { synopsis: "--account A [--name N] [--rpm N] [--models a,b] [--expires DATE] [--json]", does: "make a key; it is shown this once" },
-  "keys list": { synopsis: "[--json]", does: "all keys, by their ids" },
-  "keys revoke": { synopsis: "KEY_ID [--json]", does: "refuse a key from now on" },
-  "usage sync": { synopsis: "[--once] [--json]", does: "copy settled spend into the usage records, again and again unless --once" },
-  "billing statement": { synopsis: "--account A --month YYYY-MM [--format table|csv|json] [--json]", does: "what an account owes, by model; as csv by request" },
-  "billing trace": { synopsis: "REQUEST_ID [--json]", does: "the usage records of a request id, and their account" },
-  audit: { synopsis: "[--json]", does: "prove that the books are right" },
-} as const;
+/** A `synopsis` is as it is shown: an operand in capitals, what may be left out in brackets; `--config FILE` goes without saying. */
 type CommandName = keyof typeof COMMANDS;
 
 export const HELP = `chat-gateway: a chat-completions gateway
@@ -35,6 +24,9 @@ Without --config: ./gateway.json if it is there, else the built-in demo configur
 export type Values = { readonly [name in Option]?: (typeof OPTIONS)[name]["type"] extends "boolean" ? boolean : string };
 export interface Arguments { readonly command: CommandName | "help"; readonly operand: string; readonly values: Values }
 
+/** V8 takes the 31st of any month. */
+const isToCome = (value: string): boolean =>
+  Date.parse(value) > Date.now() && new Date(value.slice(0, 10)).toJSON()?.slice(0, 10) === value.slice(0, 10);
 /** What the options with a form of their own must look like. */
 const FORMS: { readonly [name in Option]?: readonly [test: (value: string) => boolean, expected: string] } = {
   port: [(value) => /^\d{1,5}$/.test(value) && Number(value) <= 65_535, "a number from 0 to 65535"],
@@ -69,12 +61,6 @@ export function readArguments(argv: readonly string[]): Arguments {
     if (test && !test(String(value))) throw new UsageError(`--${name} must be ${expected}`);
   }
   return { command, operand, values };
-}
-
-/** V8 takes the 31st of any month. */
-function isToCome(value: string): boolean {
-  const day = /^\d{4}-\d\d-\d\d/.exec(value)?.[0] ?? "";
-  return Date.parse(value) > Date.now() && new Date(day).toJSON()?.slice(0, 10) === day;
 }
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(COMMANDS, name);

@@ -1,9 +1,10 @@
-// The commands other than `serve`: each prints its answer, for programs or as a table for people, and returns its exit code, if not 0.
+// The commands other than `serve`: each prints its answer, for programs or as a table for people, and returns its exit code, if not 0;
+// what it throws is told on standard error, with exit code 1.
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { auditBooks } from "../accounting/audit.ts";
-import { statement, statementCsv, trace } from "../accounting/billing.ts";
+import { statement, statementCsv } from "../accounting/billing.ts";
 import { holding, ledgerOf, syncUsage, type Ledger } from "../accounting/sync.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "../accounts/key-file.ts";
 import { keyIdOf } from "../accounts/keys.ts";
@@ -12,6 +13,7 @@ import type { Config, Environment } from "../config/schema.ts";
 import { traitsOf } from "../dialects/traits.ts";
 import { rank } from "../routing/policy.ts";
 import { HELP, UsageError, type Arguments } from "./arguments.ts";
+import words from "./explain.json" with { type: "json" };
 
 /** What a command needs of the process: `print` text to standard output, `say` a line to standard error; `stopped` when it is to end. */
 export interface Terminal {
@@ -42,18 +44,14 @@ function table<K extends string>(columns: readonly K[], records: readonly { read
   return rows.map((row) => `  ${row.map(cell).join("  ").trimEnd()}\n`).join("");
 }
 
-type Work = (ledger: Ledger, args: Arguments, terminal: Terminal, config: Config) => ReturnType<Run>;
+type Work = (ledger: Ledger, args: Arguments, terminal: Terminal, config: Config) => Promise<number | void>;
 const copySettled = (ledger: Ledger): Promise<number> => holding(ledger.dir, "books", () => syncUsage(ledger));
 
 /** A command that works on the books. */
 const withBooks = (work: Work): Run => async (args, terminal) => {
   const config = settings(args, terminal);
   const ledger = openLedger(config, terminal);
-  try {
-    return await work(ledger, args, terminal, config);
-  } finally {
-    await ledger.store.close();
-  }
+  return await work(ledger, args, terminal, config).finally(() => ledger.store.close());
 };
 
 /** A command that reads the books: `work` sees everything that is settled by now. */
@@ -63,20 +61,13 @@ const reading = (work: Work): Run => withBooks(async (ledger, args, terminal, co
   return await work(ledger, args, terminal, config);
 });
 
-const POLICIES = {
-  reasoning: "the models that think, strongest reasoning_score first",
-  value: "the highest quality_score per blended price (3 parts input, 1 part output) first",
-};
-
 export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, Run>> = {
   help: (_, { print }) => print(`${HELP}\n`),
   async check(args, terminal) {
     const { config, source } = loadConfig({ file: args.values.config, env: terminal.env });
     openLedger(config, terminal); // is the package that its store needs installed?
-    for (const [name, alias] of config.aliases) {
-      const hopeless = alias.enabled && rank(config, alias).every((each) => each.rank === null);
-      if (hopeless) terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
-    }
+    const hopeless = [...config.aliases].filter(([, alias]) => alias.enabled && rank(config, alias).every((each) => each.rank === null));
+    for (const [name] of hopeless) terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
     const counts = { models: config.models.size, aliases: config.aliases.size, keys: config.keys.length };
     const found = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
     return await answer(args, terminal, { ok: true, source: source ?? null, ...counts }, `${source ?? "the demo configuration"} is valid: ${found}\n`);
@@ -84,22 +75,18 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   async explain(args, terminal) {
     const { config } = loadConfig({ file: args.values.config, env: terminal.env });
     const alias = config.aliases.get(args.operand);
-    if (!alias) {
-      const kind = config.models.has(args.operand) ? "is a model, and is served by itself or not at all" : "is not an alias here";
-      terminal.say(`'${args.operand}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}`);
-      return 1;
-    }
+    const kind = config.models.has(args.operand) ? "is a model, and is served by itself or not at all" : "is not an alias here";
+    if (!alias) throw new Error(`'${args.operand}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}`);
     const candidates = rank(config, alias).map((row) => {
       const model = config.models.get(row.model)!;
       const { provider, context_tokens = null } = model;
       return { ...row, provider, supports: traitsOf(config.providers.get(provider)!, model).supports, context_tokens };
     });
     const rows = candidates.map((row) => ({ ...row, can: `${row.supports.join(" ") || "text only"}${row.context_tokens === null ? "" : `, ${row.context_tokens} tokens`}` }));
-    const title = `${args.operand}${alias.enabled ? "" : " (disabled)"}: ${alias.policy ? POLICIES[alias.policy] : "its models in the order of its own list"}`;
-    const fate = candidates.some(({ rank }) => rank !== null)
-      ? "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are."
-      : "No model is a candidate: every request gets 503 model_unavailable.";
-    const data = { alias: args.operand, enabled: alias.enabled, policy: alias.policy ?? "list", candidates };
+    const policy = alias.policy ?? "list";
+    const title = `${args.operand}${alias.enabled ? "" : " (disabled)"}: ${words.order[policy]}`;
+    const fate = words.fate[candidates.some(({ rank }) => rank !== null) ? "some" : "none"];
+    const data = { alias: args.operand, enabled: alias.enabled, policy, candidates };
     return await answer(args, terminal, data, `${title}\n${table(["rank", "model", "provider", "why", "can"], rows)}${fate}\n`);
   },
   async "keys create"(args, terminal) {
@@ -124,8 +111,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     const revoked = await holding(join(data_dir, "spend"), "keys", () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
     if (revoked) return await answer(args, terminal, { key_id: revoked.key_id, revoked: revoked.revoked }, `${revoked.key_id} of account ${revoked.account} is revoked\n`);
     const fixed = keys.some(({ digest }) => keyIdOf(digest) === args.operand);
-    terminal.say(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
-    return 1;
+    throw new Error(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
   },
   "usage sync": withBooks(async (ledger, args, terminal, { usage }) => {
     const { once } = args.values;
@@ -139,10 +125,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   "billing statement": reading(async ({ store, currency }, args, terminal) => {
     const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
     const options = { account, month, currency };
-    if (format === "csv") {
-      for await (const lines of statementCsv(store, options)) await terminal.print(lines);
-      return;
-    }
+    if (format === "csv") return await statementCsv(store, options, terminal.print);
     const found = await statement(store, options);
     const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
     if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
@@ -155,13 +138,12 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     const { json } = args.values;
     let found = 0;
     if (json) await terminal.print(`{"gateway_request_id":${JSON.stringify(args.operand)},"records":[`);
-    for await (const records of trace(store, args.operand)) {
+    for await (const records of store.records({ requestId: args.operand })) {
       await terminal.print(json ? `${found > 0 ? "," : ""}${JSON.stringify(records).slice(1, -1)}` : table(columns, records));
       found += records.length;
     }
     if (json) await terminal.print("]}\n");
-    if (found === 0) terminal.say(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`);
-    return found === 0 ? 1 : 0;
+    if (found === 0) throw new Error(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`);
   }),
   audit: reading(async (ledger, args, terminal) => {
     const found = await holding(ledger.dir, "books", () => auditBooks(ledger));

@@ -5,14 +5,11 @@ import { fail, isObject } from "../protocol/checker.ts";
 import demoConfig from "./demo.json" with { type: "json" };
 import { checkConfig, type Environment } from "./schema.ts";
 
+/** `file` absent: ./gateway.json if it is there, else the demo configuration. `host` and `port` override the file's `server.host` and
+ * `server.port`. `secretsOptional`: a provider's or a client's key whose environment variable is not set is no fault. */
 export interface LoadOptions {
-  /** Absent: ./gateway.json if it is there, else the demo configuration. */
-  readonly file?: string | undefined;
-  /** They override the file's `server.host` and `server.port`. */
-  readonly host?: string | undefined; readonly port?: number | undefined;
-  readonly env: Environment;
-  /** A provider's or a client's key whose environment variable is not set is no fault. */
-  readonly secretsOptional?: boolean;
+  readonly file?: string | undefined; readonly host?: string | undefined; readonly port?: number | undefined;
+  readonly env: Environment; readonly secretsOptional?: boolean;
 }
 
 /** Throws a CheckError with every fault at its path; that of an unreadable file is the root. `source` is undefined for the demo. */
@@ -56,8 +53,7 @@ function faultIn(text: string): number {
   let [sound, broken] = [0, text.length + 1];
   while (broken - sound > 1) {
     const middle = (sound + broken) >> 1;
-    if (messageOf(middle).startsWith("Unexpected token")) broken = middle;
-    else sound = middle;
+    [sound, broken] = messageOf(middle).startsWith("Unexpected token") ? [sound, middle] : [middle, broken];
   }
   return broken - 1;
 }

@@ -28,19 +28,19 @@ export function watchFile(file: string, changed: () => void) {
   let seen = contentOf(file);
   const timer = setInterval(() => {
     const content = contentOf(file);
-    // A file that is not there is one that is being replaced; one that was merely touched is no change.
-    if (content === undefined || content === seen) return;
+    // A file that is not there is one that is being replaced, one that cannot be read any more is a change, one merely touched is none.
+    if (content === "ENOENT" || content === seen) return;
     seen = content;
     changed();
   }, LOOK_MS).unref();
   return { close: () => clearInterval(timer) };
 }
 
-function contentOf(file: string): string | undefined {
+/** What stands in it, or why it cannot be read. */
+function contentOf(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    return code === "ENOENT" ? undefined : code; // one that cannot be read any more is a change
+    return String((error as NodeJS.ErrnoException).code);
   }
 }

@@ -28,8 +28,7 @@ const url = refine(nonEmpty, (text) => {
 
 /** Currency per million tokens. Money is counted in pico-units (1 per million = 1e6 a token), so more decimals cannot be billed. */
 const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
-  Number(value.toFixed(6)) === value ? value : fail("invalid_value", `expected at most six decimals, got ${value}`),
-);
+  Number(value.toFixed(6)) === value ? value : fail("invalid_value", `expected at most six decimals, got ${value}`));
 
 const timeouts = {
   /** A new connection to the provider. */
@@ -85,18 +84,15 @@ function schema(env: Environment, secretsOptional = false) {
       vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...DIALECTS)),
       /** Absent: the vendor's. */
       base_url: optional(url), api_key: credential, ...traits,
-      timeouts: optional(strict(partial(timeouts))), retry: optional(strict(partial(retry))),
-      /** Only of the demo dialect: milliseconds between two tokens of a stream. */
-      pace_ms: withDefault(integer(0, 10_000), 20),
+      /** `pace_ms` is only of the demo dialect: milliseconds between two tokens of a stream. */
+      timeouts: optional(strict(partial(timeouts))), retry: optional(strict(partial(retry))), pace_ms: withDefault(integer(0, 10_000), 20),
     }), (given) => {
       const { dialect, base_url = "" } = rowOf(given) ?? { dialect: "openai" }; // none: which is a fault already
       return { ...given, dialect, base_url: given.base_url ?? base_url };
     })),
     models: record(strict({
-      provider: nonEmpty,
-      /** Absent: the model's own name. */
-      upstream_model: optional(nonEmpty),
-      reasoning: withDefault(boolean(), false), ...traits,
+      /** `upstream_model` absent: the model's own name. */
+      provider: nonEmpty, upstream_model: optional(nonEmpty), reasoning: withDefault(boolean(), false), ...traits,
       context_tokens: optional(positive), reasoning_score: optional(number()), quality_score: optional(number()),
       price: optional(strict({ input_cache_hit: optional(price), input_cache_miss: price, output: price })),
     })),
@@ -117,12 +113,8 @@ function schema(env: Environment, secretsOptional = false) {
       /** While the store cannot be asked: each gateway limits by itself, or refuses. */
       on_error: withDefault(literal("local", "refuse"), "local"),
     }),
-    spend: section({
-      /** Segments that have been copied into the usage records are deleted after so many days. */
-      keep_days: withDefault(integer(1, 36_500), 400),
-      /** A segment of this size is followed by another. */
-      segment_bytes: withDefault(integer(1_024, 1024 * 1024 * 1024), 64 * 1024 * 1024),
-    }),
+    /** Segments that have been copied into the usage records are deleted after so many days; one of this size is followed by another. */
+    spend: section({ keep_days: withDefault(integer(1, 36_500), 400), segment_bytes: withDefault(integer(1024, 2 ** 30), 64 * 1024 ** 2) }),
     usage: section({ store: withDefault(refine(secret(env), usageStore), "file"), sync_ms: withDefault(milliseconds, 5_000) }),
     /** How providers are called: by this project's own pool of connections, at most so many to one origin (null: any number), or by Node's fetch. */
     upstream: section({ client: withDefault(literal("pooled", "fetch"), "pooled"), max_connections: withDefault(nullable(positive), null) }),
@@ -135,10 +127,8 @@ function schema(env: Environment, secretsOptional = false) {
   });
 }
 
-function exactlyOne<T extends object>(value: T, a: keyof T & string, b: keyof T & string): T {
-  const one = (value[a] === undefined) !== (value[b] === undefined);
-  return one ? value : fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`);
-}
+const exactlyOne = <T extends object>(row: T, a: keyof T & string, b: keyof T & string): T =>
+  (row[a] === undefined) === (row[b] === undefined) ? fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`) : row;
 
 /** The address of a store may hold a password, so it is not repeated. */
 const storeAt = (builtIn: string, scheme: RegExp, expected: string) => (given: string): string =>
@@ -157,13 +147,20 @@ export function checkConfig(json: unknown, env: Environment, secretsOptional = f
   let faults = faultsBetween(json);
   try {
     const config = schema(env, secretsOptional)(json, true);
-    if (!secretsOptional) faults = [...faults, ...repeatedKeys(config), ...demoKeyFaults(config, config.server.host)];
+    const again = repeated(config.keys.map(({ digest }) => digest)).map((at) => invalid(["keys", at], "the same key stands here twice"));
+    if (!secretsOptional) faults = [...faults, ...again, ...demoKeyFaults(config, config.server.host)];
     if (faults.length === 0) return config;
   } catch (error) {
     if (!(error instanceof CheckError)) throw error;
     faults = [...error.faults, ...faults];
   }
   throw new CheckError(faults);
+}
+
+/** Where in a list something stands that stood before. */
+function repeated(list: readonly unknown[]): number[] {
+  const seen = new Set<unknown>();
+  return list.flatMap((each, at) => (seen.size === seen.add(each).size ? [at] : []));
 }
 
 const invalid = (path: Fault["path"], message: string): Fault => ({ path, code: "invalid_value", message });
@@ -200,22 +197,13 @@ function faultsBetween(json: unknown): Fault[] {
   }
   for (const [name, alias] of Object.entries(aliases)) {
     if (Object.hasOwn(models, name)) faults.push(invalid(["aliases", name], "a model has the same name"));
-    const seen = new Set<unknown>();
-    asArray(asObject(alias)["models"]).forEach((model, at) => {
-      refer(["aliases", name, "models", at], model, "model", models);
-      if (seen.size === seen.add(model).size) faults.push(invalid(["aliases", name, "models", at], "stands in the list twice"));
-    });
+    const list = asArray(asObject(alias)["models"]);
+    list.forEach((model, at) => refer(["aliases", name, "models", at], model, "model", models));
+    for (const at of repeated(list)) faults.push(invalid(["aliases", name, "models", at], "stands in the list twice"));
   }
-  asArray(root["keys"]).forEach((key, index) => {
-    asArray(asObject(key)["models"]).forEach((name, at) => refer(["keys", index, "models", at], name, "model or alias", models, aliases));
-  });
+  asArray(root["keys"]).forEach((key, index) =>
+    asArray(asObject(key)["models"]).forEach((name, at) => refer(["keys", index, "models", at], name, "model or alias", models, aliases)));
   return faults;
-}
-
-function repeatedKeys({ keys }: Config): Fault[] {
-  const seen = new Set<string>();
-  const stoodBefore = (digest: string) => seen.size === seen.add(digest).size;
-  return keys.flatMap(({ digest }, index) => (stoodBefore(digest) ? [invalid(["keys", index], "the same key stands here twice")] : []));
 }
 
 const DEMO_KEY_DIGEST = sha256("sk-demo");
