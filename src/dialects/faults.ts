@@ -1,47 +1,33 @@
 // What a provider's refusal means, for every dialect, in one table: HTTP status and the error's words to a code of our own and
 // to who is to blame. WIRE.md 4.3. Nothing of the text is passed on; it may quote keys, hosts or our client's content.
+import { array, literal, nonEmpty, number, object, optional, refine } from "../protocol/checker.ts";
 import { asArray, asObject, asString } from "../protocol/foreign.ts";
 import { ProviderFault, type FaultCode } from "./dialect.ts";
+import faultsJson from "./faults.json" with { type: "json" };
 
-/** `operator`: the provider refuses this gateway, not this request: a matter for the operator, and no use in trying again. */
-type Outcome = { readonly code: FaultCode; readonly operator?: "key" | "other" };
-/** `words` are looked for in code, type and message; absent: any. */
-type Rule = Outcome & { readonly statuses: readonly number[]; readonly words?: RegExp };
-const BAD_REQUEST = [400, 413, 422];
-const CONTEXT = /context[ _]length|context window|context limit|maximum context|exceed_context_size|prompt is too long|too many (input )?tokens|input token count|reduce the length|maximum prompt length|exceeds max length|more than max tokens|exceeded model token limit|range of input length/i;
-const FILTER = /content[ _]filter|content[ _]policy|content management policy|data_inspection|content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)|moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i;
-const BAD_KEY = /api[ _]key[ _](invalid|not[ _]valid|expired)|invalid[ _]api[ _]key|incorrect api key|credit balance|location is not supported/i;
-
-/** The first rule that fits. */
-const RULES: readonly Rule[] = [
-  { statuses: BAD_REQUEST, words: BAD_KEY, code: "model_unavailable", operator: "key" },
-  { statuses: BAD_REQUEST, words: CONTEXT, code: "context_length_exceeded" },
-  { statuses: [...BAD_REQUEST, 403], words: FILTER, code: "content_filter" },
-  { statuses: BAD_REQUEST, code: "upstream_rejected" },
-  { statuses: [401, 402, 403], code: "model_unavailable", operator: "key" },
-  { statuses: [429], words: /insufficient_quota|insufficient balance|^1113 /i, code: "model_unavailable", operator: "key" },
-  { statuses: [408, 409, 425, 429, 503, 529], code: "model_overloaded" },
-];
-
-/** Errors inside a 200 that state no status: what their code or type stands for. */
-const STATED: readonly (readonly [words: RegExp, status: number])[] = [
-  [/insufficient_quota|rate_limit|too_many_requests/i, 429],
-  [/authentication|invalid_api_key|permission|insufficient_balance|billing/i, 401],
-  [/not_found/i, 404],
-  [/request_too_large/i, 413],
-  [/overload|unavailable/i, 529],
-  [/context_length|exceed_context|content_filter|content_policy|invalid_request/i, 400],
-];
+/** Any of them, as regular expressions. */
+const words = refine(array(nonEmpty), (list) => new RegExp(list.join("|"), "i"));
+const rule = object({
+  /** `words` are looked for in code, type and message; absent: any. */
+  statuses: array(number()), words: optional(words),
+  code: literal("model_unavailable", "model_overloaded", "context_length_exceeded", "content_filter", "upstream_rejected"),
+  /** The provider refuses this gateway, not this request: a matter for the operator, and no use in trying again. */
+  operator: optional(literal("key")),
+}, { strict: true });
+/** Of the rules the first that fits counts. `stated`: of errors inside a 200 that state no status, what their code or type stands for. */
+const { rules, stated } = object({ rules: array(rule), stated: array(object({ words, status: number() })) })(faultsJson, true);
+type Outcome = { readonly code: FaultCode; readonly operator?: "other" };
 
 /** The fault of an error inside a 200, if there is one. Its code may be an HTTP status (OpenRouter, vLLM, Gemini) or a word. */
 export function errorIn(json: unknown): ProviderFault | undefined {
   const body = asObject(Array.isArray(json) ? json[0] : json);
   const error = body["error"] ?? (body["object"] === "error" ? body : undefined);
   if (error === undefined || error === "") return undefined;
-  const stated = [asObject(error)["code"], asObject(error)["status"]].map(Number).find((status) => status >= 400 && status < 600);
+  const status = [asObject(error)["code"], asObject(error)["status"]].map(Number).find((status) => status >= 400 && status < 600);
   const [name, message] = errorWords(body);
-  const meant = STATED.find(([pattern]) => pattern.test(name))?.[1] ?? (CONTEXT.test(message) || FILTER.test(message) ? 400 : 500);
-  return refusal(stated ?? meant, { get: () => null }, body);
+  const clients = rules.some(({ words, operator }) => !operator && words?.test(message)); // the words are of a rule that blames the client
+  const meant = stated.find(({ words }) => words.test(name))?.status ?? (clients ? 400 : 500);
+  return refusal(status ?? meant, { get: () => null }, body);
 }
 
 /** The fault of an answer other than 200. `body` is its JSON, or its text (or the beginning of it) if it was none. */
@@ -49,7 +35,7 @@ export function refusal(status: number, headers: { get(name: string): string | n
   const text = errorWords(body).join(" ");
   // Any other 4xx: our address or our method is wrong. Anything else that is no 200 is the provider's failure.
   const other: Outcome = status >= 400 && status < 500 ? { code: "model_unavailable", operator: "other" } : { code: "upstream_error" };
-  const { code, operator } = RULES.find(({ statuses, words }) => statuses.includes(status) && (!words || words.test(text))) ?? other;
+  const { code, operator } = rules.find(({ statuses, words }) => statuses.includes(status) && (!words || words.test(text))) ?? other;
   const retryAfter = retryAfterMs(headers.get("retry-after"), body);
   return new ProviderFault(code, `the provider answered with status ${status}`, { status, retryAfterMs: retryAfter, operator });
 }
