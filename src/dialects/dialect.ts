@@ -1,9 +1,10 @@
 // What a dialect is: one provider format, both directions, pure and synchronous. No I/O, no waiting: the one asynchronous
 // pump (routing/attempt.ts) feeds it, and a test can cut the bytes anywhere. What a refusal means is in faults.ts, for all.
 import type { ChatRequest } from "../protocol/chat-request.ts";
+import { literal, record } from "../protocol/checker.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { Part } from "../protocol/reply.ts";
-import type { FinishReason } from "../protocol/shapes.ts";
+import finishReasons from "./finish-reasons.json" with { type: "json" };
 import type { Traits } from "./traits.ts";
 
 /** What a dialect needs to know of the model that is to serve; one that cannot think is never sent a thinking switch. */
@@ -54,18 +55,12 @@ export class ProviderFault extends Error {
 /** Text, if there is any. */
 export const textPart = (type: "text" | "reasoning", text: unknown): Part[] => (typeof text === "string" && text !== "" ? [{ type, text }] : []);
 
-/** Finish reasons as providers spell them, all other words mean "stop"; `failed`: the generation broke off (WIRE.md 2, 7.2). */
-const FINISH_REASONS: { readonly [reason: string]: FinishReason | "failed" } = {
-  length: "length", max_tokens: "length", model_length: "length", model_context_window_exceeded: "length",
-  tool_calls: "tool_calls", function_call: "tool_calls", tool_use: "tool_calls",
-  content_filter: "content_filter", sensitive: "content_filter", refusal: "content_filter",
-  insufficient_system_resource: "failed", network_error: "failed", abort: "failed", error: "failed",
-};
+/** Finish reasons as providers spell them, all other words mean "stop"; `failed`: the generation broke off (WIRE.md 2, 7.2, 7b). */
+const FINISH_REASONS = record(literal("length", "tool_calls", "content_filter", "failed", "unfinished"))(finishReasons);
 
 /** The end of a reply, if `word` says that it is there; throws a ProviderFault if that is no good one. */
 export function finishPart(word: unknown): Part[] {
-  if (typeof word !== "string" || word === "") return [];
-  const reason = FINISH_REASONS[word] ?? "stop";
+  const reason = typeof word === "string" && word !== "" ? (FINISH_REASONS.get(word) ?? "stop") : "unfinished";
   if (reason === "failed") throw new ProviderFault("upstream_error", `the provider gave up: finish_reason ${word}`);
-  return [{ type: "finish", reason }];
+  return reason === "unfinished" ? [] : [{ type: "finish", reason }];
 }

@@ -82,13 +82,6 @@ function partOf(item: Item, signatureOf: (id: string) => string | undefined): ob
   return inline ? { inlineData: { mimeType: inline.mediaType, data: inline.data } } : { fileData: { fileUri: url, mimeType } };
 }
 
-/** Reasons of its own; all other words mean "stop". */
-const FINISH_REASONS: { readonly [reason: string]: string } = {
-  MAX_TOKENS: "length", MALFORMED_FUNCTION_CALL: "error", UNEXPECTED_TOOL_CALL: "error", TOO_MANY_TOOL_CALLS: "error",
-  SAFETY: "content_filter", RECITATION: "content_filter", BLOCKLIST: "content_filter", PROHIBITED_CONTENT: "content_filter",
-  SPII: "content_filter", FINISH_REASON_UNSPECIFIED: "", LANGUAGE: "content_filter", IMAGE_SAFETY: "content_filter",
-};
-
 function createDecoder(signatures: Signatures): Decoder {
   let calls = 0;
   let signed: string | undefined; // a signature may come in a part before its call's
@@ -116,8 +109,7 @@ function createDecoder(signatures: Signatures): Decoder {
       const hidden = said === -1 && parts.some(({ type }) => type === "reasoning"); // those of thoughts would give them away
       if (logprobs.length > 0 && !hidden) parts.splice(Math.max(0, said), said === -1 ? 0 : 1, { type: "text", text: "", ...parts[said], logprobs } as Part);
       if (usageMetadata !== undefined) parts.push(usagePart(usageMetadata));
-      const reason = asObject(promptFeedback)["blockReason"] === undefined ? asString(finishReason) : "SAFETY";
-      return [...parts, ...finishPart(reason && (FINISH_REASONS[reason] ?? "stop"))];
+      return [...parts, ...finishPart(asObject(promptFeedback)["blockReason"] === undefined ? finishReason : "SAFETY")];
     },
   };
 }
