@@ -2,6 +2,7 @@
 // `stop` and `max_tokens` say. All of it follows from the request.
 import { sha256 } from "../config/schema.ts";
 import { textOf, type ChatRequest } from "../protocol/chat-request.ts";
+import type { FinishReason } from "../protocol/shapes.ts";
 import { cut, exampleOf } from "./example.ts";
 
 /** The fields that go out as the check of the client's request left them. */
@@ -23,7 +24,7 @@ export function composeReply(request: DemoRequest) {
   const allAnswer = tokensOf(tool ? jsonFor({ type: "object", ...tool.parameters }, question) : textFor(request, question));
   const reasoning = allReasoning.slice(0, limit);
   const answer = allAnswer.slice(0, limit - reasoning.length);
-  const finish = allReasoning.length + allAnswer.length > limit ? "length" : tool ? "tool_calls" : "stop";
+  const finish: FinishReason = allReasoning.length + allAnswer.length > limit ? "length" : tool ? "tool_calls" : "stop";
   // Another conversation, another id. Where thinking took all of the limit there is no call.
   const call = tool && answer.length > 0 ? { id: `call_${sha256(JSON.stringify(messages)).slice(0, 24)}`, name: tool.name } : undefined;
   return { reasoning, answer, call, finish };

@@ -1,8 +1,10 @@
-// The demo model's wire (what it says is in compose.ts): an OpenAI-compatible provider in the process, as one more fetch. The
-// gateway treats it like any other, so the offline path is the real one. The same request gets the same reply.
+// The demo model's wire (what it says is in compose.ts): an OpenAI-compatible provider in the process, as one more fetch, that writes as
+// the gateway does. It is treated like any other, so the offline path is the real one. The same request gets the same reply.
 import { setTimeout as pause } from "node:timers/promises";
 import type { Send } from "../http/fetch.ts";
 import { textOf } from "../protocol/chat-request.ts";
+import { createChunkWriter, createWholeWriter, makeUsage, type Part } from "../protocol/reply.ts";
+import type { TokenLogprob, Usage } from "../protocol/shapes.ts";
 import { composeReply, tokensOf, type DemoRequest } from "./compose.ts";
 
 /** `paceMs` is the time between two tokens of a stream. */
@@ -11,30 +13,24 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
     if (cancel.aborted) throw cancel.reason;
     const request: DemoRequest = JSON.parse(body);
     const { reasoning, answer, call, finish } = composeReply(request);
-    const usage = usageOf(request, reasoning.length, reasoning.length + answer.length);
-    const head = { id: "demo", object: request.stream ? "chat.completion.chunk" : "chat.completion", created: 0, model: request.model };
-    const json = (choice: object, more?: object) => JSON.stringify({ ...head, choices: [{ index: 0, ...choice }], ...more });
-
-    /** Text, or arguments of the call. Every piece of a call has its id and name, as it is with some providers. */
-    const said = (text: string) =>
-      call
-        ? { tool_calls: [{ index: 0, id: call.id, type: "function", function: { name: call.name, arguments: text } }] }
-        : { content: text };
-    const logprobs = (tokens: readonly string[]) =>
-      request.logprobs && !call ? { content: tokens.map((token) => logprob(token, request.top_logprobs ?? 0)) } : null;
+    const head = { id: "demo", created: 0, model: request.model, system_fingerprint: "demo" };
+    const options = { showReasoning: reasoning.length > 0, showLogprobs: request.logprobs, includeUsage: true };
+    const writer = request.stream ? createChunkWriter(head, options) : createWholeWriter(head, options);
+    const thoughts = reasoning.map((text): Part => ({ type: "reasoning", text }));
+    const begun: Part[] = call ? [{ type: "tool_call", call: 0, ...call }] : [];
+    const piece = (text: string): Part =>
+      call ? { type: "tool_arguments", call: 0, text } : { type: "text", text, logprobs: [logprob(text, request)] };
 
     async function* reply(): AsyncGenerator<Uint8Array> {
-      const message = { role: "assistant", content: null, reasoning_content: reasoning.join("") || undefined, ...said(answer.join("")) };
-      if (!request.stream) return yield Buffer.from(json({ message, logprobs: logprobs(answer), finish_reason: finish }, { usage }));
-      const thoughts = reasoning.map((token) => ({ delta: { reasoning_content: token } }));
-      const pieces = answer.map((token) => ({ delta: said(token), logprobs: logprobs([token]) }));
-      for (const choice of [...thoughts, ...pieces]) {
-        yield Buffer.from(`data: ${json(choice)}\n\n`);
+      for (const part of [...thoughts, ...begun, ...answer.map(piece)]) {
+        const text = writer.add([part]);
+        if (text === "") continue; // a whole reply comes at once
+        yield Buffer.from(text);
         // An aborted pause fails with an error of its own; the contract asks for the reason.
         if (paceMs > 0) await pause(paceMs, undefined, { signal: cancel.signal }).catch(() => undefined);
         if (cancel.aborted) throw cancel.reason;
       }
-      yield Buffer.from(`data: ${json({ delta: {}, finish_reason: finish }, { usage })}\n\ndata: [DONE]\n\n`);
+      yield Buffer.from(writer.end(usageOf(request, reasoning.length, reasoning.length + answer.length), finish));
     }
 
     const headers = new Headers({ "content-type": request.stream ? "text/event-stream" : "application/json" });
@@ -43,20 +39,18 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
 }
 
 /** What a conversation repeats, all before its last question, is cached, as it is with a real provider. */
-function usageOf({ tools, messages }: DemoRequest, reasoning: number, completion: number): object {
+function usageOf({ tools, messages }: DemoRequest, reasoning: number, completion: number): Usage {
   let prompt = tokensOf(JSON.stringify(tools ?? "")).length;
   const before: number[] = []; // what stands before each question
   for (const { role, content } of messages) {
     if (role === "user") before.push(prompt);
     prompt += 4 + tokensOf(textOf(content ?? "")).length; // 4 for its role and its borders
   }
-  const cached = before.length > 1 ? before.at(-1)! : 0;
-  const details = { prompt_tokens_details: { cached_tokens: cached }, completion_tokens_details: { reasoning_tokens: reasoning } };
-  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, ...details };
+  return makeUsage({ prompt, completion, cacheHit: before.length > 1 ? before.at(-1)! : 0, reasoning });
 }
 
 /** A made-up probability, and the runners-up, each less likely than the one before. */
-function logprob(token: string, runnersUp: number): object {
+function logprob(token: string, { top_logprobs: length = 0 }: DemoRequest): TokenLogprob {
   const ranked = (text: string, rank: number) => ({ token: text, logprob: -0.1 - rank, bytes: [...Buffer.from(text)] });
-  return { ...ranked(token, 0), top_logprobs: Array.from({ length: runnersUp }, (_, rank) => ranked(token + "~".repeat(rank), rank)) };
+  return { ...ranked(token, 0), top_logprobs: Array.from({ length }, (_, rank) => ranked(token + "~".repeat(rank), rank)) };
 }
