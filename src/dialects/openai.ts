@@ -71,8 +71,8 @@ function wireMessage(message: Message, echo: NonNullable<Traits["echo"]>): objec
   return { role, content, ...(echo !== "none" && { [echo]: reasoning_content }), tool_calls };
 }
 
-/** One tool call on its way in. `call` is our own index, -1 until its name has come; `early`: what of its arguments came before that. */
-interface OpenCall { call: number; id: string; name: string; early: string }
+/** One tool call on its way in. `call` is our own index, -1 until its name has come; till then its arguments are `held`. */
+interface OpenCall { call: number; id: string; name: string; held: string }
 
 function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
   const split = think_tags ? createThinkSplitter() : undefined;
@@ -90,23 +90,20 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
     // Some providers give every parallel call the index 0: another name, or a name with another id, is another call.
     const another = current && current.call !== -1 && name !== undefined && (name !== current.name || (id !== undefined && id !== current.id));
     if (!current || another) {
-      current = { call: -1, id: id ?? `call_${randomHex(12)}`, name: "", early: "" };
+      current = { call: -1, id: id ?? `call_${randomHex(12)}`, name: "", held: "" };
       open.set(slot ?? current.id, current);
     }
     last = current;
     const given = fn["arguments"];
-    const text = current.early + (asString(given) ?? (given === undefined || given === null ? "" : JSON.stringify(given)));
+    current.held += asString(given) ?? (given === undefined || given === null ? "" : JSON.stringify(given));
     if (current.call === -1) {
-      if (name === undefined) {
-        current.early = text;
-        return;
-      }
+      if (name === undefined) return;
       current.call = count++;
       current.name = name;
       parts.push({ type: "tool_call", call: current.call, id: current.id, name });
     }
-    if (text !== "") parts.push({ type: "tool_arguments", call: current.call, text });
-    current.early = "";
+    if (current.held !== "") parts.push({ type: "tool_arguments", call: current.call, text: current.held });
+    current.held = "";
   }
 
   return {
@@ -145,25 +142,22 @@ function pushText(parts: Part[], type: "text" | "reasoning" | "refusal", text: s
 /** Text and thinking of a content that is a string, or a list of typed parts (Mistral). */
 function splitContent(content: unknown): [text: string, thinking: string] {
   if (!Array.isArray(content)) return [asString(content) ?? "", ""];
-  let text = "";
-  let thinking = "";
-  for (const part of content.map(asObject)) {
-    if (part["type"] === "thinking") thinking += splitContent(part["thinking"])[0];
-    else text += asString(part["text"]) ?? "";
+  let [said, thought] = ["", ""];
+  for (const { type, text, thinking } of content.map(asObject)) {
+    if (type === "thinking") thought += splitContent(thinking)[0];
+    else said += asString(text) ?? "";
   }
-  return [text, thinking];
+  return [said, thought];
 }
 
 /** WIRE.md 2: `bytes` is never missing, `top_logprobs` always a list. */
-function tokenLogprob(given: unknown): TokenLogprob {
-  return { ...tokenFields(given), top_logprobs: asArray(asObject(given)["top_logprobs"]).map(tokenFields) };
-}
+const tokenLogprob = (given: unknown): TokenLogprob =>
+  ({ ...tokenFields(given), top_logprobs: asArray(asObject(given)["top_logprobs"]).map(tokenFields) });
 
 function tokenFields(given: unknown): Omit<TokenLogprob, "top_logprobs"> {
   const { token, logprob, bytes } = asObject(given);
   return {
-    token: asString(token) ?? "",
-    logprob: typeof logprob === "number" && Number.isFinite(logprob) ? logprob : -9999,
+    token: asString(token) ?? "", logprob: typeof logprob === "number" && Number.isFinite(logprob) ? logprob : -9999,
     bytes: Array.isArray(bytes) ? bytes.map((byte) => asCount(byte) ?? 0) : null,
   };
 }
