@@ -7,7 +7,7 @@ import { finishPart, ProviderFault, textPart, type Decoder, type Dialect, type T
 import { errorIn } from "./faults.ts";
 import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf } from "./traits.ts";
-import { dataOf, turnsOf, type Item, type Turn } from "./turns.ts";
+import { mediaOf, turnsOf, type Item, type Turn } from "./turns.ts";
 
 /** The least that a model may be given to think, in tokens; and the share of a reply that goes to thinking. */
 const MIN_BUDGET = 1_024;
@@ -107,10 +107,8 @@ function blockOf(item: Item): object {
   if (item.type === "text") return item;
   if (item.type === "call") return { type: "tool_use", id: safeId(item.id), name: item.name, input: item.args };
   if (item.type === "result") return { type: "tool_result", tool_use_id: safeId(item.id), content: item.content.trim() === "" ? "" : item.content };
-  const url = item.type === "image_url" ? item.image_url.url : item.type === "file" ? (asString(item.file["file_data"]) ?? "") : "";
-  const inline = dataOf(url);
-  if (!inline && (item.type !== "image_url" || url.startsWith("data:"))) throw new ProviderFault("upstream_rejected", `the ${item.type} cannot be said in this format`);
-  const source = inline ? { type: "base64", media_type: inline.mediaType, data: inline.data } : { type: "url", url };
+  const { url, mediaType, data } = mediaOf(item);
+  const source = mediaType ? { type: "base64", media_type: mediaType, data } : { type: "url", url };
   return { type: item.type === "image_url" ? "image" : "document", source };
 }
 

@@ -8,7 +8,7 @@ import { finishPart, ProviderFault, textPart, type Decoder, type Dialect, type T
 import { errorIn } from "./faults.ts";
 import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf, type Traits } from "./traits.ts";
-import { dataOf, objectIn, turnsOf, type Item, type Turn } from "./turns.ts";
+import { mediaOf, objectIn, turnsOf, type Item, type Turn } from "./turns.ts";
 
 /** What takes a forgotten signature's place. */
 const NO_SIGNATURE = "skip_thought_signature_validator";
@@ -75,11 +75,10 @@ function partOf(item: Item, signatureOf: (id: string) => string | undefined): ob
   if (item.type === "call") return { functionCall: { id: item.id, name: item.name, args: item.args }, thoughtSignature: signatureOf(item.id) };
   if (item.type === "input_audio") return { inlineData: { mimeType: `audio/${asString(item.input_audio["format"]) ?? "wav"}`, data: item.input_audio["data"] } };
   if (item.type === "result") return { functionResponse: { id: item.id, name: item.name, response: objectIn(item.content) ?? { result: item.content } } };
-  const url = item.type === "image_url" ? item.image_url.url : (asString(item.file["file_data"]) ?? "");
-  const inline = dataOf(url);
-  if (!inline && (item.type === "file" || url.startsWith("data:"))) throw new ProviderFault("upstream_rejected", `a ${item.type} without its data`);
+  const { url, mediaType, data } = mediaOf(item);
+  if (mediaType) return { inlineData: { mimeType: mediaType, data } };
   const mimeType = `image/${/\.(png|webp|gif|heic)\b/i.exec(url)?.[1]?.toLowerCase() ?? "jpeg"}`;
-  return inline ? { inlineData: { mimeType: inline.mediaType, data: inline.data } } : { fileData: { fileUri: url, mimeType } };
+  return { fileData: { fileUri: url, mimeType } };
 }
 
 function createDecoder(signatures: Signatures): Decoder {

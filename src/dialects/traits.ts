@@ -15,11 +15,10 @@ export const THINKING_SWITCHES = {
 export type DialectName = keyof typeof THINKING_SWITCHES;
 export const DIALECTS = Object.keys(THINKING_SWITCHES) as DialectName[];
 export type ThinkingSwitch = (typeof THINKING_SWITCHES)[DialectName][number];
-const flag = boolean();
 export const traitFields = {
   thinking: literal(...new Set(Object.values(THINKING_SWITCHES).flat())),
   /** Thinking can be switched off; if not, its text is left out unless it was asked for. */
-  thinking_off: flag,
+  thinking_off: boolean(),
   /** The depths of thinking that are known here: the nearest to the client's reasoning_effort is sent. */
   efforts: array(nonEmpty),
   /** What a request may need that not every model can do. */
@@ -34,13 +33,13 @@ export const traitFields = {
   /** Where tool calls that are sent back carry their reasoning while thinking is on; absent: in reasoning_content if the switch is `thinking`. */
   echo: optional(literal("reasoning_content", "reasoning", "none")),
   /** A stream's usage must be asked for. */
-  ask_usage: flag,
+  ask_usage: boolean(),
   /** Whole replies are put together from a stream. */
-  stream_only: flag,
+  stream_only: boolean(),
   /** Reasoning stands in the text, between `<think>` and `</think>`. */
-  think_tags: flag,
+  think_tags: boolean(),
   /** A piece of reasoning that is sent twice in a row is meant once. */
-  repeats_reasoning: flag,
+  repeats_reasoning: boolean(),
   /** The most tokens of a reply, thinking included: a request for more gets these. */
   max_output_tokens: optional(number({ min: 1, integer: true })),
 };
@@ -55,9 +54,9 @@ export const VENDORS = record(object({
 }, { strict: true }))(vendorsJson, true);
 const GENERIC = allTraits(vendorsJson.generic.traits, true);
 
-/** `general` with what `own` says otherwise. */
+/** `general` with what `own` says otherwise of its fields. */
 export const overridden = <T extends object>(general: T, own: object = {}): T =>
-  ({ ...general, ...Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined)) });
+  ({ ...general, ...Object.fromEntries(Object.entries(own).filter(([name, value]) => name in general && value !== undefined)) });
 
 type Own = { readonly [name in keyof Traits]?: Traits[name] | undefined };
 type Named = { readonly vendor?: unknown; readonly dialect?: unknown };
@@ -67,8 +66,7 @@ export const rowOf = ({ vendor, dialect }: Named) => VENDORS.get(String(vendor ?
 /** The traits of a model: the generic ones, its vendor's, its provider's own, its own. */
 export function traitsOf(provider: Own & Named, model: Own & { readonly reasoning: boolean }): Traits {
   const { traits, reasoning } = rowOf(provider)!;
-  const own = (settings: Own) => Object.fromEntries(Object.keys(traitFields).map((name) => [name, settings[name as keyof Traits]]));
-  return [traits, model.reasoning ? reasoning : {}, own(provider), own(model)].reduce<Traits>(overridden, GENERIC);
+  return [traits, model.reasoning ? reasoning : {}, provider, model].reduce<Traits>(overridden, GENERIC);
 }
 
 const DEPTHS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];

@@ -2,14 +2,12 @@
 // merged, the user first, and every tool call answered at the beginning of the very next turn. WIRE.md 7.1, 7b.
 import type { ContentPart, Message } from "../protocol/chat-request.ts";
 import { jsonObject, lenient } from "../protocol/checker.ts";
-import { parseJson } from "../protocol/foreign.ts";
+import { asString, parseJson } from "../protocol/foreign.ts";
+import { ProviderFault } from "./dialect.ts";
 
-export type Item =
-  | ContentPart
-  | { readonly type: "call"; readonly id: string; readonly name: string; readonly args: Record<string, unknown> }
-  | Result;
+interface Call { readonly type: "call"; readonly id: string; readonly name: string; readonly args: Record<string, unknown> }
 interface Result { readonly type: "result"; readonly id: string; readonly name: string; content: string }
-
+export type Item = ContentPart | Call | Result;
 export interface Turn { readonly role: "user" | "assistant"; readonly items: Item[] }
 /** What stands first if no user has said anything yet. */
 const OPENING: Turn = { role: "user", items: [{ type: "text", text: "(The conversation begins.)" }] };
@@ -54,9 +52,12 @@ const itemsOf = (content: string | readonly ContentPart[]): readonly ContentPart
 const object = lenient(jsonObject());
 export const objectIn = (text: string): Record<string, unknown> | undefined => object(parseJson(text));
 
-/** The two halves of a `data:` address; undefined if it is another. */
-export function dataOf(url: string): { readonly mediaType: string; readonly data: string } | undefined {
+/** The address of an image or a file, with the two halves of one that is a `data:` address; throws if it is nowhere to be had. */
+export function mediaOf(item: Exclude<ContentPart, { readonly type: "text" }>) {
+  const url = item.type === "image_url" ? item.image_url.url : item.type === "file" ? (asString(item.file["file_data"]) ?? "") : "";
   const comma = url.indexOf(",");
   const mediaType = /^data:([^;,]+)(?:;[^;,]+)*;base64$/i.exec(url.slice(0, comma))?.[1];
-  return mediaType === undefined ? undefined : { mediaType, data: url.slice(comma + 1) };
+  const known = mediaType !== undefined || (item.type === "image_url" && !url.startsWith("data:"));
+  if (!known) throw new ProviderFault("upstream_rejected", `the ${item.type} is without data that can be said in this format`);
+  return { url, mediaType, data: url.slice(comma + 1) };
 }
