@@ -3,6 +3,7 @@
 // formats, $ref into the schema itself, allOf, and of anyOf or oneOf the first choice that is not null. By any other keyword, and where
 // it becomes too deep or too much (the schema is a client's and may refer to itself), the value may not be valid.
 import { asArray, asObject, asString } from "../protocol/foreign.ts";
+import stringsJson from "./strings.json" with { type: "json" };
 
 /** From here on what may be null, empty or left out is: a schema that refers to itself mostly allows an end there. */
 const TERSE_DEPTH = 3;
@@ -14,10 +15,7 @@ const MAX_COST = 500_000;
 const MAX_LENGTH = 1_000;
 
 /** Strings by their format, or by the name of their property. */
-const KNOWN_STRINGS = new Map(Object.entries({
-  date: "2026-01-01", "date-time": "2026-01-01T12:00:00Z", email: "ada@example.com", uri: "https://example.com/",
-  uuid: "00000000-0000-4000-8000-000000000000", city: "Oslo",
-}));
+const KNOWN_STRINGS = new Map(Object.entries(stringsJson));
 
 /** The first `length` characters, none of them cut in half. */
 export const cut = (text: string, length: number): string => [...text.slice(0, 2 * length)].slice(0, length).join("");

@@ -13,9 +13,9 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
     if (cancel.aborted) throw cancel.reason;
     const request: DemoRequest = JSON.parse(body);
     const { reasoning, answer, call, finish } = composeReply(request);
+    const create = request.stream ? createChunkWriter : createWholeWriter;
     const head = { id: "demo", created: 0, model: request.model, system_fingerprint: "demo" };
-    const options = { showReasoning: reasoning.length > 0, showLogprobs: request.logprobs, includeUsage: true };
-    const writer = request.stream ? createChunkWriter(head, options) : createWholeWriter(head, options);
+    const writer = create(head, { showReasoning: reasoning.length > 0, showLogprobs: request.logprobs, includeUsage: true });
     const thoughts = reasoning.map((text): Part => ({ type: "reasoning", text }));
     const begun: Part[] = call ? [{ type: "tool_call", call: 0, ...call }] : [];
     const piece = (text: string): Part =>

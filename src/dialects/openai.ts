@@ -82,9 +82,9 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
   let count = 0;
 
   function toolParts(fragment: Record<string, unknown>, parts: Part[]): void {
-    const fn = asObject(fragment["function"]);
+    const { name: called, arguments: given } = asObject(fragment["function"]);
     const id = asString(fragment["id"]) || undefined;
-    const name = asString(fn["name"]) || undefined;
+    const name = asString(called) || undefined;
     const slot = asCount(fragment["index"]) ?? id;
     let current = slot === undefined ? (name === undefined ? last : undefined) : open.get(slot);
     // Some providers give every parallel call the index 0: another name, or a name with another id, is another call.
@@ -94,7 +94,6 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
       open.set(slot ?? current.id, current);
     }
     last = current;
-    const given = fn["arguments"];
     current.held += asString(given) ?? (given === undefined || given === null ? "" : JSON.stringify(given));
     if (current.call === -1) {
       if (name === undefined) return;

@@ -8,9 +8,7 @@ import vendorsJson from "./vendors.json" with { type: "json" };
 /** How thinking can be switched in each format. `always`: it cannot be, only its depth may be said; `none`: nothing is said. */
 export const THINKING_SWITCHES = {
   openai: ["thinking", "reasoning_effort", "reasoning", "enable_thinking", "chat_template_kwargs", "always", "none"],
-  anthropic: ["adaptive", "budget", "none"],
-  gemini: ["level", "budget", "none"],
-  demo: ["thinking"],
+  anthropic: ["adaptive", "budget", "none"], gemini: ["level", "budget", "none"], demo: ["thinking"],
 } as const;
 export type DialectName = keyof typeof THINKING_SWITCHES;
 export const DIALECTS = Object.keys(THINKING_SWITCHES) as DialectName[];
@@ -58,7 +56,7 @@ const GENERIC = allTraits(vendorsJson.generic.traits, true);
 export const overridden = <T extends object>(general: T, own: object = {}): T =>
   ({ ...general, ...Object.fromEntries(Object.entries(own).filter(([name, value]) => name in general && value !== undefined)) });
 
-type Own = { readonly [name in keyof Traits]?: Traits[name] | undefined };
+type Own = Partial<Infer<typeof someTraits>>;
 type Named = { readonly vendor?: unknown; readonly dialect?: unknown };
 /** The row of the vendor that a provider names, or of the only one that there is of a native dialect; undefined if there is none. */
 export const rowOf = ({ vendor, dialect }: Named) => VENDORS.get(String(vendor ?? (dialect === "openai" ? "generic" : dialect)));
