@@ -45,15 +45,13 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
   const on = budgeted ? { type: "enabled", budget_tokens } : { type: "adaptive", display: "summarized" };
   const output_config = { effort: budgeted ? undefined : effort, format: schema && { type: "json_schema", schema } };
   return {
-    model: upstreamModel, max_tokens,
-    system: system.join("\n\n") || undefined,
+    model: upstreamModel, max_tokens, system: system.join("\n\n") || undefined,
     messages: turns.map((turn) => ({ role: turn.role, content: blocksOf(turn, turn === turns.at(-1), thinks, signatures) })),
     stream: chat.stream || undefined,
     // Of the two one is taken, and neither while thinking.
     temperature: thinks ? undefined : given.temperature,
     top_p: thinks || given.temperature !== undefined ? undefined : given.top_p,
-    stop_sequences: given.stop?.filter((sequence) => sequence.trim() !== ""),
-    metadata: given.user && { user_id: given.user },
+    stop_sequences: given.stop?.filter((sequence) => sequence.trim() !== ""), metadata: given.user && { user_id: given.user },
     ...toolFields(chat, turns, thinks, given.parallel_tool_calls === false),
     thinking: thinking ? on : switchable && traits.thinking_off ? { type: "disabled" } : undefined,
     output_config: output_config.effort || schema ? output_config : undefined,

@@ -46,9 +46,8 @@ function requestBody(chat: ChatRequest, { reasoning, traits }: Target, signature
     tools: functionDeclarations && [{ functionDeclarations }],
     toolConfig: tools && { functionCallingConfig: named ?? { mode: { none: "NONE", auto: "AUTO", required: "ANY" }[choice as string] } },
     generationConfig: {
-      temperature, topP: top_p, maxOutputTokens: max_tokens, stopSequences: stop, seed,
-      frequencyPenalty: frequency_penalty, presencePenalty: presence_penalty,
-      responseLogprobs: logprobs, logprobs: top_logprobs || undefined,
+      temperature, topP: top_p, maxOutputTokens: max_tokens, stopSequences: stop, seed, frequencyPenalty: frequency_penalty,
+      presencePenalty: presence_penalty, responseLogprobs: logprobs, logprobs: top_logprobs || undefined,
       responseMimeType: format && "application/json",
       responseJsonSchema: format?.type === "json_schema" ? format.json_schema.schema : undefined,
       thinkingConfig: reasoning && traits.thinking !== "none" ? thinkingConfig(chat, traits) : undefined,

@@ -29,12 +29,9 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
   const parameters: { [name: string]: unknown } = parametersOf(chat, traits);
   for (const [name, other] of traits.rename) [parameters[name], parameters[other]] = [undefined, parameters[name]];
   const body = {
-    model: upstreamModel,
-    messages: chat.messages.map((message) => wireMessage(message, echo)),
-    stream: chat.stream || undefined,
+    model: upstreamModel, messages: chat.messages.map((message) => wireMessage(message, echo)), stream: chat.stream || undefined,
     // Usage is always asked for, whether or not the client wants to see it: the bill needs it.
-    stream_options: chat.stream && traits.ask_usage ? { include_usage: true } : undefined,
-    response_format: chat.response_format,
+    stream_options: chat.stream && traits.ask_usage ? { include_usage: true } : undefined, response_format: chat.response_format,
   };
   return Object.assign(body, parameters, toolFields(chat, traits), reasoning && thinkingFields(thinking, chat.effort, traits));
 }

@@ -80,8 +80,7 @@ export function parametersOf(chat: ChatRequest, { omit, max_temperature, max_out
   const { temperature, top_p, frequency_penalty, presence_penalty, stop, seed, maxTokens, user } = chat;
   const all = {
     temperature: temperature && Math.min(temperature, max_temperature), top_p, frequency_penalty, presence_penalty, stop, seed,
-    max_tokens: maxTokens && Math.min(maxTokens, max_output_tokens),
-    parallel_tool_calls: chat.tools && chat.parallel_tool_calls,
+    max_tokens: maxTokens && Math.min(maxTokens, max_output_tokens), parallel_tool_calls: chat.tools && chat.parallel_tool_calls,
     logprobs: chat.logprobs || undefined, top_logprobs: chat.logprobs ? chat.top_logprobs : undefined,
     // Providers ask for a stable pseudonym of the end user; who it is stays here.
     user: user && createHash("sha256").update(user).digest("hex").slice(0, 32),
