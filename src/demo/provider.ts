@@ -40,13 +40,11 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
 
 /** What a conversation repeats, all before its last question, is cached, as it is with a real provider. */
 function usageOf({ tools, messages }: DemoRequest, reasoning: number, completion: number): Usage {
-  let prompt = tokensOf(JSON.stringify(tools ?? "")).length;
-  const before: number[] = []; // what stands before each question
-  for (const { role, content } of messages) {
-    if (role === "user") before.push(prompt);
-    prompt += 4 + tokensOf(textOf(content ?? "")).length; // 4 for its role and its borders
-  }
-  return makeUsage({ prompt, completion, cacheHit: before.length > 1 ? before.at(-1)! : 0, reasoning });
+  const lengths = messages.map(({ content }) => 4 + tokensOf(textOf(content ?? "")).length); // 4 for its role and its borders
+  const upTo = (end: number) => lengths.slice(0, end).reduce((sum, length) => sum + length, tokensOf(JSON.stringify(tools ?? "")).length);
+  const questions = [...messages.keys()].filter((at) => messages[at]!.role === "user");
+  const cacheHit = questions.length > 1 ? upTo(questions.at(-1)!) : 0;
+  return makeUsage({ prompt: upTo(messages.length), completion, cacheHit, reasoning });
 }
 
 /** A made-up probability, and the runners-up, each less likely than the one before. */
