@@ -15,14 +15,15 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
     const { reasoning, answer, call, finish } = composeReply(request);
     const create = request.stream ? createChunkWriter : createWholeWriter;
     const head = { id: "demo", created: 0, model: request.model, system_fingerprint: "demo" };
-    const writer = create(head, { showReasoning: reasoning.length > 0, showLogprobs: request.logprobs, includeUsage: true });
+    const writer = create(head, { showReasoning: reasoning.length > 0, showLogprobs: true, includeUsage: true });
     const thoughts = reasoning.map((text): Part => ({ type: "reasoning", text }));
     const begun: Part[] = call ? [{ type: "tool_call", call: 0, ...call }] : [];
-    const piece = (text: string): Part =>
-      call ? { type: "tool_arguments", call: 0, text } : { type: "text", text, logprobs: [logprob(text, request)] };
+    const piece = (text: string, tokens: readonly string[]): Part =>
+      call ? { type: "tool_arguments", call: 0, text } : { type: "text", text, logprobs: logprobsOf(tokens, request) };
+    const said = request.stream ? answer.map((token) => piece(token, [token])) : [piece(answer.join(""), answer)];
 
     async function* reply(): AsyncGenerator<Uint8Array> {
-      for (const part of [...thoughts, ...begun, ...answer.map(piece)]) {
+      for (const part of [...thoughts, ...begun, ...said]) {
         const text = writer.add([part]);
         if (text === "") continue; // a whole reply comes at once
         yield Buffer.from(text);
@@ -47,8 +48,10 @@ function usageOf({ tools, messages }: DemoRequest, reasoning: number, completion
   return makeUsage({ prompt: upTo(messages.length), completion, cacheHit, reasoning });
 }
 
-/** A made-up probability, and the runners-up, each less likely than the one before. */
-function logprob(token: string, { top_logprobs: length = 0 }: DemoRequest): TokenLogprob {
+/** A made-up probability of each, and the runners-up, each less likely than the one before; nothing if that was not asked for. */
+function logprobsOf(tokens: readonly string[], { logprobs, top_logprobs: length = 0 }: DemoRequest): TokenLogprob[] | undefined {
+  if (!logprobs) return undefined;
   const ranked = (text: string, rank: number) => ({ token: text, logprob: -0.1 - rank, bytes: [...Buffer.from(text)] });
-  return { ...ranked(token, 0), top_logprobs: Array.from({ length }, (_, rank) => ranked(token + "~".repeat(rank), rank)) };
+  const runnersUp = (token: string) => Array.from({ length }, (_, rank) => ranked(token + "~".repeat(rank), rank));
+  return tokens.map((token) => ({ ...ranked(token, 0), top_logprobs: runnersUp(token) }));
 }
