@@ -1,5 +1,6 @@
 // The admin listener: what the gateway is doing, for its operator. On a loopback address of its own, without keys. Where several
 // processes serve, each reports and the answers are of all.
+import type { Books } from "./accounting/books.ts";
 import type { Keyring } from "./accounts/keys.ts";
 import type { Limiter } from "./accounts/limiter.ts";
 import type { Config } from "./config/schema.ts";
@@ -13,15 +14,11 @@ import type { Catalog } from "./routing/catalog.ts";
 
 /** What one process says of itself. */
 export interface Report { readonly status: ReturnType<typeof statusOf>; readonly samples: Samples }
-/** Faults are null while there is none; `lagMs` as in the books' status. */
+/** Since when the configuration is in force, ISO 8601; faults, null while there is none; how late the event loop has been since this was
+ * last asked, in seconds, by quantile. */
 interface View {
-  readonly config: Config; readonly catalog: Catalog; readonly keyring: Keyring; readonly limitsFault: string | null;
-  readonly books: { readonly spendFault: string | null; readonly syncFault: string | null; readonly lagMs: number };
-  readonly draining: boolean; readonly inFlight: number;
-  /** How late the event loop has been since this was last asked, in seconds, by quantile. */
-  readonly loopDelay: { readonly [quantile: string]: number };
-  /** When this configuration came into force, ISO 8601. */
-  readonly loadedAt: string;
+  readonly config: Config; readonly catalog: Catalog; readonly keyring: Keyring; readonly loadedAt: string; readonly draining: boolean; readonly inFlight: number;
+  readonly books: ReturnType<Books["status"]>; readonly limitsFault: string | null; readonly loopDelay: { readonly [quantile: string]: number };
 }
 
 /** Models with breakers, aliases with candidates and why, limits, books. */
@@ -31,8 +28,7 @@ export function statusOf({ config, catalog, keyring, limitsFault, books: { spend
     return { model: name, provider: provider.name, upstream_model: upstreamModel, breaker: { state, failures, retry_ms: Math.ceil(retryMs), last_fault: lastFault } };
   });
   const aliases = [...catalog.ranking].map(([alias, ranked]) => ({
-    alias,
-    enabled: config.aliases.get(alias)?.enabled ?? false,
+    alias, enabled: config.aliases.get(alias)?.enabled ?? false,
     candidates: ranked.map(({ model, rank, why }) => ({ rank, model, why, breaker: catalog.models.get(model)?.status().state })),
   }));
   const accounts = [...keyring.accounts].map(([account, rpm]) => ({ account, rpm, used: 0 }));
@@ -49,7 +45,8 @@ function statusOfAll(reports: readonly Report[], used: Limiter["used"]): Report[
   const first = all[0]!;
   const models = first.models.map((model) => {
     const same = all.flatMap((each) => each.models.filter((other) => other.model === model.model));
-    return same.reduce((worst, each) => (BREAKER_STATES.indexOf(each.breaker.state) > BREAKER_STATES.indexOf(worst.breaker.state) ? each : worst));
+    const openness = ({ breaker }: typeof model) => BREAKER_STATES.indexOf(breaker.state);
+    return same.reduce((worst, each) => (openness(each) > openness(worst) ? each : worst));
   });
   const stateOf = new Map(models.map(({ model, breaker }) => [model, breaker.state]));
   const fault = (of: "limits" | "spend" | "usage") => all.find((each) => each[of].fault !== null)?.[of].fault ?? null;
@@ -67,15 +64,13 @@ function statusOfAll(reports: readonly Report[], used: Limiter["used"]): Report[
 
 /** `reports` are of all processes that serve, at least one; `used` is the limiter's. */
 export function createAdmin(config: Config, reports: () => readonly Report[] | Promise<readonly Report[]>, used: Limiter["used"], diagnose: Diagnose, failed: (exchange: Exchange, error: unknown) => void) {
+  async function metrics(): Promise<string> {
+    const all = await reports();
+    return render(all.map(({ samples }) => samples), statusOfAll(all, used));
+  }
   const routes = {
     "/status": { GET: async ({ res }: Exchange) => sendJson(res, 200, statusOfAll(await reports(), used), { "Cache-Control": "no-store" }) },
-    "/metrics": {
-      GET: async ({ res }: Exchange) => {
-        const all = await reports();
-        const text = render(all.map(({ samples }) => samples), statusOfAll(all, used));
-        res.writeHead(200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" }).end(text);
-      },
-    },
+    "/metrics": { GET: async ({ res }: Exchange) => void res.setHeader("Content-Type", "text/plain; version=0.0.4; charset=utf-8").end(await metrics()) },
   };
   const { receive_ms } = config.server;
   const server = createServer(routes, { receive_ms, host: "127.0.0.1", port: 8081, ...config.admin }, { now: Date.now, access: () => undefined, failed });

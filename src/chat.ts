@@ -24,7 +24,8 @@ import { serve, type Tally } from "./routing/fallback.ts";
 interface ChatDeps { readonly config: Config; readonly keyring: Keyring; readonly catalog: Catalog }
 /** `now` is the wall clock in milliseconds; `inFlight`: the requests that this process has in hand. */
 interface ChatWorld {
-  readonly limiter: Limiter; readonly books: Books; readonly metrics: Metrics; readonly now: () => number; readonly inFlight: () => number; readonly diagnose: Diagnose;
+  readonly limiter: Limiter; readonly books: Books; readonly metrics: Metrics; readonly diagnose: Diagnose;
+  readonly now: () => number; readonly inFlight: () => number;
 }
 
 export const createChatHandler = (current: () => ChatDeps, world: ChatWorld): Handler => async (exchange) => {
@@ -39,8 +40,7 @@ export const createChatHandler = (current: () => ChatDeps, world: ChatWorld): Ha
   try {
     const asked = chatRequest(await readJson(req, res, config.server.max_body_bytes, exchange.cancel));
     const chat = Object.assign(asked, { tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default) });
-    const candidates = catalog.candidates(chat, caller);
-    await answer(exchange, chat, caller, candidates, config, world);
+    await answer(exchange, chat, caller, catalog.candidates(chat, caller), config, world);
   } finally {
     world.limiter.release(caller);
   }
@@ -57,9 +57,8 @@ function admit({ admitted, limit, remaining, resetMs, because }: Decision, calle
   res.setHeader("x-ratelimit-limit-requests", limit);
   res.setHeader("x-ratelimit-remaining-requests", remaining);
   res.setHeader("x-ratelimit-reset-requests", `${seconds}s`);
-  if (admitted) return;
   const headers = { "Retry-After": String(seconds) };
-  throw new ApiError("rate_limit_exceeded", `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`, { headers });
+  if (!admitted) throw new ApiError("rate_limit_exceeded", `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`, { headers });
 }
 
 async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, candidates: readonly Model[], config: Config, { books, metrics, now, diagnose }: ChatWorld): Promise<void> {

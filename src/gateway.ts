@@ -59,10 +59,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
 
   /** All that a configuration decides: replaced as one. */
   const build = (config: Config) => ({
-    config,
-    keyring: createKeyring(config, stored, now),
-    catalog: createCatalog(config, send, memory, monotonic),
-    loadedAt: new Date(now()).toISOString(),
+    config, keyring: createKeyring(config, stored, now), catalog: createCatalog(config, send, memory, monotonic), loadedAt: new Date(now()).toISOString(),
   });
   let current = build(initial);
   /** What a request begins with. */

@@ -35,8 +35,8 @@ export function decide(admitted: boolean, windows: readonly { readonly rpm: numb
 export function createLimiter(now: () => number = () => performance.now()) {
   /** The times of admissions, oldest first; those before `from` are forgotten. The window that was admitted to last stands last. */
   const windows = new Map<string, { times: number[]; from: number }>();
+  /** Those that are taken, of accounts that have a bound. */
   const places = new Map<string, number>();
-
   function windowAt(time: number, name: string) {
     const window = windows.get(name) ?? { times: [], from: 0 };
     while (window.from < window.times.length && window.times[window.from]! + WINDOW_MS <= time) window.from += 1;
@@ -45,19 +45,15 @@ export function createLimiter(now: () => number = () => performance.now()) {
   }
   const countOf = ({ times, from }: ReturnType<typeof windowAt>): number => times.length - from;
 
-  function forgetIdle(time: number): void {
-    for (const [name, { times }] of windows) {
-      if (times.at(-1)! + WINDOW_MS > time) return;
-      windows.delete(name);
-    }
-  }
-
   return {
     admit({ account, limits, maxInFlight }: Ask): Decision {
       const taken = places.get(account) ?? 0;
       if (maxInFlight !== null && taken >= maxInFlight) return { ...decide(false, []), because: "in_flight" };
       const time = now();
-      forgetIdle(time);
+      for (const [name, { times }] of windows) {
+        if (times.at(-1)! + WINDOW_MS > time) break;
+        windows.delete(name); // nothing in it counts any more
+      }
       const states = limits.flatMap(({ name, rpm }) => (rpm === null ? [] : [{ name, rpm, window: windowAt(time, name) }]));
       const admitted = states.every(({ rpm, window }) => countOf(window) < rpm);
       if (admitted) {
@@ -76,10 +72,7 @@ export function createLimiter(now: () => number = () => performance.now()) {
       }));
     },
     release({ account, maxInFlight }: Ask): void {
-      if (maxInFlight === null) return;
-      const taken = places.get(account)! - 1;
-      if (taken > 0) places.set(account, taken);
-      else places.delete(account);
+      if (maxInFlight !== null) places.set(account, places.get(account)! - 1);
     },
     used: (name: string): number => countOf(windowAt(now(), name)),
   };

@@ -52,8 +52,8 @@ interface Connection { readonly socket: Duplex; readonly live: Set<Live>; last?:
 export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps) {
   /** All of them, also those that have asked nothing yet or are still shaking hands, of which Node's own lists know nothing. */
   const connections = new Map<Duplex, Connection>();
+  const inFlight = new Set<Live>();
   let draining = false;
-  let inFlight = 0;
 
   function connectionOf(socket: Duplex): Connection {
     const known = connections.get(socket);
@@ -83,7 +83,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       },
     };
     connection.live.add(exchange);
-    inFlight += 1;
+    inFlight.add(exchange);
     connection.last = exchange;
     res.setHeader("X-Request-Id", exchange.requestId);
     if (draining) res.setHeader("Connection", "close");
@@ -108,8 +108,8 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   /** The end of an exchange, however it came; once. */
   function finish(exchange: Live): void {
     const { res, connection, delivered } = exchange;
-    if (!connection.live.delete(exchange)) return;
-    inFlight -= 1;
+    if (!inFlight.delete(exchange)) return;
+    connection.live.delete(exchange);
     clearTimeout(exchange.expiry);
     if (!delivered) exchange.abort(new ClientGone("the client left before it had its whole answer"));
     writeAccess(exchange, exchange.status ?? (delivered ? res.statusCode : 499)); // 499: it has not had its whole answer
@@ -148,35 +148,27 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     else if (!last.res.headersSent) last.res.setHeader("Connection", "close");
   }
 
-  const live = () => [...connections.values()].flatMap((connection) => [...connection.live]);
-
   /** While draining: connections between requests end; once no request is left, those on which nothing was ever asked too. */
   function closeUnused(): void {
-    if (inFlight === 0) connections.forEach(({ socket }) => socket.destroy());
+    if (inFlight.size === 0) connections.forEach(({ socket }) => socket.destroy());
     else server.closeIdleConnections();
   }
 
   const { tls, receive_ms } = options;
   const nodeOptions = {
     requireHostHeader: false, // Node's own answer to a missing Host has no request id
-    keepAliveTimeout: 75_000, // above the usual 60 s of clients and load balancers, so that they close first
-    headersTimeout: Math.min(60_000, receive_ms), requestTimeout: receive_ms,
-    connectionsCheckingInterval: Math.min(5_000, Math.ceil(receive_ms / 2)),
-    noDelay: true,
+    keepAliveTimeout: 75_000, noDelay: true, // above the usual 60 s of clients and load balancers, so that they close first
+    headersTimeout: Math.min(60_000, receive_ms), requestTimeout: receive_ms, connectionsCheckingInterval: Math.min(5_000, Math.ceil(receive_ms / 2)),
   };
   const server = tls ? https.createServer({ ...nodeOptions, ...tls }) : http.createServer(nodeOptions);
   server.maxHeadersCount = 0; // their size is bounded; Node would drop the ones beyond a number in silence
   server.on("connection", connectionOf);
   server.on("request", handle);
   server.on("checkContinue", handle);
-  server.on("checkExpectation", (req: IncomingMessage, res: ServerResponse) =>
-    handle(req, res, new ApiError("expectation_failed", "The only expectation that is supported is 100-continue.")),
-  );
-  server.on("connect", (req: IncomingMessage, socket: Duplex) => {
-    const headers = { Allow: "GET, HEAD, POST" };
-    const error = new ApiError("method_not_allowed", "This is no proxy: CONNECT is not supported.", { headers });
-    refuse(socket, error, requestId(req.rawHeaders), req);
-  });
+  const unexpected = () => new ApiError("expectation_failed", "The only expectation that is supported is 100-continue.");
+  server.on("checkExpectation", (req: IncomingMessage, res: ServerResponse) => handle(req, res, unexpected()));
+  const noProxy = () => new ApiError("method_not_allowed", "This is no proxy: CONNECT is not supported.", { headers: { Allow: "GET, HEAD, POST" } });
+  server.on("connect", (req: IncomingMessage, socket: Duplex) => refuse(socket, noProxy(), requestId(req.rawHeaders), req));
   server.on("clientError", (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket: Duplex) => {
     if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
     else refuse(socket, parseFault(error), requestIdFromBytes(error.rawPacket));
@@ -193,13 +185,13 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     async close(drainMs: number): Promise<void> {
       draining = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const { res } of live()) if (!res.headersSent) res.setHeader("Connection", "close");
+      for (const { res } of inFlight) if (!res.headersSent) res.setHeader("Connection", "close");
       closeUnused();
-      setTimeout(() => live().forEach(({ abort }) => abort(stopping())), drainMs).unref();
+      setTimeout(() => inFlight.forEach(({ abort }) => abort(stopping())), drainMs).unref();
       setTimeout(() => connections.forEach(({ socket }) => socket.destroy()), drainMs + LAST_WORDS_MS).unref();
       await closed;
     },
-    inFlight: () => inFlight,
+    inFlight: () => inFlight.size,
     /** For connections that come from now on. */
     setTls: (pair: Tls) => void (server instanceof https.Server && server.setSecureContext(pair)),
   };
