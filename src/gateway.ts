@@ -15,7 +15,7 @@ import { createFetch, throughFetch, type Fetch } from "./http/fetch.ts";
 import { createLineLog, describe, type Diagnose, type WriteLines } from "./http/log.ts";
 import { sendJson } from "./http/reply.ts";
 import type { Exchange, Routes } from "./http/router.ts";
-import { createServer, stopping, type AccessLog } from "./http/server.ts";
+import { createServer, stopping, type AccessLog, type Tls } from "./http/server.ts";
 import { createMetrics } from "./metrics.ts";
 import { CheckError } from "./protocol/checker.ts";
 import { ApiError } from "./protocol/errors.ts";
@@ -34,6 +34,13 @@ export type Gateway = ReturnType<typeof createGateway>;
 /** Settings that are read once, at start. */
 const fixedSettings = ({ server: { host, port, tls, receive_ms, workers }, admin, data_dir, limits: { store, on_error }, spend, usage, upstream }: Config) =>
   JSON.stringify([host, port, tls !== undefined, receive_ms, workers, admin, data_dir, store, on_error, spend, usage, upstream]);
+/** The certificate of a configuration that is to follow `initial`. Throws a CheckError if it does not fit the address listened on, or its
+ * certificate cannot be used. */
+export function checkFit(config: Config, { server: { host, tls } }: Config): Tls | undefined {
+  const faults = demoKeyFaults(config, host);
+  if (faults.length > 0) throw new CheckError(faults);
+  return tls && config.server.tls && readTls(config.server.tls);
+}
 /** How often the event loop's delay is looked at, in milliseconds; what is measured is longer by this. */
 const LOOK_MS = 20;
 
@@ -148,12 +155,10 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     report,
     /** A line for the operator. */
     diagnose,
-    /** For requests and connections that come from now on; breakers and limits go on. Throws a CheckError if it does not fit the address
-     * listened on, or its certificate cannot be used. */
+    /** For requests and connections that come from now on; breakers and limits go on. Throws as checkFit does. */
     reload(config: Config): void {
-      const faults = demoKeyFaults(config, initial.server.host);
-      if (faults.length > 0) throw new CheckError(faults);
-      if (tls && config.server.tls) server.setTls(readTls(config.server.tls));
+      const renewed = checkFit(config, initial);
+      if (renewed) server.setTls(renewed);
       if (fixedSettings(config) !== fixedSettings(initial)) {
         diagnose({ event: "restart_needed", level: "warn", detail: "host, port, whether there is tls, receive_ms, workers, admin, data_dir, limits.store, limits.on_error, spend, usage and upstream are read at start only" });
       }

@@ -1,14 +1,15 @@
 #!/usr/bin/env node
 // The process: arguments to a command. The only file that touches it (environment, standard streams, signals, exit codes).
 import cluster from "node:cluster";
+import type { Limiter } from "./accounts/limiter.ts";
 import { readArguments, UsageError, type Values } from "./cli/arguments.ts";
 import { COMMANDS } from "./cli/commands.ts";
 import { loadConfig } from "./config/load.ts";
-import { toldFaults, watchConfig } from "./config/reload.ts";
+import { reload, toldFaults, watchFile } from "./config/reload.ts";
 import type { Config } from "./config/schema.ts";
-import { createGateway } from "./gateway.ts";
+import { createGateway, type Gateway } from "./gateway.ts";
 import { CheckError } from "./protocol/checker.ts";
-import { createSupervisor, limitsOfAll, obey } from "./workers.ts";
+import { createSupervisor, serveAsWorker } from "./workers.ts";
 
 const say = (line: string): void => void process.stderr.write(`chat-gateway: ${line}\n`);
 
@@ -21,36 +22,44 @@ async function serve({ config: file, host, port }: Values): Promise<void> {
     return loaded.config;
   };
   const config = load();
-  const sinks = { accessLog: (lines: string) => process.stdout.write(lines), diagnostics: (lines: string) => process.stderr.write(lines) };
-  const worker = cluster.isWorker ? createGateway(config, { ...sinks, limits: limitsOfAll() }) : undefined;
-  const gateway = worker ?? (config.server.workers > 1 ? createSupervisor(config, sinks) : createGateway(config, sinks));
+  const gateway = config.server.workers > 1 ? createSupervisor(config, SINKS) : createGateway(config, SINKS);
   const address = await gateway.listen();
-  const reloader = watchConfig(source ?? "gateway.json", load, gateway.reload, gateway.diagnose);
-  const stop = () => {
-    reloader.close();
-    void gateway.drain().then(() => process.exit(0));
-  };
-  process.on("SIGHUP", reloader.reload);
-  const stopOnce = onStop(stop);
-  if (worker) {
-    reloader.close(); // the first process looks at the file
-    return obey(address, worker, reloader.reload, stopOnce);
-  }
+  const again = () => reload(gateway, load);
+  const watched = watchFile(source ?? "gateway.json", again);
+  process.on("SIGHUP", again);
+  onStop(() => {
+    watched.close();
+    end(gateway);
+  });
   const name = source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
   const admin = gateway.adminAddress();
   process.stdout.write(`chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; admin on ${admin}`})\n`);
 }
 
-/** At the first SIGTERM or SIGINT, unless what is returned was called before; the second signal ends the process at once. */
-function onStop(stop: () => void): () => void {
-  let received = 0;
+const SINKS = { accessLog: (lines: string) => process.stdout.write(lines), diagnostics: (lines: string) => process.stderr.write(lines) };
+const end = (gateway: Pick<Gateway, "drain">): void => void gateway.drain().then(() => process.exit(0));
+
+/** One of several processes, which the first one has started. */
+async function work(): Promise<void> {
   let stopped = false;
-  const once = () => {
-    if (!stopped) stop();
+  const stop = (gateway: Gateway): void => {
+    if (!stopped) end(gateway);
     stopped = true;
   };
-  for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => (received++ === 0 ? once() : process.exit(1)));
-  return once;
+  process.on("SIGHUP", () => undefined); // the first process hears it too
+  const make = (config: Config, limits: Limiter): Gateway => {
+    const gateway = createGateway(config, { ...SINKS, limits });
+    onStop(() => stop(gateway));
+    return gateway;
+  };
+  await serveAsWorker(make, stop).catch(() => process.exit(1));
+}
+
+/** At the first SIGTERM or SIGINT; the second ends the process at once. */
+function onStop(stop: () => void): void {
+  let received = 0;
+  const receive = () => (received++ === 0 ? stop() : process.exit(1));
+  for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, receive);
 }
 
 function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): void {
@@ -68,7 +77,7 @@ async function main(argv: readonly string[]): Promise<number | void> {
   try {
     const args = readArguments(argv);
     json = args.values.json ?? false;
-    if (args.command === "serve") return await serve(args.values);
+    if (args.command === "serve") return await (cluster.isWorker ? work() : serve(args.values));
     const stop = new AbortController();
     if (args.command === "usage sync") onStop(() => stop.abort());
     return await COMMANDS[args.command](args, { env: process.env, print, say, stopped: stop.signal, actAs });

@@ -69,7 +69,7 @@ export function render(all: readonly Samples[], status: Report["status"]): strin
       sums.set(values, figures.map((figure, at) => figure + (sums.get(values)?.[at] ?? 0)));
     }
     const lines = [...sums].flatMap(([values, figures]) => {
-      const stated = values.split("\0").flatMap((value, at) => labels.slice(at, at + 1).map((label) => `${label}=${JSON.stringify(value)}`));
+      const stated = values.split("\0").flatMap((value, at) => labels.slice(at, at + 1).map((label) => `${label}="${value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`));
       const line = (ending: string, value: number, ...more: string[]) => `${name}${ending}{${[...stated, ...more].join()}} ${written(value)}`;
       if (!buckets) return [line("", figures[0]!)];
       const bounds = [...buckets, Infinity];

@@ -6,18 +6,22 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { createLimiter, decide, type Ask, type Decision, type Limiter } from "./accounts/limiter.ts";
 import { createAdmin, type Report } from "./admin.ts";
+import { reload } from "./config/reload.ts";
 import type { Config } from "./config/schema.ts";
-import type { Gateway, GatewayDeps } from "./gateway.ts";
+import { checkFit, type Gateway, type GatewayDeps } from "./gateway.ts";
 import { createLineLog, describe, type Diagnose } from "./http/log.ts";
 
 /** Before a worker that could not even begin to listen is tried again; and how long one may take to report: longer, and it is left out. */
 const RETRY_MS = 1_000;
 const REPORT_MS = 1_000;
 
-/** What a worker says: the address that it listens on, how it is, who asks for admission, whose place is free again. */
-interface Word { readonly listening?: string; readonly report?: Report; readonly asks?: readonly Ask[]; readonly released?: readonly Ask[] }
-/** What it is told: the answers to its asks, in their order, or what to do. */
-interface Order { readonly decisions?: readonly Decision[]; readonly order?: "report" | "reload" | "stop" }
+/** What a worker says: that it was born, where it listens or why it cannot, how it is, who asks for admission, whose place is free again. */
+interface Word {
+  readonly born?: true; readonly listening?: string; readonly failed?: string; readonly report?: Report;
+  readonly asks?: readonly Ask[]; readonly released?: readonly Ask[];
+}
+/** What it is told: the answers to its asks, in their order; what is in force from now on; what to do. */
+interface Order { readonly decisions?: readonly Decision[]; readonly config?: Config; readonly report?: true; readonly stop?: true }
 
 /** A gateway of several processes, to be used as one: what the first process is. */
 export function createSupervisor(initial: Config, { accessLog, diagnostics: told }: Required<Pick<GatewayDeps, "accessLog" | "diagnostics">>): Omit<Gateway, "close" | "report"> {
@@ -26,27 +30,27 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   const limiter = createLimiter();
   /** Those that run, with who waits for their report. */
   const running = new Map<Worker, (report?: Report) => void>();
+  let config = initial;
   let stopping = false;
-  let reloads = 0;
   const tell = (worker: Worker, order: Order) => void (worker.isConnected() && worker.send(order));
   const tellAll = (order: Order) => running.forEach((_, worker) => tell(worker, order));
-  cluster.setupPrimary({ serialization: "advanced", silent: true }); // figures may be infinite; of several writers lines would be torn
+  cluster.setupPrimary({ serialization: "advanced", silent: true }); // what is said holds maps; of several writers lines would be torn
 
-  /** Resolves with the address that it listens on; rejects if it ends before. */
+  /** Resolves with the address that it listens on; rejects if it cannot, or ends before. */
   function start(): Promise<string> {
     const worker = cluster.fork();
     const placed: Ask[] = []; // whose places it holds
-    const loaded = reloads;
     let retryMs = RETRY_MS;
     running.set(worker, () => undefined);
     return new Promise((resolve, reject) => {
-      worker.on("message", ({ listening, report, asks = [], released = [] }: Word) => {
+      worker.on("message", ({ born, listening, failed, report, asks = [], released = [] }: Word) => {
+        if (born) tell(worker, { config: initial }); // what is read at start only must be the same for all
+        if (born && config !== initial) tell(worker, { config });
+        if (born && stopping) tell(worker, { stop: true });
+        if (failed !== undefined) reject(new Error(failed));
         if (listening !== undefined) {
           retryMs = 0;
           resolve(listening);
-          // What all were told while it was on its way.
-          if (stopping) tell(worker, { order: "stop" });
-          else if (loaded !== reloads) tell(worker, { order: "reload" });
         }
         if (report) running.get(worker)?.(report);
         for (const ask of released) {
@@ -77,7 +81,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   async function gather(): Promise<Report[]> {
     const asked = [...running.keys()].map((worker) => new Promise<Report | undefined>((resolve) => {
       running.set(worker, resolve);
-      tell(worker, { order: "report" });
+      tell(worker, { report: true });
       setTimeout(resolve, REPORT_MS, undefined).unref();
     }));
     const reports = (await Promise.all(asked)).filter((report) => report !== undefined);
@@ -90,7 +94,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
 
   async function drain(): Promise<void> {
     stopping = true;
-    tellAll({ order: "stop" });
+    tellAll({ stop: true });
     await Promise.all([...running.keys()].map(({ process: child }) => once(child, "close")));
     await admin.close();
     diagnostics.flush();
@@ -109,28 +113,33 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
       }
     },
     adminAddress: admin.address, diagnose, drain,
-    /** Each reads the file itself. */
-    reload(): void {
-      reloads += 1;
-      tellAll({ order: "reload" });
+    reload(changed: Config): void {
+      checkFit(changed, initial);
+      config = changed;
+      tellAll({ config });
     },
   };
 }
 
-/** In a worker: the limits of all, which the first process has. */
-export function limitsOfAll({ worker }: { readonly worker?: Worker } = cluster): Limiter {
+/** In a worker: a gateway as the first process wants it. `make` makes one of a configuration and the limits of all, and `stop` ends the
+ * process when all is done. Resolves when it serves; if it cannot, the first process is told why, and the error is thrown. */
+export async function serveAsWorker(make: (config: Config, limits: Limiter) => Gateway, stop: (gateway: Gateway) => void): Promise<void> {
+  const { worker } = cluster as { worker: Worker };
   const waiting: ((decision: Decision) => void)[] = [];
   let said: { asks: Ask[]; released: Ask[] } = { asks: [], released: [] };
-  worker!.on("message", ({ decisions = [] }: Order) => decisions.forEach((decision) => waiting.shift()?.(decision)));
-  function sendSaid(): void {
-    if (worker!.isConnected()) worker!.send(said);
+  let gateway: Gateway | undefined; // none: it does not serve yet
+  let latest: Config | undefined;
+  let stopped = false;
+
+  const tellSaid = (): void => {
+    if (worker.isConnected()) worker.send(said);
     said = { asks: [], released: [] };
-  }
+  };
   function say(what: "asks" | "released", { account, limits, maxInFlight }: Ask): void {
-    if (said.asks.length + said.released.length === 0) setImmediate(sendSaid);
+    if (said.asks.length + said.released.length === 0) setImmediate(tellSaid);
     said[what].push({ account, limits, maxInFlight });
   }
-  return {
+  const limits: Limiter = {
     admit(ask) {
       if (ask.maxInFlight === null && ask.limits.every(({ rpm }) => rpm === null)) return decide(true, []);
       say("asks", ask);
@@ -139,11 +148,28 @@ export function limitsOfAll({ worker }: { readonly worker?: Worker } = cluster):
     release: (ask) => void (ask.maxInFlight === null || say("released", ask)),
     used: () => 0, // the first process tells
   };
-}
 
-/** In a worker: tells the first process where this one listens, and does what it says. */
-export function obey(address: string, { report }: Gateway, reload: () => void, stop: () => void, { worker }: { readonly worker?: Worker } = cluster): void {
-  const orders = { report: () => worker!.send({ report: report() }), reload, stop };
-  worker!.on("message", ({ order }: Order) => order && orders[order]());
-  worker!.send({ listening: address });
+  const born = new Promise<Config>((resolve) => {
+    worker.on("message", ({ decisions = [], config, report, stop: toStop }: Order) => {
+      for (const decision of decisions) waiting.shift()?.(decision);
+      if (config) resolve((latest = config));
+      if (config && gateway) reload(gateway, () => config);
+      if (report && gateway) worker.send({ report: gateway.report() });
+      stopped ||= toStop === true;
+      if (stopped && gateway) stop(gateway);
+    });
+    worker.send({ born: true });
+  });
+  const config = await born;
+  try {
+    const made = make(config, limits);
+    const address = await made.listen();
+    gateway = made;
+    worker.send({ listening: address });
+  } catch (error) {
+    await new Promise((resolve) => worker.send({ failed: (error as Error).message }, resolve));
+    throw error;
+  }
+  if (latest !== config) reload(gateway, () => latest!); // what came while it was on its way
+  if (stopped) stop(gateway);
 }

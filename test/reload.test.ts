@@ -6,8 +6,8 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { watchConfig } from "../src/config/reload.ts";
-import { checkConfig } from "../src/config/schema.ts";
+import { reload, watchFile } from "../src/config/reload.ts";
+import { checkConfig, type Config } from "../src/config/schema.ts";
 import { assemble, configFor, demo, json, KEY, readStream, startGateway, user } from "./support/gateway.ts";
 import { held, speak, startProvider, status } from "./support/provider.ts";
 import { waitFor } from "./support/wait.ts";
@@ -98,7 +98,9 @@ describe("watching the file", () => {
     const told: Record<string, unknown>[] = [];
     let content = "";
     const load = () => checkConfig(JSON.parse(content), {});
-    const watcher = watchConfig(file, load, (next) => void applied.push(next.limits.rpm), (line) => void told.push({ ...line }));
+    const gateway = { reload: (next: Config) => void applied.push(next.limits.rpm), diagnose: (line: object) => void told.push({ ...line }) };
+    const again = () => reload(gateway, load);
+    const watcher = watchFile(file, again);
     t.after(() => {
       watcher.close();
       rmSync(folder, { recursive: true });
@@ -109,7 +111,7 @@ describe("watching the file", () => {
       writeFileSync(`${file}.new`, text);
       renameSync(`${file}.new`, file);
     };
-    return { file, config, applied, told, watcher, write };
+    return { file, config, applied, told, watcher, again, write };
   }
 
   for (const how of ["in place", "replaced"] as const) {
@@ -130,10 +132,10 @@ describe("watching the file", () => {
   }
 
   it("gone for a while: nothing happens; asked for by hand: read again though unchanged", async (t) => {
-    const { file, config, applied, told, watcher, write } = watched(t);
+    const { file, config, applied, told, again, write } = watched(t);
     write(config(1), "in place");
     rmSync(file);
-    watcher.reload();
+    again();
     assert.deepEqual(applied, [1]);
     write(config(4), "in place");
     await waitFor(() => applied.length === 2, "the file that is back");

@@ -9,18 +9,14 @@ const LOOK_MS = 500;
 /** Faults as programs get them. */
 export const toldFaults = ({ faults }: CheckError) => faults.map(({ path, message }) => ({ path: pathText(path), message }));
 
-/** `load` reads and checks `file`, or throws; `apply` puts the result in force. */
-export function watchConfig(file: string, load: () => Config, apply: (config: Config) => void, diagnose: Diagnose) {
-  /** Reads the file now, changed or not. */
-  function reload(): void {
-    try {
-      apply(load());
-    } catch (error) {
-      const faults = error instanceof CheckError ? toldFaults(error) : [{ path: "", message: (error as Error).message }];
-      diagnose({ event: "reload_failed", level: "error", detail: "the configuration before it stays in force", faults });
-    }
+/** `load` reads and checks a configuration, or throws; the gateway puts it in force, or throws. What is wrong with it is told. */
+export function reload(gateway: { readonly reload: (config: Config) => void; readonly diagnose: Diagnose }, load: () => Config): void {
+  try {
+    gateway.reload(load());
+  } catch (error) {
+    const faults = error instanceof CheckError ? toldFaults(error) : [{ path: "", message: (error as Error).message }];
+    gateway.diagnose({ event: "reload_failed", level: "error", detail: "the configuration before it stays in force", faults });
   }
-  return { reload, close: watchFile(file, reload).close };
 }
 
 /** Calls `changed` soon after the file has other content, until it is closed. */
