@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 // The process: arguments to a command. The only file that touches it (environment, standard streams, signals, exit codes).
 import cluster from "node:cluster";
-import type { Limiter } from "./accounts/limiter.ts";
 import { readArguments, UsageError, type Values } from "./cli/arguments.ts";
 import { COMMANDS } from "./cli/commands.ts";
 import { loadConfig } from "./config/load.ts";
@@ -37,22 +36,12 @@ async function serve({ config: file, host, port }: Values): Promise<void> {
 }
 
 const SINKS = { accessLog: (lines: string) => process.stdout.write(lines), diagnostics: (lines: string) => process.stderr.write(lines) };
-const end = (gateway: Pick<Gateway, "drain">): void => void gateway.drain().then(() => process.exit(0));
+const end = (gateway?: Pick<Gateway, "drain">): void => void (gateway ? gateway.drain().then(() => process.exit(0)) : process.exit(1));
 
 /** One of several processes, which the first one has started. */
-async function work(): Promise<void> {
-  let stopped = false;
-  const stop = (gateway: Gateway): void => {
-    if (!stopped) end(gateway);
-    stopped = true;
-  };
+function work(): void {
   process.on("SIGHUP", () => undefined); // the first process hears it too
-  const make = (config: Config, limits: Limiter): Gateway => {
-    const gateway = createGateway(config, { ...SINKS, limits });
-    onStop(() => stop(gateway));
-    return gateway;
-  };
-  await serveAsWorker(make, stop).catch(() => process.exit(1));
+  onStop(serveAsWorker((config, limits) => createGateway(config, { ...SINKS, limits }), end));
 }
 
 /** At the first SIGTERM or SIGINT; the second ends the process at once. */
@@ -77,7 +66,7 @@ async function main(argv: readonly string[]): Promise<number | void> {
   try {
     const args = readArguments(argv);
     json = args.values.json ?? false;
-    if (args.command === "serve") return await (cluster.isWorker ? work() : serve(args.values));
+    if (args.command === "serve") return cluster.isWorker ? work() : await serve(args.values);
     const stop = new AbortController();
     if (args.command === "usage sync") onStop(() => stop.abort());
     return await COMMANDS[args.command](args, { env: process.env, print, say, stopped: stop.signal, actAs });

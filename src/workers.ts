@@ -121,20 +121,19 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   };
 }
 
-/** In a worker: a gateway as the first process wants it. `make` makes one of a configuration and the limits of all, and `stop` ends the
- * process when all is done. Resolves when it serves; if it cannot, the first process is told why, and the error is thrown. */
-export async function serveAsWorker(make: (config: Config, limits: Limiter) => Gateway, stop: (gateway: Gateway) => void): Promise<void> {
+/** In a worker: a gateway as the first process wants it. `make` makes one of a configuration and the limits of all; `end` ends it and the
+ * process, or if there is none, because it could not listen, the process alone. Returns what stops it, as soon as it serves. */
+export function serveAsWorker(make: (config: Config, limits: Limiter) => Gateway, end: (gateway?: Gateway) => void): () => void {
   const { worker } = cluster as { worker: Worker };
   const waiting: ((decision: Decision) => void)[] = [];
   let said: { asks: Ask[]; released: Ask[] } = { asks: [], released: [] };
-  let gateway: Gateway | undefined; // none: it does not serve yet
-  let latest: Config | undefined;
-  let stopped = false;
+  let serving: Promise<Gateway | undefined> | undefined; // from the first configuration on
+  let ended = false;
 
-  const tellSaid = (): void => {
+  function tellSaid(): void {
     if (worker.isConnected()) worker.send(said);
     said = { asks: [], released: [] };
-  };
+  }
   function say(what: "asks" | "released", { account, limits, maxInFlight }: Ask): void {
     if (said.asks.length + said.released.length === 0) setImmediate(tellSaid);
     said[what].push({ account, limits, maxInFlight });
@@ -149,27 +148,27 @@ export async function serveAsWorker(make: (config: Config, limits: Limiter) => G
     used: () => 0, // the first process tells
   };
 
-  const born = new Promise<Config>((resolve) => {
-    worker.on("message", ({ decisions = [], config, report, stop: toStop }: Order) => {
-      for (const decision of decisions) waiting.shift()?.(decision);
-      if (config) resolve((latest = config));
-      if (config && gateway) reload(gateway, () => config);
-      if (report && gateway) worker.send({ report: gateway.report() });
-      stopped ||= toStop === true;
-      if (stopped && gateway) stop(gateway);
-    });
-    worker.send({ born: true });
-  });
-  const config = await born;
-  try {
-    const made = make(config, limits);
-    const address = await made.listen();
-    gateway = made;
-    worker.send({ listening: address });
-  } catch (error) {
-    await new Promise((resolve) => worker.send({ failed: (error as Error).message }, resolve));
-    throw error;
+  async function begin(config: Config): Promise<Gateway | undefined> {
+    try {
+      const gateway = make(config, limits);
+      worker.send({ listening: await gateway.listen() });
+      return gateway;
+    } catch (error) {
+      worker.send({ failed: (error as Error).message }, () => end());
+      return undefined;
+    }
   }
-  if (latest !== config) reload(gateway, () => latest!); // what came while it was on its way
-  if (stopped) stop(gateway);
+  const stop = () => void serving?.then((gateway) => {
+    if (gateway && !ended) end(gateway);
+    ended = true;
+  });
+  worker.on("message", ({ decisions = [], config, report, stop: toStop }: Order) => {
+    for (const decision of decisions) waiting.shift()?.(decision);
+    if (config && serving) void serving.then((gateway) => gateway && reload(gateway, () => config));
+    else if (config) serving = begin(config);
+    if (report) void serving?.then((gateway) => gateway && worker.send({ report: gateway.report() }));
+    if (toStop) stop();
+  });
+  worker.send({ born: true });
+  return stop;
 }
