@@ -21,16 +21,13 @@ interface View {
   readonly books: ReturnType<Books["status"]>; readonly limitsFault: string | null; readonly loopDelay: { readonly [quantile: string]: number };
 }
 
-/** Models with breakers, aliases with candidates and why, limits, books. */
+/** Models with breakers, aliases with candidates and why, limits, books; what statusOfAll makes an answer of. */
 export function statusOf({ config, catalog, keyring, limitsFault, books: { spendFault, syncFault, lagMs }, loadedAt, draining, inFlight, loopDelay }: View) {
   const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => {
     const { state, failures, retryMs, lastFault } = status();
     return { model: name, provider: provider.name, upstream_model: upstreamModel, breaker: { state, failures, retry_ms: Math.ceil(retryMs), last_fault: lastFault } };
   });
-  const aliases = [...catalog.ranking].map(([alias, ranked]) => ({
-    alias, enabled: config.aliases.get(alias)?.enabled ?? false,
-    candidates: ranked.map(({ model, rank, why }) => ({ rank, model, why, breaker: catalog.models.get(model)?.status().state })),
-  }));
+  const aliases = [...catalog.ranking].map(([alias, candidates]) => ({ alias, enabled: config.aliases.get(alias)?.enabled ?? false, candidates }));
   const accounts = [...keyring.accounts].map(([account, rpm]) => ({ account, rpm, used: 0 }));
   return {
     status: draining ? "draining" : "serving", config_loaded_at: loadedAt, in_flight: inFlight, workers: 1, event_loop_delay: loopDelay, models, aliases,
@@ -40,7 +37,7 @@ export function statusOf({ config, catalog, keyring, limitsFault, books: { spend
 }
 
 /** Of several processes: in flight are those of all, a breaker is as open as the one that is most, a fault is that of any. */
-function statusOfAll(reports: readonly Report[], used: Limiter["used"]): Report["status"] {
+function statusOfAll(reports: readonly Report[], used: Limiter["used"]) {
   const all = reports.map(({ status }) => status);
   const first = all[0]!;
   const models = first.models.map((model) => {
@@ -55,7 +52,7 @@ function statusOfAll(reports: readonly Report[], used: Limiter["used"]): Report[
     status: all.find((each) => each.status === "draining")?.status ?? "serving",
     in_flight: all.reduce((sum, each) => sum + each.in_flight, 0), workers: all.length,
     event_loop_delay: Object.fromEntries(Object.keys(first.event_loop_delay).map((quantile) => [quantile, Math.max(...all.map((each) => each.event_loop_delay[quantile]!))])),
-    aliases: first.aliases.map((alias) => ({ ...alias, candidates: alias.candidates.map((each) => ({ ...each, breaker: stateOf.get(each.model) })) })),
+    aliases: first.aliases.map((alias) => ({ ...alias, candidates: alias.candidates.map(({ model, rank, why }) => ({ rank, model, why, breaker: stateOf.get(model) })) })),
     limits: { ...first.limits, fault: fault("limits"), accounts: first.limits.accounts.map((each) => ({ ...each, used: used(`account ${each.account}`) })) },
     spend: { fault: fault("spend") },
     usage: { ...first.usage, fault: fault("usage"), lag_seconds: Math.min(...all.map(({ usage }) => usage.lag_seconds)) },

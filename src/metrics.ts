@@ -7,19 +7,15 @@ import { BREAKER_STATES } from "./routing/breaker.ts";
 
 type Name = keyof typeof rows;
 interface Row { readonly type: string; readonly help: string; readonly labels?: readonly string[]; readonly buckets?: readonly number[] }
-/** By name, and by the values of the labels with "\0" between them: one figure, or of a histogram the count of each bucket, that of what is
- * above them all, and the sum. */
+/** By name, and by the values of the labels with "\0" between them: of a histogram the count of each bucket and that of what is above them
+ * all, and last the sum, which is all that counts of the others. */
 export interface Samples { [name: string]: { [values: string]: number[] } }
 
 export type Metrics = ReturnType<typeof createMetrics>;
 export function createMetrics() {
   const samples: Samples = {};
 
-  function count(name: Name, values: string, by = 1): void {
-    const figures = ((samples[name] ??= {})[values] ??= [0]);
-    figures[0]! += by;
-  }
-  function observe(name: Name, values: string, value: number): void {
+  function add(name: Name, values: string, value = 1): void {
     const { buckets = [] }: Row = rows[name];
     const figures = ((samples[name] ??= {})[values] ??= Array<number>(buckets.length + 2).fill(0));
     let at = 0;
@@ -31,19 +27,19 @@ export function createMetrics() {
   return {
     samples,
     /** A response has left, whole or not. */
-    answered: (path: string, status: number, model: string | null) => count("chat_gateway_requests_total", `${path}\0${status}\0${model ?? ""}`),
+    answered: (path: string, status: number, model: string | null) => add("chat_gateway_requests_total", `${path}\0${status}\0${model ?? ""}`),
     /** A piece of a stream has come, so many milliseconds after the one before. */
-    piece: (model: string, ms: number) => observe("chat_gateway_time_between_chunks_seconds", model, ms / 1000),
+    piece: (model: string, ms: number) => add("chat_gateway_time_between_chunks_seconds", model, ms / 1000),
     settled({ attempts, model_served, model_requested, provider, error_code, duration_ms, first_token_ms, usage, usage_source, cost, currency }: SettleRecord): void {
-      for (const { provider, model, outcome } of attempts) count("chat_gateway_attempts_total", `${provider}\0${model}\0${outcome}`);
+      for (const { provider, model, outcome } of attempts) add("chat_gateway_attempts_total", `${provider}\0${model}\0${outcome}`);
       const served = `${provider ?? ""}\0${model_served ?? ""}`;
-      observe("gen_ai_server_request_duration_seconds", `${served}\0${model_requested}\0${error_code ?? ""}`, duration_ms / 1000);
-      if (first_token_ms !== null) observe("gen_ai_server_time_to_first_token_seconds", served, first_token_ms / 1000);
+      add("gen_ai_server_request_duration_seconds", `${served}\0${model_requested}\0${error_code ?? ""}`, duration_ms / 1000);
+      if (first_token_ms !== null) add("gen_ai_server_time_to_first_token_seconds", served, first_token_ms / 1000);
       if (usage_source !== "none") {
-        observe("gen_ai_client_token_usage", `input\0${served}`, usage.prompt_tokens);
-        observe("gen_ai_client_token_usage", `output\0${served}`, usage.completion_tokens);
+        add("gen_ai_client_token_usage", `input\0${served}`, usage.prompt_tokens);
+        add("gen_ai_client_token_usage", `output\0${served}`, usage.completion_tokens);
       }
-      if (cost !== "0") count("chat_gateway_cost_total", `${model_served ?? ""}\0${currency}`, Number(cost));
+      if (cost !== "0") add("chat_gateway_cost_total", `${model_served ?? ""}\0${currency}`, Number(cost));
     },
   };
 }
@@ -71,7 +67,7 @@ export function render(all: readonly Samples[], status: Report["status"]): strin
     const lines = [...sums].flatMap(([values, figures]) => {
       const stated = values.split("\0").flatMap((value, at) => labels.slice(at, at + 1).map((label) => `${label}="${value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`));
       const line = (ending: string, value: number, ...more: string[]) => `${name}${ending}{${[...stated, ...more].join()}} ${written(value)}`;
-      if (!buckets) return [line("", figures[0]!)];
+      if (!buckets) return [line("", figures.at(-1)!)];
       const bounds = [...buckets, Infinity];
       const counts = bounds.map((_, at) => figures.slice(0, at + 1).reduce((sum, each) => sum + each));
       return [...bounds.map((bound, at) => line("_bucket", counts[at]!, `le="${written(bound)}"`)), line("_sum", figures.at(-1)!), line("_count", counts.at(-1)!)];
