@@ -15,7 +15,7 @@ import { noPostgres, PG_FOLDER, startPostgres, type Postgres } from "./support/p
 import { folder } from "./support/folder.ts";
 import { launch, quickest, runToEnd, type Ended, type Running } from "./support/program.ts";
 import { writeSpend } from "./support/spend.ts";
-import { within } from "./support/wait.ts";
+import { until, within } from "./support/wait.ts";
 import { createRandom } from "./support/random.ts";
 
 const program = quickest(folder(), PG_FOLDER);
@@ -91,15 +91,6 @@ async function site(t: TestContext, name: string): Promise<Site> {
     },
     records: () => db.query(url, USAGE_QUERY),
   };
-}
-
-/** Asks until the answer is what is waited for; each look is a question to another process. */
-async function until<T>(look: () => Promise<T | undefined | false>, what: string, ms = 20_000): Promise<T> {
-  for (const end = performance.now() + ms; ; await pause(10)) {
-    const found = await look();
-    if (found !== undefined && found !== false) return found;
-    if (performance.now() > end) throw new Error(`waited ${ms} ms for ${what}`);
-  }
 }
 
 /** Ends a gateway in good order: its last sync has copied everything. */

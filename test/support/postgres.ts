@@ -5,10 +5,10 @@ import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { freePort } from "./port.ts";
 
 /** Where the package `pg` is installed: what uses it is run there. */
 export const PG_FOLDER = resolve("test/clients");
@@ -167,20 +167,5 @@ function signalIfThere(pid: number, signal: NodeJS.Signals): void {
     process.kill(pid, signal);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-  }
-}
-
-/** Below the range that the system gives to outgoing connections, or one of the many might take it while the server is down. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const server = createServer();
-    const taken = once(server, "error").then(() => undefined);
-    server.listen(15_000 + Math.floor(Math.random() * 15_000), "127.0.0.1");
-    const free = await Promise.race([once(server, "listening").then(() => true, () => undefined), taken]);
-    if (!free) continue;
-    const { port } = server.address() as AddressInfo;
-    server.close();
-    await once(server, "close");
-    return port;
   }
 }

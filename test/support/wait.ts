@@ -1,6 +1,6 @@
 // Waiting for events, each wait with a deadline that names what it waited for.
 
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as turn, setTimeout as pause } from "node:timers/promises";
 
 /** The promise's value, or an error that says what did not happen. */
 export async function within<T>(promise: Promise<T>, what: string, ms = 5_000): Promise<T> {
@@ -25,6 +25,16 @@ export async function waitFor<T>(find: () => T | undefined | false, what: string
     await turn();
   }
 }
+
+/** Asks until the answer is what is waited for; each look is a question to another process. */
+export async function until<T>(look: () => Promise<T | undefined | false>, what: string, ms = 20_000): Promise<T> {
+  for (const end = performance.now() + ms; ; await pause(10)) {
+    const found = await look();
+    if (found !== undefined && found !== false) return found;
+    if (performance.now() > end) throw new Error(`waited ${ms} ms for ${what}`);
+  }
+}
+
 /** Waits until a value has not changed for `quietMs`: for things that stop, of which there is no event. */
 export async function settled(value: () => number, what: string, quietMs: number, ms = 10_000): Promise<void> {
   let last = value();

@@ -1,0 +1,19 @@
+// A port for a server of the tests' own that is killed and comes again on the same one.
+
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
+
+/** Below the range that the system gives to outgoing connections, or one of the many might take it while the server is down. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const server = createServer();
+    const taken = once(server, "error").then(() => undefined);
+    server.listen(15_000 + Math.floor(Math.random() * 15_000), "127.0.0.1");
+    const free = await Promise.race([once(server, "listening").then(() => true, () => undefined), taken]);
+    if (!free) continue;
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, "close");
+    return port;
+  }
+}
