@@ -29,12 +29,14 @@ function loadClient(): ((options: object) => Client) | undefined {
   }
 }
 
-const binary = (): string | undefined =>
-  ["redis-server", "valkey-server"].flatMap((name) => (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, name))).find((path) => existsSync(path));
+function binary(): string | undefined {
+  const folders = (process.env["PATH"] ?? "").split(delimiter);
+  return ["redis-server", "valkey-server"].flatMap((name) => folders.map((folder) => join(folder, name))).find((path) => existsSync(path));
+}
 
 /** False, or why Redis cannot be tried here; where it is demanded (in CI) that is an error instead. */
 export function noRedis(): false | string {
-  const missing = [...(binary() ? [] : ["no Redis is installed"]), ...(loadClient() ? [] : ["run npm ci in test/clients for the package redis"])].join("; ");
+  const missing = binary() === undefined ? "no Redis is installed" : loadClient() ? "" : "run npm ci in test/clients for the package redis";
   if (missing === "") return false;
   if (process.env["REQUIRE_REDIS"] === "1") throw new Error(missing);
   return missing;
