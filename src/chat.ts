@@ -37,12 +37,17 @@ export const createChatHandler = (current: () => ChatDeps, world: ChatWorld): Ha
   const decision = world.limiter.admit(caller);
   // Who need not wait must not: the body is read in passing only if that begins in this very turn.
   admit(decision instanceof Promise ? await decision : decision, caller, res);
+  let placed = true;
+  const leave = () => {
+    if (placed) world.limiter.release(caller);
+    placed = false;
+  };
   try {
     const asked = chatRequest(await readJson(req, res, config.server.max_body_bytes, exchange.cancel));
     const chat = Object.assign(asked, { tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default) });
-    await answer(exchange, chat, caller, catalog.candidates(chat, caller), config, world);
+    await answer(exchange, chat, caller, catalog.candidates(chat, caller), config, world, leave);
   } finally {
-    world.limiter.release(caller);
+    leave();
   }
 };
 
@@ -61,7 +66,7 @@ function admit({ admitted, limit, remaining, resetMs, because }: Decision, calle
   if (!admitted) throw new ApiError("rate_limit_exceeded", `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`, { headers });
 }
 
-async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, candidates: readonly Model[], config: Config, { books, metrics, now, diagnose }: ChatWorld): Promise<void> {
+async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, candidates: readonly Model[], config: Config, { books, metrics, now, diagnose }: ChatWorld, leave: () => void): Promise<void> {
   const { res, log, cancel, requestId } = exchange;
   const startedAt = performance.now();
   const { total_ms } = config.timeouts;
@@ -73,6 +78,7 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
     diagnose({ event, request_id: requestId, model: name, provider: provider.name, ...words });
   const bill = books.open({ requestId, caller, model: chat.model, stream: chat.stream, currency: config.currency });
   const settle = (status: Outcome["status"], http_status: number, error_code: string | null = null) => {
+    leave(); // before the end is heard: who then asks again finds the place free
     const { attempts, meter } = tally;
     const { usage, source } = meter.usage();
     if (source === "estimated") log.usage_source = "estimated";

@@ -131,6 +131,7 @@ export function serveAsWorker(make: (config: Config, limits: Limiter) => Gateway
   let ended = false;
 
   function tellSaid(): void {
+    if (said.asks.length + said.released.length === 0) return;
     if (worker.isConnected()) worker.send(said);
     said = { asks: [], released: [] };
   }
@@ -144,7 +145,11 @@ export function serveAsWorker(make: (config: Config, limits: Limiter) => Gateway
       say("asks", ask);
       return new Promise((resolve) => waiting.push(resolve));
     },
-    release: (ask) => void (ask.maxInFlight === null || say("released", ask)),
+    release(ask) {
+      if (ask.maxInFlight === null) return;
+      say("released", ask);
+      tellSaid(); // at once: it must be heard before the end of the answer is
+    },
     used: () => 0, // the first process tells
   };
 

@@ -36,17 +36,17 @@ interface Told {
 const keyOf = (account: string): string => `sk-${account}`;
 
 /** One request to its end. */
-const post = (url: string, key: string, body: object = { model: "m", messages: [{ role: "user", content: "hi" }] }): Promise<Told> =>
+const post = (url: string, key: string, through = agent): Promise<Told> =>
   within(new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-    const req = http.request(`${url}/v1/chat/completions`, { method: "POST", agent, headers }, (res) => {
+    const req = http.request(`${url}/v1/chat/completions`, { method: "POST", agent: through, headers }, (res) => {
       let text = "";
       res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
       res.on("error", reject);
       res.on("end", () => resolve({ status: res.statusCode ?? 0, headers: res.headers, error: JSON.parse(text).error }));
     });
     req.on("error", reject);
-    req.end(JSON.stringify(body));
+    req.end(JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] }));
   }), "an answer", PATIENCE_MS);
 
 const count = (told: readonly Told[], status: number): number => told.filter((each) => each.status === status).length;
@@ -106,7 +106,7 @@ interface Options {
   readonly onError?: "local" | "refuse";
   readonly workers?: number;
   /** What each account may, which has a key of its own: see keyOf. */
-  readonly accounts: Readonly<Record<string, { readonly rpm: number; readonly max_in_flight?: number }>>;
+  readonly accounts: Readonly<Record<string, { readonly rpm: number | null; readonly max_in_flight?: number }>>;
   readonly keys?: readonly { readonly account: string; readonly key: string; readonly rpm?: number }[];
   /** Absent: the demo provider. */
   readonly provider?: string;
@@ -365,6 +365,13 @@ describe("limits in Redis", { skip: noRedis() }, () => {
       assert.deepEqual(await Promise.all(keys.map(async (key) => (await timesOf(key)).length)), [6, 4]);
     }));
 
+    it("a key's window is the same one, whether its account has a limit or not", (t) => play(t, gateway, async (_, many) => {
+      await gateway.reload({ ...options, accounts: { ...accounts, both: { rpm: null } } });
+      assert.equal(count(await many(5, "both", BOTH), 200), 4);
+      await gateway.reload(options);
+      assert.equal(count(await many(5, "both", BOTH), 200), 0);
+    }));
+
     it("a refused request costs nothing, and holds no key alive", (t) => play(t, gateway, async (_, many) => {
       const times = await seed("refused", [30_000, 20_000, 10_000]);
       const before = await redis.command("PTTL", windowKey("refused"));
@@ -424,10 +431,14 @@ describe("limits in Redis", { skip: noRedis() }, () => {
 
     it("a clock that was set back admits no more", (t) => play(t, gateway, async (_, many) => {
       const times = await seed("back", [20_000, -30_000]); // the second before the clock was set
+      await redis.command("PEXPIRE", windowKey("back"), WINDOW_MS + 30_000); // as it was told to, by the clock as it was
       const told = await many(10, "back");
       assert.deepEqual(countAll(told), { 200: 1, 429: 9 });
       for (const each of told.filter(({ status }) => status === 429)) assertLimited(each, 3);
       assert.deepEqual(await timesOf(windowKey("back")), [...times, times[1]]);
+      await redis.command("PEXPIRE", windowKey("back"), WINDOW_MS + 30_000);
+      assert.equal(count(await many(10, "back"), 429), 10);
+      assert.ok((await redis.command("PTTL", windowKey("back"))) <= WINDOW_MS, "nor is anybody refused for longer than a minute");
     }));
 
     it("a limit that is lowered holds at once, until enough of its admissions have gone", (t) => play(t, gateway, async (ask, many) => {
@@ -580,6 +591,7 @@ describe("limits in Redis", { skip: noRedis() }, () => {
     await crowd.more(100);
     assert.equal(crowd.admitted(), before);
     await crowd.stop();
+    assert.equal((await gateway.status()).limits.accounts[0].used, crowd.admitted(), "its own window has seen all that it admitted");
     const failures = gateway.outages().filter(({ event }) => event === "limits_store_failed");
     for (const { detail } of failures) assert.match(detail, SLOW);
     if (failures.length === 0) assert.equal(crowd.admitted(), 160);
@@ -598,8 +610,8 @@ describe("limits in Redis", { skip: noRedis() }, () => {
     assert.deepEqual([await down(gateway), said], [1, 1], "it is said once");
     assert.match(gateway.outages()[0]!.detail, /ECONNREFUSED/);
     await redis.start();
+    await up(gateway); // without any request
     const crowd = createCrowd(t, gateway.url, [200, 429]);
-    await up(gateway);
     await until(async () => (await timesOf(windowKey("acme"))).length === 20, "the window to be full", PATIENCE_MS);
     await crowd.stop();
     assertTurns(t, gateway);
@@ -642,10 +654,22 @@ describe("limits in Redis", { skip: noRedis() }, () => {
     const { file } = at.place({ store: "redis://:CANARY@127.0.0.1:1", accounts: { acme: { rpm: 5 } } });
     const elsewhere = mkdtempSync(join(tmpdir(), "elsewhere-"));
     t.after(() => rmSync(elsewhere, { recursive: true }));
-    const { code, stdout, stderr } = await runToEnd(quickest(elsewhere), ["serve", "--config", file], PATIENCE_MS);
-    assert.deepEqual([code, stdout], [1, ""]);
-    assert.match(stderr, /^chat-gateway: limits\.store: [^\n]*npm install redis[^\n]*\n$/);
-    assert.doesNotMatch(stderr, /CANARY/);
+    for (const command of ["serve", "check"]) {
+      const { code, stdout, stderr } = await runToEnd(quickest(elsewhere), [command, "--config", file], PATIENCE_MS);
+      assert.deepEqual([code, stdout], [1, ""], command);
+      assert.match(stderr, /^chat-gateway: limits\.store: [^\n]*npm install redis[^\n]*\n$/);
+      assert.doesNotMatch(stderr, /CANARY/);
+    }
+  });
+
+  it("the places in flight are of all workers: who has had the answer to one request has its place for the next", async (t) => {
+    const at = await siteOf(t);
+    const gateway = await at.serve({ store: "memory", workers: 4, accounts: { acme: { rpm: null, max_in_flight: 1 } } });
+    const agents = Array.from({ length: 8 }, () => new http.Agent({ keepAlive: true, maxSockets: 1 })); // so many workers are asked in turn
+    t.after(() => agents.forEach((each) => each.destroy()));
+    const told: Told[] = [];
+    for (let serial = 0; serial < 300; serial += 1) told.push(await post(gateway.url, keyOf("acme"), agents[serial % agents.length]!));
+    assert.deepEqual(countAll(told), { 200: 300 });
   });
 
   it("an account's places in flight: who finds none costs nothing in Redis, and who is refused there keeps none", async (t) => {

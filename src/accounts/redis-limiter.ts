@@ -24,7 +24,7 @@ type Answer = readonly [admitted: number, figures: readonly (readonly [count: nu
 
 /** What is used of `redis`. */
 interface Client {
-  on(event: "error", listener: (error: Error) => void): void;
+  on(event: "error" | "ready", listener: (error: Error) => void): void;
   connect(): Promise<unknown>; sendCommand(words: readonly string[]): Promise<unknown>; destroy(): void;
 }
 
@@ -41,22 +41,23 @@ export function createRedisLimiter({ store, on_error }: Config["limits"], local:
     for (const [fail, since] of waiting) if (since + PATIENCE_TICKS < tick) fail(new Error(`no answer within ${PATIENCE_TICKS * TICK_MS} ms`));
   }, TICK_MS).unref();
   client.on("error", failed);
+  client.on("ready", recovered); // where no request comes to find out
 
   function failed({ message }: Error): undefined {
     const detail = `${on_error === "local" ? "each gateway limits by itself" : "requests are refused"} until it can be asked: ${message}`;
     if (fault === null) diagnose({ event: "limits_store_failed", level: "error", detail });
     [fault, retryAt] = [message, performance.now() + RETRY_MS];
   }
-  function answered(decision: Decision): Decision {
+  function recovered<T>(decision: T): T {
     if (fault !== null) diagnose({ event: "limits_store_recovered", level: "info" });
     fault = null;
     return decision;
   }
 
-  function ask(limits: readonly { readonly name: string; readonly rpm: number }[]): Promise<Decision> {
+  function ask(account: string, limits: readonly { readonly name: string; readonly rpm: number }[]): Promise<Decision> {
     if (fault !== null) retryAt = performance.now() + RETRY_MS; // the others wait for what this one finds
     // All windows of one account are on one node of a cluster: that of the tag in braces.
-    const keys = limits.map(({ name }) => `chat-gateway:{${limits[0]!.name}}:${name}`);
+    const keys = limits.map(({ name }) => `chat-gateway:{account ${account}}:${name}`);
     const words = [keys.length, ...keys, WINDOW_MS, ...limits.map(({ rpm }) => rpm)].map(String);
     return new Promise<Decision>((resolve, reject) => {
       const fail = (error: Error) => {
@@ -81,8 +82,9 @@ export function createRedisLimiter({ store, on_error }: Config["limits"], local:
       const limits = asked.limits.flatMap(({ name, rpm }) => (rpm === null ? [] : [{ name, rpm }]));
       if (!place.admitted || limits.length === 0) return place;
       const alone = () => local.admit({ ...asked, maxInFlight: null });
-      const shared = fault !== null && performance.now() < retryAt ? undefined : await ask(limits).then(answered, failed);
-      if (shared?.admitted) void alone(); // the windows here must have seen it if they are to decide
+      const shared = fault !== null && performance.now() < retryAt ? undefined : await ask(asked.account, limits).then(recovered, failed);
+      // The windows here must have seen it if they are to decide, also what they had no room for.
+      if (shared?.admitted) void local.admit({ ...asked, maxInFlight: null, limits: limits.map(({ name }) => ({ name, rpm: Infinity })) });
       const decision = shared ?? (on_error === "local" ? await alone() : { ...decide(false, []), because: "store" as const });
       if (!decision.admitted) local.release(asked);
       return decision;

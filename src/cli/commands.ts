@@ -4,6 +4,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { auditBooks } from "../accounting/audit.ts";
+import { loadPeer } from "../accounting/peer.ts";
 import { statement, statementCsv } from "../accounting/billing.ts";
 import { holding, ledgerOf, syncUsage, type Ledger } from "../accounting/sync.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "../accounts/key-file.ts";
@@ -65,7 +66,8 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   help: (_, { print }) => print(`${HELP}\n`),
   async check(args, terminal) {
     const { config, source } = loadConfig({ file: args.values.config, env: terminal.env });
-    openLedger(config, terminal); // is the package that its store needs installed?
+    openLedger(config, terminal); // are the packages that its stores need installed?
+    if (config.limits.store !== "memory") loadPeer("redis", "limits.store");
     const hopeless = [...config.aliases].filter(([, alias]) => alias.enabled && rank(config, alias).every((each) => each.rank === null));
     for (const [name] of hopeless) terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
     const counts = { models: config.models.size, aliases: config.aliases.size, keys: config.keys.length };

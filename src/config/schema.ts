@@ -109,7 +109,7 @@ function schema(env: Environment, secretsOptional = false) {
       return { ...rest, digest: key === undefined ? digest : sha256(key) };
     })), []),
     limits: section({
-      rpm: withDefault(rpm, 60), store: withDefault(refine(secret(env), limitStore), "memory"),
+      rpm: withDefault(rpm, 60), store: withDefault(secretsOptional ? secret(env, false) : refine(secret(env), limitStore), "memory"),
       /** While the store cannot be asked: each gateway limits by itself, or refuses. */
       on_error: withDefault(literal("local", "refuse"), "local"),
     }),
