@@ -110,8 +110,8 @@ export const relay: Kind = {
   start: (upstream) => started("relay", { path: "/v1/chat/completions", model: "m", headers: JSON_TYPE }, undefined, [process.execPath, ...own, "scripts/bench/relay.ts", upstream]),
 };
 
-/** This gateway, with `over` in its configuration, and all that it does for every request switched on. */
-export const gateway = (over: object = {}, file = "dist/chat-gateway.mjs", ears?: Ears): Kind => ({
+/** This gateway, with `over` in its configuration, and all that it does for every request switched on; `flags` are for Node. */
+export const gateway = (over: object = {}, file = "dist/chat-gateway.mjs", ears?: Ears, flags: readonly string[] = []): Kind => ({
   name: "chat-gateway", diskBytes: sizeOf(file),
   start(upstream) {
     const folder = scratch();
@@ -122,7 +122,7 @@ export const gateway = (over: object = {}, file = "dist/chat-gateway.mjs", ears?
       providers: { fast: { dialect: "openai", base_url: upstream } }, models: { m: { provider: "fast", price } }, keys: [{ account: "bench", key: "sk-bench" }], ...over,
     }));
     const call = { path: "/v1/chat/completions", model: "m", headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" } };
-    return started("chat-gateway", call, undefined, [process.execPath, file, "serve", "--config", config, "--port", "0"], {}, folder, ears);
+    return started("chat-gateway", call, undefined, [process.execPath, ...flags, file, "serve", "--config", config, "--port", "0"], {}, folder, ears);
   },
 });
 
