@@ -208,7 +208,7 @@ const all = (clients: readonly Client[], ...statuses: number[]): boolean => clie
 
 const cases: readonly Case[] = [
   {
-    name: "idle connections", heightMb: 450 * scale + 40, afterMb: 100,
+    name: "idle connections", heightMb: 450 * scale + 40, afterMb: 150,
     async run(scene) {
       const count = Math.min(scaled(15_000), room, limitOf(scene.target.pid) - 500);
       const clients = await connect(scene.port, count, () => get("/healthz"));
@@ -224,7 +224,7 @@ const cases: readonly Case[] = [
   },
   {
     // In the end all leave in one turn of the event loop, with a bill each: /healthz waits as long.
-    name: "open streams", heightMb: 500 * scale + 60, afterMb: 100, p99Ms: 6_000, worstMs: 6_000,
+    name: "open streams", heightMb: 500 * scale + 60, afterMb: 150, p99Ms: 6_000, worstMs: 6_000,
     async run(scene) {
       const count = Math.min(scaled(5_000), Math.floor(room / 2));
       const seconds = Math.max(1, 5 * scale);
@@ -243,13 +243,13 @@ const cases: readonly Case[] = [
   },
   {
     // A stream that nobody reads may hold what fits into the kernel's buffers of four sockets, and an event or two in the gateway.
-    name: "slow readers", upstream: endless.url, heightMb: 300 * scale + 60, afterMb: 100,
+    name: "slow readers", upstream: endless.url, heightMb: 300 * scale + 60, afterMb: 150, p99Ms: 3_000, worstMs: 5_000,
     async run({ target, port, expect, descriptors }) {
       const count = scaled(200);
       const clients = await connect(port, count, () => post(target, chat(target, "events")), { reads: false });
-      expect(await until(() => endless.taken().length === count, 10_000), "all streams begin");
+      expect(await until(() => endless.taken().length === count, 30_000), "all streams begin");
       const sum = () => endless.taken().reduce((total, bytes) => total + bytes, 0);
-      expect(await atRest(sum, 1_000, 20_000), "the provider is held up");
+      expect(await atRest(sum, 1_000, 30_000), "the provider is held up");
       const most = Math.max(...endless.taken());
       expect(most < 24 * MB, `a stream that nobody reads has taken ${mb(most)} MB of the provider, expected less than 24`);
       expect(clients.every((client) => !client.closed) && descriptors() > 2 * count, "the streams are still open");
@@ -274,7 +274,7 @@ const cases: readonly Case[] = [
   {
     // An answer that is not taken has until timeouts.total_ms, and one second; 6 MB are more than the kernel takes in the client's place.
     // One that fits there has been given: its connection is idle, and ends after 75 s or with the client. That does no harm.
-    name: "half-open", over: { ...short, timeouts: { total_ms: 3_000 } }, heightMb: 900 * scale + 150, afterMb: 100, pooled: 100,
+    name: "half-open", over: { ...short, timeouts: { total_ms: 3_000 } }, heightMb: 900 * scale + 150, afterMb: 250, pooled: 100,
     p99Ms: 2_000, worstMs: 4_000,
     async run(scene) {
       const { port, target, expect, access } = scene;
@@ -311,7 +311,7 @@ const cases: readonly Case[] = [
   },
   {
     name: "pipelining", over: { upstream: { max_connections: 64 }, server: { max_in_flight: 200_000 } },
-    heightMb: 900 * scale + 100, afterMb: 100, pooled: 64, p99Ms: 20_000, worstMs: 20_000,
+    heightMb: 900 * scale + 100, afterMb: 150, pooled: 64, p99Ms: 20_000, worstMs: 20_000,
     async run({ target, port, expect }) {
       const EACH = 1_000;
       const id = (at: number, nth: number) => `${at}-${nth}`;
@@ -343,7 +343,7 @@ const cases: readonly Case[] = [
   {
     // Node parses what it has read at once: 64 KB, some 1,800 requests of 35 bytes, and stops only then if answers are not taken. Each is
     // in hand until its turn comes, at 5 KB or so: 9 MB a client. All come in one turn of the event loop, and /healthz waits as long.
-    name: "pipelining, unread", heightMb: 12 * scaled(100) + 60, afterMb: 100, p99Ms: 20_000, worstMs: 20_000,
+    name: "pipelining, unread", heightMb: 12 * scaled(100) + 60, afterMb: 150, p99Ms: 20_000, worstMs: 20_000,
     async run({ target, port, expect }) {
       const bytes = Buffer.from(get("/openapi.json").repeat(2_000));
       const clients = await connect(port, scaled(100), () => bytes, { reads: false });
@@ -366,7 +366,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: "bodies that lie", over: short, heightMb: 150, afterMb: 100, pooled: 100,
+    name: "bodies that lie", over: short, heightMb: 250, afterMb: 150, pooled: 100,
     async run(scene) {
       const { target, port, expect, access } = scene;
       const count = scaled(50);
@@ -419,7 +419,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: "large bodies", heightMb: 1_800, afterMb: 100, pooled: 20, p99Ms: 5_000, worstMs: 8_000,
+    name: "large bodies", heightMb: 1_800, afterMb: 350, pooled: 20, p99Ms: 5_000, worstMs: 8_000,
     async run(scene) {
       const { target, port, expect } = scene;
       const SIZE = 10_000_000;
@@ -500,7 +500,8 @@ const probed = async (message: number | "stop"): Promise<Probed | "begun"> => {
   return ((await reply) as [Probed | "begun"])[0];
 };
 
-/** Garbage may lie about for as long as nobody needs its room. What is held is what is left when it was taken away. */
+/** Garbage may lie about for as long as nobody needs its room. What is held is what is left when it was taken away; of buffers of some
+ * megabytes the C library keeps a part for itself all the same, some 200 MB after the largest bodies. */
 const COLLECTS = ["--expose-gc", "--import", `data:text/javascript,${encodeURIComponent('process.on("SIGUSR2", () => gc())')}`];
 
 async function play(given: Case, upstream: string): Promise<string[]> {
