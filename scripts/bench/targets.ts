@@ -122,7 +122,8 @@ export const gateway = (over: object = {}, file = "dist/chat-gateway.mjs", ears?
       providers: { fast: { dialect: "openai", base_url: upstream } }, models: { m: { provider: "fast", price } }, keys: [{ account: "bench", key: "sk-bench" }], ...over,
     }));
     const call = { path: "/v1/chat/completions", model: "m", headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" } };
-    return started("chat-gateway", call, undefined, [process.execPath, ...flags, file, "serve", "--config", config, "--port", "0"], {}, folder, ears);
+    const command = [process.execPath, ...flags, file, "serve", "--config", config, "--port", "0"];
+    return started("chat-gateway", call, undefined, command, {}, folder, ears);
   },
 });
 
