@@ -89,9 +89,8 @@ export async function cpuPerEvent(target: Target, streams: number, events: numbe
   return (cpuOf(target.pid) - before) / (streams * events);
 }
 
-/** What so many open streams cost: bytes of memory for each, and microseconds of CPU per event that they bring in five seconds. */
-export async function openStreams(target: Target, streams: number, every = 1_000): Promise<{ bytes: number; cpu: number }> {
-  const SECONDS = 5;
+/** What so many open streams cost: bytes of memory for each, and microseconds of CPU per event that they bring in some seconds. */
+export async function openStreams(target: Target, streams: number, every = 1_000, seconds = 5): Promise<{ bytes: number; cpu: number }> {
   const agent = new http.Agent({ keepAlive: false });
   const before = memoryOf(target.pid);
   const body = bodyOf(`events=1000000 every=${every}`, target.model);
@@ -105,12 +104,12 @@ export async function openStreams(target: Target, streams: number, every = 1_000
     }
   }
   const cpu = cpuOf(target.pid);
-  await pause(SECONDS * 1000);
+  await pause(seconds * 1000);
   const spent = cpuOf(target.pid) - cpu;
   const bytes = (memoryOf(target.pid) - before) / streams;
   agent.destroy();
   await pause(1000);
-  return { bytes, cpu: spent / ((streams * SECONDS * 1000) / every) };
+  return { bytes, cpu: spent / ((streams * seconds * 1000) / every) };
 }
 
 /** Resolves when the target answers a chat request with 200. */

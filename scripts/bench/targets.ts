@@ -16,6 +16,8 @@ export interface Target {
   readonly pid: number;
   /** Milliseconds from its start to its first answer. */
   readonly startMs: number;
+  /** Where its gateway.json and its data are, if it has any. */
+  readonly folder?: string | undefined;
   readonly stop: () => Promise<void>;
 }
 
@@ -39,16 +41,24 @@ async function stop(child: ChildProcess): Promise<void> {
   await closed;
 }
 
+/** Hears each line that a process writes; absent: its errors are passed on, and the rest is nobody's business. */
+export interface Ears { readonly out: (line: string) => void; readonly err: (line: string) => void }
+
 /** The address that a process says it listens on. */
-async function addressOf(child: ChildProcess): Promise<string> {
-  child.stderr!.pipe(process.stderr);
-  for await (const line of createInterface(child.stdout!)) {
-    const url = /listens on (http:\S+)/.exec(line)?.[1];
-    if (!url) continue;
-    child.stdout!.resume();
-    return url;
-  }
-  throw new Error("a process ended before it listened");
+function addressOf(child: ChildProcess, ears?: Ears): Promise<string> {
+  if (ears) createInterface(child.stderr!).on("line", ears.err);
+  else child.stderr!.pipe(process.stderr);
+  return new Promise((resolve, reject) => {
+    const lines = createInterface(child.stdout!).on("line", (line) => {
+      const url = /listens on (http:[^\s;)]+)/.exec(line)?.[1];
+      if (url) resolve(url);
+      ears?.out(line);
+      if (!url || ears) return;
+      lines.close();
+      child.stdout!.resume();
+    });
+    lines.once("close", () => reject(new Error("a process ended before it listened")));
+  });
 }
 
 async function freePort(): Promise<number> {
@@ -69,18 +79,20 @@ export async function startProvider(): Promise<Target> {
 type Call = Pick<Target, "path" | "model" | "headers">;
 
 /** A target whose process is told a port, or says which one it has. */
-async function started(name: string, call: Call, port: number | undefined, command: readonly string[], env?: NodeJS.ProcessEnv, folder?: string): Promise<Target> {
+async function started(
+  name: string, call: Call, port: number | undefined, command: readonly string[], env?: NodeJS.ProcessEnv, folder?: string, ears?: Ears,
+): Promise<Target> {
   const began = performance.now();
   const child = run(command, env);
   try {
-    const url = port === undefined ? await addressOf(child) : `http://127.0.0.1:${port}`;
+    const url = port === undefined ? await addressOf(child, ears) : `http://127.0.0.1:${port}`;
     if (port !== undefined) for (const stream of [child.stdout!, child.stderr!]) stream.resume();
     await answered({ name, url, ...call });
     const end = async () => {
       await stop(child);
       if (folder) rmSync(folder, { recursive: true });
     };
-    return { name, url, ...call, pid: child.pid!, startMs: performance.now() - began, stop: end };
+    return { name, url, ...call, pid: child.pid!, startMs: performance.now() - began, folder, stop: end };
   } catch (error) {
     await stop(child);
     throw error;
@@ -98,8 +110,8 @@ export const relay: Kind = {
   start: (upstream) => started("relay", { path: "/v1/chat/completions", model: "m", headers: JSON_TYPE }, undefined, [process.execPath, ...own, "scripts/bench/relay.ts", upstream]),
 };
 
-/** This gateway, with `over` in its configuration, and all that it does for every request switched on. */
-export const gateway = (over: object = {}, file = "dist/chat-gateway.mjs"): Kind => ({
+/** This gateway, with `over` in its configuration, and all that it does for every request switched on; `flags` are for Node. */
+export const gateway = (over: object = {}, file = "dist/chat-gateway.mjs", ears?: Ears, flags: readonly string[] = []): Kind => ({
   name: "chat-gateway", diskBytes: sizeOf(file),
   start(upstream) {
     const folder = scratch();
@@ -110,7 +122,8 @@ export const gateway = (over: object = {}, file = "dist/chat-gateway.mjs"): Kind
       providers: { fast: { dialect: "openai", base_url: upstream } }, models: { m: { provider: "fast", price } }, keys: [{ account: "bench", key: "sk-bench" }], ...over,
     }));
     const call = { path: "/v1/chat/completions", model: "m", headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" } };
-    return started("chat-gateway", call, undefined, [process.execPath, file, "serve", "--config", config, "--port", "0"], {}, folder);
+    const command = [process.execPath, ...flags, file, "serve", "--config", config, "--port", "0"];
+    return started("chat-gateway", call, undefined, command, {}, folder, ears);
   },
 });
 

@@ -1,0 +1,57 @@
+// Asks for GET /healthz every 20 ms on a connection of its own, in a process of its own, so that what keeps the load busy is not counted.
+// Its parent sends a port to begin with, and `stop`. It does not wait for an answer before it asks again: one that is late is counted
+// once for each question that it kept waiting.
+
+import net from "node:net";
+
+/** Milliseconds that each answer took, in their order; those that never came are in `lost`. */
+export interface Probed { readonly times: readonly number[]; readonly lost: number }
+
+const EVERY_MS = 20;
+/** How long the last answers are waited for. */
+const LAST_MS = 30_000;
+const QUESTION = "GET /healthz HTTP/1.1\r\nHost: probe\r\n\r\n";
+const ANSWER = '{"status":"ok"}';
+
+let stop = (): void => undefined;
+process.on("message", (message: number | "stop") => (message === "stop" ? stop() : begin(message)));
+process.on("disconnect", () => process.exit());
+
+function begin(port: number): void {
+  const asked: number[] = [];
+  const times: number[] = [];
+  let text = "";
+  const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
+  const ask = () => {
+    asked.push(performance.now());
+    socket.write(QUESTION);
+  };
+  const beat = setInterval(ask, EVERY_MS);
+  let late: NodeJS.Timeout | undefined;
+  let stopped = false;
+  const finish = () => {
+    clearInterval(beat);
+    clearTimeout(late);
+    stop = () => process.send!({ times, lost: asked.length } satisfies Probed);
+    if (stopped) stop();
+    stopped = false;
+    socket.destroy();
+  };
+  stop = () => {
+    stopped = true;
+    clearInterval(beat);
+    if (asked.length === 0) return finish();
+    late = setTimeout(finish, LAST_MS);
+  };
+  socket.on("error", () => undefined);
+  socket.on("close", finish);
+  socket.on("data", (data: Buffer) => {
+    text += data.toString("latin1");
+    for (let end = text.indexOf(ANSWER); end !== -1; end = text.indexOf(ANSWER)) {
+      text = text.slice(end + ANSWER.length);
+      if (times.push(performance.now() - asked.shift()!) === 1) process.send!("begun");
+    }
+    if (stopped && asked.length === 0) finish();
+  });
+  ask();
+}
