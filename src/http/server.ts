@@ -13,6 +13,8 @@ import { ClientGone, pathOf, route, type Exchange, type Routes } from "./router.
 
 /** How long the last bytes of an answer that was broken off may take to reach a client that is slow to read. */
 const LAST_WORDS_MS = 1_000;
+/** Requests of one connection that wait for each other: who sends more without reading is no client. */
+const MAX_PIPELINED = 1_000;
 
 export interface ServerOptions {
   readonly host: string; readonly port: number;
@@ -71,6 +73,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   async function handle(req: IncomingMessage, res: ServerResponse, refusal?: ApiError): Promise<void> {
     const cancel = new Cancel();
     const connection = connectionOf(req.socket);
+    if (connection.live.size >= MAX_PIPELINED) return void req.socket.destroy();
     const exchange: Live = {
       req, res, connection, delivered: false, log: {}, cancel,
       requestId: requestId(req.rawHeaders), startedAt: performance.now(),
