@@ -28,12 +28,14 @@ export interface Running {
 export interface RunOptions {
   readonly cwd?: string;
   readonly env?: Record<string, string>;
+  /** At the head of a process group of its own, as a terminal starts it. */
+  readonly detached?: boolean;
 }
 
-export function run(t: TestContext, args: readonly string[], { cwd = folder(), env = {} }: RunOptions = {}): Running {
+export function run(t: TestContext, args: readonly string[], { cwd = folder(), env = {}, detached = false }: RunOptions = {}): Running {
   const { PATH = "", NODE_V8_COVERAGE } = process.env;
   const child = spawn(process.execPath, [...PROGRAM.args, ...args], {
-    cwd,
+    cwd, detached,
     stdio: ["ignore", "pipe", "pipe"],
     // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not ours.
     // tsx must compile for it what it compiles for the tests (same tsconfig.json), or its coverage cannot be added to theirs.
