@@ -1,10 +1,16 @@
-// The limit: an exact sliding window of 60 seconds, first by itself on a clock that the test turns, then over HTTP.
+// The limits: an exact sliding window of 60 seconds, and the requests that an account or a process may have in flight; first by themselves
+// on a clock that the test turns, then over HTTP.
 
 import assert from "node:assert/strict";
+import net from "node:net";
 import { describe, it, type TestContext } from "node:test";
-import { createLimiter, WINDOW_MS, type Decision, type Limit } from "../src/accounts/limiter.ts";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { createLimiter, decide, WINDOW_MS, type Decision, type Limit } from "../src/accounts/limiter.ts";
+import { checkConfig } from "../src/config/schema.ts";
 import { configFor, KEY, startGateway, user, type RunningGateway } from "./support/gateway.ts";
-import { speak, startProvider } from "./support/provider.ts";
+import { chunk, completion, event, reset, silent, speak, startProvider, status, type Asked, type Behaviour } from "./support/provider.ts";
+import { waitFor } from "./support/wait.ts";
 
 /** A limiter on a clock that stands still until it is set. */
 function clocked(start = 0) {
@@ -282,6 +288,367 @@ describe("random schedules", () => {
       assert.ok(account.length > 0 && account.length < 3_000, `seed ${seed}: the schedule met no limit, or nothing else`);
     });
   }
+});
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+const MB = 1024 * 1024;
+/** The bytes of all that is reachable. */
+function heldNow(): number {
+  collect();
+  return process.memoryUsage().heapUsed;
+}
+/** A name of 4 KiB, made of bytes: of texts that were put together V8 would keep one end for all of them. */
+const long = (name: string): string => Buffer.from(`${name} `.padEnd(4_096, "x")).toString("latin1");
+
+describe("idle windows", () => {
+  /** 10,000 accounts, once each: 40 MB of names. */
+  const come = (one: (rpm: number, name: string) => Decision, mark: string) => {
+    for (let at = 0; at < 10_000; at += 1) assert.ok(one(1, long(`${mark} ${at}`)).admitted);
+  };
+
+  it("are forgotten: of 10,000 accounts that came once nothing is held a window's time later", () => {
+    const { clock, one } = clocked();
+    const before = heldNow();
+    come(one, "a");
+    assert.ok(heldNow() - before > 30 * MB, "they are held while they count, and it can be seen");
+    clock.now = WINDOW_MS - 0.001;
+    one(1, "somebody");
+    assert.ok(heldNow() - before > 30 * MB, "to the last moment");
+    clock.now = WINDOW_MS;
+    one(2, "somebody");
+    assert.ok(heldNow() - before < 5 * MB, "the next request, of whomever, lets go of them");
+    assert.equal(one(2, "somebody").admitted, false, "and of nobody else");
+  });
+
+  it("are forgotten though others never rest, in whatever order they came", () => {
+    const { clock, one } = clocked();
+    one(1_000_000, "busy");
+    const before = heldNow();
+    for (let minute = 0; minute < 5; minute += 1) {
+      come((rpm, name) => (one(1_000_000, "busy"), one(rpm, name)), `minute ${minute}`);
+      clock.now += WINDOW_MS;
+      one(1_000_000, "busy");
+      assert.ok(heldNow() - before < 5 * MB, `after minute ${minute}`);
+    }
+  });
+
+  it("the busy one keeps no more than twice what counts", () => {
+    const { clock, one } = clocked();
+    const before = heldNow();
+    for (let at = 0; at < 1_000_000; at += 1) {
+      clock.now += 1;
+      one(1_000_000); // 60,000 of them count
+    }
+    assert.equal(one(1_000_000).remaining, 1_000_000 - 60_001);
+    assert.ok(heldNow() - before < 4 * MB, "a million times would be 8 MB");
+  });
+
+  it("asking what is used gives what counts, and makes no window", () => {
+    const clock = { now: 0 };
+    const limiter = createLimiter(() => clock.now);
+    const ask = (name: string) => limiter.admit({ account: "a", limits: [{ name, rpm: 2 }], maxInFlight: null });
+    ask("a");
+    clock.now = 10;
+    ask("a");
+    ask("a");
+    const used = (now: number) => {
+      clock.now = now;
+      return limiter.used("a");
+    };
+    assert.deepEqual([limiter.used("a"), limiter.used("b"), used(WINDOW_MS - 1), used(WINDOW_MS), used(WINDOW_MS + 9), used(WINDOW_MS + 10)], [2, 0, 2, 1, 1, 0]);
+    assert.deepEqual([ask("a"), ask("b")], [ask("c"), ask("d")], "one that was looked at when it was empty is as good as new");
+    const before = heldNow();
+    for (let at = 0; at < 10_000; at += 1) limiter.used(long(`${at}`));
+    assert.ok(heldNow() - before < 5 * MB);
+  });
+});
+
+describe("places in flight", () => {
+  const full = { admitted: false, limit: null, remaining: Infinity, resetMs: 0, because: "in_flight" };
+  /** A limiter, and what an account of `size` places gets; `rpm` is its window. */
+  function placed() {
+    const clock = { now: 0 };
+    const limiter = createLimiter(() => clock.now);
+    const asked = (account: string, maxInFlight: number | null, rpm: number | null) => ({ account, maxInFlight, limits: [{ name: `account ${account}`, rpm }] });
+    return {
+      clock, limiter,
+      take: (account: string, size: number | null, rpm: number | null = null) => limiter.admit(asked(account, size, rpm)),
+      give: (account: string, size: number | null) => limiter.release(asked(account, size, null)),
+    };
+  }
+  /** How many more it gets; they are given back. */
+  const free = ({ take, give }: ReturnType<typeof placed>, account: string, size: number): number => {
+    let count = 0;
+    while (take(account, size).admitted) count += 1;
+    for (let at = 0; at < count; at += 1) give(account, size);
+    return count;
+  };
+
+  it("are as many as the account may have, and refused with the reason; one given back is one to have", () => {
+    const { take, give } = placed();
+    assert.deepEqual([take("a", 3).admitted, take("a", 3).admitted, take("a", 3).admitted], [true, true, true]);
+    assert.deepEqual([take("a", 3), take("a", 3)], [full, full]);
+    for (let at = 0; at < 10; at += 1) {
+      give("a", 3);
+      assert.deepEqual([take("a", 3).admitted, take("a", 3)], [true, full]);
+    }
+  });
+
+  it("0 is none, null is any number and counts nothing", () => {
+    const { take, give } = placed();
+    assert.deepEqual(take("a", 0), full);
+    for (let at = 0; at < 100; at += 1) assert.ok(take("a", null).admitted);
+    assert.ok(take("a", 1).admitted);
+    for (let at = 0; at < 100; at += 1) give("a", null);
+    assert.deepEqual(take("a", 1), full, "what was taken without a place gives none back");
+  });
+
+  it("are each account's own, also of odd names", () => {
+    const { take, give } = placed();
+    const names = ["a", "b", "__proto__", "constructor", ""];
+    for (const name of names) assert.deepEqual([take(name, 1).admitted, take(name, 1)], [true, full], name);
+    give("b", 1);
+    for (const name of names) assert.equal(take(name, 1).admitted, name === "b", name);
+  });
+
+  it("given back more often than taken they do not become more", () => {
+    const it = placed();
+    it.give("a", 2);
+    it.take("a", 2);
+    for (let at = 0; at < 5; at += 1) it.give("a", 2);
+    assert.equal(free(it, "a", 2), 2);
+    assert.equal(free(it, "b", 2), 2);
+  });
+
+  it("fewer or more of them by a new configuration hold at once", () => {
+    const { take, give } = placed();
+    for (let at = 0; at < 3; at += 1) take("a", 3);
+    assert.deepEqual(take("a", 1), full);
+    assert.deepEqual([take("a", 4).admitted, take("a", 4)], [true, full]);
+    for (let at = 0; at < 3; at += 1) {
+      assert.deepEqual(take("a", 1), full);
+      give("a", 3);
+    }
+    assert.deepEqual(take("a", 1), full, "one of four is still there");
+    give("a", 4);
+    assert.ok(take("a", 1).admitted);
+  });
+
+  it("a request that the window refuses takes no place; one without a place takes nothing from the window", () => {
+    const it = placed();
+    const { take, give, limiter, clock } = it;
+    assert.deepEqual([take("a", 5, 2).admitted, take("a", 5, 2).admitted], [true, true]);
+    for (let at = 0; at < 10; at += 1) assert.deepEqual(take("a", 5, 2), { admitted: false, limit: 2, remaining: 0, resetMs: WINDOW_MS });
+    assert.equal(free(it, "a", 5), 3);
+    clock.now = WINDOW_MS;
+    for (let at = 0; at < 10; at += 1) assert.deepEqual(take("a", 2, 5), full);
+    assert.equal(limiter.used("account a"), 0);
+    give("a", 2);
+    assert.deepEqual(take("a", 2, 5), { admitted: true, limit: 5, remaining: 4, resetMs: WINDOW_MS });
+    assert.equal(limiter.used("account a"), 1);
+  });
+
+  it("nothing is held of an account whose requests have ended", () => {
+    const { take, give } = placed();
+    const before = heldNow();
+    for (let at = 0; at < 10_000; at += 1) take(long(`${at}`), 1);
+    assert.ok(heldNow() - before > 30 * MB, "it can be seen");
+    for (let at = 0; at < 10_000; at += 1) give(long(`${at}`), 1);
+    assert.ok(heldNow() - before < 5 * MB);
+  });
+});
+
+describe("decide", () => {
+  it("tells of the window with the least left, of equal ones of that which takes longest; never less than nothing", () => {
+    const window = (rpm: number, count: number, resetMs: number) => ({ rpm, count, resetMs });
+    assert.deepEqual(decide(true, []), { admitted: true, limit: null, remaining: Infinity, resetMs: 0 });
+    assert.deepEqual(decide(false, []), { admitted: false, limit: null, remaining: Infinity, resetMs: 0 });
+    assert.deepEqual(decide(true, [window(10, 3, 5), window(4, 3, 1), window(9, 3, 7)]), { admitted: true, limit: 4, remaining: 1, resetMs: 1 });
+    for (const windows of [[window(5, 5, 10), window(7, 7, 20)], [window(7, 7, 20), window(5, 5, 10)]]) assert.deepEqual(decide(false, windows), { admitted: false, limit: 7, remaining: 0, resetMs: 20 });
+    assert.deepEqual(decide(false, [window(2, 9, 30)]), { admitted: false, limit: 2, remaining: 0, resetMs: 30 });
+  });
+});
+
+describe("requests in flight over HTTP", () => {
+  /** A stream that has begun; the test ends it. */
+  const held: Behaviour = ({ res }) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.write(event(chunk({ content: "Fi" })));
+  };
+  const finish = ({ res }: Asked) => void res.end(event(chunk({ content: "ne." }, "stop")));
+
+  async function bench(t: TestContext, over: object) {
+    const provider = await startProvider(t, { held, silent, fine: speak("Fine."), bad: status(500), reset, cut: ({ res, socket }) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(event(chunk({ content: "Fi" })), () => socket.resetAndDestroy());
+    } });
+    const keys = [{ account: "acme", key: KEY }, { account: "acme", key: "sk-acme-2" }, { account: "beta", key: "sk-beta" }];
+    const gw = await startGateway(t, configFor(provider.url, ["held", "silent", "fine", "bad", "reset", "cut"], { keys, ...over }));
+    const send = (model: string, { key = KEY, signal, body = {} }: { key?: string; signal?: AbortSignal; body?: object } = {}) => fetch(`${gw.url}/v1/chat/completions`, {
+      method: "POST", headers: { authorization: `Bearer ${key}`, "content-type": "application/json" }, ...(signal && { signal }),
+      body: JSON.stringify({ model, messages: user("hi"), stream: model === "held" || model === "cut", ...body }),
+    });
+    /** Its status, when it is over. */
+    const statusOf = async (model: string, key = KEY) => {
+      const response = await send(model, { key });
+      await response.text();
+      return response.status;
+    };
+    const hold = async (count: number, key = KEY) => {
+      const responses = await Promise.all(Array.from({ length: count }, () => send("held", { key })));
+      assert.deepEqual(responses.map((response) => response.status), Array<number>(count).fill(200));
+      return responses;
+    };
+    const heldAt = () => provider.asked.filter(({ body, closed, res }) => body["model"] === "held" && !closed() && !res.writableEnded);
+    return { gw, provider, send, statusOf, hold, heldAt };
+  }
+
+  async function assertFull(response: Response, size: number): Promise<void> {
+    assert.equal(response.status, 429);
+    assert.equal(response.headers.get("retry-after"), "1");
+    assert.deepEqual(await response.json(), { error: {
+      message: `This account may have ${size} requests in flight, and has.`, type: "rate_limit_error", code: "rate_limit_exceeded", param: null, request_id: response.headers.get("x-request-id"),
+    } });
+  }
+
+  it("an account's: one more is refused at once, with any of its keys; another account is not touched; places come back", async (t) => {
+    const { send, statusOf, hold, heldAt, provider } = await bench(t, { accounts: { acme: { max_in_flight: 3 } } });
+    const streams = await hold(3);
+    const asked = provider.asked.length;
+    for (const key of [KEY, "sk-acme-2"]) await assertFull(await send("fine", { key }), 3);
+    assert.equal(provider.asked.length, asked, "the provider is not asked");
+    assert.equal(await statusOf("fine", "sk-beta"), 200);
+    heldAt().slice(0, 1).forEach(finish);
+    await Promise.race(streams.map((response) => response.text()));
+    await waitFor(() => heldAt().length === 2, "one stream to be over");
+    assert.deepEqual([await statusOf("fine"), await statusOf("fine")], [200, 200]);
+    await hold(1, "sk-acme-2");
+    await assertFull(await send("fine"), 3);
+  });
+
+  it("a place that was refused takes nothing from the window, and a request that the window refuses takes no place", async (t) => {
+    const { send, hold, heldAt, statusOf } = await bench(t, { accounts: { acme: { max_in_flight: 1, rpm: 3 } } });
+    const [stream] = await hold(1);
+    for (let at = 0; at < 5; at += 1) await assertFull(await send("fine"), 1);
+    heldAt().forEach(finish);
+    await stream!.text();
+    const second = await send("fine");
+    assert.deepEqual([second.status, second.headers.get("x-ratelimit-remaining-requests")], [200, "1"]);
+    await second.text();
+    assert.equal(await statusOf("fine"), 200);
+    for (let at = 0; at < 3; at += 1) {
+      const refused = await send("fine");
+      assert.equal(refused.status, 429);
+      assert.match(await refused.text(), /Requests-per-minute/, "which says that it had a place");
+    }
+  });
+
+  it("a place is free again after every end that a request can have", async (t) => {
+    const { gw, send, statusOf, hold, provider } = await bench(t, { accounts: { acme: { max_in_flight: 1 } } });
+    const free = async (after: string) => assert.equal(await statusOf("fine"), 200, after);
+    await free("a whole reply");
+    assert.deepEqual([await statusOf("bad"), await statusOf("reset")], [503, 503]);
+    await free("a provider's failure");
+    assert.equal(await statusOf("cut"), 200);
+    await free("a stream that the provider cut");
+    for (const body of [{ messages: 1 }, { model: "none" }]) assert.ok([400, 404].includes((await send("fine", { body })).status));
+    for (const body of ["{", "", "[]"]) assert.equal((await gw.chat(body)).status, 400);
+    assert.equal((await gw.chat("{}", { "content-type": "text/plain" })).status, 415);
+    await free("a body that was refused");
+
+    const leaver = new AbortController();
+    const asked = provider.asked.length;
+    const response = await send("held", { signal: leaver.signal });
+    assert.equal(response.status, 200);
+    await assertFull(await send("fine"), 1);
+    leaver.abort();
+    await waitFor(() => provider.asked[asked]!.closed(), "the provider to be left");
+    await waitFor(() => gw.access.at(-1)!["status"] === 499, "its line in the access log");
+    await free("a client that left in mid-stream");
+
+    const early = new AbortController();
+    const silence = send("silent", { signal: early.signal });
+    silence.catch(() => undefined);
+    const { closed } = await provider.nth(provider.asked.length);
+    await assertFull(await send("fine"), 1);
+    early.abort();
+    await waitFor(closed, "the silent provider to be left");
+    await waitFor(() => gw.access.at(-1)!["status"] === 499, "its line in the access log");
+    await free("a client that left before the first token");
+
+    // A body that never comes whole holds a place, until its client leaves.
+    const half = net.connect(Number(new URL(gw.url).port), "127.0.0.1");
+    half.write(`POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nX-Request-Id: half\r\nContent-Length: 9\r\n\r\n{`);
+    await waitFor(() => gw.gateway.report().status.in_flight === 1, "it to arrive");
+    await assertFull(await send("fine"), 1);
+    half.resetAndDestroy();
+    await gw.accessOf("half");
+    await free("a client that left while it was sending");
+    await hold(1);
+    await assertFull(await send("fine"), 1);
+  });
+
+  it("of 50 at once exactly as many are admitted as there are places", async (t) => {
+    const { send, heldAt } = await bench(t, { accounts: { acme: { max_in_flight: 7 } } });
+    const responses = await Promise.all(Array.from({ length: 50 }, () => send("held")));
+    const refused = responses.filter((response) => response.status !== 200);
+    assert.deepEqual([responses.length - refused.length, heldAt().length], [7, 7]);
+    for (const response of refused) await assertFull(response, 7);
+  });
+
+  it("by a reload: another number holds at once, and requests on their way give back what they took", async (t) => {
+    const { gw, provider, send, statusOf, hold, heldAt } = await bench(t, { accounts: { acme: { max_in_flight: 2 } } });
+    const reload = (max_in_flight: number | null) => gw.gateway.reload(checkConfig(configFor(provider.url, ["held", "fine"], { accounts: { acme: { max_in_flight } } }), {}));
+    const early = await hold(2);
+    reload(null);
+    const unbounded = await hold(3);
+    reload(3);
+    const third = await hold(1);
+    await assertFull(await send("fine"), 3);
+    heldAt().forEach(finish);
+    for (const response of [...early, ...unbounded, ...third]) await response.text();
+    assert.equal(await statusOf("fine"), 200);
+    await hold(3);
+    await assertFull(await send("fine"), 3);
+  });
+
+  it("the process's: one more is 503 at once, whoever asks, before the key is looked at; health is told; it recovers", async (t) => {
+    const { gw, provider, send, statusOf, hold, heldAt } = await bench(t, { server: { port: 0, max_in_flight: 4 } });
+    const streams = [...(await hold(2)), ...(await hold(2, "sk-beta"))];
+    const asked = provider.asked.length;
+    for (const key of [KEY, "sk-beta", "sk-nobody", ""]) {
+      const response = await send("fine", { key });
+      assert.deepEqual([response.status, response.headers.get("retry-after"), response.headers.get("www-authenticate"), response.headers.get("x-ratelimit-limit-requests")], [503, "1", null, null]);
+      assert.deepEqual(await response.json(), { error: {
+        message: "The gateway has too many requests in hand.", type: "service_unavailable_error", code: "server_overloaded", param: null, request_id: response.headers.get("x-request-id"),
+      } });
+    }
+    assert.equal(provider.asked.length, asked);
+    assert.equal((await fetch(`${gw.url}/healthz`)).status, 200);
+    await waitFor(() => gw.access.filter((line) => line["status"] === 503).length === 4, "their lines in the access log");
+    assert.ok(gw.access.every((line) => line["status"] !== 503 || line["account"] === null), "nobody knows who they were");
+    heldAt().slice(0, 1).forEach(finish);
+    await waitFor(() => gw.access.some((line) => line["model"] === "held"), "one stream to be over");
+    assert.equal(await statusOf("fine"), 200);
+    await hold(1);
+    assert.equal(await statusOf("fine"), 503);
+    heldAt().forEach(finish);
+    for (const response of streams) await response.text();
+    await waitFor(() => gw.access.filter((line) => line["model"] === "held").length === 5, "all streams to be over");
+    assert.deepEqual([await statusOf("fine"), await statusOf("fine", "sk-nobody")], [200, 401]);
+  });
+
+  it("a whole reply holds its place until the provider has given it", async (t) => {
+    const { send, provider, statusOf } = await bench(t, { accounts: { acme: { max_in_flight: 1 } } });
+    const reply = send("silent");
+    const { res } = await provider.nth(0);
+    await assertFull(await send("fine"), 1);
+    await assertFull(await send("fine"), 1);
+    res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(completion({ content: "At last." })));
+    assert.match(await (await reply).text(), /At last/);
+    assert.equal(await statusOf("fine"), 200);
+  });
 });
 
 describe("over HTTP", () => {

@@ -21,6 +21,7 @@ import { waitFor, within } from "./support/wait.ts";
 const OWN_FILE = "a worker that replaces another reads the file for itself, whatever stands in it by then";
 const DEAF = "what is said to a worker between its birth and its listening is lost";
 const HANGS = "a worker that cannot begin does not end, and is waited for";
+const WAITS = "a connection that the first process has handed to a worker that dies is held open for ever (round-robin of node:cluster)";
 const JOINED = "Node joins the writes that wait for a full pipe, and the pipe takes them in parts";
 
 /** A process takes a while to start, most of all beside others. */
@@ -139,10 +140,15 @@ async function until(sound: () => Promise<boolean>, what: string): Promise<void>
 /** As many as there should be, all of them serving. */
 const complete = ({ readStatus }: Bench, count = 3): Promise<void> => until(async () => (await readStatus())["workers"] === count, `${count} workers that serve`);
 
-/** Three rounds over all workers; what they answered. */
-const everywhere = (address: string, body: object, key = KEY): Promise<number[]> =>
-  Array.from({ length: 9 }).reduce<Promise<number[]>>(async (before) => [...(await before), await status(ask(address, body, { key }))], Promise.resolve([]));
-const nineTimes = (code: number): number[] => Array<number>(9).fill(code);
+/** As many requests as to reach all workers, however connections are given to them; the statuses that came of it. */
+async function everywhere(address: string, body: object, key = KEY): Promise<number[]> {
+  const codes = new Set<number>();
+  for (let round = 0; round < 5; round += 1) {
+    const replies = await Promise.all(Array.from({ length: 12 }, () => whole(ask(address, body, { key }))));
+    replies.forEach((reply) => codes.add(reply.status));
+  }
+  return [...codes];
+}
 
 /** Whether nobody listens there any more. What is accepted at the very end, and handed to nobody, is not waited for. */
 async function refused(address: string): Promise<boolean> {
@@ -165,15 +171,20 @@ describe("several workers", { concurrency: 2 }, () => {
   it("serve one port, told in one line; each writes a segment of its own; the books are right", async (t) => {
     const { gw, address, workers, dir, file } = await bench(t);
     assert.equal(workers().length, 3);
-    assert.deepEqual(await everywhere(address, {}), nineTimes(200));
-    const [first, ...log] = await waitFor(() => lines(gw.stdout()).length === 10 && lines(gw.stdout()), "nine lines of access log after the address");
+    const linesIn = (name: string) => linesOf(segmentPath(dir, name)).filter(({ type }) => type === "settle").length;
+    let asked = 0;
+    await until(async () => {
+      assert.deepEqual(await everywhere(address, {}), [200]);
+      asked += 60;
+      return segments(dir).every((name) => linesIn(name) > 0);
+    }, "each worker to serve some");
+    assert.equal(segments(dir).length, 3);
+    const [first, ...log] = await waitFor(() => lines(gw.stdout()).length === asked + 1 && lines(gw.stdout()), "the access log after the address");
     assert.match(first!, /^chat-gateway listens on http:\/\/127\.0\.0\.1:\d+ \(.*gateway\.json; admin on http:\/\/127\.0\.0\.1:\d+\)$/);
     for (const line of log) assert.equal(JSON.parse(line).status, 200);
-    assert.equal(segments(dir).length, 3);
-    for (const name of segments(dir)) assert.equal(linesOf(segmentPath(dir, name)).filter(({ type }) => type === "settle").length, 3, "connections go to the workers in turn");
     await stop(gw);
     assert.equal(gw.stderr(), "");
-    assert.equal(entries(dir).length, 9);
+    assert.equal(entries(dir).length, asked);
     await audit(t, file);
   });
 
@@ -212,7 +223,7 @@ describe("several workers", { concurrency: 2 }, () => {
     const [gone, ...others] = streams.filter(({ text }) => !text().includes("[DONE]"));
     gone!.socket.destroy();
     await until(async () => (await readStatus())["in_flight"] === 2, "two requests in flight");
-    assert.deepEqual(await everywhere(address, {}), nineTimes(200));
+    for (let at = 0; at < 9; at += 1) assert.equal(await status(ask(address)), 200);
     const again = await Promise.all(Array.from({ length: 6 }, () => ask(address, { model: "held", stream: true })));
     assert.equal(again.filter((reply) => reply.status === 200).length, 2);
     assert.equal(others.length, 2);
@@ -221,21 +232,17 @@ describe("several workers", { concurrency: 2 }, () => {
 
 describe("a worker that dies", { concurrency: 2 }, () => {
   it("is replaced: told once, its places are free again, its requests are settled by the others, the others' go on", async (t) => {
-    const it = await bench(t, { accounts: { acme: { max_in_flight: 6 } } });
+    const it = await bench(t, { accounts: { acme: { max_in_flight: 24 } } });
     const { gw, address, workers, provider, dir, file, told, readStatus } = it;
-    const streams: Reply[] = [];
+    const streams = await Promise.all(Array.from({ length: 24 }, async () => begun(await ask(address, { model: "held", stream: true }))));
     const cut: Reply[] = [];
-    for (let at = 0; at < 6; at += 1) {
-      const reply = await begun(await ask(address, { model: "held", stream: true }));
-      streams.push(reply);
-      void reply.over.then((how) => how === "cut" && cut.push(reply));
-    }
+    for (const reply of streams) void reply.over.then((how) => how === "cut" && cut.push(reply));
     assertNoPlace(await whole(ask(address)));
     const before = workers();
     process.kill(before[1]!, "SIGKILL");
     await waitFor(() => told("worker_died").length === 1, "the line that tells", LONG_MS);
     await complete(it);
-    await until(async () => cut.length > 0 && cut.length + (await readStatus())["in_flight"] === 6, "the requests of the dead one to be gone");
+    await until(async () => cut.length > 0 && cut.length + (await readStatus())["in_flight"] === 24, "the requests of the dead one to be gone");
     assert.equal(workers().filter((pid) => !before.includes(pid)).length, 1);
     await waitFor(() => settles(dir).filter((line) => line["status"] === "interrupted").length === cut.length, "its requests to be settled", LONG_MS);
     // Its places, and no more.
@@ -247,15 +254,15 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     await stop(gw);
     assert.deepEqual(told("worker_died").map(({ detail }) => detail), ["it ended with SIGKILL, and is replaced"]);
     const statuses = entries(dir).map(({ settle }) => settle["status"]).sort();
-    assert.deepEqual(statuses, [...Array<string>(6).fill("completed"), ...cut.map(() => "interrupted")]);
+    assert.deepEqual(statuses, [...Array<string>(24).fill("completed"), ...cut.map(() => "interrupted")]);
     await audit(t, file);
   });
 
   it("what it said just before it died counts, and counts once: no place is lost, none is given twice", async (t) => {
     const it = await bench(t, { server: { workers: 2 }, accounts: { acme: { max_in_flight: 3 } } });
     const { gw, address, workers, provider, told } = it;
-    // Four connections, which the two workers got in turn; the first process, which is stopped, is not needed for them.
-    const agents = Array.from({ length: 4 }, () => new http.Agent({ keepAlive: true, maxSockets: 1 }));
+    // Connections that the workers have by now; the first process, which is stopped, is not needed for them.
+    const agents = Array.from({ length: 8 }, () => new http.Agent({ keepAlive: true, maxSockets: 1 }));
     t.after(() => agents.forEach((agent) => agent.destroy()));
     const alive = async (agent: http.Agent) => assert.equal(await status(send(`${address}/healthz`, "GET", undefined, { agent })), 200);
     for (const agent of agents) await alive(agent);
@@ -273,11 +280,10 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     await waitFor(() => told("worker_died").length === 1, "the line that tells", LONG_MS);
     const ends = await Promise.allSettled(late);
     const lived = ends.flatMap((end) => (end.status === "fulfilled" ? [end.value] : []));
-    assert.equal(lived.length, 1);
-    await begun(lived[0]!);
+    for (const reply of lived) await begun(reply);
     await complete(it, 2);
     const replies = await Promise.all(Array.from({ length: 8 }, () => ask(address, { model: "held", stream: true })));
-    assert.equal(replies.filter((reply) => reply.status === 200).length, 2, "of three places one is taken");
+    assert.equal(replies.filter((reply) => reply.status === 200).length, 3 - lived.length, "of three places those of the living are taken");
   });
 
   for (const [what, spoil] of [["is faulty", ({ write }: Bench) => write({ limits: { rpm: -1 } })], ["is gone", ({ file }: Bench) => rmSync(file)]] as const) {
@@ -290,10 +296,11 @@ describe("a worker that dies", { concurrency: 2 }, () => {
       process.kill(workers()[0]!, "SIGKILL");
       await waitFor(() => told("worker_died").length > 0, "the line that tells", LONG_MS);
       await complete(it);
-      assert.deepEqual(await everywhere(address, {}), nineTimes(200));
-      const [its] = segments(dir).filter((name) => !theirs.includes(name));
-      assert.ok(linesOf(segmentPath(dir, its)).length > 0, "the new one serves too");
-      assert.deepEqual(await everywhere(address, { model: "demo-chat" }, "sk-demo"), nineTimes(401), "the key that everybody knows is nobody's here");
+      await until(async () => {
+        assert.deepEqual(await everywhere(address, {}), [200]);
+        return segments(dir).some((name) => !theirs.includes(name) && linesOf(segmentPath(dir, name)).length > 0);
+      }, "the new one to serve too");
+      assert.deepEqual(await everywhere(address, { model: "demo-chat" }, "sk-demo"), [401], "the key that everybody knows is nobody's here");
       assert.deepEqual(told("worker_died").map(({ detail }) => detail), ["it ended with SIGKILL, and is replaced"]);
     });
   }
@@ -309,12 +316,13 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     await waitFor(() => told("worker_died").length === 1, "the line that tells", LONG_MS);
     await complete(it, 2);
     process.kill(second!, "SIGKILL"); // so that there are new ones only
-    await waitFor(() => told("worker_died").length === 2, "the second line", LONG_MS);
+    await waitFor(() => told("worker_died").length >= 2, "the second line", LONG_MS);
     await complete(it, 2);
-    assert.deepEqual(await everywhere(address, {}), nineTimes(200));
+    assert.deepEqual(await everywhere(address, {}), [200]);
     await stop(gw);
-    assert.equal(entries(dir).length, 9);
+    assert.equal(entries(dir).length, 60);
     assert.deepEqual(segments(elsewhere), []);
+    assert.deepEqual(told("worker_died").map(({ detail }) => detail), Array(2).fill("it ended with SIGKILL, and is replaced"));
   });
 
   it("the one that replaces it is told to stop though it was only just starting", { todo: DEAF }, async (t) => {
@@ -340,7 +348,31 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     await waitFor(() => told("reloaded").length >= old + 2, "the others to have it", LONG_MS);
     process.kill(young, "SIGCONT");
     await complete(it);
-    await until(async () => (await everywhere(address, { model: "later" })).every((code) => code === 200), "the new model to be served by all");
+    await until(async () => String(await everywhere(address, { model: "later" })) === "200", "the new model to be served by all");
+  });
+
+  it("leaves nobody waiting: a client that comes at this very moment is answered, or hears that it is not", { todo: WAITS }, async (t) => {
+    const it = await bench(t);
+    const { address, workers, told } = it;
+    let over = false;
+    const client = async () => {
+      while (!over) {
+        const socket = connect(Number(new URL(address).port), "127.0.0.1");
+        socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        socket.resume().on("error", () => undefined);
+        await within(once(socket, "close"), "an answer, or the end of the connection", LONG_MS).finally(() => socket.destroy());
+      }
+    };
+    const clients = Array.from({ length: 24 }, client);
+    const all = Promise.all(clients);
+    all.catch(() => undefined);
+    for (let deaths = 1; deaths <= 4; deaths += 1) {
+      process.kill(workers()[0]!, "SIGKILL");
+      await waitFor(() => told("worker_died").length >= deaths, "the line that tells", LONG_MS);
+      await complete(it);
+    }
+    over = true;
+    await all;
   });
 
   it("the first one: the workers end too", async (t) => {
@@ -365,17 +397,17 @@ describe("a new configuration for all workers", { concurrency: 2 }, () => {
         write(over);
         if (how === "SIGHUP") gw.child.kill("SIGHUP");
       };
-      assert.deepEqual(await everywhere(address, { model: "late" }), nineTimes(404));
+      assert.deepEqual(await everywhere(address, { model: "late" }), [404]);
       change({ models: late });
       await waitFor(() => told("reloaded").length > 0, "the new configuration", LONG_MS);
-      await until(async () => (await everywhere(address, { model: "late" })).every((code) => code === 200), "all workers to serve it");
+      await until(async () => String(await everywhere(address, { model: "late" })) === "200", "all workers to serve it");
       change({ limits: { rpm: -1 } });
       await waitFor(() => told("reload_failed").length > 0, "the fault to be told", LONG_MS);
-      assert.deepEqual(await everywhere(address, { model: "late" }), nineTimes(200));
+      assert.deepEqual(await everywhere(address, { model: "late" }), [200]);
       const sound = told("reloaded").length;
       change({ models: late, accounts: { acme: { max_in_flight: 0 } } });
       await waitFor(() => told("reloaded").length > sound, "the next one", LONG_MS);
-      await until(async () => (await everywhere(address, { model: "late" })).every((code) => code === 429), "all workers to have the next one");
+      await until(async () => String(await everywhere(address, { model: "late" })) === "429", "all workers to have the next one");
       const faults = told("reload_failed").map((line) => line["faults"].map(({ path }: Line) => path).join());
       assert.deepEqual(new Set(faults), new Set(["limits.rpm"]));
       const times = how === "SIGHUP" ? 2 : 1; // the signal, and the change of the file if that is looked at afterwards
