@@ -437,6 +437,53 @@ describe("access log", () => {
 });
 
 describe("connections", () => {
+  it("both lengths, in whatever order and spelling: 400, the end of the connection, and nothing of the body is taken for a request", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const smuggled = "GET /smuggled HTTP/1.1\r\nHost: x\r\nX-Request-Id: smuggled\r\n\r\n";
+    const rest = `0\r\n\r\n${smuggled}`;
+    const lengths = [
+      `Content-Length: ${rest.length}\r\nTransfer-Encoding: chunked\r\n`, `Transfer-Encoding: chunked\r\nContent-Length: ${rest.length}\r\n`,
+      `transfer-encoding: Chunked\r\ncontent-length: 0\r\n`, `Transfer-Encoding: gzip, chunked\r\nContent-Length: 5\r\n`, `Content-Length: 5\r\nA: b\r\nTransfer-Encoding:\tchunked\r\n`,
+      "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\nContent-Length: 5\r\n", "Transfer-Encoding: chunked, identity\r\n",
+    ];
+    for (const [index, given] of lengths.entries()) {
+      const id = `lengths-${index}`;
+      const answer = await rawRequest(gateway.url, `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\nAuthorization: Bearer sk-demo\r\n${given}\r\n${rest}`);
+      assertError(answer, 400, "malformed_request");
+      assert.equal(answer.headers["connection"], "close");
+      assert.equal(answer.text.match(/HTTP\/1\.1/g)?.length, 1, answer.text);
+    }
+    assert.equal((await fetch(`${gateway.url}/healthz`, { headers: { "x-request-id": "after" } })).status, 200);
+    await gateway.accessOf("after");
+    assert.deepEqual(gateway.access.map((line) => line["status"]), [...lengths.map(() => 400), 200]);
+    assert.ok(gateway.access.every((line) => line["path"] !== "/smuggled" && line["request_id"] !== "smuggled"));
+  });
+
+  it("a thousand idle ones leave a request answered, and end with the gateway", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const { port } = new URL(gateway.url);
+    let answered = 0;
+    let closed = 0;
+    const sockets = Array.from({ length: 1_000 }, () => {
+      const socket = net.connect(Number(port), "127.0.0.1");
+      t.after(() => socket.destroy());
+      socket.on("error", () => undefined).on("close", () => (closed += 1));
+      socket.once("data", () => (answered += 1));
+      socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+      return socket;
+    });
+    await waitFor(() => answered === sockets.length, "a thousand answers", 30_000);
+    assert.equal(closed, 0, "they are kept");
+    const response = await gateway.chat({ model: "demo-chat", messages: user("hi") }, { authorization: "Bearer sk-demo" });
+    assert.equal(response.status, 200);
+    await response.text();
+    assert.equal(gateway.gateway.report().status.in_flight, 0, "who is idle is not in flight");
+    sockets[0]!.write("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    await waitFor(() => closed === 1, "one of them to be served again");
+    await within(gateway.gateway.close(0), "the gateway to close", 10_000);
+    await waitFor(() => closed === sockets.length, "all of them to be closed");
+  });
+
   it("requests follow each other on one connection, also after errors", async (t) => {
     const gateway = await startGateway(t, demo());
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
