@@ -337,7 +337,7 @@ describe("metrics", () => {
     for (const metrics of [a, b, b]) metrics.answered("/healthz", 200, null);
     b.answered("/healthz", 404, "only b");
     a.piece("m", 3);
-    b.piece("m", 3);
+    b.piece("m", 5); // a bound belongs to its bucket
     b.piece("m", 40_000);
     for (const [metrics, state, up] of [[a, 1, 1], [b, 2, 0]] as const) {
       metrics.set("chat_gateway_breaker_state", "model", [["m", state]]);
@@ -350,7 +350,7 @@ describe("metrics", () => {
       'chat_gateway_requests_total{path="/healthz",status="200",model=""} 3', 'chat_gateway_requests_total{path="/healthz",status="404",model="only b"} 1',
       'chat_gateway_time_between_chunks_seconds_bucket{gen_ai_response_model="m",le="0.0025"} 0', 'chat_gateway_time_between_chunks_seconds_bucket{gen_ai_response_model="m",le="0.005"} 2',
       'chat_gateway_time_between_chunks_seconds_bucket{gen_ai_response_model="m",le="30"} 2', 'chat_gateway_time_between_chunks_seconds_bucket{gen_ai_response_model="m",le="+Inf"} 3',
-      'chat_gateway_time_between_chunks_seconds_sum{gen_ai_response_model="m"} 40.006', 'chat_gateway_breaker_state{model="m"} 2', "chat_gateway_limits_store_up 0", "chat_gateway_in_flight_requests 10",
+      'chat_gateway_time_between_chunks_seconds_sum{gen_ai_response_model="m"} 40.008', 'chat_gateway_breaker_state{model="m"} 2', "chat_gateway_limits_store_up 0", "chat_gateway_in_flight_requests 10",
     ]) assert.ok(text.includes(`\n${line}\n`), `${line}\nin\n${text}`);
     assert.equal(render(mergeSamples([a.samples])), render(a.samples), "merging changes nothing of one");
   });

@@ -360,7 +360,7 @@ describe("a worker that dies", { concurrency: 2 }, () => {
         const socket = connect(Number(new URL(address).port), "127.0.0.1");
         socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         socket.resume().on("error", () => undefined);
-        await within(once(socket, "close"), "an answer, or the end of the connection", LONG_MS).finally(() => socket.destroy());
+        await within(new Promise((resolve) => socket.once("close", resolve)), "an answer, or the end of the connection", LONG_MS).finally(() => socket.destroy());
       }
     };
     const clients = Array.from({ length: 24 }, client);
