@@ -18,11 +18,7 @@ import { entries, linesOf, segmentPath, segments, settles, type Line } from "./s
 import { waitFor, within } from "./support/wait.ts";
 
 // What is not so yet.
-const OWN_FILE = "a worker that replaces another reads the file for itself, whatever stands in it by then";
-const DEAF = "what is said to a worker between its birth and its listening is lost";
-const HANGS = "a worker that cannot begin does not end, and is waited for";
 const WAITS = "a connection that the first process has handed to a worker that dies is held open for ever (round-robin of node:cluster)";
-const JOINED = "Node joins the writes that wait for a full pipe, and the pipe takes them in parts";
 
 /** A process takes a while to start, most of all beside others. */
 const LONG_MS = 30_000;
@@ -287,7 +283,7 @@ describe("a worker that dies", { concurrency: 2 }, () => {
   });
 
   for (const [what, spoil] of [["is faulty", ({ write }: Bench) => write({ limits: { rpm: -1 } })], ["is gone", ({ file }: Bench) => rmSync(file)]] as const) {
-    it(`is replaced, with the configuration that is in force, while the file ${what}`, { todo: OWN_FILE }, async (t) => {
+    it(`is replaced, with the configuration that is in force, while the file ${what}`, async (t) => {
       const it = await bench(t, {}, {}, { named: false });
       const { address, workers, told, dir } = it;
       const theirs = segments(dir);
@@ -305,7 +301,7 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     });
   }
 
-  it("is replaced on the same address and data_dir, though the file says others by now: they are read at start only", { todo: OWN_FILE }, async (t) => {
+  it("is replaced on the same address and data_dir, though the file says others by now: they are read at start only", async (t) => {
     const it = await bench(t, { server: { workers: 2 } });
     const { gw, address, workers, told, dir, write } = it;
     const elsewhere = folder();
@@ -325,7 +321,7 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     assert.deepEqual(told("worker_died").map(({ detail }) => detail), Array(2).fill("it ended with SIGKILL, and is replaced"));
   });
 
-  it("the one that replaces it is told to stop though it was only just starting", { todo: DEAF }, async (t) => {
+  it("the one that replaces it is told to stop though it was only just starting", async (t) => {
     const { gw, workers } = await bench(t);
     const before = workers();
     process.kill(before[0]!, "SIGKILL");
@@ -333,7 +329,7 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     await stop(gw);
   });
 
-  it("the one that replaces it has the configuration that came while it was starting", { todo: DEAF }, async (t) => {
+  it("the one that replaces it has the configuration that came while it was starting", async (t) => {
     const it = await bench(t, {}, { later: speak("Later.") });
     const { gw, address, workers, dir, told, write } = it;
     const [before, theirs] = [workers(), segments(dir)];
@@ -469,7 +465,7 @@ describe("several workers that cannot serve", { concurrency: 2 }, () => {
     return name;
   };
 
-  it("with a port in use: one line, exit 1", { todo: HANGS }, async (t) => {
+  it("with a port in use: one line, exit 1", async (t) => {
     const holder = createServer().listen(0, "127.0.0.1");
     await once(holder, "listening");
     t.after(() => holder.close());
@@ -489,7 +485,7 @@ describe("several workers that cannot serve", { concurrency: 2 }, () => {
     assertOneLine(end, new RegExp(`EADDRINUSE.*${port}`));
   });
 
-  it("with a certificate that is missing: one line, exit 1", { todo: HANGS }, async (t) => {
+  it("with a certificate that is missing: one line, exit 1", async (t) => {
     const end = await ended(t, ["--config", file({ server: { tls: { cert_file: "nowhere.pem", key_file: "nowhere.pem" } } })]);
     assert.equal(end.code, 1);
     assertOneLine(end, /server\.tls\.cert_file: .*ENOENT/);
@@ -504,7 +500,7 @@ describe("several workers that cannot serve", { concurrency: 2 }, () => {
 
 describe("the access log of several workers", () => {
   for (const how of ["reads on", "lags behind, so that the pipe is full"] as const) {
-    it(`is whole lines, each request's once, through a pipe whose reader ${how}`, how === "reads on" ? {} : { todo: JOINED }, async (t) => {
+    it(`is whole lines, each request's once, through a pipe whose reader ${how}`, async (t) => {
       const place = folder();
       const pipe = join(place, "pipe");
       execFileSync("mkfifo", [pipe]);
