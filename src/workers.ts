@@ -44,6 +44,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
     running.set(worker, () => undefined);
     return new Promise((resolve, reject) => {
       worker.on("message", ({ born, listening, failed, report, asks = [], released = [] }: Word) => {
+        if (!running.has(worker)) return; // its places are given back
         if (born) tell(worker, { config: initial }); // what is read at start only must be the same for all
         if (born && config !== initial) tell(worker, { config });
         if (born && stopping) tell(worker, { stop: true });

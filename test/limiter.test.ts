@@ -414,7 +414,7 @@ describe("places in flight", () => {
     for (const name of names) assert.equal(take(name, 1).admitted, name === "b", name);
   });
 
-  it("given back more often than taken they do not become more", { todo: "they become fewer than none" }, () => {
+  it("given back more often than taken they do not become more", () => {
     const it = placed();
     it.give("a", 2);
     it.take("a", 2);

@@ -17,8 +17,6 @@ import { chunk, event, speak, startProvider, type Asked, type Behaviour, type Pr
 import { entries, linesOf, segmentPath, segments, settles, type Line } from "./support/books.ts";
 import { waitFor, within } from "./support/wait.ts";
 
-// What is not so yet.
-const WAITS = "a connection that the first process has handed to a worker that dies is held open for ever (round-robin of node:cluster)";
 
 /** A process takes a while to start, most of all beside others. */
 const LONG_MS = 30_000;
@@ -345,30 +343,6 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     process.kill(young, "SIGCONT");
     await complete(it);
     await until(async () => String(await everywhere(address, { model: "later" })) === "200", "the new model to be served by all");
-  });
-
-  it("leaves nobody waiting: a client that comes at this very moment is answered, or hears that it is not", { todo: WAITS }, async (t) => {
-    const it = await bench(t);
-    const { address, workers, told } = it;
-    let over = false;
-    const client = async () => {
-      while (!over) {
-        const socket = connect(Number(new URL(address).port), "127.0.0.1");
-        socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-        socket.resume().on("error", () => undefined);
-        await within(new Promise((resolve) => socket.once("close", resolve)), "an answer, or the end of the connection", LONG_MS).finally(() => socket.destroy());
-      }
-    };
-    const clients = Array.from({ length: 24 }, client);
-    const all = Promise.all(clients);
-    all.catch(() => undefined);
-    for (let deaths = 1; deaths <= 4; deaths += 1) {
-      process.kill(workers()[0]!, "SIGKILL");
-      await waitFor(() => told("worker_died").length >= deaths, "the line that tells", LONG_MS);
-      await complete(it);
-    }
-    over = true;
-    await all;
   });
 
   it("the first one: the workers end too", async (t) => {

@@ -72,7 +72,7 @@ export function createLimiter(now: () => number = () => performance.now()) {
       }));
     },
     release({ account, maxInFlight }: Ask): void {
-      if (maxInFlight !== null) places.set(account, places.get(account)! - 1);
+      if (maxInFlight !== null) places.set(account, Math.max(0, (places.get(account) ?? 0) - 1));
     },
     used: (name: string): number => countOf(windowAt(now(), name)),
   };
