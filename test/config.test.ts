@@ -511,7 +511,7 @@ describe("a configuration with everything in it", () => {
     ]));
 
   it("every field of it is in the JSON Schema of the file, and that is closed", () => {
-    const schema = configSchema() as { properties: Record<string, unknown>; required: string[]; additionalProperties: boolean };
+    const schema = configSchema({}).schema as { properties: Record<string, unknown>; required: string[]; additionalProperties: boolean };
     for (const name of Object.keys(example)) assert.ok(name in schema.properties, name);
     assert.deepEqual(schema.required, ["providers", "models", "aliases"]);
     assert.equal(schema.additionalProperties, false);

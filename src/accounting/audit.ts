@@ -3,10 +3,11 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { DAY_MS } from "../config/schema.ts";
 import { formatMoney, parseMoney } from "./price.ts";
 import { USAGE_COLUMNS, usageRecord, type UsageRecord } from "./records.ts";
 import { segmentsIn, unclosedOf } from "./spend-log.ts";
-import { DAY_MS, readSegment, type Ledger } from "./sync.ts";
+import { readSegment, type Ledger } from "./sync.ts";
 
 /** How many records are looked up one by one where the sums differ. */
 const MAX_COMPARED = 100_000;

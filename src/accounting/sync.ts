@@ -3,7 +3,7 @@
 import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Config } from "../config/schema.ts";
+import { DAY_MS, type Config } from "../config/schema.ts";
 import type { Diagnose } from "../http/log.ts";
 import { randomHex } from "../protocol/ids.ts";
 import { createFileStore } from "./file-store.ts";
@@ -16,7 +16,6 @@ import { NOTHING } from "./usage.ts";
 
 /** Records that are committed at once. */
 const BATCH = 2_000;
-export const DAY_MS = 86_400_000;
 
 export type Ledger = Readonly<ReturnType<typeof ledgerOf>>;
 /** The books of one data_dir; `dir` is the folder of the segments. Throws a CheckError if the store's package is not installed. */

@@ -8,7 +8,7 @@ import { loadPeer } from "../accounting/peer.ts";
 import { statement, statementCsv } from "../accounting/billing.ts";
 import { holding, ledgerOf, syncUsage, type Ledger } from "../accounting/sync.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "../accounts/key-file.ts";
-import { keyIdOf } from "../accounts/keys.ts";
+import { fixedKeys } from "../accounts/keys.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Config, Environment } from "../config/schema.ts";
 import { traitsOf } from "../dialects/traits.ts";
@@ -103,16 +103,15 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     return await answer(args, terminal, { key, ...stored }, `${key}\n`);
   },
   async "keys list"(args, terminal) {
-    const { data_dir, keys } = settings(args, terminal);
-    const fixed = keys.map(({ digest, account, rpm = null, models = null }) => ({ key_id: keyIdOf(digest), account, name: "(in the configuration)", rpm, models, created: null, expires: null, revoked: null }));
-    const list = [...fixed, ...readKeys(keyFile(data_dir)).map(({ sha256: _, ...key }) => key)];
+    const config = settings(args, terminal);
+    const list = [...fixedKeys(config), ...readKeys(keyFile(config.data_dir))].map(({ sha256: _, ...key }) => key);
     return await answer(args, terminal, list, table(["key_id", "account", "name", "rpm", "models", "created", "expires", "revoked"], list));
   },
   async "keys revoke"(args, terminal) {
-    const { data_dir, keys } = settings(args, terminal);
-    const revoked = await holding(join(data_dir, "spend"), "keys", () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
+    const config = settings(args, terminal);
+    const revoked = await holding(join(config.data_dir, "spend"), "keys", () => revokeKey(keyFile(config.data_dir), args.operand, Date.now()));
     if (revoked) return await answer(args, terminal, { key_id: revoked.key_id, revoked: revoked.revoked }, `${revoked.key_id} of account ${revoked.account} is revoked\n`);
-    const fixed = keys.some(({ digest }) => keyIdOf(digest) === args.operand);
+    const fixed = fixedKeys(config).some(({ key_id }) => key_id === args.operand);
     throw new Error(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
   },
   "usage sync": withBooks(async (ledger, args, terminal, { usage }) => {

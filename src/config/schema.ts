@@ -1,6 +1,6 @@
 // What an operator writes in gateway.json: every field, its bounds, and what its absence means; its JSON Schema is derived
 // from this. Secrets ("$NAME") are looked up in the environment meanwhile, so that a missing one is a fault like any other.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { DIALECTS, rowOf, THINKING_SWITCHES, traitFields, VENDORS, type DialectName } from "../dialects/traits.ts";
 import {
   array, boolean, CheckError, fail, literal, nonEmpty, nullable, number, object, optional, partial, record, refine, string, withDefault,
@@ -9,12 +9,12 @@ import {
 import { asArray, asObject } from "../protocol/foreign.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+export const sha256 = (text: string | Uint8Array): string => hash("sha256", text);
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 const loopback = (host: string): string => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"));
 const integer = (min: number, max: number) => number({ min, max, integer: true });
 const positive = number({ min: 1, integer: true });
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 const milliseconds = integer(1, DAY_MS);
 const port = integer(0, 65_535);
 const rpm = nullable(integer(0, 1_000_000));
@@ -30,15 +30,11 @@ const url = refine(nonEmpty, (text) => {
 const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
   Number(value.toFixed(6)) === value ? value : fail("invalid_value", `expected at most six decimals, got ${value}`));
 
+/** Of a new connection; from the request's being sent to the first text, thinking or tool call (of a whole reply: to its first byte);
+ * between two pieces of a reply; of the request altogether, all attempts included (in a provider: of one attempt). */
 const timeouts = {
-  /** A new connection to the provider. */
-  connect_ms: withDefault(milliseconds, 5_000),
-  /** From the request's being sent to the first text, thinking or tool call; of a whole reply, to its first byte. */
-  first_token_ms: withDefault(milliseconds, 60_000),
-  /** Between two pieces of a reply. */
-  idle_ms: withDefault(milliseconds, 60_000),
-  /** The request altogether, all attempts included; in a provider: one attempt. */
-  total_ms: withDefault(milliseconds, 900_000),
+  connect_ms: withDefault(milliseconds, 5_000), first_token_ms: withDefault(milliseconds, 60_000),
+  idle_ms: withDefault(milliseconds, 60_000), total_ms: withDefault(milliseconds, 900_000),
 };
 const retry = { max_retries: withDefault(integer(0, 10), 1), backoff_ms: withDefault(milliseconds, 250), max_wait_ms: withDefault(integer(0, DAY_MS), 3_000) };
 const traits = partial(traitFields);
@@ -60,7 +56,8 @@ function secret(env: Environment, needed = true): Check<string> {
   });
 }
 
-function schema(env: Environment, secretsOptional = false) {
+/** With the JSON Schema of gateway.json. */
+export function configSchema(env: Environment, secretsOptional = false) {
   const credential = optional(secret(env, !secretsOptional));
   return strict({
     server: section({
@@ -136,17 +133,15 @@ const storeAt = (builtIn: string, scheme: RegExp, expected: string) => (given: s
 const limitStore = storeAt("memory", /^rediss?:\/\/./, "a Redis or Valkey server (redis://...)");
 const usageStore = storeAt("file", /^postgres(ql)?:\/\/./, "a PostgreSQL database (postgres://...)");
 
-export type Config = Infer<ReturnType<typeof schema>>;
+export type Config = Infer<ReturnType<typeof configSchema>>;
 export type ProviderConfig = Config["providers"] extends Map<string, infer P> ? P : never;
 export type ModelConfig = Config["models"] extends Map<string, infer M> ? M : never;
-/** The JSON Schema of gateway.json. */
-export const configSchema = () => schema({}).schema;
 
 /** Checks a parsed gateway.json: its shape, and what its parts say of each other. Throws one CheckError with all faults. */
 export function checkConfig(json: unknown, env: Environment, secretsOptional = false): Config {
   let faults = faultsBetween(json);
   try {
-    const config = schema(env, secretsOptional)(json, true);
+    const config = configSchema(env, secretsOptional)(json, true);
     const again = repeated(config.keys.map(({ digest }) => digest)).map((at) => invalid(["keys", at], "the same key stands here twice"));
     if (!secretsOptional) faults = [...faults, ...again, ...demoKeyFaults(config, config.server.host)];
     if (faults.length === 0) return config;
@@ -206,10 +201,8 @@ function faultsBetween(json: unknown): Fault[] {
   return faults;
 }
 
-const DEMO_KEY_DIGEST = sha256("sk-demo");
-
 /** The demo key, which everybody knows, is for loopback only. `host` is where the gateway listens, or is to listen. */
 export function demoKeyFaults(config: Config, host: string): Fault[] {
-  if (isLoopback(host) || !config.keys.some(({ digest }) => digest === DEMO_KEY_DIGEST)) return [];
+  if (isLoopback(host) || !config.keys.map(({ digest }) => digest).includes(sha256("sk-demo"))) return [];
   return [invalid(["server", "host"], "must be a loopback address while the demo key, which everybody knows, is valid")];
 }
