@@ -17,7 +17,7 @@ export function createFileStore(dir: string): UsageStore {
   const monthFile = (month: string) => join(dir, `${month}.jsonl`);
 
   /** Segment to bytes copied, and month to bytes that count. Read anew each time: another process may be the one that syncs. */
-  const readCursor = () => readJson(cursorFile, { segments: {}, months: {} }, "ENOENT") as Record<"segments" | "months", Record<string, number>>;
+  const readCursor = () => readJson(cursorFile, { segments: {}, months: {} }, ["ENOENT"]) as Record<"segments" | "months", Record<string, number>>;
   const parse = (line: string, month: string) =>
     (parseJson(line) ?? fail("invalid_value", `${monthFile(month)} holds a line that is no usage record: ${line.slice(0, 80)}`)) as UsageRecord;
 

@@ -20,12 +20,18 @@ export async function* readLines(path: string, from = 0, to = Infinity): AsyncGe
 }
 
 /** What stands in a file as JSON; `absent` if reading it fails with one of `codes`. Throws a CheckError if it fails otherwise. */
-export function readJson(path: string, absent: unknown, ...codes: readonly string[]): unknown {
+export function readJson(path: string, absent: unknown, codes: readonly string[]): unknown {
+  let text = "";
   try {
-    return JSON.parse(readFileSync(path, "utf8"));
+    text = readFileSync(path, "utf8").replace(/^\ufeff/, "");
+    return JSON.parse(text);
   } catch (error) {
-    const { code = "it is not JSON" } = error as NodeJS.ErrnoException;
-    return codes.includes(code) ? absent : fail("invalid_value", `cannot read ${path}: ${code}`);
+    const { code, message } = error as NodeJS.ErrnoException; // a text that is not JSON has no code
+    if (code !== undefined) return codes.includes(code) ? absent : fail("invalid_value", `cannot read ${path}: ${code}`);
+    // V8 quotes the file around the fault, which may be a key: the place is told or, of a token, for which V8 states none, its first character.
+    const token = /^Unexpected token '.'/su.exec(message)?.[0];
+    const lines = text.slice(0, Number(/position (\d+)/.exec(message)?.[1] ?? text.length)).split("\n");
+    return fail("invalid_value", `${path} is not JSON: ${token ?? `the fault is at line ${lines.length}, column ${lines.at(-1)!.length + 1}`}`);
   }
 }
 

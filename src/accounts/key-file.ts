@@ -21,7 +21,7 @@ const storedKeys = array(
 export type StoredKey = Infer<typeof storedKeys>[number];
 export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
 /** Throws a CheckError if there is something else in the file than this program writes; an absent file holds no keys. */
-export const readKeys = (file: string): StoredKey[] => storedKeys(readJson(file, [], "ENOENT", "ENOTDIR"), true);
+export const readKeys = (file: string): StoredKey[] => storedKeys(readJson(file, [], ["ENOENT", "ENOTDIR"]), true);
 const writeKeys = (file: string, keys: readonly StoredKey[]) => replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
 export type NewKey = Pick<StoredKey, "account" | "name" | "rpm" | "models" | "expires">;
 

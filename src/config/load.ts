@@ -2,6 +2,7 @@
 // changes, or somebody says so: all or nothing, a faulty file changes nothing.
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
+import { readJson } from "../accounting/files.ts";
 import type { Diagnose } from "../http/log.ts";
 import { CheckError, fail, isObject, pathText } from "../protocol/checker.ts";
 import demoConfig from "./demo.json" with { type: "json" };
@@ -16,30 +17,13 @@ export interface LoadOptions {
 
 /** Throws a CheckError with every fault at its path; that of an unreadable file is the root. `source` is undefined for the demo. */
 export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptions) {
-  const [json, source] = readSource(file);
+  const name = file ?? "gateway.json";
+  const json = readJson(name, demoConfig, file === undefined ? ["ENOENT"] : []);
   const overrides = { ...(host !== undefined && { host }), ...(port !== undefined && { port }) };
   // Only an object can take them; anything else is a fault that the check must see as it is.
   const server = isObject(json) ? (json["server"] ?? {}) : undefined;
   const given = isObject(server) ? { ...(json as object), server: { ...server, ...overrides } } : json;
-  return { config: checkConfig(given, env, secretsOptional), source };
-}
-
-function readSource(file: string | undefined): [json: unknown, source: string | undefined] {
-  const name = file ?? "gateway.json";
-  let text = "";
-  try {
-    text = readFileSync(name, "utf8").replace(/^\ufeff/, "");
-    return [JSON.parse(text), name];
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException; // of a file that cannot be read; a text that is not JSON has none
-    if (file === undefined && code === "ENOENT") return [demoConfig, undefined];
-    if (code !== undefined) return fail("invalid_value", `cannot read ${name}: ${code}`);
-    // V8 quotes the file around the fault, which may be a key: the place is told or, of a token, for which V8 states none, its first character.
-    const { message } = error as Error;
-    const token = /^Unexpected token '.'/su.exec(message)?.[0];
-    const lines = text.slice(0, Number(/position (\d+)/.exec(message)?.[1] ?? text.length)).split("\n");
-    return fail("invalid_value", `${name} is not JSON: ${token ?? `the fault is at line ${lines.length}, column ${lines.at(-1)!.length + 1}`}`);
-  }
+  return { config: checkConfig(given, env, secretsOptional), source: json === demoConfig ? undefined : name };
 }
 
 /** The certificate and key that HTTPS is served with. Throws a CheckError with the path of the file that cannot be read, or is none. */
