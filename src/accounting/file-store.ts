@@ -8,9 +8,7 @@ import { parseJson } from "../protocol/foreign.ts";
 import { readJson, readLines, replaceFile } from "./files.ts";
 import type { UsageRecord, UsageStore } from "./records.ts";
 
-/** Records that are read at once. */
-const BATCH = 1_000;
-
+const BATCH = 1_000; // records that are read at once
 /** `dir` is made when the first record comes. */
 export function createFileStore(dir: string): UsageStore {
   const cursorFile = join(dir, "cursor.json");

@@ -1,6 +1,6 @@
 // Files of the books: read in lines from anywhere to anywhere, in batches, in flat memory, however large; replaced as a whole.
 import { randomBytes } from "node:crypto";
-import { createReadStream, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createReadStream, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { open, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fail } from "../protocol/checker.ts";
@@ -48,12 +48,11 @@ export async function syncToDisk(path: string): Promise<void> {
   await file.sync().finally(() => file.close());
 }
 
-/** 32 hex digits that name a data_dir for good, made by whoever needs them first. The spend_ids of its requests begin with some of them. */
+/** 32 hex digits that name a data_dir for good, made by whoever needs them first; the folder is there by then. The spend_ids of its requests begin with some of them. */
 export function markOf(dataDir: string): string {
   const file = join(dataDir, "gateway-id");
   if (!existsSync(file)) {
     const draft = `${file}.${randomBytes(6).toString("hex")}`;
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     writeFileSync(draft, randomBytes(16).toString("hex"), { mode: 0o600, flush: true });
     try {
       linkSync(draft, file); // unlike a rename, it leaves another process's file alone

@@ -14,8 +14,7 @@ import { parseSpendLine, settleRecord, usageRecord, type OpenRecord, type Settle
 import { holderOf, segmentsIn, unclosedOf } from "./spend-log.ts";
 import { NOTHING } from "./usage.ts";
 
-/** Records that are committed at once. */
-const BATCH = 2_000;
+const BATCH = 2_000; // records that are committed at once
 
 export type Ledger = Readonly<ReturnType<typeof ledgerOf>>;
 /** The books of one data_dir; `dir` is the folder of the segments. Throws a CheckError if the store's package is not installed. */

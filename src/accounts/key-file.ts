@@ -23,10 +23,9 @@ export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
 /** Throws a CheckError if there is something else in the file than this program writes; an absent file holds no keys. */
 export const readKeys = (file: string): StoredKey[] => storedKeys(readJson(file, [], ["ENOENT", "ENOTDIR"]), true);
 const writeKeys = (file: string, keys: readonly StoredKey[]) => replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
-export type NewKey = Pick<StoredKey, "account" | "name" | "rpm" | "models" | "expires">;
 
 /** Makes a key and stores what is known of it; the key itself is in the result and nowhere else. The caller holds the keys. */
-export async function createKey(file: string, { account, name, rpm, models, expires }: NewKey, now: number): Promise<{ readonly key: string; readonly stored: StoredKey }> {
+export async function createKey(file: string, { account, name, rpm, models, expires }: Omit<StoredKey, "key_id" | "sha256" | "created" | "revoked">, now: number) {
   const key = `sk-${randomBytes(24).toString("base64url")}`;
   const digest = sha256(key);
   const stored = { key_id: keyIdOf(digest), account, name, sha256: digest, rpm, models, created: new Date(now).toISOString(), expires, revoked: null };

@@ -41,8 +41,7 @@ export function readTls(files: { readonly cert_file: string; readonly key_file: 
   return pair;
 }
 
-/** How often the file is looked at. Looking, and not being told, also works where an editor puts a new file in its place. */
-const LOOK_MS = 500;
+const LOOK_MS = 500; // looking, and not being told, also works where an editor puts a new file in its place
 /** Faults as programs get them. */
 export const toldFaults = ({ faults }: CheckError) => faults.map(({ path, message }) => ({ path: pathText(path), message }));
 
