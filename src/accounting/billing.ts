@@ -13,7 +13,7 @@ export async function statement(store: UsageStore, { account, month, currency }:
   /** Requests in other currencies: nothing of them is in the sums. */
   const other_currencies: Record<string, number> = {};
   for await (const records of store.records({ account, month })) {
-    for (const { currency: other } of records.filter((record) => record.currency !== currency)) other_currencies[other] = (other_currencies[other] ?? 0) + 1;
+    for (const { currency: other } of records) if (other !== currency) other_currencies[other] = (other_currencies[other] ?? 0) + 1;
     for (const record of records.filter((record) => record.currency === currency)) {
       const line = models.get(record.model) ?? nothing();
       models.set(record.model, line);

@@ -12,7 +12,7 @@ const ABOUT = ["spend_id", "time", "gateway_request_id", "account", "key_id", "m
 /** Written before a provider is called. */
 export type OpenRecord = { readonly type: "open"; readonly stream: boolean } & { readonly [name in (typeof ABOUT)[number]]: string };
 
-const COUNTS = ["prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "reasoning_tokens"] as const satisfies (keyof ReturnType<typeof countsOf>)[];
+const COUNTS = ["prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "reasoning_tokens"];
 /** The figures of a reply as the books have them. */
 const countsOf = ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens_details }: Usage) =>
   ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, reasoning_tokens: completion_tokens_details.reasoning_tokens });

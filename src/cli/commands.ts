@@ -22,7 +22,6 @@ export interface Terminal {
   /** What root writes from here on is this user's, or a gateway that is not root could not read it. */
   readonly actAs: (user: { readonly uid: number; readonly gid: number }) => void;
 }
-
 type Run = (args: Arguments, terminal: Terminal) => Promise<number | void>;
 
 /** Prints what was found, for programs or for people. */
@@ -45,9 +44,9 @@ function table<K extends string>(columns: readonly K[], records: readonly { read
   return rows.map((row) => `  ${row.map(cell).join("  ").trimEnd()}\n`).join("");
 }
 
-type Work = (ledger: Ledger, args: Arguments, terminal: Terminal, config: Config) => Promise<number | void>;
 const copySettled = (ledger: Ledger): Promise<number> => holding(ledger.dir, "books", () => syncUsage(ledger));
 
+type Work = (ledger: Ledger, args: Arguments, terminal: Terminal, config: Config) => Promise<number | void>;
 /** A command that works on the books. */
 const withBooks = (work: Work): Run => async (args, terminal) => {
   const config = settings(args, terminal);
@@ -125,9 +124,8 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   }),
   "billing statement": reading(async ({ store, currency }, args, terminal) => {
     const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
-    const options = { account, month, currency };
-    if (format === "csv") return await statementCsv(store, options, terminal.print);
-    const found = await statement(store, options);
+    if (format === "csv") return await statementCsv(store, { account, month }, terminal.print);
+    const found = await statement(store, { account, month, currency });
     const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
     if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
     for (const [other, requests] of Object.entries(found.other_currencies)) terminal.say(`warning: ${requests} requests were billed in ${other} and are not in these sums`);

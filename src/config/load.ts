@@ -10,11 +10,8 @@ import { checkConfig, type Config, type Environment } from "./schema.ts";
 
 /** `file` absent: ./gateway.json if it is there, else the demo configuration. `host` and `port` override the file's `server.host` and
  * `server.port`. `secretsOptional`: a provider's or a client's key whose environment variable is not set is no fault. */
-export interface LoadOptions {
-  readonly file?: string | undefined; readonly host?: string | undefined; readonly port?: number | undefined;
-  readonly env: Environment; readonly secretsOptional?: boolean;
-}
-
+export type LoadOptions = { readonly [option in "file" | "host"]?: string | undefined }
+  & { readonly port?: number | undefined; readonly env: Environment; readonly secretsOptional?: boolean };
 /** Throws a CheckError with every fault at its path; that of an unreadable file is the root. `source` is undefined for the demo. */
 export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptions) {
   const name = file ?? "gateway.json";

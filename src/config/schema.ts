@@ -39,8 +39,7 @@ const timeouts = {
 const retry = { max_retries: withDefault(integer(0, 10), 1), backoff_ms: withDefault(milliseconds, 250), max_wait_ms: withDefault(integer(0, DAY_MS), 3_000) };
 const traits = partial(traitFields);
 const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
-
-/** An object that may be left out: all its fields have defaults. */
+/** May be left out: all its fields have defaults. */
 const section = <F extends Fields>(fields: F) => withDefault(strict(fields), strict(fields)({}));
 
 /** A string that may stand for an environment variable: `"$NAME"`, as a whole. Its value never shows in a message. */
@@ -63,25 +62,19 @@ export function configSchema(env: Environment, secretsOptional = false) {
     server: section({
       host: withDefault(nonEmpty, "127.0.0.1"), port: withDefault(port, 8080),
       max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760), // V8's strings end soon after
-      /** A request must have arrived whole within this time, its head within a minute at the most. */
-      receive_ms: withDefault(milliseconds, 120_000),
-      /** A comment goes out when a stream has been silent for this long (WIRE 3.2). */
-      keep_alive_ms: withDefault(milliseconds, 15_000),
+      receive_ms: withDefault(milliseconds, 120_000), // until a request has arrived whole; for its head a minute at the most
+      keep_alive_ms: withDefault(milliseconds, 15_000), // of silence, after which a comment goes out on a stream (WIRE 3.2)
       drain_ms: withDefault(integer(0, DAY_MS), 30_000),
-      /** Requests that a process has in hand at once; more are refused. */
-      max_in_flight: withDefault(positive, 10_000),
-      /** Processes that serve the one port; each has connections, breakers and requests in flight of its own. */
-      workers: withDefault(integer(1, 256), 1),
+      max_in_flight: withDefault(positive, 10_000), // requests that a process has in hand at once; more are refused
+      workers: withDefault(integer(1, 256), 1), // on the one port, each with connections, breakers and requests in flight of its own
       tls: optional(strict({ cert_file: nonEmpty, key_file: nonEmpty })),
     }),
     /** Absent: 127.0.0.1:8081, and nothing if that port is taken. */
     admin: optional(strict({ host: refine(withDefault(nonEmpty, "127.0.0.1"), loopback), port: withDefault(port, 8081) })),
     data_dir: withDefault(nonEmpty, "./data"),
     providers: record(refine(strict({
-      vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...DIALECTS)),
-      /** Absent: the vendor's. */
-      base_url: optional(url), api_key: credential, ...traits,
-      /** `pace_ms` is only of the demo dialect: milliseconds between two tokens of a stream. */
+      /** `base_url` absent: the vendor's. `pace_ms` is only of the demo dialect: milliseconds between two tokens of a stream. */
+      vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...DIALECTS)), base_url: optional(url), api_key: credential, ...traits,
       timeouts: optional(strict(partial(timeouts))), retry: optional(strict(partial(retry))), pace_ms: withDefault(integer(0, 10_000), 20),
     }), (given) => {
       const { dialect, base_url = "" } = rowOf(given) ?? { dialect: "openai" }; // none: which is a fault already
@@ -107,16 +100,14 @@ export function configSchema(env: Environment, secretsOptional = false) {
     })), []),
     limits: section({
       rpm: withDefault(rpm, 60), store: withDefault(secretsOptional ? secret(env, false) : refine(secret(env), limitStore), "memory"),
-      /** While the store cannot be asked: each gateway limits by itself, or refuses. */
-      on_error: withDefault(literal("local", "refuse"), "local"),
+      on_error: withDefault(literal("local", "refuse"), "local"), // while it cannot be asked: each gateway limits by itself, or refuses
     }),
     /** Segments that have been copied into the usage records are deleted after so many days; one of this size is followed by another. */
     spend: section({ keep_days: withDefault(integer(1, 36_500), 400), segment_bytes: withDefault(integer(1024, 2 ** 30), 64 * 1024 ** 2) }),
     usage: section({ store: withDefault(refine(secret(env), usageStore), "file"), sync_ms: withDefault(milliseconds, 5_000) }),
     /** How providers are called: by this project's own pool of connections, at most so many to one origin (null: any number), or by Node's fetch. */
     upstream: section({ client: withDefault(literal("pooled", "fetch"), "pooled"), max_connections: withDefault(nullable(positive), null) }),
-    timeouts: section(timeouts),
-    retry: section(retry),
+    timeouts: section(timeouts), retry: section(retry),
     /** So many failures in a row open a model's breaker; for the cooldown it then lets nothing through. */
     breaker: section({ failures: withDefault(positive, 5), cooldown_ms: withDefault(milliseconds, 15_000) }),
     compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
