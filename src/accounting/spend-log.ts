@@ -101,7 +101,6 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
     },
     /** What keeps the log from being written; null: nothing. */
     fault: () => fault,
-    /** Writes what is waiting and lets go of the segments. */
     async close(): Promise<void> {
       clearInterval(timer);
       await ticking;

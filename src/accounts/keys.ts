@@ -16,9 +16,7 @@ export interface Caller extends Ask {
 }
 
 export type Keyring = ReturnType<typeof createKeyring>;
-/** Names a key by its digest. */
 export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0, 16)}`;
-
 /** The keys of the configuration, as those of keys.json are. */
 export const fixedKeys = ({ keys }: Config) => keys.map(({ digest, account, rpm = null, models = null }) =>
   ({ key_id: keyIdOf(digest), account, name: "(in the configuration)", sha256: digest, rpm, models, created: null, expires: null, revoked: null }));

@@ -12,7 +12,6 @@ const OPTIONS = {
 } as const;
 /** A `synopsis` is as it is shown: an operand in capitals, what may be left out in brackets; `--config FILE` goes without saying. */
 type CommandName = keyof typeof COMMANDS;
-
 export const HELP = `chat-gateway: a chat-completions gateway
 
 ${Object.entries(COMMANDS).map(([name, { synopsis, does }]) => `  ${name} ${synopsis.replace(/^([A-Z_]+ )?/, "$1[--config FILE] ")}\n      ${does}`).join("\n")}
