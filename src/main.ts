@@ -3,8 +3,7 @@
 import cluster from "node:cluster";
 import { readArguments, UsageError, type Values } from "./cli/arguments.ts";
 import { COMMANDS } from "./cli/commands.ts";
-import { loadConfig } from "./config/load.ts";
-import { reload, toldFaults, watchFile } from "./config/reload.ts";
+import { loadConfig, reload, toldFaults, watchFile } from "./config/load.ts";
 import type { Config } from "./config/schema.ts";
 import { createGateway, type Gateway } from "./gateway.ts";
 import { CheckError } from "./protocol/checker.ts";

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { createLimiter, decide, type Ask, type Decision, type Limiter } from "./accounts/limiter.ts";
 import { createAdmin, type Report } from "./admin.ts";
-import { reload } from "./config/reload.ts";
+import { reload } from "./config/load.ts";
 import type { Config } from "./config/schema.ts";
 import { checkFit, type Gateway, type GatewayDeps } from "./gateway.ts";
 import { createLineLog, describe, type Diagnose } from "./http/log.ts";

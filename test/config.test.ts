@@ -511,7 +511,7 @@ describe("a configuration with everything in it", () => {
     ]));
 
   it("every field of it is in the JSON Schema of the file, and that is closed", () => {
-    const schema = configSchema() as { properties: Record<string, unknown>; required: string[]; additionalProperties: boolean };
+    const schema = configSchema({}).schema as { properties: Record<string, unknown>; required: string[]; additionalProperties: boolean };
     for (const name of Object.keys(example)) assert.ok(name in schema.properties, name);
     assert.deepEqual(schema.required, ["providers", "models", "aliases"]);
     assert.equal(schema.additionalProperties, false);
@@ -586,7 +586,6 @@ describe("where it comes from", () => {
     ["a trailing comma", '{\n  "a": 1,\n}', 3, 1],
     ["a missing colon", '{"a" 1}', 1, 6],
     ["a comment", '{\n  // which port\n  "a": 1\n}', 2, 3],
-    ["a bare word", '{\n  "a": x,\n  "b": 2,\n  "c": 3\n}\n', 2, 8],
     ["a single quote", "{\n  'a': 1\n}", 2, 3],
     ["something after the end", "{}\n\n{}", 3, 1],
     ["a cut end", '{\n  "a": 1', 2, 9],
@@ -600,6 +599,11 @@ describe("where it comes from", () => {
       ]);
     });
   }
+
+  it("of a bare word V8 states no place: its first character is told", (t) => {
+    const file = written(t, '{\n  "a": xyz\n}\n');
+    assert.equal(faultsOf(() => load({ file }))[0]?.message, `${file} is not JSON: Unexpected token 'x'`);
+  });
 
   it("a syntax error repeats nothing of the file", (t) => {
     const file = written(t, "");

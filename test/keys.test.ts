@@ -199,7 +199,7 @@ describe("a keys.json that cannot be read", { concurrency: 6 }, () => {
     const file = configFile(configFor("http://127.0.0.1:1", ["m"], { data_dir: dir }));
     for (const args of [["keys", "create", "--account", "a"], ["keys", "list"], ["serve"]]) {
       const end = await ended(t, [...args, "--config", file]);
-      assertOneLine(end, /keys\.json: it is not JSON/);
+      assertOneLine(end, /keys\.json is not JSON/);
       assert.equal(end.code, 1);
     }
     assert.equal(readFileSync(join(dir, "keys.json"), "utf8"), "[{");

@@ -6,7 +6,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { reload, watchFile } from "../src/config/reload.ts";
+import { reload, watchFile } from "../src/config/load.ts";
 import { checkConfig, type Config } from "../src/config/schema.ts";
 import { assemble, configFor, demo, json, KEY, readStream, startGateway, user } from "./support/gateway.ts";
 import { held, speak, startProvider, status } from "./support/provider.ts";

@@ -3,13 +3,13 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { DAY_MS } from "../config/schema.ts";
 import { formatMoney, parseMoney } from "./price.ts";
 import { USAGE_COLUMNS, usageRecord, type UsageRecord } from "./records.ts";
 import { segmentsIn, unclosedOf } from "./spend-log.ts";
-import { DAY_MS, readSegment, type Ledger } from "./sync.ts";
+import { readSegment, type Ledger } from "./sync.ts";
 
-/** How many records are looked up one by one where the sums differ. */
-const MAX_COMPARED = 100_000;
+const MAX_COMPARED = 100_000; // records, where the sums differ
 type Side = "settled" | "recorded";
 const textOf = (record: UsageRecord): string => JSON.stringify(USAGE_COLUMNS.map((column) => record[column]));
 /** The last digits of an id are random. */
@@ -67,7 +67,6 @@ export async function auditBooks({ dir, store, keepDays, now }: Ledger) {
     }
     if (differences.size === 0) differences.add("the sums differ");
   }
-  /** By currency. */
   const cost = (side: Side) => Object.fromEntries([...costs[side]].sort().map(([currency, pico]) => [currency, formatMoney(pico)]));
   const ok = differences.size === 0;
   return { ok, ...counts, in_flight, cost_settled: cost("settled"), cost_recorded: cost("recorded"), differences: [...differences] };

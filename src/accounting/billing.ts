@@ -13,13 +13,10 @@ export async function statement(store: UsageStore, { account, month, currency }:
   /** Requests in other currencies: nothing of them is in the sums. */
   const other_currencies: Record<string, number> = {};
   for await (const records of store.records({ account, month })) {
-    for (const record of records) {
-      if (record.currency !== currency) {
-        other_currencies[record.currency] = (other_currencies[record.currency] ?? 0) + 1;
-        continue;
-      }
-      let line = models.get(record.model);
-      if (!line) models.set(record.model, (line = nothing()));
+    for (const { currency: other } of records) if (other !== currency) other_currencies[other] = (other_currencies[other] ?? 0) + 1;
+    for (const record of records.filter((record) => record.currency === currency)) {
+      const line = models.get(record.model) ?? nothing();
+      models.set(record.model, line);
       for (const sum of [line, total]) {
         sum.requests += 1;
         for (const name of CLASSES) sum[name] += record[name];
@@ -39,7 +36,5 @@ export async function statementCsv(store: UsageStore, filter: UsageFilter, print
   for await (const records of store.records(filter)) await print(records.map(line).join(""));
 }
 
-function csvField(value: string | number | null): string {
-  const text = String(value ?? "");
-  return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
+const csvField = (value: string | number | null): string =>
+  /[",\r\n]|^\s|\s$/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? "");

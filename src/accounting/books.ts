@@ -8,12 +8,9 @@ import { settleRecord, type Outcome, type SettleRecord } from "./records.ts";
 import { createSpendLog } from "./spend-log.ts";
 import { BusyError, holding, ledgerOf, recover, syncUsage } from "./sync.ts";
 
-/** How long stopping may be held up by the last sync. What it does not copy the next process will. */
-const LAST_SYNC_MS = 5_000;
-
+const LAST_SYNC_MS = 5_000; // what the last sync has not copied by then the next process will
 /** What is known of a request when it begins; `model` as it was asked for: a canonical name or an alias. */
 type Opening = { readonly caller: Caller; readonly stream: boolean } & { readonly [name in "requestId" | "model" | "currency"]: string };
-
 export type Books = ReturnType<typeof createBooks>;
 /** `told` hears of every request that is settled. */
 export function createBooks(config: Config, now: () => number, diagnose: Diagnose, told: (record: SettleRecord) => void) {

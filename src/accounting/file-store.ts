@@ -8,16 +8,14 @@ import { parseJson } from "../protocol/foreign.ts";
 import { readJson, readLines, replaceFile } from "./files.ts";
 import type { UsageRecord, UsageStore } from "./records.ts";
 
-/** Records that are read at once. */
-const BATCH = 1_000;
-
+const BATCH = 1_000; // records that are read at once
 /** `dir` is made when the first record comes. */
 export function createFileStore(dir: string): UsageStore {
   const cursorFile = join(dir, "cursor.json");
   const monthFile = (month: string) => join(dir, `${month}.jsonl`);
 
   /** Segment to bytes copied, and month to bytes that count. Read anew each time: another process may be the one that syncs. */
-  const readCursor = () => readJson(cursorFile, { segments: {}, months: {} }, "ENOENT") as Record<"segments" | "months", Record<string, number>>;
+  const readCursor = () => readJson(cursorFile, { segments: {}, months: {} }, ["ENOENT"]) as Record<"segments" | "months", Record<string, number>>;
   const parse = (line: string, month: string) =>
     (parseJson(line) ?? fail("invalid_value", `${monthFile(month)} holds a line that is no usage record: ${line.slice(0, 80)}`)) as UsageRecord;
 

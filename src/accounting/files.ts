@@ -1,6 +1,6 @@
 // Files of the books: read in lines from anywhere to anywhere, in batches, in flat memory, however large; replaced as a whole.
 import { randomBytes } from "node:crypto";
-import { createReadStream, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createReadStream, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { open, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fail } from "../protocol/checker.ts";
@@ -20,12 +20,18 @@ export async function* readLines(path: string, from = 0, to = Infinity): AsyncGe
 }
 
 /** What stands in a file as JSON; `absent` if reading it fails with one of `codes`. Throws a CheckError if it fails otherwise. */
-export function readJson(path: string, absent: unknown, ...codes: readonly string[]): unknown {
+export function readJson(path: string, absent: unknown, codes: readonly string[]): unknown {
+  let text = "";
   try {
-    return JSON.parse(readFileSync(path, "utf8"));
+    text = readFileSync(path, "utf8").replace(/^\ufeff/, "");
+    return JSON.parse(text);
   } catch (error) {
-    const { code = "it is not JSON" } = error as NodeJS.ErrnoException;
-    return codes.includes(code) ? absent : fail("invalid_value", `cannot read ${path}: ${code}`);
+    const { code, message } = error as NodeJS.ErrnoException; // a text that is not JSON has no code
+    if (code !== undefined) return codes.includes(code) ? absent : fail("invalid_value", `cannot read ${path}: ${code}`);
+    // V8 quotes the file around the fault, which may be a key: the place is told or, of a token, for which V8 states none, its first character.
+    const token = /^Unexpected token '.'/su.exec(message)?.[0];
+    const lines = text.slice(0, Number(/position (\d+)/.exec(message)?.[1] ?? text.length)).split("\n");
+    return fail("invalid_value", `${path} is not JSON: ${token ?? `the fault is at line ${lines.length}, column ${lines.at(-1)!.length + 1}`}`);
   }
 }
 
@@ -42,12 +48,11 @@ export async function syncToDisk(path: string): Promise<void> {
   await file.sync().finally(() => file.close());
 }
 
-/** 32 hex digits that name a data_dir for good, made by whoever needs them first. The spend_ids of its requests begin with some of them. */
+/** 32 hex digits that name a data_dir for good, made by whoever needs them first; the folder is there by then. The spend_ids of its requests begin with some of them. */
 export function markOf(dataDir: string): string {
   const file = join(dataDir, "gateway-id");
   if (!existsSync(file)) {
     const draft = `${file}.${randomBytes(6).toString("hex")}`;
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     writeFileSync(draft, randomBytes(16).toString("hex"), { mode: 0o600, flush: true });
     try {
       linkSync(draft, file); // unlike a rename, it leaves another process's file alone

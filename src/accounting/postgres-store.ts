@@ -15,11 +15,9 @@ interface Pool extends Queries { on(event: "error" | "connect", told: (client: C
 const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 60_000, max: 2, allowExitOnIdle: true };
 /** Several gateways may come at the same time. Any number that other programs in the same database do not use for an advisory lock of theirs. */
 const MIGRATION_LOCK = 7_230_021;
-
 const COLUMNS = Object.entries(tables.columns).map(([name, type]) => `${name} ${type}`);
 /** What every process makes sure of when it comes. Changes, a new column too, are added at the end: they are carried out every time. */
 const SCHEMA = [`CREATE TABLE IF NOT EXISTS usage_records (${COLUMNS.join(", ")})`, ...tables.statements].join("; ");
-
 const time = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 /** As the file store has it: money as text, times in ISO 8601. */
 const RECORD = `to_jsonb(usage_records) || jsonb_build_object('cost', cost::text, 'started_at', ${time("started_at")}, 'ended_at', ${time("ended_at")}) AS record`;

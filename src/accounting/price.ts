@@ -4,12 +4,11 @@ import type { ModelConfig } from "../config/schema.ts";
 import type { Usage } from "../protocol/shapes.ts";
 
 const DECIMALS = 12;
-/** An amount as `formatMoney` writes it. */
 export const AMOUNT = /^(\d+)(?:\.(\d{1,12}))?$/;
 /** Prices are per million and have at most six decimals (config/schema.ts), so that this is whole. */
 const pico = (tokens: number, price: number): bigint => BigInt(tokens) * BigInt(Math.round(price * 1e6));
 
-/** What this usage costs, in pico-units. Reasoning tokens are inside completion_tokens, and so inside the price already. */
+/** In pico-units. Reasoning tokens are inside completion_tokens, and so inside the price already. */
 export function costOf(usage: Usage, price: ModelConfig["price"]): bigint {
   if (!price) return 0n;
   const { input_cache_miss: miss, input_cache_hit: hit = miss, output } = price;

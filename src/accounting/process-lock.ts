@@ -33,7 +33,6 @@ export async function announce(path: string): Promise<(() => void) | undefined> 
   };
 }
 
-/** Whether somebody answers at `path`. */
 export async function isAlive(path: string): Promise<boolean> {
   const socket = connect(socketPath(path));
   // Any other error, such as too many waiting to be answered, is no proof of death.

@@ -9,19 +9,15 @@ import tables from "./usage-tables.json" with { type: "json" };
 
 /** `spend_id`, `sp_` and 32 hex digits, is ours, and unique, whatever request id the client sent. */
 const ABOUT = ["spend_id", "time", "gateway_request_id", "account", "key_id", "model_requested"] as const;
-
 /** Written before a provider is called. */
 export type OpenRecord = { readonly type: "open"; readonly stream: boolean } & { readonly [name in (typeof ABOUT)[number]]: string };
 
-const COUNTS = ["prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "reasoning_tokens"] as const;
-type TokenCounts = { readonly [name in (typeof COUNTS)[number]]: number };
+const COUNTS = ["prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "reasoning_tokens"];
 /** The figures of a reply as the books have them. */
-const countsOf = ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens_details }: Usage): TokenCounts =>
+const countsOf = ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens_details }: Usage) =>
   ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, reasoning_tokens: completion_tokens_details.reasoning_tokens });
-
 /** `outcome`: "completed", "cancelled" (the client left), or the error code of what went wrong. */
 export interface AttemptRecord { readonly model: string; readonly provider: string; readonly outcome: string; readonly duration_ms: number }
-
 /** How a request ended, and what it came to. */
 export interface Outcome {
   readonly status: "completed" | "failed" | "cancelled" | "interrupted";
@@ -31,10 +27,9 @@ export interface Outcome {
   readonly model: Model | undefined; readonly usage: Usage; readonly source: UsageSource;
 }
 
-/** Written before the last byte of the reply leaves; "interrupted" is what the next process says of one that died. */
 export type SettleRecord = Readonly<ReturnType<typeof settleRecord>>;
-/** What a request came to, each field named: a line a request is written, and copies of objects take longer than all else about it.
- * A clock that was set back lets nothing end before it began. `cost` is exact. */
+/** Written before the last byte of the reply leaves; "interrupted" is what the next process says of one that died. Each field is named:
+ * copies of objects take longer than all else about it. A clock that was set back lets nothing end before it began. `cost` is exact. */
 export function settleRecord(open: OpenRecord, now: number, outcome: Outcome, currency: string) {
   const { spend_id, time, gateway_request_id, account, key_id, model_requested } = open;
   const { status, http_status, error_code, finish_reason, attempts, first_token_ms, model, usage, source: usage_source } = outcome;
@@ -48,11 +43,10 @@ export function settleRecord(open: OpenRecord, now: number, outcome: Outcome, cu
   };
 }
 
-/** `usage_id` is the spend_id that it was copied from; it belongs to the bill of the month in which it ended (UTC). */
 export const USAGE_COLUMNS = Object.keys(tables.columns) as (keyof typeof tables.columns)[];
 export type UsageRecord = Readonly<ReturnType<typeof usageRecord>>;
-
-/** The `model` is the one that served; if none did, the name that was asked for. */
+/** `usage_id` is the spend_id that it was copied from; `model` the one that served or, if none did, the name that was asked for; it belongs
+ * to the bill of the month in which it ended (UTC). */
 export function usageRecord(settle: SettleRecord) {
   const { spend_id, gateway_request_id, account, key_id, model_served, model_requested, provider, status, usage, cost, currency, time } = settle;
   const started_at = new Date(Date.parse(time) - settle.duration_ms).toISOString();
@@ -62,18 +56,14 @@ export function usageRecord(settle: SettleRecord) {
 /** A line of the spend log; undefined if something else than this program wrote it, or something is amiss in what is billed. */
 export function parseSpendLine(line: string): OpenRecord | SettleRecord | undefined {
   const record = asObject(parseJson(line));
-  const named = ABOUT.every((name) => typeof record[name] === "string");
-  const timed = !Number.isNaN(Date.parse(asString(record["time"]) ?? ""));
+  const begun = ABOUT.every((name) => typeof record[name] === "string") && !Number.isNaN(Date.parse(String(record["time"])));
   const counted = COUNTS.every((name) => asCount(asObject(record["usage"])[name]) !== undefined) && asCount(record["duration_ms"]) !== undefined;
-  const priced = AMOUNT.test(asString(record["cost"]) ?? "");
-  const sound = named && timed && (record["type"] === "open" || (record["type"] === "settle" && counted && priced));
-  return sound ? (record as unknown as OpenRecord | SettleRecord) : undefined;
+  const settled = record["type"] === "settle" && counted && AMOUNT.test(asString(record["cost"]) ?? "");
+  return begun && (record["type"] === "open" || settled) ? (record as unknown as OpenRecord | SettleRecord) : undefined;
 }
 
-/** `month`: `YYYY-MM`, by the time at which a request ended (UTC). `own`: only what this data_dir's gateways have written, where others
- * write into the same store. */
+/** `month`: `YYYY-MM`, in UTC. `own`: only what this data_dir's gateways have written, where others write into the same store. */
 export type UsageFilter = { readonly [option in "account" | "month" | "requestId"]?: string } & { readonly own?: boolean };
-
 /** Records and cursor move together or not at all, so that each settled request is there once, whatever dies when. */
 export interface UsageStore {
   /** Up to which byte each segment has been copied; a segment that is not named: not at all. */

@@ -18,16 +18,14 @@ import type { OpenRecord, SettleRecord } from "./records.ts";
 
 /** How often the log is brought to the disk, begins another segment if it is time for one, or finds out that it can write again. */
 const TICK_MS = 1_000;
-/** What must fit on the disk before requests are taken again. */
-const ROOM = Buffer.alloc(64 * 1024, " ");
-/** How long `close` waits for requests that have just ended to be settled. */
-const LAST_SETTLES_MS = 2_000;
+const ROOM = Buffer.alloc(64 * 1024, " "); // what must fit on the disk before requests are taken again
+const LAST_SETTLES_MS = 2_000; // how long `close` waits for requests that have just ended to be settled
 
 /** Nobody may get an answer that cannot be billed. */
 export const unwritable = (cause?: unknown) =>
   new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", { headers: { "Retry-After": "1" }, cause });
 
-/** The segments in a folder, oldest first. */
+/** Oldest first. */
 export const segmentsIn = (dir: string): string[] => readdirSync(dir).filter((name) => /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/.test(name)).sort();
 /** The socket of the process that writes a segment, and the mark of one that may have something unsettled. */
 export const holderOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
@@ -103,7 +101,6 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
     },
     /** What keeps the log from being written; null: nothing. */
     fault: () => fault,
-    /** Writes what is waiting and lets go of the segments. */
     async close(): Promise<void> {
       clearInterval(timer);
       await ticking;
@@ -115,7 +112,6 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
 }
 
 type Segment = ReturnType<typeof openSegment>;
-
 /** `release` gives up the socket; `failed` is told of a write that did not succeed. */
 function openSegment(path: string, release: () => void, failed: (error: unknown) => void) {
   let fd = openSync(path, "ax", 0o600);

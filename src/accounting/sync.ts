@@ -3,7 +3,7 @@
 import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Config } from "../config/schema.ts";
+import { DAY_MS, type Config } from "../config/schema.ts";
 import type { Diagnose } from "../http/log.ts";
 import { randomHex } from "../protocol/ids.ts";
 import { createFileStore } from "./file-store.ts";
@@ -14,9 +14,7 @@ import { parseSpendLine, settleRecord, usageRecord, type OpenRecord, type Settle
 import { holderOf, segmentsIn, unclosedOf } from "./spend-log.ts";
 import { NOTHING } from "./usage.ts";
 
-/** Records that are committed at once. */
-const BATCH = 2_000;
-export const DAY_MS = 86_400_000;
+const BATCH = 2_000; // records that are committed at once
 
 export type Ledger = Readonly<ReturnType<typeof ledgerOf>>;
 /** The books of one data_dir; `dir` is the folder of the segments. Throws a CheckError if the store's package is not installed. */

@@ -5,7 +5,6 @@ import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { FinishReason, Usage } from "../protocol/shapes.ts";
 
 export type UsageSource = "provider" | "estimated" | "none";
-/** What costs nothing. */
 export const NOTHING = { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" } as const;
 /** Four bytes of UTF-8 a token: a rule of thumb that is near for English text, and high for most other languages. */
 const tokensIn = (bytes: number): number => Math.ceil(bytes / 4);

@@ -1,6 +1,5 @@
 // Who calls: an API key to its account. SPEC.md "Authentication", the 401 rows of WIRE.md 4.2.
 // Keys are compared by their SHA-256, so neither memory nor timing holds anything of the key itself.
-import { hash } from "node:crypto";
 import { sha256, type Config } from "../config/schema.ts";
 import { ApiError, type ErrorCode } from "../protocol/errors.ts";
 import type { StoredKey } from "./key-file.ts";
@@ -17,24 +16,22 @@ export interface Caller extends Ask {
 }
 
 export type Keyring = ReturnType<typeof createKeyring>;
-/** Names a key by its digest. */
 export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0, 16)}`;
+/** The keys of the configuration, as those of keys.json are. */
+export const fixedKeys = ({ keys }: Config) => keys.map(({ digest, account, rpm = null, models = null }) =>
+  ({ key_id: keyIdOf(digest), account, name: "(in the configuration)", sha256: digest, rpm, models, created: null, expires: null, revoked: null }));
 
 /** The keys of the configuration and those of keys.json; one that stands in both is the configuration's. `now`: wall clock. */
 export function createKeyring(config: Config, stored: readonly StoredKey[], now: () => number) {
   const callers = new Map<string, Caller>();
   const accounts = new Map<string, number | null>();
-  const add = (digest: string, account: string, keyRpm: number | null, models: readonly string[] | undefined, validUntil: number) => {
+  for (const { key_id: keyId, sha256: digest, account, rpm, models, revoked, expires } of [...stored, ...fixedKeys(config)]) {
     const { rpm: accountRpm = config.limits.rpm, max_in_flight: maxInFlight = null } = config.accounts.get(account) ?? {};
-    const keyId = keyIdOf(digest);
-    const limits = [{ name: `account ${account}`, rpm: accountRpm }, { name: `key ${keyId}`, rpm: keyRpm }];
+    const limits = [{ name: `account ${account}`, rpm: accountRpm }, { name: `key ${keyId}`, rpm }];
+    const validUntil = revoked !== null ? 0 : expires === null ? Infinity : Date.parse(expires);
     accounts.set(account, accountRpm);
-    callers.set(digest, { account, keyId, limits, maxInFlight, models: models && new Set(models), validUntil });
-  };
-  for (const key of stored) {
-    add(key.sha256, key.account, key.rpm, key.models ?? undefined, key.revoked !== null ? 0 : key.expires === null ? Infinity : Date.parse(key.expires));
+    callers.set(digest, { account, keyId, limits, maxInFlight, models: models ? new Set(models) : undefined, validUntil });
   }
-  for (const key of config.keys) add(key.digest, key.account, key.rpm ?? null, key.models, Infinity);
 
   return {
     /** The caller behind an Authorization header; throws the ApiError for a missing, unknown, revoked or expired key. */
@@ -42,7 +39,7 @@ export function createKeyring(config: Config, stored: readonly StoredKey[], now:
       const key = authorization && /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
       if (!key) throw refusal("missing_api_key", "No API key was given. Send it as 'Authorization: Bearer <API_KEY>'.", "Bearer");
       // Header bytes beyond ASCII arrive as Latin-1: hash the bytes that were sent.
-      const caller = callers.get(hash("sha256", Buffer.from(key, "latin1")));
+      const caller = callers.get(sha256(Buffer.from(key, "latin1")));
       if (!caller) throw refusal("invalid_api_key", "The API key is not valid.");
       if (!(caller.validUntil > now())) throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
       return caller;

@@ -10,25 +10,23 @@ const OPTIONS = {
   rpm: { type: "string" }, models: { type: "string" }, expires: { type: "string" }, month: { type: "string" }, format: { type: "string" },
   once: { type: "boolean" }, json: { type: "boolean" }, help: { type: "boolean", short: "h" },
 } as const;
-type Option = keyof typeof OPTIONS;
-
 /** A `synopsis` is as it is shown: an operand in capitals, what may be left out in brackets; `--config FILE` goes without saying. */
 type CommandName = keyof typeof COMMANDS;
-
 export const HELP = `chat-gateway: a chat-completions gateway
 
 ${Object.entries(COMMANDS).map(([name, { synopsis, does }]) => `  ${name} ${synopsis.replace(/^([A-Z_]+ )?/, "$1[--config FILE] ")}\n      ${does}`).join("\n")}
 
 Without --config: ./gateway.json if it is there, else the built-in demo configuration.`;
 
-export type Values = { readonly [name in Option]?: (typeof OPTIONS)[name]["type"] extends "boolean" ? boolean : string };
+const parse = (argv: readonly string[]) => parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
+export type Values = ReturnType<typeof parse>["values"];
 export interface Arguments { readonly command: CommandName | "help"; readonly operand: string; readonly values: Values }
 
 /** V8 takes the 31st of any month. */
 const isToCome = (value: string): boolean =>
   Date.parse(value) > Date.now() && new Date(value.slice(0, 10)).toJSON()?.slice(0, 10) === value.slice(0, 10);
 /** What the options with a form of their own must look like. */
-const FORMS: { readonly [name in Option]?: readonly [test: (value: string) => boolean, expected: string] } = {
+const FORMS: { readonly [name in keyof Values]?: readonly [test: (value: string) => boolean, expected: string] } = {
   port: [(value) => /^\d{1,5}$/.test(value) && Number(value) <= 65_535, "a number from 0 to 65535"],
   rpm: [(value) => /^\d{1,7}$/.test(value), "a number of requests per minute"],
   month: [(value) => /^\d{4}-(0[1-9]|1[0-2])$/.test(value), "a month such as 2026-11"],
@@ -39,7 +37,7 @@ const FORMS: { readonly [name in Option]?: readonly [test: (value: string) => bo
 export function readArguments(argv: readonly string[]): Arguments {
   let parsed;
   try {
-    parsed = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
+    parsed = parse(argv);
   } catch (error) {
     throw new UsageError((error as Error).message.split(/\.[ \n]|\n/)[0]!);
   }
@@ -53,11 +51,11 @@ export function readArguments(argv: readonly string[]): Arguments {
   const unexpected = /^[A-Z]/.test(synopsis) ? rest.join(" ") : [operand, ...rest].join(" ");
   if (unexpected !== "") throw new UsageError(`unexpected argument '${unexpected}'`);
   const required = synopsis.replace(/\[.*?\]/g, "").match(/^[A-Z_]+|--\w+/g) ?? [];
-  const missing = required.find((each) => !(each.startsWith("--") ? values[each.slice(2) as Option] : operand));
+  const missing = required.find((each) => !(each.startsWith("--") ? values[each.slice(2) as keyof Values] : operand));
   if (missing !== undefined) throw new UsageError(`${command} needs ${missing}`);
   for (const [name, value] of Object.entries(values)) {
     if (name !== "config" && !synopsis.includes(`--${name}`)) throw new UsageError(`${command} has no option --${name}`);
-    const [test, expected] = FORMS[name as Option] ?? [];
+    const [test, expected] = FORMS[name as keyof Values] ?? [];
     if (test && !test(String(value))) throw new UsageError(`--${name} must be ${expected}`);
   }
   return { command, operand, values };

@@ -8,7 +8,7 @@ import { loadPeer } from "../accounting/peer.ts";
 import { statement, statementCsv } from "../accounting/billing.ts";
 import { holding, ledgerOf, syncUsage, type Ledger } from "../accounting/sync.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "../accounts/key-file.ts";
-import { keyIdOf } from "../accounts/keys.ts";
+import { fixedKeys } from "../accounts/keys.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Config, Environment } from "../config/schema.ts";
 import { traitsOf } from "../dialects/traits.ts";
@@ -22,7 +22,6 @@ export interface Terminal {
   /** What root writes from here on is this user's, or a gateway that is not root could not read it. */
   readonly actAs: (user: { readonly uid: number; readonly gid: number }) => void;
 }
-
 type Run = (args: Arguments, terminal: Terminal) => Promise<number | void>;
 
 /** Prints what was found, for programs or for people. */
@@ -45,9 +44,9 @@ function table<K extends string>(columns: readonly K[], records: readonly { read
   return rows.map((row) => `  ${row.map(cell).join("  ").trimEnd()}\n`).join("");
 }
 
-type Work = (ledger: Ledger, args: Arguments, terminal: Terminal, config: Config) => Promise<number | void>;
 const copySettled = (ledger: Ledger): Promise<number> => holding(ledger.dir, "books", () => syncUsage(ledger));
 
+type Work = (ledger: Ledger, args: Arguments, terminal: Terminal, config: Config) => Promise<number | void>;
 /** A command that works on the books. */
 const withBooks = (work: Work): Run => async (args, terminal) => {
   const config = settings(args, terminal);
@@ -103,16 +102,15 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     return await answer(args, terminal, { key, ...stored }, `${key}\n`);
   },
   async "keys list"(args, terminal) {
-    const { data_dir, keys } = settings(args, terminal);
-    const fixed = keys.map(({ digest, account, rpm = null, models = null }) => ({ key_id: keyIdOf(digest), account, name: "(in the configuration)", rpm, models, created: null, expires: null, revoked: null }));
-    const list = [...fixed, ...readKeys(keyFile(data_dir)).map(({ sha256: _, ...key }) => key)];
+    const config = settings(args, terminal);
+    const list = [...fixedKeys(config), ...readKeys(keyFile(config.data_dir))].map(({ sha256: _, ...key }) => key);
     return await answer(args, terminal, list, table(["key_id", "account", "name", "rpm", "models", "created", "expires", "revoked"], list));
   },
   async "keys revoke"(args, terminal) {
-    const { data_dir, keys } = settings(args, terminal);
-    const revoked = await holding(join(data_dir, "spend"), "keys", () => revokeKey(keyFile(data_dir), args.operand, Date.now()));
+    const config = settings(args, terminal);
+    const revoked = await holding(join(config.data_dir, "spend"), "keys", () => revokeKey(keyFile(config.data_dir), args.operand, Date.now()));
     if (revoked) return await answer(args, terminal, { key_id: revoked.key_id, revoked: revoked.revoked }, `${revoked.key_id} of account ${revoked.account} is revoked\n`);
-    const fixed = keys.some(({ digest }) => keyIdOf(digest) === args.operand);
+    const fixed = fixedKeys(config).some(({ key_id }) => key_id === args.operand);
     throw new Error(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
   },
   "usage sync": withBooks(async (ledger, args, terminal, { usage }) => {
@@ -126,9 +124,8 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   }),
   "billing statement": reading(async ({ store, currency }, args, terminal) => {
     const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
-    const options = { account, month, currency };
-    if (format === "csv") return await statementCsv(store, options, terminal.print);
-    const found = await statement(store, options);
+    if (format === "csv") return await statementCsv(store, { account, month }, terminal.print);
+    const found = await statement(store, { account, month, currency });
     const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
     if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
     for (const [other, requests] of Object.entries(found.other_currencies)) terminal.say(`warning: ${requests} requests were billed in ${other} and are not in these sums`);

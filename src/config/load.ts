@@ -1,61 +1,26 @@
-// Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo.
+// Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo; and from the file again whenever it
+// changes, or somebody says so: all or nothing, a faulty file changes nothing.
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
-import { fail, isObject } from "../protocol/checker.ts";
+import { readJson } from "../accounting/files.ts";
+import type { Diagnose } from "../http/log.ts";
+import { CheckError, fail, isObject, pathText } from "../protocol/checker.ts";
 import demoConfig from "./demo.json" with { type: "json" };
-import { checkConfig, type Environment } from "./schema.ts";
+import { checkConfig, type Config, type Environment } from "./schema.ts";
 
 /** `file` absent: ./gateway.json if it is there, else the demo configuration. `host` and `port` override the file's `server.host` and
  * `server.port`. `secretsOptional`: a provider's or a client's key whose environment variable is not set is no fault. */
-export interface LoadOptions {
-  readonly file?: string | undefined; readonly host?: string | undefined; readonly port?: number | undefined;
-  readonly env: Environment; readonly secretsOptional?: boolean;
-}
-
+export type LoadOptions = { readonly [option in "file" | "host"]?: string | undefined }
+  & { readonly port?: number | undefined; readonly env: Environment; readonly secretsOptional?: boolean };
 /** Throws a CheckError with every fault at its path; that of an unreadable file is the root. `source` is undefined for the demo. */
 export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptions) {
-  const [json, source] = readSource(file);
+  const name = file ?? "gateway.json";
+  const json = readJson(name, demoConfig, file === undefined ? ["ENOENT"] : []);
   const overrides = { ...(host !== undefined && { host }), ...(port !== undefined && { port }) };
   // Only an object can take them; anything else is a fault that the check must see as it is.
   const server = isObject(json) ? (json["server"] ?? {}) : undefined;
   const given = isObject(server) ? { ...(json as object), server: { ...server, ...overrides } } : json;
-  return { config: checkConfig(given, env, secretsOptional), source };
-}
-
-function readSource(file: string | undefined): [json: unknown, source: string | undefined] {
-  const name = file ?? "gateway.json";
-  let text = "";
-  try {
-    text = readFileSync(name, "utf8").replace(/^\ufeff/, "");
-    return [JSON.parse(text), name];
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException; // of a file that cannot be read; a text that is not JSON has none
-    if (file === undefined && code === "ENOENT") return [demoConfig, undefined];
-    if (code !== undefined) return fail("invalid_value", `cannot read ${name}: ${code}`);
-    // V8 quotes the file around the fault, which may be a key; only the place is told.
-    const lines = text.slice(0, faultIn(text)).split("\n");
-    return fail("invalid_value", `${name} is not JSON: the fault is at line ${lines.length}, column ${lines.at(-1)!.length + 1}`);
-  }
-}
-
-/** Where a text ceases to be JSON. V8 says so, save of an unexpected token: of that it speaks in every beginning that has it. */
-function faultIn(text: string): number {
-  const messageOf = (length: number): string => {
-    try {
-      JSON.parse(text.slice(0, length));
-      return "";
-    } catch (error) {
-      return (error as Error).message;
-    }
-  };
-  const stated = /position (\d+)/.exec(messageOf(text.length))?.[1];
-  if (stated !== undefined) return Number(stated);
-  let [sound, broken] = [0, text.length + 1];
-  while (broken - sound > 1) {
-    const middle = (sound + broken) >> 1;
-    [sound, broken] = messageOf(middle).startsWith("Unexpected token") ? [sound, middle] : [middle, broken];
-  }
-  return broken - 1;
+  return { config: checkConfig(given, env, secretsOptional), source: json === demoConfig ? undefined : name };
 }
 
 /** The certificate and key that HTTPS is served with. Throws a CheckError with the path of the file that cannot be read, or is none. */
@@ -71,4 +36,40 @@ export function readTls(files: { readonly cert_file: string; readonly key_file: 
   const pair = { cert: read("cert_file"), key: read("key_file") };
   orFail(() => createSecureContext(pair), ({ message }) => `not a certificate and its key: ${message}`);
   return pair;
+}
+
+const LOOK_MS = 500; // looking, and not being told, also works where an editor puts a new file in its place
+/** Faults as programs get them. */
+export const toldFaults = ({ faults }: CheckError) => faults.map(({ path, message }) => ({ path: pathText(path), message }));
+
+/** `load` reads and checks a configuration, or throws; the gateway puts it in force, or throws. What is wrong with it is told. */
+export function reload(gateway: { readonly reload: (config: Config) => void; readonly diagnose: Diagnose }, load: () => Config): void {
+  try {
+    gateway.reload(load());
+  } catch (error) {
+    const faults = error instanceof CheckError ? toldFaults(error) : [{ path: "", message: (error as Error).message }];
+    gateway.diagnose({ event: "reload_failed", level: "error", detail: "the configuration before it stays in force", faults });
+  }
+}
+
+/** Calls `changed` soon after the file has other content, until it is closed. */
+export function watchFile(file: string, changed: () => void) {
+  let seen = contentOf(file);
+  const timer = setInterval(() => {
+    const content = contentOf(file);
+    // A file that is not there is one that is being replaced, one that cannot be read any more is a change, one merely touched is none.
+    if (content === "ENOENT" || content === seen) return;
+    seen = content;
+    changed();
+  }, LOOK_MS).unref();
+  return { close: () => clearInterval(timer) };
+}
+
+/** What stands in it, or why it cannot be read. */
+function contentOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code);
+  }
 }

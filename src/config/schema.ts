@@ -1,6 +1,6 @@
 // What an operator writes in gateway.json: every field, its bounds, and what its absence means; its JSON Schema is derived
 // from this. Secrets ("$NAME") are looked up in the environment meanwhile, so that a missing one is a fault like any other.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { DIALECTS, rowOf, THINKING_SWITCHES, traitFields, VENDORS, type DialectName } from "../dialects/traits.ts";
 import {
   array, boolean, CheckError, fail, literal, nonEmpty, nullable, number, object, optional, partial, record, refine, string, withDefault,
@@ -9,12 +9,12 @@ import {
 import { asArray, asObject } from "../protocol/foreign.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+export const sha256 = (text: string | Uint8Array): string => hash("sha256", text);
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 const loopback = (host: string): string => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"));
 const integer = (min: number, max: number) => number({ min, max, integer: true });
 const positive = number({ min: 1, integer: true });
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 const milliseconds = integer(1, DAY_MS);
 const port = integer(0, 65_535);
 const rpm = nullable(integer(0, 1_000_000));
@@ -30,21 +30,16 @@ const url = refine(nonEmpty, (text) => {
 const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
   Number(value.toFixed(6)) === value ? value : fail("invalid_value", `expected at most six decimals, got ${value}`));
 
+/** Of a new connection; from the request's being sent to the first text, thinking or tool call (of a whole reply: to its first byte);
+ * between two pieces of a reply; of the request altogether, all attempts included (in a provider: of one attempt). */
 const timeouts = {
-  /** A new connection to the provider. */
-  connect_ms: withDefault(milliseconds, 5_000),
-  /** From the request's being sent to the first text, thinking or tool call; of a whole reply, to its first byte. */
-  first_token_ms: withDefault(milliseconds, 60_000),
-  /** Between two pieces of a reply. */
-  idle_ms: withDefault(milliseconds, 60_000),
-  /** The request altogether, all attempts included; in a provider: one attempt. */
-  total_ms: withDefault(milliseconds, 900_000),
+  connect_ms: withDefault(milliseconds, 5_000), first_token_ms: withDefault(milliseconds, 60_000),
+  idle_ms: withDefault(milliseconds, 60_000), total_ms: withDefault(milliseconds, 900_000),
 };
 const retry = { max_retries: withDefault(integer(0, 10), 1), backoff_ms: withDefault(milliseconds, 250), max_wait_ms: withDefault(integer(0, DAY_MS), 3_000) };
 const traits = partial(traitFields);
 const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
-
-/** An object that may be left out: all its fields have defaults. */
+/** May be left out: all its fields have defaults. */
 const section = <F extends Fields>(fields: F) => withDefault(strict(fields), strict(fields)({}));
 
 /** A string that may stand for an environment variable: `"$NAME"`, as a whole. Its value never shows in a message. */
@@ -60,31 +55,26 @@ function secret(env: Environment, needed = true): Check<string> {
   });
 }
 
-function schema(env: Environment, secretsOptional = false) {
+/** With the JSON Schema of gateway.json. */
+export function configSchema(env: Environment, secretsOptional = false) {
   const credential = optional(secret(env, !secretsOptional));
   return strict({
     server: section({
       host: withDefault(nonEmpty, "127.0.0.1"), port: withDefault(port, 8080),
       max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760), // V8's strings end soon after
-      /** A request must have arrived whole within this time, its head within a minute at the most. */
-      receive_ms: withDefault(milliseconds, 120_000),
-      /** A comment goes out when a stream has been silent for this long (WIRE 3.2). */
-      keep_alive_ms: withDefault(milliseconds, 15_000),
+      receive_ms: withDefault(milliseconds, 120_000), // until a request has arrived whole; for its head a minute at the most
+      keep_alive_ms: withDefault(milliseconds, 15_000), // of silence, after which a comment goes out on a stream (WIRE 3.2)
       drain_ms: withDefault(integer(0, DAY_MS), 30_000),
-      /** Requests that a process has in hand at once; more are refused. */
-      max_in_flight: withDefault(positive, 10_000),
-      /** Processes that serve the one port; each has connections, breakers and requests in flight of its own. */
-      workers: withDefault(integer(1, 256), 1),
+      max_in_flight: withDefault(positive, 10_000), // requests that a process has in hand at once; more are refused
+      workers: withDefault(integer(1, 256), 1), // on the one port, each with connections, breakers and requests in flight of its own
       tls: optional(strict({ cert_file: nonEmpty, key_file: nonEmpty })),
     }),
     /** Absent: 127.0.0.1:8081, and nothing if that port is taken. */
     admin: optional(strict({ host: refine(withDefault(nonEmpty, "127.0.0.1"), loopback), port: withDefault(port, 8081) })),
     data_dir: withDefault(nonEmpty, "./data"),
     providers: record(refine(strict({
-      vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...DIALECTS)),
-      /** Absent: the vendor's. */
-      base_url: optional(url), api_key: credential, ...traits,
-      /** `pace_ms` is only of the demo dialect: milliseconds between two tokens of a stream. */
+      /** `base_url` absent: the vendor's. `pace_ms` is only of the demo dialect: milliseconds between two tokens of a stream. */
+      vendor: optional(literal(...VENDORS.keys())), dialect: optional(literal(...DIALECTS)), base_url: optional(url), api_key: credential, ...traits,
       timeouts: optional(strict(partial(timeouts))), retry: optional(strict(partial(retry))), pace_ms: withDefault(integer(0, 10_000), 20),
     }), (given) => {
       const { dialect, base_url = "" } = rowOf(given) ?? { dialect: "openai" }; // none: which is a fault already
@@ -110,16 +100,14 @@ function schema(env: Environment, secretsOptional = false) {
     })), []),
     limits: section({
       rpm: withDefault(rpm, 60), store: withDefault(secretsOptional ? secret(env, false) : refine(secret(env), limitStore), "memory"),
-      /** While the store cannot be asked: each gateway limits by itself, or refuses. */
-      on_error: withDefault(literal("local", "refuse"), "local"),
+      on_error: withDefault(literal("local", "refuse"), "local"), // while it cannot be asked: each gateway limits by itself, or refuses
     }),
     /** Segments that have been copied into the usage records are deleted after so many days; one of this size is followed by another. */
     spend: section({ keep_days: withDefault(integer(1, 36_500), 400), segment_bytes: withDefault(integer(1024, 2 ** 30), 64 * 1024 ** 2) }),
     usage: section({ store: withDefault(refine(secret(env), usageStore), "file"), sync_ms: withDefault(milliseconds, 5_000) }),
     /** How providers are called: by this project's own pool of connections, at most so many to one origin (null: any number), or by Node's fetch. */
     upstream: section({ client: withDefault(literal("pooled", "fetch"), "pooled"), max_connections: withDefault(nullable(positive), null) }),
-    timeouts: section(timeouts),
-    retry: section(retry),
+    timeouts: section(timeouts), retry: section(retry),
     /** So many failures in a row open a model's breaker; for the cooldown it then lets nothing through. */
     breaker: section({ failures: withDefault(positive, 5), cooldown_ms: withDefault(milliseconds, 15_000) }),
     compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
@@ -136,17 +124,15 @@ const storeAt = (builtIn: string, scheme: RegExp, expected: string) => (given: s
 const limitStore = storeAt("memory", /^rediss?:\/\/./, "a Redis or Valkey server (redis://...)");
 const usageStore = storeAt("file", /^postgres(ql)?:\/\/./, "a PostgreSQL database (postgres://...)");
 
-export type Config = Infer<ReturnType<typeof schema>>;
+export type Config = Infer<ReturnType<typeof configSchema>>;
 export type ProviderConfig = Config["providers"] extends Map<string, infer P> ? P : never;
 export type ModelConfig = Config["models"] extends Map<string, infer M> ? M : never;
-/** The JSON Schema of gateway.json. */
-export const configSchema = () => schema({}).schema;
 
 /** Checks a parsed gateway.json: its shape, and what its parts say of each other. Throws one CheckError with all faults. */
 export function checkConfig(json: unknown, env: Environment, secretsOptional = false): Config {
   let faults = faultsBetween(json);
   try {
-    const config = schema(env, secretsOptional)(json, true);
+    const config = configSchema(env, secretsOptional)(json, true);
     const again = repeated(config.keys.map(({ digest }) => digest)).map((at) => invalid(["keys", at], "the same key stands here twice"));
     if (!secretsOptional) faults = [...faults, ...again, ...demoKeyFaults(config, config.server.host)];
     if (faults.length === 0) return config;
@@ -206,10 +192,8 @@ function faultsBetween(json: unknown): Fault[] {
   return faults;
 }
 
-const DEMO_KEY_DIGEST = sha256("sk-demo");
-
 /** The demo key, which everybody knows, is for loopback only. `host` is where the gateway listens, or is to listen. */
 export function demoKeyFaults(config: Config, host: string): Fault[] {
-  if (isLoopback(host) || !config.keys.some(({ digest }) => digest === DEMO_KEY_DIGEST)) return [];
+  if (isLoopback(host) || !config.keys.map(({ digest }) => digest).includes(sha256("sk-demo"))) return [];
   return [invalid(["server", "host"], "must be a loopback address while the demo key, which everybody knows, is valid")];
 }
