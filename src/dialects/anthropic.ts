@@ -1,6 +1,7 @@
 // Anthropic's Messages API. WIRE.md 7.
 import { createHash } from "node:crypto";
 import type { ChatRequest } from "../protocol/chat-request.ts";
+import { isObject } from "../protocol/checker.ts";
 import { asArray, asObject, asString, counter, parseJson } from "../protocol/foreign.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import { finishPart, ProviderFault, textPart, type Decoder, type Dialect, type Target } from "./dialect.ts";
@@ -74,15 +75,18 @@ function toolFields({ tools, tool_choice: choice = "none" }: ChatRequest, turns:
 
 /** Keywords that a schema must not have which an answer has to keep to: they are told in words. */
 const BOUNDS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems"];
+const VALUES = ["enum", "const", "default"]; // what stands there is no schema
+const BY_NAME = ["properties", "$defs", "definitions"]; // what stands there are schemas by their names, whatever these are
 
-/** A schema as it is taken where an answer has to keep to it: its objects closed, its bounds in the description. */
-function closedSchema(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(closedSchema);
-  if (typeof schema !== "object" || schema === null) return schema;
+/** A schema as it is taken where an answer has to keep to it: its objects closed, its bounds in the description. `byName`: a schema each. */
+function closedSchema(schema: unknown, byName = false): unknown {
+  if (Array.isArray(schema)) return schema.map((each) => closedSchema(each));
+  if (!isObject(schema)) return schema;
+  const inner = (name: string, value: unknown) => (!byName && VALUES.includes(name) ? value : closedSchema(value, !byName && BY_NAME.includes(name)));
+  const closed: Record<string, unknown> = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, inner(name, value)]));
+  if (byName) return closed;
   const bounds = Object.entries(schema).filter(([name, value]) => BOUNDS.includes(name) && typeof value !== "object");
-  const closed: Record<string, unknown> = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closedSchema(value)]));
   for (const [name] of bounds) delete closed[name];
-  for (const name of ["enum", "const", "default"]) if (name in schema) closed[name] = (schema as Record<string, unknown>)[name]; // values, no schemas
   if (bounds.length > 0) closed["description"] = [closed["description"] ?? [], bounds.map((bound) => bound.join(": "))].flat().join("; ");
   return [closed["type"]].flat().includes("object") ? { ...closed, additionalProperties: false } : closed;
 }

@@ -47,7 +47,9 @@ export function createWholeWriter({ id, created, model, system_fingerprint }: Re
         else if (part.type === "tool_arguments") calls[part.call]!.function.arguments += part.text;
         else if (part.type !== "finish" && part.type !== "usage" && (part.type !== "reasoning" || options.showReasoning)) {
           texts[part.type] += part.text;
-          if (part.logprobs && options.showLogprobs) probs[part.type] = [...(probs[part.type] ?? []), ...part.logprobs];
+          if (!part.logprobs || !options.showLogprobs) continue;
+          const list = (probs[part.type] ??= []);
+          for (const prob of part.logprobs) list.push(prob);
         }
       }
       return "";

@@ -52,7 +52,7 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     if (stream && mediaType === "text/event-stream") {
       if (chat.stream) return await streamed(response.body, deliver);
       const parts: Part[] = []; // a model that only streams
-      await streamed(response.body, (batch) => void parts.push(...batch));
+      await streamed(response.body, (batch) => void batch.forEach((part) => parts.push(part))); // there may be too many to spread
       await deliver(parts);
     } else if (mediaType === "application/json") {
       const json = parseJson(await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms)));
