@@ -79,28 +79,26 @@ function allowedModels(listed: readonly Model[], name: string, { models }: Calle
 }
 
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
-
+const need = (asked: unknown, path: readonly (string | number)[], met: (traits: Traits) => boolean, refusal = `this model does not support ${path[0]}`) =>
+  ({ asked, path, met, refusal });
+const able = (name?: Traits["supports"][number]) => ({ supports }: Traits) => supports.some((each) => each === name);
 /** What a request asks for that not every model can do, with the words for a client whose model cannot. */
 function needsOf(chat: ChatRequest) {
-  const needs: { readonly path: (string | number)[]; readonly refusal: string; readonly met: (traits: Traits) => boolean }[] = [];
-  const able = (name: Traits["supports"][number], path: (string | number)[], refusal: string) => needs.push({ path, refusal, met: ({ supports }) => supports.includes(name) });
-  const sent = (name: Traits["omit"][number]) => needs.push({ path: [name], refusal: `this model does not support ${name}`, met: ({ omit }) => !omit.includes(name) });
-  if (chat.tools) able("tools", ["tools"], "this model does not support tools");
-  const forced = chat.tool_choice === "required" || typeof chat.tool_choice === "object";
-  if (forced) needs.push({ path: ["tool_choice"], refusal: "with this model a tool cannot be forced", met: ({ tool_choice }) => tool_choice !== "auto" });
-  const format = chat.response_format?.type;
-  // LangChain for Python looks for this very phrase (WIRE 1.5).
-  if (format) able(format, ["response_format"], `'response_format' of type '${format}' is not supported with this model`);
-  if (chat.logprobs) able("logprobs", ["logprobs"], "this model does not support logprobs");
-  // Those of thoughts that are left out of the text would give them away.
-  if (chat.logprobs) needs.push({ path: ["logprobs"], refusal: "this model does not support logprobs", met: ({ think_tags }) => !think_tags });
-  // Parameters without which the reply would mean something else; others are left out where they are not known.
-  for (const name of ["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const) if (chat[name]) sent(name);
-  chat.messages.forEach(({ content }, index) => {
-    if (typeof content === "string" || content === null) return;
-    for (const { type } of content) if (type !== "text") able(MEDIA[type], ["messages", index, "content"], `this model does not take ${MEDIA[type]}`);
-  });
-  return needs;
+  const { tools, tool_choice: choice, response_format: format, logprobs } = chat;
+  const forced = choice === "required" || typeof choice === "object";
+  const media = chat.messages.flatMap(({ content }, index) =>
+    typeof content === "string" || !content ? [] : content.flatMap(({ type }) => (type === "text" ? [] : [{ index, kind: MEDIA[type] }])));
+  return [
+    need(tools, ["tools"], able("tools")),
+    need(forced, ["tool_choice"], ({ tool_choice }) => tool_choice !== "auto", "with this model a tool cannot be forced"),
+    // LangChain for Python looks for this very phrase (WIRE 1.5).
+    need(format, ["response_format"], able(format?.type), `'response_format' of type '${format?.type}' is not supported with this model`),
+    // Those of thoughts that are left out of the text would give them away.
+    need(logprobs, ["logprobs"], (traits) => able("logprobs")(traits) && !traits.think_tags),
+    // Parameters without which the reply would mean something else; others are left out where they are not known.
+    ...(["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const).map((name) => need(chat[name], [name], ({ omit }) => !omit.includes(name))),
+    ...media.map(({ index, kind }) => need(true, ["messages", index, "content"], able(kind), `this model does not take ${kind}`)),
+  ].filter(({ asked }) => asked);
 }
 
 function createProvider(name: string, provider: ProviderConfig, config: Config, send: Send, signatures: Signatures) {
