@@ -19,8 +19,8 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
     if (cancel.aborted) throw cancel.reason;
     const request: DemoRequest = JSON.parse(body);
     const { reasoning, answer, call, finish } = composeReply(request);
-    const create = request.stream ? createChunkWriter : createWholeWriter;
-    const writer = create(replyHead(request.model, "demo", 0), { showReasoning: reasoning.length > 0, showLogprobs: true, includeUsage: true });
+    const options = { showReasoning: reasoning.length > 0, showLogprobs: true, includeUsage: true };
+    const writer = (request.stream ? createChunkWriter : createWholeWriter)(replyHead(request.model, "demo", 0), options);
     const thoughts = reasoning.map((text): Part => ({ type: "reasoning", text }));
     const begun: Part[] = call ? [{ type: "tool_call", call: 0, ...call }] : [];
     const piece = (text: string, tokens: readonly string[]): Part =>
@@ -66,9 +66,11 @@ const tokensOf = (text: string): string[] => text.match(/\s*(?:[\p{L}\p{M}\p{N}_
 
 /** The answer is a text or, if there is a call, its arguments; tokens beyond the limit are left out. */
 export function composeReply(request: DemoRequest) {
-  const { messages, thinking, max_tokens: limit = Infinity } = request;
+  const { messages, tools = [], tool_choice: choice = "none", thinking, max_tokens: limit = Infinity } = request;
   const question = quoted(textOf(messages.findLast(({ role }) => role === "user")?.content ?? ""));
-  const tool = chosenTool(request)?.function;
+  // The tool that tool_choice names, else the first; with "auto" none once a tool has answered.
+  const fitting = tools.filter((each) => typeof choice !== "object" || each.function.name === choice.function.name);
+  const tool = choice === "none" || (choice === "auto" && messages.at(-1)?.role === "tool") ? undefined : fitting[0]?.function;
   const plan = tool ? `The tool ${tool.name} can tell, so I call it` : "I can answer this myself";
   const thoughts = `The question is: “${question}”. ${plan}, and I will keep it short.`;
   const allReasoning = thinking?.type === "enabled" ? tokensOf(thoughts) : [];
@@ -79,12 +81,6 @@ export function composeReply(request: DemoRequest) {
   // Another conversation, another id. Where thinking took all of the limit there is no call.
   const call = tool && answer.length > 0 ? { id: `call_${sha256(JSON.stringify(messages)).slice(0, 24)}`, name: tool.name } : undefined;
   return { reasoning, answer, call, finish };
-}
-
-/** The tool that tool_choice names, else the first; with "auto" none once a tool has answered. */
-function chosenTool({ tools, tool_choice: choice = "none", messages }: DemoRequest) {
-  if (typeof choice === "object") return tools?.find((tool) => tool.function.name === choice.function.name);
-  return choice === "none" || (choice === "auto" && messages.at(-1)?.role === "tool") ? undefined : tools?.[0];
 }
 
 /** A text or JSON, up to the first of the sequences to stop at. */

@@ -71,12 +71,10 @@ function members<S extends string | number, T>(steps: Iterable<S>, all: boolean 
   return out;
 }
 
-type StringRules = { readonly min?: number; readonly pattern?: RegExp; readonly expected?: string; readonly secret?: boolean };
-
 /** `expected`, for the message: what the pattern means ("1 to 64 of A-Z a-z 0-9 _ -"). A `secret` value is never repeated. */
-export function string({ min, pattern, expected, secret }: StringRules = {}): Check<string> {
+export function string({ min, pattern, expected, secret }: { min?: number; pattern?: RegExp; expected?: string; secret?: boolean } = {}) {
   const schema = { type: "string", ...(min && { minLength: min }), ...(pattern && { pattern: pattern.source }) };
-  return make(schema, (value) => {
+  return make(schema, (value): string => {
     if (typeof value !== "string") return wrongType("a string", value);
     if (min !== undefined && value.length < min) return fail("invalid_value", "expected a string that is not empty");
     if (!pattern || pattern.test(value)) return value;
@@ -125,10 +123,9 @@ export function array<T>(item: Check<T>, { min = 0, max = Infinity }: { min?: nu
 
 export const isObject = (value: unknown): value is Record<string, unknown> => typeOf(value) === "object";
 export type Fields = { readonly [name: string]: Check<unknown> };
-type ObjectOf<F extends Fields> = { -readonly [K in keyof F]: Infer<F[K]> };
 
 /** Other fields are left out of the new object that it returns (WIRE 1.2); if `strict`, they are faults: misspelt settings. */
-export function object<F extends Fields>(fields: F, { strict = false } = {}): Check<ObjectOf<F>> {
+export function object<F extends Fields>(fields: F, { strict = false } = {}) {
   const names = Object.keys(fields);
   const required = names.filter((name) => !fields[name]!.optional);
   const properties = Object.fromEntries(names.map((name) => [name, fields[name]!.schema]));
@@ -143,7 +140,7 @@ export function object<F extends Fields>(fields: F, { strict = false } = {}): Ch
       if (given === undefined && !check.optional) fail("missing_required_parameter", "is required");
       out[name] = check(given, all);
     });
-    return out as ObjectOf<F>;
+    return out as { -readonly [K in keyof F]: Infer<F[K]> };
   });
 }
 

@@ -49,18 +49,17 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     const mediaType = response.headers.get("content-type")?.split(";", 1)[0]!.trim().toLowerCase() ?? "";
     const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";
     if (encoding !== "identity") throw new ProviderFault("upstream_error", "the answer is compressed although identity was asked for");
+    let whole: Part[] = [];
     if (stream && mediaType === "text/event-stream") {
       if (chat.stream) return await streamed(response.body, deliver);
-      const parts: Part[] = []; // a model that only streams
-      await streamed(response.body, (batch) => void batch.forEach((part) => parts.push(part))); // there may be too many to spread
-      await deliver(parts);
+      await streamed(response.body, (batch) => void batch.forEach((part) => whole.push(part))); // there may be too many to spread
     } else if (mediaType === "application/json") {
       const json = parseJson(await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms)));
       if (json === undefined) throw new ProviderFault("upstream_error", `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`);
-      const parts = dialect.reply(json, model);
-      parts.forEach(meter.observe);
-      await deliver(parts);
+      whole = dialect.reply(json, model);
+      whole.forEach(meter.observe);
     } else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
+    await deliver(whole);
   } catch (error) {
     own.abort(asFault(error)); // unless it has been: the first reason counts; whatever is left of the answer is not read
     throw own.reason;

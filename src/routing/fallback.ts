@@ -25,10 +25,8 @@ export async function serve(chat: ChatRequest, candidates: readonly Model[], tal
     if (tooSmall.some((each) => (model.contextTokens ?? 0) <= (each.model.contextTokens ?? Infinity))) continue; // it has no more room
     for (let retries = 0; ; retries += 1) {
       const pass = model.enter();
-      if (!pass) {
-        if (retries === 0) failures.push({ model, fault: SHUT });
-        break;
-      }
+      if (!pass && retries === 0) failures.push({ model, fault: SHUT });
+      if (!pass) break;
       const startedAt = performance.now();
       /** How it ended: with an error, or well. After `cancel` only a provider is to blame that had all of the time, and was silent. */
       const ended = (error?: unknown, hadAllTime = false): void => {
