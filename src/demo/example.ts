@@ -6,13 +6,11 @@ import { asArray, asObject, asString } from "../protocol/foreign.ts";
 import stringsJson from "./strings.json" with { type: "json" };
 
 const KNOWN_STRINGS = new Map(Object.entries(stringsJson)); // by their format, or by the name of their property
-/** From here on what may be null, empty or left out is: a schema that refers to itself mostly allows an end there. */
-const TERSE_DEPTH = 3;
+const TERSE_DEPTH = 3; // from here on what may be null, empty or left out is: a schema that refers to itself mostly allows an end there
 const MAX_DEPTH = 20; // of the value, with the references that lead there; below it is null
 /** Each value costs 100, and the characters of its schema, so that large ones cannot be repeated. When it is spent all is null. */
 const MAX_COST = 500_000;
 const MAX_ITEMS = 1_000;
-
 /** `question` fills strings that nothing else is known of. */
 export function exampleOf(schema: Record<string, unknown>, question: string): unknown {
   let left = MAX_COST;

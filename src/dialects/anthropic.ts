@@ -10,9 +10,8 @@ import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf } from "./traits.ts";
 import { mediaOf, turnsOf, type Item, type Turn } from "./turns.ts";
 
-/** The least that a model may be given to think, in tokens; and the share of a reply that goes to thinking. */
-const MIN_BUDGET = 1_024;
-const SHARES: { readonly [effort: string]: number } = { low: 0.2, medium: 0.5, high: 0.8, xhigh: 0.9, max: 0.95 };
+const MIN_BUDGET = 1_024; // the least that a model may be given to think, in tokens
+const SHARES: { readonly [effort: string]: number } = { low: 0.2, medium: 0.5, high: 0.8, xhigh: 0.9, max: 0.95 }; // of a reply, for thinking
 const JSON_ONLY = "Answer with one JSON object and nothing else: no prose around it, no code fence.";
 
 export const createAnthropicDialect = (signatures: Signatures): Dialect => ({

@@ -1,8 +1,7 @@
 // What a provider signed of its thinking, and wants back with the tool calls that followed from it: clients of this format
 // cannot carry it, so it is kept here, by tool call id, the least recently used forgotten first. WIRE.md 7.1, 7b.
 
-/** What an entry takes beside its text. */
-const ENTRY_CHARS = 200;
+const ENTRY_CHARS = 200; // what an entry takes beside its text
 export type Signatures = ReturnType<typeof createSignatures>;
 /** `maxChars`: a thought may have thousands of characters, and a client that calls tools all day must not fill the memory. */
 export function createSignatures(maxChars = 64 * 1024 * 1024) {

@@ -5,7 +5,6 @@
 export type JsonSchema = { readonly [keyword: string]: unknown };
 export type FaultCode =
   | "missing_required_parameter" | "invalid_type" | "invalid_value" | "invalid_parameter_combination" | "unsupported_value";
-
 /** One thing that is wrong: `path` from the checked value's root (`["messages", 2, "role"]`), `message` without the path. */
 export type Fault = { readonly path: readonly (string | number)[]; readonly code: FaultCode; readonly message: string };
 
@@ -23,17 +22,14 @@ export interface Check<T> {
   (value: unknown, all?: boolean): T;
   readonly schema: JsonSchema;
   readonly optional?: boolean;
-  /** Null is a value with a meaning of its own here, so `optional` does not take it for absent. */
-  readonly takesNull?: boolean;
+  readonly takesNull?: boolean; // null is a value with a meaning of its own here, so `optional` does not take it for absent
 }
 
 export type Infer<C> = C extends Check<infer T> ? T : never;
-
 const isPlain = (step: string | number): boolean => typeof step === "string" && /^[\w$/.-]+$/.test(step) && !step.includes("..");
 /** `messages[2].role`; steps that are not plain names are quoted: `models["a b"]`. The root is the empty string. */
 export const pathText = (path: Fault["path"]): string =>
   path.map((step) => (isPlain(step) ? `.${step}` : `[${JSON.stringify(step)}]`)).join("").replace(/^\./, "");
-
 export const faultText = ({ path, message }: Fault): string => (path.length === 0 ? message : `${pathText(path)}: ${message}`);
 
 /** Throws a single fault at `path`, seen from the value that is being checked. */
@@ -47,10 +43,8 @@ const NOUNS: { readonly [type: string]: string } =
   { null: "null", array: "an array", object: "an object", string: "a string", number: "a number", boolean: "a boolean" };
 const wrongType = (expected: string, value: unknown): never =>
   fail("invalid_type", `expected ${expected}, got ${NOUNS[typeOf(value)] ?? "nothing"}`);
-
 /** A text from outside, short enough to be shown in a message. */
 export const cut = (text: string, max = 60): string => (text.length > max ? `${text.slice(0, max - 3)}...` : text);
-
 const make = <T>(schema: JsonSchema, check: (value: unknown, all?: boolean) => T, marks: Omit<Check<T>, "schema"> = {}): Check<T> =>
   Object.assign(check, { ...marks, schema });
 
@@ -83,7 +77,6 @@ export function string({ min, pattern, expected, secret }: { min?: number; patte
 }
 
 export const nonEmpty = string({ min: 1 });
-
 export const boolean = (): Check<boolean> =>
   make({ type: "boolean" }, (value) => (typeof value === "boolean" ? value : wrongType("a boolean", value)));
 
@@ -164,11 +157,9 @@ export function withDefault<T>(check: Check<T>, value: NoInfer<T>): Check<T> {
 }
 
 export const optional = <T>(check: Check<T>): Check<T | undefined> => withDefault<T | undefined>(check, undefined);
-
 /** Null is a value of its own, and something else than absent: `"rpm": null` is "unlimited", no `rpm` "the default". */
 export const nullable = <T>(check: Check<T>): Check<T | null> =>
   make(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)), { takesNull: true });
-
 /** Beside a `const`, null as a further type would not let null in. */
 const orNull = ({ default: _, ...schema }: JsonSchema): JsonSchema =>
   typeof schema["type"] === "string" && !("const" in schema) ? { ...schema, type: [schema["type"], "null"] } : { anyOf: [schema, { type: "null" }] };

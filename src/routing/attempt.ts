@@ -14,11 +14,9 @@ import { parseJson } from "../protocol/foreign.ts";
 import type { Part } from "../protocol/reply.ts";
 import type { Model } from "./catalog.ts";
 
-/** Bound of a whole reply; of an error body only the beginning is read. */
-const MAX_REPLY_BYTES = 64 * 1024 * 1024;
-const MAX_ERROR_BYTES = 64 * 1024;
-/** How long a stream may take to close, or to bring its usage, after the reply in it was finished. */
-const CLOSING_MS = 2_000;
+const MAX_REPLY_BYTES = 64 * 1024 * 1024; // of a whole reply
+const MAX_ERROR_BYTES = 64 * 1024; // of the body of an error only the beginning is read
+const CLOSING_MS = 2_000; // how long a stream may take to close, or to bring its usage, after the reply in it was finished
 /** How long the body of an error may take. The status says most of it, and must not be lost for a body that never comes. */
 const REFUSAL_MS = 1_000;
 export interface AttemptOptions {

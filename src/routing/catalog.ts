@@ -15,8 +15,7 @@ import { ApiError } from "../protocol/errors.ts";
 import { createBreaker, type Breaker } from "./breaker.ts";
 import { rank } from "./policy.ts";
 
-/** Raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint. */
-const ADAPTER_VERSION = 2;
+const ADAPTER_VERSION = 2; // raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint
 export type Provider = ReturnType<typeof createProvider>;
 export type Model = ReturnType<typeof createModel>;
 export type Catalog = ReturnType<typeof createCatalog>;
@@ -55,8 +54,7 @@ export function createCatalog(config: Config, send: Send, { breakers, signatures
       return fail("unsupported_value", unmet.refusal, unmet.path);
     },
     models,
-    /** Of every alias, enabled or not, all models with their rank and the reason for it. */
-    ranking,
+    ranking, // of every alias, enabled or not, all models with their rank and the reason for it
     /** Canonical names and enabled aliases that the caller may use. */
     names: (caller: Caller) => [...models.keys(), ...aliases.keys()].filter((name) => !caller.models || caller.models.has(name)),
   };
@@ -113,8 +111,7 @@ function createProvider(name: string, provider: ProviderConfig, config: Config, 
     send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
     timeouts: overridden(config.timeouts, provider.timeouts),
-    /** Bound of one attempt, where the provider has its own; the request as a whole has another. */
-    attemptMs: provider.timeouts?.total_ms,
+    attemptMs: provider.timeouts?.total_ms, // bound of one attempt, where the provider has its own; the request as a whole has another
     retry: overridden(config.retry, provider.retry),
   };
 }
