@@ -72,8 +72,7 @@ export function composeReply(request: DemoRequest) {
   const fitting = tools.filter((each) => typeof choice !== "object" || each.function.name === choice.function.name);
   const tool = choice === "none" || (choice === "auto" && messages.at(-1)?.role === "tool") ? undefined : fitting[0]?.function;
   const plan = tool ? `The tool ${tool.name} can tell, so I call it` : "I can answer this myself";
-  const thoughts = `The question is: “${question}”. ${plan}, and I will keep it short.`;
-  const allReasoning = thinking?.type === "enabled" ? tokensOf(thoughts) : [];
+  const allReasoning = thinking?.type === "enabled" ? tokensOf(`The question is: “${question}”. ${plan}, and I will keep it short.`) : [];
   const allAnswer = tokensOf(tool ? jsonFor({ type: "object", ...tool.parameters }, question) : textFor(request, question));
   const reasoning = allReasoning.slice(0, limit);
   const answer = allAnswer.slice(0, limit - reasoning.length);

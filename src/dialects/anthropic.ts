@@ -49,8 +49,7 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
     messages: turns.map((turn) => ({ role: turn.role, content: blocksOf(turn, turn === turns.at(-1), thinks, signatures) })),
     stream: chat.stream || undefined,
     // Of the two one is taken, and neither while thinking.
-    temperature: thinks ? undefined : given.temperature,
-    top_p: thinks || given.temperature !== undefined ? undefined : given.top_p,
+    temperature: thinks ? undefined : given.temperature, top_p: thinks || given.temperature !== undefined ? undefined : given.top_p,
     stop_sequences: given.stop?.filter((sequence) => sequence.trim() !== ""), metadata: given.user && { user_id: given.user },
     ...toolFields(chat, turns, thinks, given.parallel_tool_calls === false),
     thinking: thinking ? on : switchable && traits.thinking_off ? { type: "disabled" } : undefined,

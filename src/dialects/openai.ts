@@ -54,8 +54,7 @@ function thinkingFields(on: boolean, wanted: string | undefined, traits: Traits)
     reasoning: { reasoning: reasoning_effort ? { effort: reasoning_effort } : { enabled: on } },
     enable_thinking: { enable_thinking: on, reasoning_effort },
     // Chat templates name the switch one way or the other; the one that they do not know does nothing.
-    chat_template_kwargs: { chat_template_kwargs: { enable_thinking: on, thinking: on }, reasoning_effort },
-    always: { reasoning_effort },
+    chat_template_kwargs: { chat_template_kwargs: { enable_thinking: on, thinking: on }, reasoning_effort }, always: { reasoning_effort },
   };
   return fields[traits.thinking] ?? {};
 }

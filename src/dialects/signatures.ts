@@ -8,10 +8,9 @@ export function createSignatures(maxChars = 64 * 1024 * 1024) {
   const entries = new Map<string, string>(); // in the order of their last use
   let chars = 0;
 
-  function remove(id: string): string | undefined {
+  function remove(id: string): void {
     const text = entries.get(id);
     if (entries.delete(id)) chars -= id.length + text!.length + ENTRY_CHARS;
-    return text;
   }
   function set(id: string, text: string): void {
     remove(id);
@@ -20,7 +19,7 @@ export function createSignatures(maxChars = 64 * 1024 * 1024) {
     while (chars > maxChars) remove(entries.keys().next().value!);
   }
   function get(id: string): string | undefined {
-    const text = remove(id);
+    const text = entries.get(id);
     if (text !== undefined) set(id, text);
     return text;
   }

@@ -60,15 +60,13 @@ const onlyOne = (n: number) => (n === 1 ? n : fail("unsupported_value", `only on
 
 const body = object({
   model: nonEmpty, messages: array(message, { min: 1 }), stream: withDefault(boolean(), false),
-  temperature: optional(number({ min: 0, max: 2 })),
-  max_tokens: tokenLimit, max_completion_tokens: tokenLimit,
+  temperature: optional(number({ min: 0, max: 2 })), max_tokens: tokenLimit, max_completion_tokens: tokenLimit,
   top_p: optional(number({ min: 0, max: 1 })), frequency_penalty: penalty, presence_penalty: penalty,
   stop: refine(optional(byType({ string: refine(nonEmpty, (text) => [text]), array: array(nonEmpty, { max: 4 }) })), listed),
   tools: refine(optional(array(tool, { max: 128 })), listed),
   tool_choice: optional(byType({ string: literal("none", "auto", "required"), object: namedTool })),
   response_format: optional(variant("type", {
-    text: refine(object({ type: literal("text") }), () => undefined),
-    json_object: object({ type: literal("json_object") }),
+    text: refine(object({ type: literal("text") }), () => undefined), json_object: object({ type: literal("json_object") }),
     json_schema: object({ type: literal("json_schema"), json_schema: object({ name: nonEmpty, description, schema, strict }) }),
   })),
   thinking: optional(refine(object({ type: literal("enabled", "disabled", "adaptive") }), ({ type }) => type !== "disabled")),
@@ -101,9 +99,8 @@ export const chatRequest = refine(body, (given) => {
   }
   return {
     model, messages, stream, temperature, top_p, frequency_penalty, presence_penalty, stop, tools, tool_choice, response_format, thinking,
-    logprobs, top_logprobs, seed, user, parallel_tool_calls,
+    logprobs, top_logprobs, seed, user, parallel_tool_calls, includeUsage: stream_options?.include_usage ?? false,
     effort: given.reasoning_effort === "none" ? undefined : given.reasoning_effort, // how deep to think; only meant when `thinking`
     maxTokens: max_tokens === undefined ? given.max_completion_tokens : Math.min(max_tokens, given.max_completion_tokens ?? max_tokens),
-    includeUsage: stream_options?.include_usage ?? false,
   };
 }, published.request);

@@ -20,8 +20,7 @@ export class CheckError extends Error {
  * configuration file); without it the first fault ends the check (for requests: hostile input must not buy work). */
 export interface Check<T> {
   (value: unknown, all?: boolean): T;
-  readonly schema: JsonSchema;
-  readonly optional?: boolean;
+  readonly schema: JsonSchema; readonly optional?: boolean;
   readonly takesNull?: boolean; // null is a value with a meaning of its own here, so `optional` does not take it for absent
 }
 

@@ -20,7 +20,8 @@ type ReplyHead = ReturnType<typeof replyHead>;
 interface ReplyOptions { readonly showReasoning: boolean; readonly showLogprobs: boolean; readonly includeUsage: boolean }
 
 /** Usage from what a provider counts. Sums and shares are computed here, never taken over (WIRE.md 2). */
-export function makeUsage({ prompt, completion, cacheHit, reasoning }: { [name in "prompt" | "completion" | "cacheHit" | "reasoning"]: number }): Usage {
+export function makeUsage(counts: { prompt: number; completion: number; cacheHit: number; reasoning: number }): Usage {
+  const { prompt, completion, cacheHit, reasoning } = counts;
   const hit = Math.min(cacheHit, prompt);
   return {
     prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion,

@@ -89,11 +89,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     const events = createEventReader();
     const decoder = dialect.decoder(model);
     let parts: Part[] = []; // still to be delivered
-    let begun = false;
-    let finished = false;
-    let ended = false;
-    let closedBy = Infinity;
-    let size = 0;
+    let [begun, finished, ended] = [false, false, false];
+    let [closedBy, size] = [Infinity, 0];
     /** Delivers what these events say. While there is no room for it the provider is not to blame for silence. */
     function take(list: readonly string[]): Promise<unknown> | undefined {
       let fault: unknown;

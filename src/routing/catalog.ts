@@ -51,7 +51,7 @@ export function createCatalog(config: Config, send: Send, { breakers, signatures
       if (able.length > 0) return withRoom(able, chat);
       if (allowed.length === 0) throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, { param: "model" });
       const unmet = needs.find((need) => !allowed.some((model) => need.met(model.traits))) ?? needs[0]!;
-      return fail("unsupported_value", unmet.refusal, unmet.path);
+      return fail("unsupported_value", unmet.words, unmet.path);
     },
     models,
     ranking, // of every alias, enabled or not, all models with their rank and the reason for it
@@ -77,10 +77,13 @@ function allowedModels(listed: readonly Model[], name: string, { models }: Calle
 }
 
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
-const need = (asked: unknown, path: readonly (string | number)[], met: (traits: Traits) => boolean, refusal = `this model does not support ${path[0]}`) =>
-  ({ asked, path, met, refusal });
+/** `words` are for the client, where no model can. */
+const need = (asked: unknown, path: (string | number)[], met: (traits: Traits) => boolean, words = `this model does not support ${path}`) =>
+  ({ asked, path, met, words });
+/** Parameters without which the reply would mean something else; others are left out where they are not known. */
+const MEANINGFUL = ["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const;
 const able = (name?: Traits["supports"][number]) => ({ supports }: Traits) => supports.some((each) => each === name);
-/** What a request asks for that not every model can do, with the words for a client whose model cannot. */
+/** What a request asks for that not every model can do. */
 function needsOf(chat: ChatRequest) {
   const { tools, tool_choice: choice, response_format: format, logprobs } = chat;
   const forced = choice === "required" || typeof choice === "object";
@@ -93,8 +96,7 @@ function needsOf(chat: ChatRequest) {
     need(format, ["response_format"], able(format?.type), `'response_format' of type '${format?.type}' is not supported with this model`),
     // Those of thoughts that are left out of the text would give them away.
     need(logprobs, ["logprobs"], (traits) => able("logprobs")(traits) && !traits.think_tags),
-    // Parameters without which the reply would mean something else; others are left out where they are not known.
-    ...(["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const).map((name) => need(chat[name], [name], ({ omit }) => !omit.includes(name))),
+    ...MEANINGFUL.map((name) => need(chat[name], [name], ({ omit }) => !omit.includes(name))),
     ...media.map(({ index, kind }) => need(true, ["messages", index, "content"], able(kind), `this model does not take ${kind}`)),
   ].filter(({ asked }) => asked);
 }
@@ -107,8 +109,7 @@ function createProvider(name: string, provider: ProviderConfig, config: Config, 
     return dialects[provider.dialect]({ get: (id) => signatures.get(mine(id)), set: (id, text) => signatures.set(mine(id), text) });
   };
   return {
-    name, dialectFor, baseUrl: provider.base_url,
-    send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
+    name, dialectFor, baseUrl: provider.base_url, send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
     timeouts: overridden(config.timeouts, provider.timeouts),
     attemptMs: provider.timeouts?.total_ms, // bound of one attempt, where the provider has its own; the request as a whole has another
