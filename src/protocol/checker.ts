@@ -163,13 +163,14 @@ export const nullable = <T>(check: Check<T>): Check<T | null> =>
 const orNull = ({ default: _, ...schema }: JsonSchema): JsonSchema =>
   typeof schema["type"] === "string" && !("const" in schema) ? { ...schema, type: [schema["type"], "null"] } : { anyOf: [schema, { type: "null" }] };
 
+/** One of several checks, by the name that `choose` gives for the value. */
+const oneOf = <C extends Fields>(checks: C, choose: (value: unknown) => string): Check<Infer<C[keyof C]>> =>
+  make({ anyOf: Object.values(checks).map((each) => each.schema) }, (value, all) => checks[choose(value)]!(value, all) as Infer<C[keyof C]>);
+
 /** Different checks for different JSON types: `byType({ string: ..., array: ... })`; faults keep their exact path. */
 export function byType<C extends Fields>(checks: C): Check<Infer<C[keyof C]>> {
   const expected = Object.keys(checks).map((type) => NOUNS[type]).join(" or ");
-  return make({ anyOf: Object.values(checks).map((check) => check.schema) }, (value, all) => {
-    const check = checks[typeOf(value)];
-    return check ? (check(value, all) as Infer<C[keyof C]>) : wrongType(expected, value);
-  });
+  return oneOf(checks, (value) => (typeOf(value) in checks ? typeOf(value) : wrongType(expected, value)));
 }
 
 /** A further rule on the typed value; it returns the value (or a better one) or calls `fail`. */
@@ -201,6 +202,5 @@ export function jsonObject(maxDepth = 100): Check<Record<string, unknown>> {
 /** A tagged union: the string field `tag` says which check, an object's that has this field itself, applies to the whole. */
 export function variant<V extends Fields>(tag: string, variants: V): Check<Infer<V[keyof V]>> {
   const tagCheck = object({ [tag]: literal(...Object.keys(variants)) });
-  const anyOf = Object.values(variants).map((check) => check.schema);
-  return make({ anyOf }, (value, all) => variants[tagCheck(value)[tag]!]!(value, all) as Infer<V[keyof V]>);
+  return oneOf(variants, (value) => tagCheck(value)[tag]!);
 }
