@@ -201,6 +201,8 @@ describe("what goes out", { concurrency: 2 }, () => {
     ["a strict tool", { tools: [fn({ parameters: BOUNDED, strict: true })], tool_choice: "auto" }, { tools: [{ name: "f", input_schema: CLOSED, strict: true }], tool_choice: { type: "auto" } }],
     ["a strict tool: what may be null is closed too, values are no schemas", { tools: [fn({ parameters: { type: null, properties: { a: { type: ["object", "null"] }, b: { enum: [{ minimum: 1 }] } } }, strict: true })] },
       { tools: [{ name: "f", input_schema: { type: "object", properties: { a: { type: ["object", "null"], additionalProperties: false }, b: { enum: [{ minimum: 1 }] } }, additionalProperties: false }, strict: true }], tool_choice: { type: "none" } }],
+    ["a strict tool: properties named like keywords are schemas like any other", { tools: [fn({ parameters: { properties: Object.fromEntries(["enum", "const", "default", "minimum", "properties"].map((name) => [name, { type: "object" }])) }, strict: true })] },
+      { tools: [{ name: "f", input_schema: { type: "object", properties: Object.fromEntries(["enum", "const", "default", "minimum", "properties"].map((name) => [name, { type: "object", additionalProperties: false }])), additionalProperties: false }, strict: true }], tool_choice: { type: "none" } }],
     ["a strict tool without parameters", { tools: [fn({ strict: true })] }, { tools: [{ name: "f", input_schema: { type: "object", additionalProperties: false }, strict: true }], tool_choice: { type: "none" } }],
 
     ["adaptive thinking, off", { model: "new" }, { ...NEW, ...OFF }],

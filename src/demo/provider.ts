@@ -1,11 +1,17 @@
-// The demo model's wire (what it says is in compose.ts): an OpenAI-compatible provider in the process, as one more fetch, that writes as
-// the gateway does. It is treated like any other, so the offline path is the real one. The same request gets the same reply.
+// The demo model: an OpenAI-compatible provider in the process, as one more fetch, that writes as the gateway does. It is treated like
+// any other, so the offline path is the real one. It says thoughts, then a text, JSON or the arguments of a tool call, as lists of
+// tokens that end where `stop` and `max_tokens` say. All of it follows from the request: the same one gets the same reply.
 import { setTimeout as pause } from "node:timers/promises";
+import { sha256 } from "../config/schema.ts";
 import type { Send } from "../http/fetch.ts";
-import { textOf } from "../protocol/chat-request.ts";
-import { createChunkWriter, createWholeWriter, makeUsage, type Part } from "../protocol/reply.ts";
-import type { TokenLogprob, Usage } from "../protocol/shapes.ts";
-import { composeReply, tokensOf, type DemoRequest } from "./compose.ts";
+import { textOf, type ChatRequest } from "../protocol/chat-request.ts";
+import { createChunkWriter, createWholeWriter, makeUsage, replyHead, type Part } from "../protocol/reply.ts";
+import type { FinishReason, TokenLogprob, Usage } from "../protocol/shapes.ts";
+import { exampleOf } from "./example.ts";
+
+/** The request that the gateway sends, as far as it is looked at: most fields go out as the check of the client's request left them. */
+export type DemoRequest = Omit<ChatRequest, "thinking"> & { max_tokens?: number; thinking?: { type: string } };
+const ABOUT = "This is the demo model: no network, and the same answer every time. Put a provider into gateway.json for a real one.";
 
 /** `paceMs` is the time between two tokens of a stream. */
 export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
@@ -13,9 +19,8 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
     if (cancel.aborted) throw cancel.reason;
     const request: DemoRequest = JSON.parse(body);
     const { reasoning, answer, call, finish } = composeReply(request);
-    const create = request.stream ? createChunkWriter : createWholeWriter;
-    const head = { id: "demo", created: 0, model: request.model, system_fingerprint: "demo" };
-    const writer = create(head, { showReasoning: reasoning.length > 0, showLogprobs: true, includeUsage: true });
+    const options = { showReasoning: reasoning.length > 0, showLogprobs: true, includeUsage: true };
+    const writer = (request.stream ? createChunkWriter : createWholeWriter)(replyHead(request.model, "demo", 0), options);
     const thoughts = reasoning.map((text): Part => ({ type: "reasoning", text }));
     const begun: Part[] = call ? [{ type: "tool_call", call: 0, ...call }] : [];
     const piece = (text: string, tokens: readonly string[]): Part =>
@@ -55,3 +60,39 @@ function logprobsOf(tokens: readonly string[], { logprobs, top_logprobs: length 
   const runnersUp = (token: string) => Array.from({ length }, (_, rank) => ranked(token + "~".repeat(rank), rank));
   return tokens.map((token) => ({ ...ranked(token, 0), top_logprobs: runnersUp(token) }));
 }
+
+/** Pieces of up to eight letters with the space before them; joined they are the text again. */
+const tokensOf = (text: string): string[] => text.match(/\s*(?:[\p{L}\p{M}\p{N}_]{1,8}|\S)|\s+/gu) ?? [];
+
+/** The answer is a text or, if there is a call, its arguments; tokens beyond the limit are left out. */
+export function composeReply(request: DemoRequest) {
+  const { messages, tools = [], tool_choice: choice = "none", thinking, max_tokens: limit = Infinity } = request;
+  const question = quoted(textOf(messages.findLast(({ role }) => role === "user")?.content ?? ""));
+  // The tool that tool_choice names, else the first; with "auto" none once a tool has answered.
+  const fitting = tools.filter((each) => typeof choice !== "object" || each.function.name === choice.function.name);
+  const tool = choice === "none" || (choice === "auto" && messages.at(-1)?.role === "tool") ? undefined : fitting[0]?.function;
+  const plan = tool ? `The tool ${tool.name} can tell, so I call it` : "I can answer this myself";
+  const allReasoning = thinking?.type === "enabled" ? tokensOf(`The question is: “${question}”. ${plan}, and I will keep it short.`) : [];
+  const allAnswer = tokensOf(tool ? jsonFor({ type: "object", ...tool.parameters }, question) : textFor(request, question));
+  const reasoning = allReasoning.slice(0, limit);
+  const answer = allAnswer.slice(0, limit - reasoning.length);
+  const finish: FinishReason = allReasoning.length + allAnswer.length > limit ? "length" : tool ? "tool_calls" : "stop";
+  // Another conversation, another id. Where thinking took all of the limit there is no call.
+  const call = tool && answer.length > 0 ? { id: `call_${sha256(JSON.stringify(messages)).slice(0, 24)}`, name: tool.name } : undefined;
+  return { reasoning, answer, call, finish };
+}
+
+/** A text or JSON, up to the first of the sequences to stop at. */
+function textFor({ messages, response_format: format, stop = [] }: DemoRequest, question: string): string {
+  const last = messages.at(-1);
+  let text = `You said: “${question}”.\n\n${ABOUT}`;
+  if (format?.type === "json_schema") text = jsonFor(format.json_schema.schema ?? {}, question);
+  else if (format?.type === "json_object") text = JSON.stringify({ question, answer: "This is the demo model." });
+  else if (last?.role === "tool") text = `The tool says: ${quoted(last.content)}`;
+  const ends = stop.map((sequence) => text.indexOf(sequence)).filter((index) => index !== -1);
+  return text.slice(0, Math.min(text.length, ...ends));
+}
+
+const jsonFor = (schema: Record<string, unknown>, question: string): string => JSON.stringify(exampleOf(schema, question));
+/** In one line, of 120 characters at most, none of them cut in half. */
+const quoted = (text: string): string => [...text.trim().replace(/\s+/g, " ").slice(0, 240)].slice(0, 120).join("");

@@ -1,6 +1,7 @@
 // Anthropic's Messages API. WIRE.md 7.
 import { createHash } from "node:crypto";
 import type { ChatRequest } from "../protocol/chat-request.ts";
+import { isObject } from "../protocol/checker.ts";
 import { asArray, asObject, asString, counter, parseJson } from "../protocol/foreign.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import { finishPart, ProviderFault, textPart, type Decoder, type Dialect, type Target } from "./dialect.ts";
@@ -9,9 +10,8 @@ import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf } from "./traits.ts";
 import { mediaOf, turnsOf, type Item, type Turn } from "./turns.ts";
 
-/** The least that a model may be given to think, in tokens; and the share of a reply that goes to thinking. */
-const MIN_BUDGET = 1_024;
-const SHARES: { readonly [effort: string]: number } = { low: 0.2, medium: 0.5, high: 0.8, xhigh: 0.9, max: 0.95 };
+const MIN_BUDGET = 1_024; // the least that a model may be given to think, in tokens
+const SHARES: { readonly [effort: string]: number } = { low: 0.2, medium: 0.5, high: 0.8, xhigh: 0.9, max: 0.95 }; // of a reply, for thinking
 const JSON_ONLY = "Answer with one JSON object and nothing else: no prose around it, no code fence.";
 
 export const createAnthropicDialect = (signatures: Signatures): Dialect => ({
@@ -49,8 +49,7 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
     messages: turns.map((turn) => ({ role: turn.role, content: blocksOf(turn, turn === turns.at(-1), thinks, signatures) })),
     stream: chat.stream || undefined,
     // Of the two one is taken, and neither while thinking.
-    temperature: thinks ? undefined : given.temperature,
-    top_p: thinks || given.temperature !== undefined ? undefined : given.top_p,
+    temperature: thinks ? undefined : given.temperature, top_p: thinks || given.temperature !== undefined ? undefined : given.top_p,
     stop_sequences: given.stop?.filter((sequence) => sequence.trim() !== ""), metadata: given.user && { user_id: given.user },
     ...toolFields(chat, turns, thinks, given.parallel_tool_calls === false),
     thinking: thinking ? on : switchable && traits.thinking_off ? { type: "disabled" } : undefined,
@@ -74,15 +73,18 @@ function toolFields({ tools, tool_choice: choice = "none" }: ChatRequest, turns:
 
 /** Keywords that a schema must not have which an answer has to keep to: they are told in words. */
 const BOUNDS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems"];
+const VALUES = ["enum", "const", "default"]; // what stands there is no schema
+const BY_NAME = ["properties", "$defs", "definitions"]; // what stands there are schemas by their names, whatever these are
 
-/** A schema as it is taken where an answer has to keep to it: its objects closed, its bounds in the description. */
-function closedSchema(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(closedSchema);
-  if (typeof schema !== "object" || schema === null) return schema;
+/** A schema as it is taken where an answer has to keep to it: its objects closed, its bounds in the description. `byName`: a schema each. */
+function closedSchema(schema: unknown, byName = false): unknown {
+  if (Array.isArray(schema)) return schema.map((each) => closedSchema(each));
+  if (!isObject(schema)) return schema;
+  const inner = (name: string, value: unknown) => (!byName && VALUES.includes(name) ? value : closedSchema(value, !byName && BY_NAME.includes(name)));
+  const closed: Record<string, unknown> = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, inner(name, value)]));
+  if (byName) return closed;
   const bounds = Object.entries(schema).filter(([name, value]) => BOUNDS.includes(name) && typeof value !== "object");
-  const closed: Record<string, unknown> = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closedSchema(value)]));
   for (const [name] of bounds) delete closed[name];
-  for (const name of ["enum", "const", "default"]) if (name in schema) closed[name] = (schema as Record<string, unknown>)[name]; // values, no schemas
   if (bounds.length > 0) closed["description"] = [closed["description"] ?? [], bounds.map((bound) => bound.join(": "))].flat().join("; ");
   return [closed["type"]].flat().includes("object") ? { ...closed, additionalProperties: false } : closed;
 }

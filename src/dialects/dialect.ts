@@ -20,12 +20,10 @@ export interface Decoder {
 type Headers = Readonly<Record<string, string>>;
 
 export interface Dialect {
-  /** The headers that carry the provider's key. */
-  auth(key: string): Headers;
+  auth(key: string): Headers; // the headers that carry the provider's key
   /** `path` is appended to the provider's base_url. */
   request(chat: ChatRequest, target: Target): { readonly path: string; readonly headers?: Headers; readonly body: object };
-  /** A whole reply's JSON; throws a ProviderFault if it is an error, or no reply at all. */
-  reply(json: unknown, target: Target): Part[];
+  reply(json: unknown, target: Target): Part[]; // a whole reply's JSON; throws a ProviderFault if it is an error, or no reply at all
   decoder(target: Target): Decoder;
 }
 
@@ -35,10 +33,8 @@ const CLIENTS_FAULTS = ["context_length_exceeded", "content_filter", "upstream_r
 
 export interface FaultDetail {
   readonly status?: number; readonly cause?: unknown;
-  /** When the provider says that it may be asked again. */
-  readonly retryAfterMs?: number | undefined;
-  /** The provider refuses this gateway: its key, or something else of its configuration. */
-  readonly operator?: "key" | "other" | undefined;
+  readonly retryAfterMs?: number | undefined; // when the provider says that it may be asked again
+  readonly operator?: "key" | "other" | undefined; // the provider refuses this gateway: its key, or something else of its configuration
 }
 
 /** An attempt that failed. The message is for the operator's log only: it may name what a client must not see. */
@@ -54,7 +50,6 @@ export class ProviderFault extends Error {
 
 /** Text, if there is any. */
 export const textPart = (type: "text" | "reasoning", text: unknown): Part[] => (typeof text === "string" && text !== "" ? [{ type, text }] : []);
-
 /** Finish reasons as providers spell them, all other words mean "stop"; `failed`: the generation broke off (WIRE.md 2, 7.2, 7b). */
 const FINISH_REASONS = record(literal("length", "tool_calls", "content_filter", "failed", "unfinished"))(finishReasons);
 

@@ -8,8 +8,7 @@ import faultsJson from "./faults.json" with { type: "json" };
 /** Any of them, as regular expressions. */
 const words = refine(array(nonEmpty), (list) => new RegExp(list.join("|"), "i"));
 const rule = object({
-  /** `words` are looked for in code, type and message; absent: any. */
-  statuses: array(number()), words: optional(words),
+  statuses: array(number()), words: optional(words), // `words` are looked for in code, type and message; absent: whatever they say
   code: literal("model_unavailable", "model_overloaded", "context_length_exceeded", "content_filter", "upstream_rejected"),
   /** The provider refuses this gateway, not this request: a matter for the operator, and no use in trying again. */
   operator: optional(literal("key")),

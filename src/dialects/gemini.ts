@@ -10,8 +10,7 @@ import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf, type Traits } from "./traits.ts";
 import { mediaOf, objectIn, turnsOf, type Item, type Turn } from "./turns.ts";
 
-/** What takes a forgotten signature's place. */
-const NO_SIGNATURE = "skip_thought_signature_validator";
+const NO_SIGNATURE = "skip_thought_signature_validator"; // what takes a forgotten signature's place
 /** Tokens to think with, by effort; -1: as many as it likes; the least that models take which cannot stop thinking. */
 const BUDGETS: { readonly [effort: string]: number } = { low: 1_024, medium: 8_192, high: 24_576 };
 const [ANY_BUDGET, LEAST_BUDGET] = [-1, 128];

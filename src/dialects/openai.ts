@@ -54,8 +54,7 @@ function thinkingFields(on: boolean, wanted: string | undefined, traits: Traits)
     reasoning: { reasoning: reasoning_effort ? { effort: reasoning_effort } : { enabled: on } },
     enable_thinking: { enable_thinking: on, reasoning_effort },
     // Chat templates name the switch one way or the other; the one that they do not know does nothing.
-    chat_template_kwargs: { chat_template_kwargs: { enable_thinking: on, thinking: on }, reasoning_effort },
-    always: { reasoning_effort },
+    chat_template_kwargs: { chat_template_kwargs: { enable_thinking: on, thinking: on }, reasoning_effort }, always: { reasoning_effort },
   };
   return fields[traits.thinking] ?? {};
 }
@@ -151,11 +150,9 @@ const tokenLogprob = (given: unknown): TokenLogprob =>
   ({ ...tokenFields(given), top_logprobs: asArray(asObject(given)["top_logprobs"]).map(tokenFields) });
 
 function tokenFields(given: unknown): Omit<TokenLogprob, "top_logprobs"> {
-  const { token, logprob, bytes } = asObject(given);
-  return {
-    token: asString(token) ?? "", logprob: typeof logprob === "number" && Number.isFinite(logprob) ? logprob : -9999,
-    bytes: Array.isArray(bytes) ? bytes.map((byte) => asCount(byte) ?? 0) : null,
-  };
+  const { token, logprob, bytes: list } = asObject(given);
+  const bytes = Array.isArray(list) ? list.map((byte) => asCount(byte) ?? 0) : null;
+  return { token: asString(token) ?? "", logprob: Number.isFinite(logprob) ? Number(logprob) : -9999, bytes };
 }
 
 /** Usage wherever a vendor puts its cached and reasoning counts; undefined where there is none worth the name. */

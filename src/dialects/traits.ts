@@ -15,10 +15,8 @@ export const DIALECTS = Object.keys(THINKING_SWITCHES) as DialectName[];
 export type ThinkingSwitch = (typeof THINKING_SWITCHES)[DialectName][number];
 export const traitFields = {
   thinking: literal(...new Set(Object.values(THINKING_SWITCHES).flat())),
-  /** Thinking can be switched off; if not, its text is left out unless it was asked for. */
-  thinking_off: boolean(),
-  /** The depths of thinking that are known here: the nearest to the client's reasoning_effort is sent. */
-  efforts: array(nonEmpty),
+  thinking_off: boolean(), // thinking can be switched off; if not, its text is left out unless it was asked for
+  efforts: array(nonEmpty), // the depths of thinking that are known here: the nearest to the client's reasoning_effort is sent
   /** What a request may need that not every model can do. */
   supports: array(literal("tools", "json_object", "json_schema", "logprobs", "images", "audio", "files")),
   /** The form of tool_choice: `all` of them; `any` for "required", and no names; `auto`: nothing but that. */
@@ -26,18 +24,13 @@ export const traitFields = {
   max_temperature: number({ min: 0, max: 2 }),
   /** What is not sent. What would change the reply's meaning makes the model unfit for a request that says it. */
   omit: array(literal("temperature", "top_p", "frequency_penalty", "presence_penalty", "stop", "seed", "user", "parallel_tool_calls", "logprobs")),
-  /** Other names for parameters, and fields that are always sent. */
-  rename: record(nonEmpty), extra: jsonObject(),
+  rename: record(nonEmpty), extra: jsonObject(), // other names for parameters, and fields that are always sent
   /** Where tool calls that are sent back carry their reasoning while thinking is on; absent: in reasoning_content if the switch is `thinking`. */
   echo: optional(literal("reasoning_content", "reasoning", "none")),
-  /** A stream's usage must be asked for. */
-  ask_usage: boolean(),
-  /** Whole replies are put together from a stream. */
-  stream_only: boolean(),
-  /** Reasoning stands in the text, between `<think>` and `</think>`. */
-  think_tags: boolean(),
-  /** A piece of reasoning that is sent twice in a row is meant once. */
-  repeats_reasoning: boolean(),
+  ask_usage: boolean(), // a stream's usage must be asked for
+  stream_only: boolean(), // whole replies are put together from a stream
+  think_tags: boolean(), // reasoning stands in the text, between `<think>` and `</think>`
+  repeats_reasoning: boolean(), // a piece of reasoning that is sent twice in a row is meant once
   /** The most tokens of a reply, thinking included: a request for more gets these. */
   max_output_tokens: optional(number({ min: 1, integer: true })),
 };
@@ -47,15 +40,12 @@ export type Traits = Infer<typeof allTraits>;
 
 export const VENDORS = record(object({
   title: nonEmpty, dialect: literal(...DIALECTS), base_url: optional(nonEmpty), note: nonEmpty,
-  /** `reasoning`: what is different for models that think. */
-  traits: someTraits, reasoning: optional(someTraits),
+  traits: someTraits, reasoning: optional(someTraits), // `reasoning`: what is different for models that think
 }, { strict: true }))(vendorsJson, true);
 const GENERIC = allTraits(vendorsJson.generic.traits, true);
-
 /** `general` with what `own` says otherwise of its fields. */
 export const overridden = <T extends object>(general: T, own: object = {}): T =>
   ({ ...general, ...Object.fromEntries(Object.entries(own).filter(([name, value]) => name in general && value !== undefined)) });
-
 type Own = Partial<Infer<typeof someTraits>>;
 type Named = { readonly vendor?: unknown; readonly dialect?: unknown };
 /** The row of the vendor that a provider names, or of the only one that there is of a native dialect; undefined if there is none. */

@@ -47,9 +47,8 @@ export function turnsOf(messages: readonly Message[]): { readonly system: string
 /** Without empty texts, which the native formats refuse. */
 const itemsOf = (content: string | readonly ContentPart[]): readonly ContentPart[] =>
   (typeof content === "string" ? [{ type: "text" as const, text: content }] : content).filter((part) => part.type !== "text" || part.text.trim() !== "");
-
-/** A text as a JSON object that is not too deep to be written again; undefined if it is none. */
 const object = lenient(jsonObject());
+/** A text as a JSON object that is not too deep to be written again; undefined if it is none. */
 export const objectIn = (text: string): Record<string, unknown> | undefined => object(parseJson(text));
 
 /** The address of an image or a file, with the two halves of one that is a `data:` address; throws if it is nowhere to be had. */

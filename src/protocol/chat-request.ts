@@ -16,19 +16,15 @@ const mediaParts = {
   file: object({ type: literal("file"), file: jsonObject() }),
 };
 export type ContentPart = Infer<typeof text> | Infer<(typeof mediaParts)[keyof typeof mediaParts]>;
-
 /** The text parts joined without a separator. */
 export const textOf = (content: string | readonly ContentPart[]): string =>
   typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : "")).join("");
-
 /** A list stays a list only if it holds something else than text. */
 const joinText = (content: string | ContentPart[]) =>
   typeof content !== "string" && content.some((part) => part.type !== "text") ? content : textOf(content);
-
 const textContent = refine(byType({ string: string(), array: array(variant("type", { text })) }), textOf);
 const userContent = refine(byType({ string: string(), array: array(variant("type", { text, ...mediaParts })) }), joinText);
 const assistantContent = refine(byType({ string: string(), array: array(variant("type", { text, refusal })) }), textOf);
-
 /** `arguments` is a string that a model wrote: it need not be JSON (WIRE 1.4). */
 const called = object({ name: nonEmpty, arguments: withDefault(string(), "") });
 const toolCall = object({ id: nonEmpty, type: withDefault(literal("function"), "function"), function: called });
@@ -56,7 +52,6 @@ const toolType = functionType('only tools of type "function" are supported');
 const tool = object({ type: toolType, function: object({ name: string(TOOL_NAME), description, parameters: schema, strict }) });
 const choiceType = functionType('only the object form {"type":"function","function":{"name":...}} is supported');
 const namedTool = object({ type: choiceType, function: object({ name: nonEmpty }) });
-
 const tokenLimit = optional(number({ min: 1, integer: true }));
 const penalty = optional(number({ min: -2, max: 2 }));
 /** An empty list says as much as none. */
@@ -65,15 +60,13 @@ const onlyOne = (n: number) => (n === 1 ? n : fail("unsupported_value", `only on
 
 const body = object({
   model: nonEmpty, messages: array(message, { min: 1 }), stream: withDefault(boolean(), false),
-  temperature: optional(number({ min: 0, max: 2 })),
-  max_tokens: tokenLimit, max_completion_tokens: tokenLimit,
+  temperature: optional(number({ min: 0, max: 2 })), max_tokens: tokenLimit, max_completion_tokens: tokenLimit,
   top_p: optional(number({ min: 0, max: 1 })), frequency_penalty: penalty, presence_penalty: penalty,
   stop: refine(optional(byType({ string: refine(nonEmpty, (text) => [text]), array: array(nonEmpty, { max: 4 }) })), listed),
   tools: refine(optional(array(tool, { max: 128 })), listed),
   tool_choice: optional(byType({ string: literal("none", "auto", "required"), object: namedTool })),
   response_format: optional(variant("type", {
-    text: refine(object({ type: literal("text") }), () => undefined),
-    json_object: object({ type: literal("json_object") }),
+    text: refine(object({ type: literal("text") }), () => undefined), json_object: object({ type: literal("json_object") }),
     json_schema: object({ type: literal("json_schema"), json_schema: object({ name: nonEmpty, description, schema, strict }) }),
   })),
   thinking: optional(refine(object({ type: literal("enabled", "disabled", "adaptive") }), ({ type }) => type !== "disabled")),
@@ -106,10 +99,8 @@ export const chatRequest = refine(body, (given) => {
   }
   return {
     model, messages, stream, temperature, top_p, frequency_penalty, presence_penalty, stop, tools, tool_choice, response_format, thinking,
-    logprobs, top_logprobs, seed, user, parallel_tool_calls,
-    /** How deep to think; only meant when `thinking`. */
-    effort: given.reasoning_effort === "none" ? undefined : given.reasoning_effort,
+    logprobs, top_logprobs, seed, user, parallel_tool_calls, includeUsage: stream_options?.include_usage ?? false,
+    effort: given.reasoning_effort === "none" ? undefined : given.reasoning_effort, // how deep to think; only meant when `thinking`
     maxTokens: max_tokens === undefined ? given.max_completion_tokens : Math.min(max_tokens, given.max_completion_tokens ?? max_tokens),
-    includeUsage: stream_options?.include_usage ?? false,
   };
 }, published.request);

@@ -5,7 +5,6 @@
 export type JsonSchema = { readonly [keyword: string]: unknown };
 export type FaultCode =
   | "missing_required_parameter" | "invalid_type" | "invalid_value" | "invalid_parameter_combination" | "unsupported_value";
-
 /** One thing that is wrong: `path` from the checked value's root (`["messages", 2, "role"]`), `message` without the path. */
 export type Fault = { readonly path: readonly (string | number)[]; readonly code: FaultCode; readonly message: string };
 
@@ -21,19 +20,15 @@ export class CheckError extends Error {
  * configuration file); without it the first fault ends the check (for requests: hostile input must not buy work). */
 export interface Check<T> {
   (value: unknown, all?: boolean): T;
-  readonly schema: JsonSchema;
-  readonly optional?: boolean;
-  /** Null is a value with a meaning of its own here, so `optional` does not take it for absent. */
-  readonly takesNull?: boolean;
+  readonly schema: JsonSchema; readonly optional?: boolean;
+  readonly takesNull?: boolean; // null is a value with a meaning of its own here, so `optional` does not take it for absent
 }
 
 export type Infer<C> = C extends Check<infer T> ? T : never;
-
 const isPlain = (step: string | number): boolean => typeof step === "string" && /^[\w$/.-]+$/.test(step) && !step.includes("..");
 /** `messages[2].role`; steps that are not plain names are quoted: `models["a b"]`. The root is the empty string. */
 export const pathText = (path: Fault["path"]): string =>
   path.map((step) => (isPlain(step) ? `.${step}` : `[${JSON.stringify(step)}]`)).join("").replace(/^\./, "");
-
 export const faultText = ({ path, message }: Fault): string => (path.length === 0 ? message : `${pathText(path)}: ${message}`);
 
 /** Throws a single fault at `path`, seen from the value that is being checked. */
@@ -47,10 +42,8 @@ const NOUNS: { readonly [type: string]: string } =
   { null: "null", array: "an array", object: "an object", string: "a string", number: "a number", boolean: "a boolean" };
 const wrongType = (expected: string, value: unknown): never =>
   fail("invalid_type", `expected ${expected}, got ${NOUNS[typeOf(value)] ?? "nothing"}`);
-
 /** A text from outside, short enough to be shown in a message. */
 export const cut = (text: string, max = 60): string => (text.length > max ? `${text.slice(0, max - 3)}...` : text);
-
 const make = <T>(schema: JsonSchema, check: (value: unknown, all?: boolean) => T, marks: Omit<Check<T>, "schema"> = {}): Check<T> =>
   Object.assign(check, { ...marks, schema });
 
@@ -71,12 +64,10 @@ function members<S extends string | number, T>(steps: Iterable<S>, all: boolean 
   return out;
 }
 
-type StringRules = { readonly min?: number; readonly pattern?: RegExp; readonly expected?: string; readonly secret?: boolean };
-
 /** `expected`, for the message: what the pattern means ("1 to 64 of A-Z a-z 0-9 _ -"). A `secret` value is never repeated. */
-export function string({ min, pattern, expected, secret }: StringRules = {}): Check<string> {
+export function string({ min, pattern, expected, secret }: { min?: number; pattern?: RegExp; expected?: string; secret?: boolean } = {}) {
   const schema = { type: "string", ...(min && { minLength: min }), ...(pattern && { pattern: pattern.source }) };
-  return make(schema, (value) => {
+  return make(schema, (value): string => {
     if (typeof value !== "string") return wrongType("a string", value);
     if (min !== undefined && value.length < min) return fail("invalid_value", "expected a string that is not empty");
     if (!pattern || pattern.test(value)) return value;
@@ -85,7 +76,6 @@ export function string({ min, pattern, expected, secret }: StringRules = {}): Ch
 }
 
 export const nonEmpty = string({ min: 1 });
-
 export const boolean = (): Check<boolean> =>
   make({ type: "boolean" }, (value) => (typeof value === "boolean" ? value : wrongType("a boolean", value)));
 
@@ -125,10 +115,9 @@ export function array<T>(item: Check<T>, { min = 0, max = Infinity }: { min?: nu
 
 export const isObject = (value: unknown): value is Record<string, unknown> => typeOf(value) === "object";
 export type Fields = { readonly [name: string]: Check<unknown> };
-type ObjectOf<F extends Fields> = { -readonly [K in keyof F]: Infer<F[K]> };
 
 /** Other fields are left out of the new object that it returns (WIRE 1.2); if `strict`, they are faults: misspelt settings. */
-export function object<F extends Fields>(fields: F, { strict = false } = {}): Check<ObjectOf<F>> {
+export function object<F extends Fields>(fields: F, { strict = false } = {}) {
   const names = Object.keys(fields);
   const required = names.filter((name) => !fields[name]!.optional);
   const properties = Object.fromEntries(names.map((name) => [name, fields[name]!.schema]));
@@ -143,7 +132,7 @@ export function object<F extends Fields>(fields: F, { strict = false } = {}): Ch
       if (given === undefined && !check.optional) fail("missing_required_parameter", "is required");
       out[name] = check(given, all);
     });
-    return out as ObjectOf<F>;
+    return out as { -readonly [K in keyof F]: Infer<F[K]> };
   });
 }
 
@@ -167,22 +156,21 @@ export function withDefault<T>(check: Check<T>, value: NoInfer<T>): Check<T> {
 }
 
 export const optional = <T>(check: Check<T>): Check<T | undefined> => withDefault<T | undefined>(check, undefined);
-
 /** Null is a value of its own, and something else than absent: `"rpm": null` is "unlimited", no `rpm` "the default". */
 export const nullable = <T>(check: Check<T>): Check<T | null> =>
   make(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)), { takesNull: true });
-
 /** Beside a `const`, null as a further type would not let null in. */
 const orNull = ({ default: _, ...schema }: JsonSchema): JsonSchema =>
   typeof schema["type"] === "string" && !("const" in schema) ? { ...schema, type: [schema["type"], "null"] } : { anyOf: [schema, { type: "null" }] };
 
+/** One of several checks, by the name that `choose` gives for the value. */
+const oneOf = <C extends Fields>(checks: C, choose: (value: unknown) => string): Check<Infer<C[keyof C]>> =>
+  make({ anyOf: Object.values(checks).map((each) => each.schema) }, (value, all) => checks[choose(value)]!(value, all) as Infer<C[keyof C]>);
+
 /** Different checks for different JSON types: `byType({ string: ..., array: ... })`; faults keep their exact path. */
 export function byType<C extends Fields>(checks: C): Check<Infer<C[keyof C]>> {
   const expected = Object.keys(checks).map((type) => NOUNS[type]).join(" or ");
-  return make({ anyOf: Object.values(checks).map((check) => check.schema) }, (value, all) => {
-    const check = checks[typeOf(value)];
-    return check ? (check(value, all) as Infer<C[keyof C]>) : wrongType(expected, value);
-  });
+  return oneOf(checks, (value) => (typeOf(value) in checks ? typeOf(value) : wrongType(expected, value)));
 }
 
 /** A further rule on the typed value; it returns the value (or a better one) or calls `fail`. */
@@ -214,6 +202,5 @@ export function jsonObject(maxDepth = 100): Check<Record<string, unknown>> {
 /** A tagged union: the string field `tag` says which check, an object's that has this field itself, applies to the whole. */
 export function variant<V extends Fields>(tag: string, variants: V): Check<Infer<V[keyof V]>> {
   const tagCheck = object({ [tag]: literal(...Object.keys(variants)) });
-  const anyOf = Object.values(variants).map((check) => check.schema);
-  return make({ anyOf }, (value, all) => variants[tagCheck(value)[tag]!]!(value, all) as Infer<V[keyof V]>);
+  return oneOf(variants, (value) => tagCheck(value)[tag]!);
 }

@@ -5,6 +5,5 @@ import { chunkShape, completionShape } from "./shapes.ts";
 
 const taken = { ChatCompletionRequest: chatRequest.schema, ChatCompletion: completionShape.schema, ChatCompletionChunk: chunkShape.schema };
 const schemas = { ...taken, ...document.components.schemas };
-
 /** The document as text: it never changes while the process runs. */
 export const openapiText = JSON.stringify({ ...document, components: { ...document.components, schemas } });

@@ -15,7 +15,6 @@ export type Part =
 export const replyHead = (model: string, fingerprint: string, now: number) =>
   ({ id: `chatcmpl-${randomHex(16)}`, created: Math.floor(now / 1000), model, system_fingerprint: fingerprint });
 type ReplyHead = ReturnType<typeof replyHead>;
-
 /** What was asked for. Without `showReasoning` thinking is left out, its tokens are in the usage all the same (WIRE D5). `includeUsage`: a
  * stream ends with a usage chunk (WIRE D7); whole replies always carry usage. */
 interface ReplyOptions { readonly showReasoning: boolean; readonly showLogprobs: boolean; readonly includeUsage: boolean }
@@ -47,7 +46,9 @@ export function createWholeWriter({ id, created, model, system_fingerprint }: Re
         else if (part.type === "tool_arguments") calls[part.call]!.function.arguments += part.text;
         else if (part.type !== "finish" && part.type !== "usage" && (part.type !== "reasoning" || options.showReasoning)) {
           texts[part.type] += part.text;
-          if (part.logprobs && options.showLogprobs) probs[part.type] = [...(probs[part.type] ?? []), ...part.logprobs];
+          if (!part.logprobs || !options.showLogprobs) continue;
+          const list = (probs[part.type] ??= []);
+          for (const prob of part.logprobs) list.push(prob);
         }
       }
       return "";

@@ -20,9 +20,7 @@ export type FinishReason = Infer<typeof finishReason>;
 const toolCall = object({ id: nonEmpty, type: literal("function"), function: object({ name: string(), arguments: string() }) });
 const fragment = object({ name: optional(string()), arguments: string() });
 const toolFragment = object({ index: count, id: optional(nonEmpty), type: optional(literal("function")), function: fragment });
-
-/** What a whole message and a delta have in common. */
-const texts = { reasoning_content: optional(string()), refusal: optional(string()) };
+const texts = { reasoning_content: optional(string()), refusal: optional(string()) }; // what a whole message and a delta have in common
 const role = literal("assistant");
 const message = object({ role, content: nullable(string()), ...texts, tool_calls: optional(array(toolCall, { min: 1 })) });
 const delta = object({ role: optional(role), content: optional(string()), ...texts, tool_calls: optional(array(toolFragment)) });

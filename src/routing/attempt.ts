@@ -14,11 +14,9 @@ import { parseJson } from "../protocol/foreign.ts";
 import type { Part } from "../protocol/reply.ts";
 import type { Model } from "./catalog.ts";
 
-/** Bound of a whole reply; of an error body only the beginning is read. */
-const MAX_REPLY_BYTES = 64 * 1024 * 1024;
-const MAX_ERROR_BYTES = 64 * 1024;
-/** How long a stream may take to close, or to bring its usage, after the reply in it was finished. */
-const CLOSING_MS = 2_000;
+const MAX_REPLY_BYTES = 64 * 1024 * 1024; // of a whole reply
+const MAX_ERROR_BYTES = 64 * 1024; // of the body of an error only the beginning is read
+const CLOSING_MS = 2_000; // how long a stream may take to close, or to bring its usage, after the reply in it was finished
 /** How long the body of an error may take. The status says most of it, and must not be lost for a body that never comes. */
 const REFUSAL_MS = 1_000;
 export interface AttemptOptions {
@@ -49,18 +47,17 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     const mediaType = response.headers.get("content-type")?.split(";", 1)[0]!.trim().toLowerCase() ?? "";
     const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";
     if (encoding !== "identity") throw new ProviderFault("upstream_error", "the answer is compressed although identity was asked for");
+    let whole: Part[] = [];
     if (stream && mediaType === "text/event-stream") {
       if (chat.stream) return await streamed(response.body, deliver);
-      const parts: Part[] = []; // a model that only streams
-      await streamed(response.body, (batch) => void parts.push(...batch));
-      await deliver(parts);
+      await streamed(response.body, (batch) => void batch.forEach((part) => whole.push(part))); // there may be too many to spread
     } else if (mediaType === "application/json") {
       const json = parseJson(await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms)));
       if (json === undefined) throw new ProviderFault("upstream_error", `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`);
-      const parts = dialect.reply(json, model);
-      parts.forEach(meter.observe);
-      await deliver(parts);
+      whole = dialect.reply(json, model);
+      whole.forEach(meter.observe);
     } else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
+    await deliver(whole);
   } catch (error) {
     own.abort(asFault(error)); // unless it has been: the first reason counts; whatever is left of the answer is not read
     throw own.reason;
@@ -92,11 +89,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     const events = createEventReader();
     const decoder = dialect.decoder(model);
     let parts: Part[] = []; // still to be delivered
-    let begun = false;
-    let finished = false;
-    let ended = false;
-    let closedBy = Infinity;
-    let size = 0;
+    let [begun, finished, ended] = [false, false, false];
+    let [closedBy, size] = [Infinity, 0];
     /** Delivers what these events say. While there is no room for it the provider is not to blame for silence. */
     function take(list: readonly string[]): Promise<unknown> | undefined {
       let fault: unknown;

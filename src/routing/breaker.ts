@@ -2,10 +2,8 @@
 // at a time until one begins to answer. DESIGN.md "Breaker". Only faults of the provider count; a client's never do.
 import type { Config } from "../config/schema.ts";
 
-/** While a probe is on its way nobody knows how long it takes; others are told to come back soon. */
-const PROBE_RETRY_MS = 1_000;
-/** From the best to the worst. */
-export const BREAKER_STATES = ["closed", "probing", "open"] as const;
+const PROBE_RETRY_MS = 1_000; // while a probe is on its way nobody knows how long it takes; others are told to come back soon
+export const BREAKER_STATES = ["closed", "probing", "open"] as const; // from the best to the worst
 export type Breaker = ReturnType<typeof createBreaker>;
 
 /** `now` is a monotonic clock in milliseconds. */

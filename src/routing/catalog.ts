@@ -15,8 +15,7 @@ import { ApiError } from "../protocol/errors.ts";
 import { createBreaker, type Breaker } from "./breaker.ts";
 import { rank } from "./policy.ts";
 
-/** Raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint. */
-const ADAPTER_VERSION = 2;
+const ADAPTER_VERSION = 2; // raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint
 export type Provider = ReturnType<typeof createProvider>;
 export type Model = ReturnType<typeof createModel>;
 export type Catalog = ReturnType<typeof createCatalog>;
@@ -52,11 +51,10 @@ export function createCatalog(config: Config, send: Send, { breakers, signatures
       if (able.length > 0) return withRoom(able, chat);
       if (allowed.length === 0) throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, { param: "model" });
       const unmet = needs.find((need) => !allowed.some((model) => need.met(model.traits))) ?? needs[0]!;
-      return fail("unsupported_value", unmet.refusal, unmet.path);
+      return fail("unsupported_value", unmet.words, unmet.path);
     },
     models,
-    /** Of every alias, enabled or not, all models with their rank and the reason for it. */
-    ranking,
+    ranking, // of every alias, enabled or not, all models with their rank and the reason for it
     /** Canonical names and enabled aliases that the caller may use. */
     names: (caller: Caller) => [...models.keys(), ...aliases.keys()].filter((name) => !caller.models || caller.models.has(name)),
   };
@@ -79,28 +77,28 @@ function allowedModels(listed: readonly Model[], name: string, { models }: Calle
 }
 
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
-
-/** What a request asks for that not every model can do, with the words for a client whose model cannot. */
+/** `words` are for the client, where no model can. */
+const need = (asked: unknown, path: (string | number)[], met: (traits: Traits) => boolean, words = `this model does not support ${path}`) =>
+  ({ asked, path, met, words });
+/** Parameters without which the reply would mean something else; others are left out where they are not known. */
+const MEANINGFUL = ["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const;
+const able = (name?: Traits["supports"][number]) => ({ supports }: Traits) => supports.some((each) => each === name);
+/** What a request asks for that not every model can do. */
 function needsOf(chat: ChatRequest) {
-  const needs: { readonly path: (string | number)[]; readonly refusal: string; readonly met: (traits: Traits) => boolean }[] = [];
-  const able = (name: Traits["supports"][number], path: (string | number)[], refusal: string) => needs.push({ path, refusal, met: ({ supports }) => supports.includes(name) });
-  const sent = (name: Traits["omit"][number]) => needs.push({ path: [name], refusal: `this model does not support ${name}`, met: ({ omit }) => !omit.includes(name) });
-  if (chat.tools) able("tools", ["tools"], "this model does not support tools");
-  const forced = chat.tool_choice === "required" || typeof chat.tool_choice === "object";
-  if (forced) needs.push({ path: ["tool_choice"], refusal: "with this model a tool cannot be forced", met: ({ tool_choice }) => tool_choice !== "auto" });
-  const format = chat.response_format?.type;
-  // LangChain for Python looks for this very phrase (WIRE 1.5).
-  if (format) able(format, ["response_format"], `'response_format' of type '${format}' is not supported with this model`);
-  if (chat.logprobs) able("logprobs", ["logprobs"], "this model does not support logprobs");
-  // Those of thoughts that are left out of the text would give them away.
-  if (chat.logprobs) needs.push({ path: ["logprobs"], refusal: "this model does not support logprobs", met: ({ think_tags }) => !think_tags });
-  // Parameters without which the reply would mean something else; others are left out where they are not known.
-  for (const name of ["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const) if (chat[name]) sent(name);
-  chat.messages.forEach(({ content }, index) => {
-    if (typeof content === "string" || content === null) return;
-    for (const { type } of content) if (type !== "text") able(MEDIA[type], ["messages", index, "content"], `this model does not take ${MEDIA[type]}`);
-  });
-  return needs;
+  const { tools, tool_choice: choice, response_format: format, logprobs } = chat;
+  const forced = choice === "required" || typeof choice === "object";
+  const media = chat.messages.flatMap(({ content }, index) =>
+    typeof content === "string" || !content ? [] : content.flatMap(({ type }) => (type === "text" ? [] : [{ index, kind: MEDIA[type] }])));
+  return [
+    need(tools, ["tools"], able("tools")),
+    need(forced, ["tool_choice"], ({ tool_choice }) => tool_choice !== "auto", "with this model a tool cannot be forced"),
+    // LangChain for Python looks for this very phrase (WIRE 1.5).
+    need(format, ["response_format"], able(format?.type), `'response_format' of type '${format?.type}' is not supported with this model`),
+    // Those of thoughts that are left out of the text would give them away.
+    need(logprobs, ["logprobs"], (traits) => able("logprobs")(traits) && !traits.think_tags),
+    ...MEANINGFUL.map((name) => need(chat[name], [name], ({ omit }) => !omit.includes(name))),
+    ...media.map(({ index, kind }) => need(true, ["messages", index, "content"], able(kind), `this model does not take ${kind}`)),
+  ].filter(({ asked }) => asked);
 }
 
 function createProvider(name: string, provider: ProviderConfig, config: Config, send: Send, signatures: Signatures) {
@@ -111,12 +109,10 @@ function createProvider(name: string, provider: ProviderConfig, config: Config, 
     return dialects[provider.dialect]({ get: (id) => signatures.get(mine(id)), set: (id, text) => signatures.set(mine(id), text) });
   };
   return {
-    name, dialectFor, baseUrl: provider.base_url,
-    send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
+    name, dialectFor, baseUrl: provider.base_url, send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
     timeouts: overridden(config.timeouts, provider.timeouts),
-    /** Bound of one attempt, where the provider has its own; the request as a whole has another. */
-    attemptMs: provider.timeouts?.total_ms,
+    attemptMs: provider.timeouts?.total_ms, // bound of one attempt, where the provider has its own; the request as a whole has another
     retry: overridden(config.retry, provider.retry),
   };
 }

@@ -13,8 +13,7 @@ import { faultWords, outcomeOf, verdict, type FailedAttempt } from "./failure.ts
 /** How far a request has come, for the books, whenever it ends: its attempts so far, the model that is asked or that serves, whether this
  * one has begun to answer, and what it has said; an attempt that fails before it has begun costs nothing. */
 export interface Tally { readonly attempts: AttemptRecord[]; model: Model; meter: Meter; begun: boolean }
-/** What stands for the attempt at a model that was not asked. */
-const SHUT = new ProviderFault("model_unavailable", "its breaker is open");
+const SHUT = new ProviderFault("model_unavailable", "its breaker is open"); // what stands for the attempt at a model that was not asked
 /** Tries the candidates in their order and delivers the answer of the first that begins one; throws the ApiError that the client is to
  * see if none does, and what went wrong if it breaks off. */
 export async function serve(chat: ChatRequest, candidates: readonly Model[], tally: Tally, deliver: Deliver, options: AttemptOptions): Promise<void> {
@@ -25,10 +24,8 @@ export async function serve(chat: ChatRequest, candidates: readonly Model[], tal
     if (tooSmall.some((each) => (model.contextTokens ?? 0) <= (each.model.contextTokens ?? Infinity))) continue; // it has no more room
     for (let retries = 0; ; retries += 1) {
       const pass = model.enter();
-      if (!pass) {
-        if (retries === 0) failures.push({ model, fault: SHUT });
-        break;
-      }
+      if (!pass && retries === 0) failures.push({ model, fault: SHUT });
+      if (!pass) break;
       const startedAt = performance.now();
       /** How it ended: with an error, or well. After `cancel` only a provider is to blame that had all of the time, and was silent. */
       const ended = (error?: unknown, hadAllTime = false): void => {
