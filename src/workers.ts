@@ -2,7 +2,7 @@
 // them, replaces those that die, has the windows and the places of all, the admin listener and the logs. A worker has its own spend log segment,
 // connections and breakers; it asks for each request's admission, what is asked in one turn of the event loop in one message.
 import cluster, { type Worker } from "node:cluster";
-import { once } from "node:events";
+import { once, type EventEmitter } from "node:events";
 import { createInterface } from "node:readline";
 import { createLimiter, decide, type Ask, type Decision, type Limiter } from "./accounts/limiter.ts";
 import { createAdmin, type Report } from "./admin.ts";
@@ -11,9 +11,8 @@ import type { Config } from "./config/schema.ts";
 import { checkFit, type Gateway, type GatewayDeps } from "./gateway.ts";
 import { createLineLog, describe, type Diagnose } from "./http/log.ts";
 
-/** Before a worker that could not even begin to listen is tried again; and how long one may take to report: longer, and it is left out. */
+/** Before a worker that could not even begin to listen is tried again. */
 const RETRY_MS = 1_000;
-const REPORT_MS = 1_000;
 
 /** What a worker says: that it was born, where it listens or why it cannot, how it is, who asks for admission, whose place is free again. */
 interface Word {
@@ -28,20 +27,19 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   const diagnostics = createLineLog(told);
   const diagnose: Diagnose = (event) => diagnostics.write({ time: new Date().toISOString(), ...event });
   const limiter = createLimiter();
-  /** Those that run, with who waits for their report. */
-  const running = new Map<Worker, (report?: Report) => void>();
+  const running = new Set<Worker>();
   let config = initial;
   let stopping = false;
   const tell = (worker: Worker, order: Order) => void (worker.isConnected() && worker.send(order));
-  const tellAll = (order: Order) => running.forEach((_, worker) => tell(worker, order));
+  const tellAll = (order: Order) => running.forEach((worker) => tell(worker, order));
   cluster.setupPrimary({ serialization: "advanced", silent: true }); // what is said holds maps; of several writers lines would be torn
 
   /** Resolves with the address that it listens on; rejects if it cannot, or ends before. */
   function start(): Promise<string> {
     const worker = cluster.fork();
     const placed: Ask[] = []; // whose places it holds
-    let retryMs = RETRY_MS;
-    running.set(worker, () => undefined);
+    let address: string | undefined;
+    running.add(worker);
     return new Promise((resolve, reject) => {
       worker.on("message", ({ born, listening, failed, report, asks = [], released = [] }: Word) => {
         if (!running.has(worker)) return; // its places are given back
@@ -49,11 +47,9 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
         if (born && config !== initial) tell(worker, { config });
         if (born && stopping) tell(worker, { stop: true });
         if (failed !== undefined) reject(new Error(failed));
-        if (listening !== undefined) {
-          retryMs = 0;
-          resolve(listening);
-        }
-        if (report) running.get(worker)?.(report);
+        address ??= listening;
+        if (address !== undefined) resolve(address);
+        if (report) worker.emit("report", report);
         for (const ask of released) {
           limiter.release(ask);
           placed.splice(placed.findIndex(({ account }) => account === ask.account), 1);
@@ -68,35 +64,28 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
       createInterface({ input: child.stderr! }).on("line", (line) => told(`${line}\n`));
       child.on("close", (code, signal) => {
         const detail = `it ended with ${signal ?? code}`;
-        running.get(worker)?.();
         running.delete(worker);
+        worker.emit("report");
         placed.forEach(limiter.release);
         reject(new Error(`a worker did not begin to listen: ${detail}`));
         if (stopping) return;
         diagnose({ event: "worker_died", level: "error", worker: worker.id, detail: `${detail}, and is replaced` });
-        setTimeout(() => stopping || start().catch(() => undefined), retryMs);
+        setTimeout(() => stopping || start().catch(() => undefined), address === undefined ? RETRY_MS : 0);
       });
     });
   }
 
-  async function gather(): Promise<Report[]> {
-    const asked = [...running.keys()].map((worker) => new Promise<Report | undefined>((resolve) => {
-      running.set(worker, resolve);
-      tell(worker, { report: true });
-      setTimeout(resolve, REPORT_MS, undefined).unref();
-    }));
-    const reports = (await Promise.all(asked)).filter((report) => report !== undefined);
-    if (reports.length === 0) throw new Error("no worker reports");
-    return reports;
-  }
-  let gathering: Promise<Report[]> | undefined;
-  const reports = () => (gathering ??= gather().finally(() => (gathering = undefined)));
+  /** Of those that are at hand; one that ends meanwhile has none. */
+  const reports = async () => (await Promise.all([...running].map(async (worker) => {
+    tell(worker, { report: true });
+    return (await once(worker as EventEmitter, "report"))[0] as Report | undefined;
+  }))).filter((report) => report !== undefined);
   const admin = createAdmin(initial, reports, limiter.used, diagnose, (_, error) => diagnose({ event: "internal_error", level: "error", detail: describe(error) }));
 
   async function drain(): Promise<void> {
     stopping = true;
     tellAll({ stop: true });
-    await Promise.all([...running.keys()].map(({ process: child }) => once(child, "close")));
+    await Promise.all([...running].map(({ process: child }) => once(child, "close")));
     await admin.close();
     diagnostics.flush();
   }
@@ -105,8 +94,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
     async listen(): Promise<string> {
       try {
         const address = await start(); // if this one cannot, none can
-        await Promise.all(Array.from({ length: initial.server.workers - 1 }, start));
-        await admin.listen();
+        await Promise.all([...Array.from({ length: initial.server.workers - 1 }, start), admin.listen()]);
         return address;
       } catch (error) {
         await drain();

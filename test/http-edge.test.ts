@@ -6,6 +6,7 @@ import http from "node:http";
 import net from "node:net";
 import { describe, it } from "node:test";
 import { configFor, demo, json, KEY, startGateway, user } from "./support/gateway.ts";
+import { chunkShape, completionShape } from "./support/shapes.ts";
 import { chunk, held, silent, speak, startProvider, stream } from "./support/provider.ts";
 import { parseAnswer, rawRequest, type RawAnswer } from "./support/raw.ts";
 import { waitFor, within } from "./support/wait.ts";
@@ -312,6 +313,9 @@ describe("routes", () => {
     assert.equal(response.status, 200);
     const document = await json(response);
     assert.equal(document.openapi, "3.1.0");
+    // What is published of replies is what the tests hold all replies against.
+    assert.deepEqual(document.components.schemas.ChatCompletion, JSON.parse(JSON.stringify(completionShape.schema)));
+    assert.deepEqual(document.components.schemas.ChatCompletionChunk, JSON.parse(JSON.stringify(chunkShape.schema)));
     const request = document.components.schemas.ChatCompletionRequest;
     assert.deepEqual(request.required, ["model", "messages"]);
     const { temperature, n, tools, tool_choice } = request.properties;

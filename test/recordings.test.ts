@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { completionShape } from "../src/protocol/shapes.ts";
+import { completionShape } from "./support/shapes.ts";
 import { assemble, assertSound, configFor, json, readStream, startGateway, user } from "./support/gateway.ts";
 import { readRefusal, readReply, type Call, type Reply } from "./support/recording.ts";
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
-import { completionShape } from "../src/protocol/shapes.ts";
+import { completionShape } from "./support/shapes.ts";
 import { assemble, assertSound, configFor, demo, json, KEY, readStream, startGateway, user, type Chunk } from "./support/gateway.ts";
 import { chunk, completion, endless, event, rawStream, speak, startProvider, status, stream, USAGE, usageChunk, type Behaviour } from "./support/provider.ts";
 import { settled, waitFor, within } from "./support/wait.ts";

@@ -1,7 +1,7 @@
 // How a reply is put together: a dialect says what its provider said as a list of parts, and two writers turn these into the public
 // format, whole (WIRE.md 2) or as chunks (WIRE.md 3). One vocabulary, so that a stream's concatenated deltas equal the whole reply.
 import { randomHex } from "./ids.ts";
-import type { Completion, FinishReason, TokenLogprob, Usage } from "./shapes.ts";
+import type { FinishReason, TokenLogprob, Usage } from "./shapes.ts";
 
 /** One thing that a provider said. `call` counts tool calls from 0; id and name come once, before the arguments, which come in pieces. */
 export type Part =
@@ -56,15 +56,14 @@ export function createWholeWriter({ id, created, model, system_fingerprint }: Re
     end(usage, finish_reason) {
       for (const call of calls) call.function.arguments ||= "{}";
       const message = {
-        role: "assistant" as const, content: texts.text === "" && (calls.length > 0 || texts.refusal !== "") ? null : texts.text,
+        role: "assistant", content: texts.text === "" && (calls.length > 0 || texts.refusal !== "") ? null : texts.text,
         reasoning_content: options.showReasoning ? texts.reasoning : undefined, refusal: texts.refusal || undefined,
         tool_calls: calls.length > 0 ? calls : undefined,
       };
       const { text: content = null, refusal = null, reasoning: reasoning_content } = probs;
       const logprobs = content || refusal || reasoning_content ? { content, refusal, reasoning_content } : null;
       const choice = { index: 0, message, logprobs, finish_reason };
-      const reply: Completion = { id, object: "chat.completion", created, model, system_fingerprint, choices: [choice], usage };
-      return JSON.stringify(reply);
+      return JSON.stringify({ id, object: "chat.completion", created, model, system_fingerprint, choices: [choice], usage });
     },
   };
 }

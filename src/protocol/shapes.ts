@@ -1,38 +1,10 @@
-// The public shapes of a reply, whole and in chunks, as checks: SPEC.md "Chat completion response" and "Stream chunk", WIRE.md 2 and 3.
-// The types of the code, the schemas of /openapi.json and the tests' validators are derived from these.
-import { array, literal, nonEmpty, nullable, number, object, optional, string, type Infer } from "./checker.ts";
-
-const count = number({ min: 0, integer: true });
+// What replies are made of, as types: SPEC.md "Chat completion response", WIRE.md 2 and 3. Their schemas stand in openapi.json.
 
 /** Token statistics. hit + miss = prompt, prompt + completion = total; reasoning tokens are inside completion. WIRE.md 2. */
-const usage = object({
-  prompt_tokens: count, completion_tokens: count, total_tokens: count, prompt_cache_hit_tokens: count, prompt_cache_miss_tokens: count,
-  prompt_tokens_details: object({ cached_tokens: count }), completion_tokens_details: object({ reasoning_tokens: count }),
-});
-export type Usage = Infer<typeof usage>;
-const tokenFields = { token: string(), logprob: number(), bytes: nullable(array(number({ min: 0, max: 255, integer: true }))) };
-const tokenLogprob = object({ ...tokenFields, top_logprobs: array(object(tokenFields)) });
-export type TokenLogprob = Infer<typeof tokenLogprob>;
-const tokens = array(tokenLogprob);
-const logprobs = nullable(object({ content: nullable(tokens), refusal: nullable(tokens), reasoning_content: optional(tokens) }));
-const finishReason = literal("stop", "length", "tool_calls", "content_filter");
-export type FinishReason = Infer<typeof finishReason>;
-const toolCall = object({ id: nonEmpty, type: literal("function"), function: object({ name: string(), arguments: string() }) });
-const fragment = object({ name: optional(string()), arguments: string() });
-const toolFragment = object({ index: count, id: optional(nonEmpty), type: optional(literal("function")), function: fragment });
-const texts = { reasoning_content: optional(string()), refusal: optional(string()) }; // what a whole message and a delta have in common
-const role = literal("assistant");
-const message = object({ role, content: nullable(string()), ...texts, tool_calls: optional(array(toolCall, { min: 1 })) });
-const delta = object({ role: optional(role), content: optional(string()), ...texts, tool_calls: optional(array(toolFragment)) });
-const envelope = { id: nonEmpty, created: count, model: nonEmpty, system_fingerprint: string() };
-
-export const completionShape = object({
-  ...envelope, object: literal("chat.completion"),
-  choices: array(object({ index: count, message, logprobs, finish_reason: finishReason })), usage,
-});
-export type Completion = Infer<typeof completionShape>;
-
-export const chunkShape = object({
-  ...envelope, object: literal("chat.completion.chunk"),
-  choices: array(object({ index: count, delta, logprobs, finish_reason: nullable(finishReason) })), usage: optional(usage),
-});
+type Counts = "prompt_tokens" | "completion_tokens" | "total_tokens" | "prompt_cache_hit_tokens" | "prompt_cache_miss_tokens";
+export type Usage = { readonly [name in Counts]: number } & {
+  readonly prompt_tokens_details: { readonly cached_tokens: number }; readonly completion_tokens_details: { readonly reasoning_tokens: number };
+};
+interface Token { readonly token: string; readonly logprob: number; readonly bytes: readonly number[] | null }
+export interface TokenLogprob extends Token { readonly top_logprobs: readonly Token[] }
+export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";

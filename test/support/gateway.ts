@@ -8,7 +8,7 @@ import type { TestContext } from "node:test";
 import demoConfig from "../../src/config/demo.json" with { type: "json" };
 import { checkConfig } from "../../src/config/schema.ts";
 import { createGateway, type Gateway, type GatewayDeps } from "../../src/gateway.ts";
-import { chunkShape } from "../../src/protocol/shapes.ts";
+import { chunkShape } from "./shapes.ts";
 import { waitFor } from "./wait.ts";
 
 export const KEY = "sk-test-client-key";
