@@ -48,14 +48,12 @@ function statusOfAll(reports: readonly Report[], used: Limiter["used"]) {
   const stateOf = new Map(models.map(({ model, breaker }) => [model, breaker.state]));
   const fault = (of: "limits" | "spend" | "usage") => all.find((each) => each[of].fault !== null)?.[of].fault ?? null;
   return {
-    ...first, models,
-    status: all.find((each) => each.status === "draining")?.status ?? "serving",
+    ...first, models, status: all.find((each) => each.status === "draining")?.status ?? "serving",
     in_flight: all.reduce((sum, each) => sum + each.in_flight, 0), workers: all.length,
     event_loop_delay: Object.fromEntries(Object.keys(first.event_loop_delay).map((quantile) => [quantile, Math.max(...all.map((each) => each.event_loop_delay[quantile]!))])),
     aliases: first.aliases.map((alias) => ({ ...alias, candidates: alias.candidates.map(({ model, rank, why }) => ({ rank, model, why, breaker: stateOf.get(model) })) })),
     limits: { ...first.limits, fault: fault("limits"), accounts: first.limits.accounts.map((each) => ({ ...each, used: used(`account ${each.account}`) })) },
-    spend: { fault: fault("spend") },
-    usage: { ...first.usage, fault: fault("usage"), lag_seconds: Math.min(...all.map(({ usage }) => usage.lag_seconds)) },
+    spend: { fault: fault("spend") }, usage: { ...first.usage, fault: fault("usage"), lag_seconds: Math.min(...all.map(({ usage }) => usage.lag_seconds)) },
   };
 }
 
@@ -69,8 +67,8 @@ export function createAdmin(config: Config, reports: () => readonly Report[] | P
     "/status": { GET: async ({ res }: Exchange) => sendJson(res, 200, statusOfAll(await reports(), used), { "Cache-Control": "no-store" }) },
     "/metrics": { GET: async ({ res }: Exchange) => void res.setHeader("Content-Type", "text/plain; version=0.0.4; charset=utf-8").end(await metrics()) },
   };
-  const { receive_ms } = config.server;
-  const server = createServer(routes, { receive_ms, host: "127.0.0.1", port: 8081, ...config.admin }, { now: Date.now, access: () => undefined, failed });
+  const options = { receive_ms: config.server.receive_ms, host: "127.0.0.1", port: 8081, ...config.admin };
+  const server = createServer(routes, options, { now: Date.now, access: () => undefined, failed });
   let address: string | undefined;
   return {
     /** Rejects if its address is taken, unless that is the one that nobody asked for. */

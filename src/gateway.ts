@@ -21,12 +21,11 @@ import { ApiError } from "./protocol/errors.ts";
 import { openapiText } from "./protocol/openapi.ts";
 import { createCatalog, createMemory } from "./routing/catalog.ts";
 
-/** Absent means the real thing, and no log. `now` is the wall clock, `monotonic` that of limiter and breakers, both in milliseconds. */
+/** Absent means the real thing, and no log. `now` is the wall clock, `monotonic` that of limiter and breakers, both in milliseconds.
+ * `limits`, where this is one of several processes, are those of all; it then has no admin listener of its own. */
 export interface GatewayDeps {
-  readonly fetch?: Fetch; readonly now?: () => number; readonly monotonic?: () => number;
+  readonly fetch?: Fetch; readonly now?: () => number; readonly monotonic?: () => number; readonly limits?: Limiter;
   readonly accessLog?: WriteLines; readonly diagnostics?: WriteLines;
-  /** Where this is one of several processes: the limits of all. It then has no admin listener of its own. */
-  readonly limits?: Limiter;
 }
 
 export type Gateway = ReturnType<typeof createGateway>;
@@ -150,17 +149,15 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
         throw error;
       }
     },
-    adminAddress: () => admin?.address(),
-    report,
+    adminAddress: () => admin?.address(), report,
     /** A line for the operator. */
     diagnose,
     /** For requests and connections that come from now on; breakers and limits go on. Throws as checkFit does. */
     reload(config: Config): void {
       const renewed = checkFit(config, initial);
       if (renewed) server.setTls(renewed);
-      if (fixedSettings(config) !== fixedSettings(initial)) {
-        diagnose({ event: "restart_needed", level: "warn", detail: "host, port, whether there is tls, receive_ms, workers, admin, data_dir, limits.store, limits.on_error, spend, usage and upstream are read at start only" });
-      }
+      const detail = "host, port, whether there is tls, receive_ms, workers, admin, data_dir, limits.store, limits.on_error, spend, usage and upstream are read at start only";
+      if (fixedSettings(config) !== fixedSettings(initial)) diagnose({ event: "restart_needed", level: "warn", detail });
       current = build(config);
       diagnose({ event: "reloaded", level: "info" });
     },

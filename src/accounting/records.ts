@@ -18,12 +18,11 @@ const countsOf = ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache
   ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, reasoning_tokens: completion_tokens_details.reasoning_tokens });
 /** `outcome`: "completed", "cancelled" (the client left), or the error code of what went wrong. */
 export interface AttemptRecord { readonly model: string; readonly provider: string; readonly outcome: string; readonly duration_ms: number }
-/** How a request ended, and what it came to. */
+/** How a request ended, and what it came to. `model`, with the price in force when the request began, whatever was reloaded since; undefined:
+ * no provider began to answer. */
 export interface Outcome {
-  readonly status: "completed" | "failed" | "cancelled" | "interrupted";
-  readonly http_status: number | null; readonly error_code: string | null; readonly finish_reason: string | null;
-  readonly attempts: readonly AttemptRecord[]; readonly first_token_ms: number | null;
-  /** With the price in force when the request began, whatever was reloaded since; undefined: no provider began to answer. */
+  readonly status: "completed" | "failed" | "cancelled" | "interrupted"; readonly http_status: number | null; readonly error_code: string | null;
+  readonly finish_reason: string | null; readonly attempts: readonly AttemptRecord[]; readonly first_token_ms: number | null;
   readonly model: Model | undefined; readonly usage: Usage; readonly source: UsageSource;
 }
 

@@ -5,15 +5,10 @@ import { ApiError, type ErrorCode } from "../protocol/errors.ts";
 import type { StoredKey } from "./key-file.ts";
 import type { Ask } from "./limiter.ts";
 
-/** Its limits are the account's over all its keys, and this key's own. */
-export interface Caller extends Ask {
-  /** Names the key in logs and books; derived from the digest one way, so it says nothing of the key. */
-  readonly keyId: string;
-  /** The names that this key may send as `model`; undefined is all. */
-  readonly models: ReadonlySet<string> | undefined;
-  /** From when on it is refused, in milliseconds of the wall clock: Infinity is never, 0 a key that was revoked. */
-  readonly validUntil: number;
-}
+/** Its limits are the account's over all its keys, and this key's own. `keyId` names the key in logs and books; derived from the digest one
+ * way, it says nothing of the key. `models` are the names that it may send as `model`; undefined is all. From `validUntil` on it is refused,
+ * in milliseconds of the wall clock: Infinity is never, 0 a key that was revoked. */
+export interface Caller extends Ask { readonly keyId: string; readonly models: ReadonlySet<string> | undefined; readonly validUntil: number }
 
 export type Keyring = ReturnType<typeof createKeyring>;
 export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0, 16)}`;

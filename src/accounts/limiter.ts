@@ -15,14 +15,9 @@ export interface Decision {
   readonly admitted: boolean; readonly limit: number | null; readonly remaining: number; readonly resetMs: number; readonly because?: "in_flight" | "store";
 }
 
-export interface Limiter {
-  /** Admits a request under all of its limits and gives it a place, or neither. */
-  admit(ask: Ask): Decision | Promise<Decision>;
-  /** Takes back the place of a request that was admitted. */
-  release(ask: Ask): void;
-  /** How many requests of the last 60 seconds stand in a window. */
-  used(name: string): number;
-}
+/** `admit` admits a request under all of its limits and gives it a place, or neither; `release` takes back the place of one that was
+ * admitted; `used`: how many requests of the last 60 seconds stand in a window. */
+export interface Limiter { admit(ask: Ask): Decision | Promise<Decision>; release(ask: Ask): void; used(name: string): number }
 
 /** `count` is what stands in a window by now; `resetMs`: when it next gets room. */
 export function decide(admitted: boolean, windows: readonly { readonly rpm: number; readonly count: number; readonly resetMs: number }[]): Decision {

@@ -20,7 +20,6 @@ const START_MS = 2_000;
 
 const SCRIPT = script.join("\n");
 const DIGEST = createHash("sha1").update(SCRIPT).digest("hex");
-type Answer = readonly [admitted: number, figures: readonly (readonly [count: number, resetMs: number])[]];
 
 /** What is used of `redis`. */
 interface Client {
@@ -68,7 +67,7 @@ export function createRedisLimiter({ store, on_error }: Config["limits"], local:
       client.sendCommand(["EVALSHA", DIGEST, ...words])
         .catch((error: Error) => (error.message.startsWith("NOSCRIPT") ? client.sendCommand(["EVAL", SCRIPT, ...words]) : Promise.reject(error)))
         .then((answer) => {
-          const [admitted, figures] = answer as Answer;
+          const [admitted, figures] = answer as [admitted: number, figures: [count: number, resetMs: number][]];
           waiting.delete(fail);
           resolve(decide(admitted === 1, limits.map(({ rpm }, at) => ({ rpm, count: figures[at]![0], resetMs: figures[at]![1] }))));
         })

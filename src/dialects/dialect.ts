@@ -10,12 +10,9 @@ import type { Traits } from "./traits.ts";
 /** What a dialect needs to know of the model that is to serve; one that cannot think is never sent a thinking switch. */
 export interface Target { readonly upstreamModel: string; readonly reasoning: boolean; readonly traits: Traits }
 
-export interface Decoder {
-  /** The parts that one event (its JSON, parsed) says; throws a ProviderFault if it says that the provider failed. */
-  push(event: unknown): Part[];
-  /** Whether it has said that no more will come; absent: it never says so. */
-  readonly ended?: () => boolean;
-}
+/** `push`: the parts that one event (its JSON, parsed) says; throws a ProviderFault if it says that the provider failed. `ended`: whether it
+ * has said that no more will come; absent: it never says so. */
+export interface Decoder { push(event: unknown): Part[]; readonly ended?: () => boolean }
 
 type Headers = Readonly<Record<string, string>>;
 

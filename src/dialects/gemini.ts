@@ -47,8 +47,7 @@ function requestBody(chat: ChatRequest, { reasoning, traits }: Target, signature
     generationConfig: {
       temperature, topP: top_p, maxOutputTokens: max_tokens, stopSequences: stop, seed, frequencyPenalty: frequency_penalty,
       presencePenalty: presence_penalty, responseLogprobs: logprobs, logprobs: top_logprobs || undefined,
-      responseMimeType: format && "application/json",
-      responseJsonSchema: format?.type === "json_schema" ? format.json_schema.schema : undefined,
+      responseMimeType: format && "application/json", responseJsonSchema: format?.type === "json_schema" ? format.json_schema.schema : undefined,
       thinkingConfig: reasoning && traits.thinking !== "none" ? thinkingConfig(chat, traits) : undefined,
     },
   };
@@ -75,8 +74,7 @@ function partOf(item: Item, signatureOf: (id: string) => string | undefined): ob
   if (item.type === "result") return { functionResponse: { id: item.id, name: item.name, response: objectIn(item.content) ?? { result: item.content } } };
   const { url, mediaType, data } = mediaOf(item);
   if (mediaType) return { inlineData: { mimeType: mediaType, data } };
-  const mimeType = `image/${/\.(png|webp|gif|heic)\b/i.exec(url)?.[1]?.toLowerCase() ?? "jpeg"}`;
-  return { fileData: { fileUri: url, mimeType } };
+  return { fileData: { fileUri: url, mimeType: `image/${/\.(png|webp|gif|heic)\b/i.exec(url)?.[1]?.toLowerCase() ?? "jpeg"}` } };
 }
 
 function createDecoder(signatures: Signatures): Decoder {

@@ -14,8 +14,7 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, maxByt
   const { "content-type": type = "application/json", "content-encoding": encoding = "identity" } = req.headers;
   const isJson = /^application\/(.+\+)?json$/.test(type.split(";", 1)[0]!.trim().toLowerCase());
   if (!isJson) throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
-  const isPlain = encoding.trim().toLowerCase() === "identity";
-  if (!isPlain) throw new ApiError("unsupported_media_type", "The body must not be compressed (Content-Encoding).");
+  if (encoding.trim().toLowerCase() !== "identity") throw new ApiError("unsupported_media_type", "The body must not be compressed (Content-Encoding).");
   const tooLarge = () => new ApiError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);
   if (cancel.aborted) throw cancel.reason;
   if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
@@ -65,9 +64,8 @@ export async function consume(body: AsyncIterable<Uint8Array>, take: (bytes: Uin
 function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0) throw new ApiError("invalid_json", "The request body is empty; expected a JSON object.");
   if (!isUtf8(bytes)) throw new ApiError("invalid_json", "The request body is not valid UTF-8.");
-  if (bytes.length > MAX_CONTAINERS && countBrackets(bytes) > MAX_CONTAINERS) {
-    throw new ApiError("invalid_json", `The request body holds more than ${MAX_CONTAINERS} arrays and objects.`);
-  }
+  const crowded = bytes.length > MAX_CONTAINERS && countBrackets(bytes) > MAX_CONTAINERS;
+  if (crowded) throw new ApiError("invalid_json", `The request body holds more than ${MAX_CONTAINERS} arrays and objects.`);
   const text = bytes.toString("utf8");
   try {
     return JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);

@@ -10,8 +10,7 @@ export class Cancel {
   /** Only the first call counts. */
   abort(reason?: unknown): void {
     if (this.aborted) return;
-    this.aborted = true;
-    this.reason = reason;
+    [this.aborted, this.reason] = [true, reason];
     for (const listener of this.#listeners) listener();
   }
   /** Calls `listener` on abort, unless what is returned is called before. */

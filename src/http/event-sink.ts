@@ -5,9 +5,7 @@ import type { ServerResponse } from "node:http";
 import type { Cancel } from "./cancel.ts";
 import { createDeadline } from "./deadline.ts";
 
-const HEADERS = {
-  "Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no",
-};
+const HEADERS = { "Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no" };
 
 /** After `keepAliveMs` of silence a comment goes out. `cancel` ends the waiting for a client that has gone. */
 export function createEventSink(res: ServerResponse, keepAliveMs: number, cancel: Cancel) {

@@ -10,10 +10,8 @@ export interface Outgoing {
   /** Aborts the request, or its answer; how long a new connection may take to be made, in milliseconds; is called when there is one. */
   readonly cancel: Cancel; readonly connectMs: number; readonly sent: () => void;
 }
-export interface FetchResponse {
-  readonly status: number; readonly headers: { get(name: string): string | null };
-  readonly body: AsyncIterable<Uint8Array> | null;
-}
+interface Headers { get(name: string): string | null }
+export interface FetchResponse { readonly status: number; readonly headers: Headers; readonly body: AsyncIterable<Uint8Array> | null }
 
 /** Rejects, and its body throws, with the reason of `cancel` when that aborts; otherwise with what the network said. */
 export type Send = (url: string, init: Outgoing) => Promise<FetchResponse>;
@@ -63,15 +61,11 @@ export function createFetch(maxConnections = Infinity): Send & { close(): void }
   const pool = { keepAlive: true, maxSockets: maxConnections, maxFreeSockets: 1024, scheduling: "lifo" } as const;
   const agents = { http: new http.Agent(pool), https: new https.Agent(pool) };
 
-  async function fetch(url: string, init: Outgoing): Promise<FetchResponse> {
-    try {
-      return await post(url, init);
-    } catch (error) {
-      // A pooled connection may have been closed just as it was taken: ask again on a new one, once, if nothing has come.
-      if (!(error instanceof StaleConnection)) throw error;
-      return post(url, init, true);
-    }
-  }
+  const fetch: Send = (url, init) => post(url, init).catch((error) => {
+    // A pooled connection may have been closed just as it was taken: ask again on a new one, once, if nothing has come.
+    if (!(error instanceof StaleConnection)) throw error;
+    return post(url, init, true);
+  });
 
   /** No closure here sees the request's text: it would be kept as long as the answer takes. */
   function post(url: string, { method, headers: given, body, cancel, connectMs, sent }: Outgoing, fresh = false): Promise<FetchResponse> {

@@ -14,8 +14,7 @@ export function sendJson(res: ServerResponse, status: number, body: unknown, hea
 }
 
 /** The headers of a document with which its connection ends. */
-const lastHeaders = (text: string) =>
-  ({ "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text), Connection: "close" });
+const lastHeaders = (text: string) => ({ "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text), Connection: "close" });
 
 /** Answers with an error, before anything else was sent. */
 export function sendError(req: IncomingMessage, res: ServerResponse, error: ApiError, requestId: string): void {

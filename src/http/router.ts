@@ -6,15 +6,12 @@ import type { Cancel } from "./cancel.ts";
 /** The client went away: nobody is left to answer. */
 export class ClientGone extends Error {}
 
-/** What a handler knows of its request, and what it tells the access log. */
+/** What a handler knows of its request, and what it tells the access log. `abort` ends the work on it; the reason, of whoever comes first, is
+ * what `cancel` and the handler then meet: a ClientGone when the client has left before it had its whole answer. `expire` aborts after `ms`,
+ * unless the exchange is over by then. */
 export interface Exchange {
-  readonly req: IncomingMessage; readonly res: ServerResponse; readonly requestId: string;
-  /** Ends the work on this request; the reason is what the handler then meets as an error. */
-  readonly abort: (reason: Error) => void;
-  /** Aborts after `ms` unless the exchange is over by then: when the client has its whole answer, or has left. */
-  readonly expire: (ms: number, reason: () => Error) => void;
-  /** Aborted by whoever called `abort` first: with a ClientGone when the client has left before it had its whole answer. */
-  readonly cancel: Cancel;
+  readonly req: IncomingMessage; readonly res: ServerResponse; readonly requestId: string; readonly cancel: Cancel;
+  readonly abort: (reason: Error) => void; readonly expire: (ms: number, reason: () => Error) => void;
   /** What only the handler can tell the access log: `model` is to serve, or served; `usage_source`: the usage is estimated. */
   readonly log: { account?: string; key_id?: string; model?: string; usage_source?: string };
 }

@@ -16,16 +16,10 @@ const LAST_WORDS_MS = 1_000;
 /** Requests of one connection that wait for each other: who sends more without reading is no client. */
 const MAX_PIPELINED = 1_000;
 
-export interface ServerOptions {
-  readonly host: string; readonly port: number;
-  /** A request must have arrived whole in this time. */
-  readonly receive_ms: number;
-  /** Absent: plain HTTP. */
-  readonly tls?: Tls | undefined;
-}
 /** A certificate and its key. */
 export interface Tls { readonly cert: Buffer; readonly key: Buffer }
-
+/** A request must have arrived whole in `receive_ms`; without `tls` it is plain HTTP. */
+export interface ServerOptions { readonly host: string; readonly port: number; readonly receive_ms: number; readonly tls?: Tls | undefined }
 /** Is told of every response, as the access log has it, when it has left or has been broken off. */
 export type AccessLog = (record: { readonly path: string | null; readonly status: number; readonly model: string | null }) => void;
 /** `now` is the wall clock in milliseconds; `failed` is told of an error of our own, met while answering. */
@@ -35,14 +29,9 @@ export interface ServerDeps {
 
 export const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });
 
-/** A request on its way. */
-interface Live extends Exchange {
-  readonly connection: Connection; readonly startedAt: number; expiry?: NodeJS.Timeout;
-  /** All of the answer was handed to the socket. Node also says "finish" when a socket dies with data in it. */
-  delivered: boolean;
-  /** What the access log says where `res` does not know. */
-  status?: number;
-}
+/** A request on its way. `delivered`: all of the answer was handed to the socket; Node also says "finish" when a socket dies with data in it.
+ * `status`: what the access log says where `res` does not know. */
+interface Live extends Exchange { readonly connection: Connection; readonly startedAt: number; expiry?: NodeJS.Timeout; delivered: boolean; status?: number }
 
 /** What the access log needs to know, also of what came to no exchange: method and path are null where they could not be parsed. */
 type Logged = Pick<Live, "requestId" | "log" | "startedAt"> & { readonly req: Partial<Pick<IncomingMessage, "method" | "url">> };
@@ -75,8 +64,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     const connection = connectionOf(req.socket);
     if (connection.live.size >= MAX_PIPELINED) return void req.socket.destroy();
     const exchange: Live = {
-      req, res, connection, delivered: false, log: {}, cancel,
-      requestId: requestId(req.rawHeaders), startedAt: performance.now(),
+      req, res, connection, delivered: false, log: {}, cancel, requestId: requestId(req.rawHeaders), startedAt: performance.now(),
       abort(reason) {
         cancel.abort(reason);
         if (connection.live.has(exchange)) setTimeout(() => exchange.delivered || res.destroy(), LAST_WORDS_MS).unref();

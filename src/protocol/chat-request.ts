@@ -30,8 +30,7 @@ const called = object({ name: nonEmpty, arguments: withDefault(string(), "") });
 const toolCall = object({ id: nonEmpty, type: withDefault(literal("function"), "function"), function: called });
 
 const message = variant("role", {
-  system: object({ role: literal("system"), content: textContent }),
-  user: object({ role: literal("user"), content: userContent }),
+  system: object({ role: literal("system"), content: textContent }), user: object({ role: literal("user"), content: userContent }),
   assistant: refine(object({
     role: literal("assistant"), content: optional(assistantContent), reasoning_content: lenient(string()), refusal: lenient(string()),
     tool_calls: optional(array(toolCall)),

@@ -23,8 +23,7 @@ export class ApiError extends Error {
 }
 
 /** The JSON body of an error (SPEC "Errors"; `param` is WIRE.md 4.1's). */
-export const errorBody = ({ message, type, code, param }: ApiError, requestId: string) =>
-  ({ error: { message, type, code, param, request_id: requestId } });
+export const errorBody = ({ message, type, code, param }: ApiError, request_id: string) => ({ error: { message, type, code, param, request_id } });
 
 /** Whatever was thrown, as the client may see it: what is neither kind of error is a bare 500, its detail kept for the log. */
 export function toApiError(thrown: unknown): ApiError {

@@ -111,9 +111,8 @@ function createProvider(name: string, provider: ProviderConfig, config: Config, 
   return {
     name, dialectFor, baseUrl: provider.base_url, send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
-    timeouts: overridden(config.timeouts, provider.timeouts),
+    timeouts: overridden(config.timeouts, provider.timeouts), retry: overridden(config.retry, provider.retry),
     attemptMs: provider.timeouts?.total_ms, // bound of one attempt, where the provider has its own; the request as a whole has another
-    retry: overridden(config.retry, provider.retry),
   };
 }
 
