@@ -49,7 +49,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
         if (failed !== undefined) reject(new Error(failed));
         address ??= listening;
         if (address !== undefined) resolve(address);
-        if (report) worker.emit("report", report);
+        if (born || report) worker.emit("report", report); // who asked before its birth was not heard
         for (const ask of released) {
           limiter.release(ask);
           placed.splice(placed.findIndex(({ account }) => account === ask.account), 1);
