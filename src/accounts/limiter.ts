@@ -28,10 +28,11 @@ export function decide(admitted: boolean, windows: readonly { readonly rpm: numb
 
 /** `now` must never go back: a monotonic clock in milliseconds. */
 export function createLimiter(now: () => number = () => performance.now()) {
-  /** The times of admissions, oldest first; those before `from` are forgotten. The window that was admitted to last stands last. */
+  /** The times of admissions, oldest first; those before `from` are forgotten. */
   const windows = new Map<string, { times: number[]; from: number }>();
   /** Those that are taken, of accounts that have a bound. */
   const places = new Map<string, number>();
+  let sweepAt = 0;
   function windowAt(time: number, name: string) {
     const window = windows.get(name) ?? { times: [], from: 0 };
     while (window.from < window.times.length && window.times[window.from]! + WINDOW_MS <= time) window.from += 1;
@@ -45,9 +46,9 @@ export function createLimiter(now: () => number = () => performance.now()) {
       const taken = places.get(account) ?? 0;
       if (maxInFlight !== null && taken >= maxInFlight) return { ...decide(false, []), because: "in_flight" };
       const time = now();
-      for (const [name, { times }] of windows) {
-        if (times.at(-1)! + WINDOW_MS > time) break;
-        windows.delete(name); // nothing in it counts any more
+      if (time >= sweepAt) {
+        for (const [name, { times }] of windows) if (!(times.at(-1)! + WINDOW_MS > time)) windows.delete(name); // nothing in it counts any more
+        sweepAt = time + WINDOW_MS;
       }
       const states = limits.flatMap(({ name, rpm }) => (rpm === null ? [] : [{ name, rpm, window: windowAt(time, name) }]));
       const admitted = states.every(({ rpm, window }) => countOf(window) < rpm);
@@ -55,7 +56,6 @@ export function createLimiter(now: () => number = () => performance.now()) {
         if (maxInFlight !== null) places.set(account, taken + 1);
         for (const { name, window } of states) {
           window.times.push(time);
-          windows.delete(name);
           windows.set(name, window);
         }
       }

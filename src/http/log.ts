@@ -19,7 +19,5 @@ export function createLineLog(write: WriteLines) {
 }
 
 /** An error for the diagnostics log, with its stack and causes: never for a client. */
-export function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return `${error.stack ?? error.message}${error.cause === undefined ? "" : `\ncaused by ${describe(error.cause)}`}`;
-}
+export const describe = (error: unknown): string =>
+  error instanceof Error ? `${error.stack ?? error.message}${error.cause === undefined ? "" : `\ncaused by ${describe(error.cause)}`}` : String(error);

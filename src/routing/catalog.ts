@@ -96,7 +96,7 @@ function needsOf(chat: ChatRequest) {
     need(format, ["response_format"], able(format?.type), `'response_format' of type '${format?.type}' is not supported with this model`),
     // Those of thoughts that are left out of the text would give them away.
     need(logprobs, ["logprobs"], (traits) => able("logprobs")(traits) && !traits.think_tags),
-    ...MEANINGFUL.map((name) => need(chat[name], [name], ({ omit }) => !omit.includes(name))),
+    ...MEANINGFUL.filter((name) => chat[name]).map((name) => need(true, [name], ({ omit }) => !omit.includes(name))),
     ...media.map(({ index, kind }) => need(true, ["messages", index, "content"], able(kind), `this model does not take ${kind}`)),
   ].filter(({ asked }) => asked);
 }
