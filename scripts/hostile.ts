@@ -305,7 +305,9 @@ const cases: readonly Case[] = [
       const flood = Buffer.from(`${get("/healthz").slice(0, -2)}${`X-Flood: ${"a".repeat(1_000)}\r\n`.repeat(1_000)}\r\n`);
       const clients = await connect(scene.port, scaled(200), () => flood);
       const took = await closedIn(clients, 5_000, scene, "they");
-      scene.expect(all(clients, 431), `all get 431: ${tally(clients)}`);
+      // Who goes on sending after the end may lose the answer to it: the connection is reset then, and what is on its way with it.
+      const told = clients.filter((client) => statusOf(client) === 431).length;
+      scene.expect(all(clients, 431, 0) && told > clients.length / 2, `most get 431, and nobody anything else: ${tally(clients)}`);
       return [`${clients.length} send 1 MB of headers`, `${tally(clients)}; closed after ${took}`];
     },
   },
