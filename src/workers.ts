@@ -2,7 +2,7 @@
 // them, replaces those that die, has the windows and the places of all, the admin listener and the logs. A worker has its own spend log segment,
 // connections and breakers; it asks for each request's admission, what is asked in one turn of the event loop in one message.
 import cluster, { type Worker } from "node:cluster";
-import { once, type EventEmitter } from "node:events";
+import type { EventEmitter } from "node:events";
 import { createInterface } from "node:readline";
 import { createLimiter, decide, type Ask, type Decision, type Limiter } from "./accounts/limiter.ts";
 import { createAdmin, type Report } from "./admin.ts";
@@ -58,7 +58,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
         placed.push(...asks.filter(({ maxInFlight }, at) => maxInFlight !== null && decisions[at]!.admitted));
         if (decisions.length > 0) tell(worker, { decisions });
       });
-      worker.on("error", ({ message }) => diagnose({ event: "worker_unreachable", level: "error", worker: worker.id, detail: message }));
+      worker.on("error", ({ message }) => stopping || diagnose({ event: "worker_unreachable", level: "error", worker: worker.id, detail: message }));
       const { process: child } = worker;
       createInterface({ input: child.stdout! }).on("line", (line) => accessLog(`${line}\n`));
       createInterface({ input: child.stderr! }).on("line", (line) => told(`${line}\n`));
@@ -78,14 +78,14 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   /** Of those that are at hand; one that ends meanwhile has none. */
   const reports = async () => (await Promise.all([...running].map(async (worker) => {
     tell(worker, { report: true });
-    return (await once(worker as EventEmitter, "report"))[0] as Report | undefined;
+    return await new Promise<Report | undefined>((resolve) => (worker as EventEmitter).once("report", resolve));
   }))).filter((report) => report !== undefined);
   const admin = createAdmin(initial, reports, limiter.used, diagnose, (_, error) => diagnose({ event: "internal_error", level: "error", detail: describe(error) }));
 
   async function drain(): Promise<void> {
     stopping = true;
     tellAll({ stop: true });
-    await Promise.all([...running].map(({ process: child }) => once(child, "close")));
+    await Promise.all([...running].map(({ process: child }) => new Promise((resolve) => child.once("close", resolve)))); // whatever else it says
     await admin.close();
     diagnostics.flush();
   }
