@@ -40,18 +40,16 @@ export function statusOf({ config, catalog, keyring, limitsFault, books: { spend
 function statusOfAll(reports: readonly Report[], used: Limiter["used"]) {
   const all = reports.map(({ status }) => status);
   const first = all[0]!;
-  const models = first.models.map((model) => {
-    const same = all.flatMap((each) => each.models.filter((other) => other.model === model.model));
-    const openness = ({ breaker }: typeof model) => BREAKER_STATES.indexOf(breaker.state);
-    return same.reduce((worst, each) => (openness(each) > openness(worst) ? each : worst));
-  });
-  const stateOf = new Map(models.map(({ model, breaker }) => [model, breaker.state]));
+  const openness = ({ breaker }: (typeof first.models)[number]) => BREAKER_STATES.indexOf(breaker.state);
+  const byOpenness = all.flatMap(({ models }) => models).sort((a, b) => openness(a) - openness(b));
+  const worst = new Map(byOpenness.map((each) => [each.model, each])); // of a name the last one stays
+  const models = first.models.map(({ model }) => worst.get(model)!);
   const fault = (of: "limits" | "spend" | "usage") => all.find((each) => each[of].fault !== null)?.[of].fault ?? null;
   return {
     ...first, models, status: all.find((each) => each.status === "draining")?.status ?? "serving",
     in_flight: all.reduce((sum, each) => sum + each.in_flight, 0), workers: all.length,
     event_loop_delay: Object.fromEntries(Object.keys(first.event_loop_delay).map((quantile) => [quantile, Math.max(...all.map((each) => each.event_loop_delay[quantile]!))])),
-    aliases: first.aliases.map((alias) => ({ ...alias, candidates: alias.candidates.map(({ model, rank, why }) => ({ rank, model, why, breaker: stateOf.get(model) })) })),
+    aliases: first.aliases.map((alias) => ({ ...alias, candidates: alias.candidates.map(({ model, rank, why }) => ({ rank, model, why, breaker: worst.get(model)?.breaker.state })) })),
     limits: { ...first.limits, fault: fault("limits"), accounts: first.limits.accounts.map((each) => ({ ...each, used: used(`account ${each.account}`) })) },
     spend: { fault: fault("spend") }, usage: { ...first.usage, fault: fault("usage"), lag_seconds: Math.min(...all.map(({ usage }) => usage.lag_seconds)) },
   };

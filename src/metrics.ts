@@ -58,10 +58,11 @@ function gaugesOf({ in_flight, workers, models, event_loop_delay, limits, spend,
 
 /** Prometheus's text format: what the processes have counted, together, and how they are. */
 export function render(all: readonly Samples[], status: Report["status"]): string {
+  const sources = [...all, gaugesOf(status)];
   const written = (value: number) => (value === Infinity ? "+Inf" : String(value));
   return Object.entries<Row>(rows).map(([name, { type, help, labels = [], buckets }]) => {
     const sums = new Map<string, number[]>();
-    for (const [values, figures] of [...all, gaugesOf(status)].flatMap((samples) => Object.entries(samples[name] ?? {}))) {
+    for (const [values, figures] of sources.flatMap((samples) => Object.entries(samples[name] ?? {}))) {
       sums.set(values, figures.map((figure, at) => figure + (sums.get(values)?.[at] ?? 0)));
     }
     const lines = [...sums].flatMap(([values, figures]) => {
