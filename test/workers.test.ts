@@ -13,7 +13,7 @@ import { assertOneLine, ended, lines, run, type Running, type RunOptions } from 
 import { folder } from "./support/folder.ts";
 import { configFor, demo, KEY, merge, user } from "./support/gateway.ts";
 import { launch, quickest } from "./support/program.ts";
-import { chunk, event, speak, startProvider, type Asked, type Behaviour, type Provider } from "./support/provider.ts";
+import { chunk, event, speak, startProvider, status as answerWith, type Asked, type Behaviour, type Provider } from "./support/provider.ts";
 import { entries, linesOf, segmentPath, segments, settles, type Line } from "./support/books.ts";
 import { waitFor, within } from "./support/wait.ts";
 
@@ -198,6 +198,19 @@ describe("several workers", { concurrency: 2 }, () => {
     assert.equal(await readMetric('chat_gateway_attempts_total{provider="lab",model="m",outcome="completed"}'), 20);
     assert.equal(await readMetric("chat_gateway_workers"), 3);
     assert.equal(settles(dir).length, 20);
+  });
+
+  it("show a breaker as open that is open in any one of them", async (t) => {
+    const down = ["down 1", "down 2", "down 3"]; // a request each, which the workers get in turn: no two models are down in the same one
+    const over = { models: Object.fromEntries(down.map((name) => [name, { provider: "lab" }])), aliases: { any: { models: ["m", ...down] } }, breaker: { failures: 1 } };
+    const { address, readStatus, readMetric } = await bench(t, over, Object.fromEntries(down.map((name) => [name, answerWith(500)])));
+    for (const model of down) assert.equal(await status(ask(address, { model })), 503);
+    const { models, aliases } = await readStatus();
+    const states = (of: readonly Line[], state: (each: Line) => unknown) => Object.fromEntries(of.map((each) => [each["model"], state(each)]));
+    const open = { "down 1": "open", "down 2": "open", "down 3": "open" };
+    assert.deepEqual(states(models, ({ breaker }) => breaker.state), { m: "closed", held: "closed", ...open });
+    assert.deepEqual(states(aliases[0].candidates, ({ breaker }) => breaker), { m: "closed", ...open });
+    for (const model of down) assert.equal(await readMetric(`chat_gateway_breaker_state{model="${model}"}`), 2);
   });
 
   it("share an account's places: exactly as many at once as it may have, over all of them", async (t) => {
