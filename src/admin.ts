@@ -36,8 +36,8 @@ export function statusOf({ config, catalog, keyring, limitsFault, books: { spend
   };
 }
 
-/** Of several processes: in flight are those of all, a breaker is as open as the one that is most, a fault is that of any. */
-function statusOfAll(reports: readonly Report[], used: Limiter["used"]) {
+/** `used` absent: nobody asks for the accounts, of which there may be many. Of several processes: in flight are those of all, a breaker is as open as the one that is most, a fault is that of any. */
+function statusOfAll(reports: readonly Report[], used?: Limiter["used"]) {
   const all = reports.map(({ status }) => status);
   const first = all[0]!;
   const openness = ({ breaker }: (typeof first.models)[number]) => BREAKER_STATES.indexOf(breaker.state);
@@ -50,7 +50,7 @@ function statusOfAll(reports: readonly Report[], used: Limiter["used"]) {
     in_flight: all.reduce((sum, each) => sum + each.in_flight, 0), workers: all.length,
     event_loop_delay: Object.fromEntries(Object.keys(first.event_loop_delay).map((quantile) => [quantile, Math.max(...all.map((each) => each.event_loop_delay[quantile]!))])),
     aliases: first.aliases.map((alias) => ({ ...alias, candidates: alias.candidates.map(({ model, rank, why }) => ({ rank, model, why, breaker: worst.get(model)?.breaker.state })) })),
-    limits: { ...first.limits, fault: fault("limits"), accounts: first.limits.accounts.map((each) => ({ ...each, used: used(`account ${each.account}`) })) },
+    limits: { ...first.limits, fault: fault("limits"), accounts: used ? first.limits.accounts.map((each) => ({ ...each, used: used(`account ${each.account}`) })) : [] },
     spend: { fault: fault("spend") }, usage: { ...first.usage, fault: fault("usage"), lag_seconds: Math.min(...all.map(({ usage }) => usage.lag_seconds)) },
   };
 }
@@ -59,7 +59,7 @@ function statusOfAll(reports: readonly Report[], used: Limiter["used"]) {
 export function createAdmin(config: Config, reports: () => readonly Report[] | Promise<readonly Report[]>, used: Limiter["used"], diagnose: Diagnose, failed: (exchange: Exchange, error: unknown) => void) {
   async function metrics(): Promise<string> {
     const all = await reports();
-    return render(all.map(({ samples }) => samples), statusOfAll(all, used));
+    return render(all.map(({ samples }) => samples), statusOfAll(all));
   }
   const routes = {
     "/status": { GET: async ({ res }: Exchange) => sendJson(res, 200, statusOfAll(await reports(), used), { "Cache-Control": "no-store" }) },
