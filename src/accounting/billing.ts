@@ -1,32 +1,20 @@
 // What an account owes for a month, from the usage records: summed up, or record by record. Both stream.
-import { formatMoney, parseMoney } from "./price.ts";
-import { USAGE_COLUMNS, type UsageFilter, type UsageRecord, type UsageStore } from "./records.ts";
+import { formatMoney } from "./price.ts";
+import { addTo, nothing, USAGE_COLUMNS, type Sum, type UsageFilter, type UsageRecord, type UsageStore } from "./records.ts";
 
-/** Requests, tokens in each price class and cost; reasoning tokens are a part of completion_tokens. */
-const CLASSES = ["prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "reasoning_tokens"] as const;
-const nothing = () => ({ requests: 0, prompt_cache_hit_tokens: 0, prompt_cache_miss_tokens: 0, completion_tokens: 0, reasoning_tokens: 0, cost: 0n });
+/** A sum as it is shown: its cost as an exact decimal. */
+export const shown = <S extends Sum>({ cost, ...sum }: S) => ({ ...sum, cost: formatMoney(cost) });
 
 /** Sums up the month, exactly; the models stand in the order of their names. Records in another than this `currency` are counted apart. */
 export async function statement(store: UsageStore, { account, month, currency }: { readonly [option in "account" | "month" | "currency"]: string }) {
-  const total = nothing();
-  const models = new Map<string, typeof total>();
+  const total = { ...nothing(), currency };
   /** Requests in other currencies: nothing of them is in the sums. */
   const other_currencies: Record<string, number> = {};
-  for await (const records of store.records({ account, month })) {
-    for (const { currency: other } of records) if (other !== currency) other_currencies[other] = (other_currencies[other] ?? 0) + 1;
-    for (const record of records.filter((record) => record.currency === currency)) {
-      const line = models.get(record.model) ?? nothing();
-      models.set(record.model, line);
-      for (const sum of [line, total]) {
-        sum.requests += 1;
-        for (const name of CLASSES) sum[name] += record[name];
-        sum.cost += parseMoney(record.cost);
-      }
-    }
-  }
-  const shown = (sum: typeof total) => ({ ...sum, cost: formatMoney(sum.cost), currency });
-  const lines = [...models].sort(([a], [b]) => (a < b ? -1 : 1)).map(([model, sum]) => ({ model, ...shown(sum) }));
-  return { account, month, currency, lines, total: shown(total), other_currencies };
+  const sums = await store.sums({ account, month }, ["model", "currency"]);
+  for (const { currency: other, requests } of sums) if (other !== currency) other_currencies[other] = (other_currencies[other] ?? 0) + requests;
+  const lines = sums.filter((sum) => sum.currency === currency).sort((a, b) => (a.model < b.model ? -1 : 1));
+  for (const line of lines) addTo(total, line);
+  return { account, month, currency, lines: lines.map(shown), total: shown(total), other_currencies };
 }
 
 /** The month's records one by one, for a spreadsheet: every line has its gateway_request_id. RFC 4180. */

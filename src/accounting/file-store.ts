@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { fail } from "../protocol/checker.ts";
 import { parseJson } from "../protocol/foreign.ts";
 import { readJson, readLines, replaceFile } from "./files.ts";
-import type { UsageRecord, UsageStore } from "./records.ts";
+import { parseMoney } from "./price.ts";
+import { addTo, nothing, type Dimension, type SumBy, type UsageFilter, type UsageRecord, type UsageStore } from "./records.ts";
 
 const BATCH = 1_000; // records that are read at once
 /** `dir` is made when the first record comes. */
@@ -14,10 +15,27 @@ export function createFileStore(dir: string): UsageStore {
   const cursorFile = join(dir, "cursor.json");
   const monthFile = (month: string) => join(dir, `${month}.jsonl`);
 
+  const months = new Map<string, { cells: Map<string, Cell>; end: number; reading: Promise<void> }>();
+
   /** Segment to bytes copied, and month to bytes that count. Read anew each time: another process may be the one that syncs. */
   const readCursor = () => readJson(cursorFile, { segments: {}, months: {} }, ["ENOENT"]) as Record<"segments" | "months", Record<string, number>>;
   const parse = (line: string, month: string) =>
     (parseJson(line) ?? fail("invalid_value", `${monthFile(month)} holds a line that is no usage record: ${line.slice(0, 80)}`)) as UsageRecord;
+
+  /** What the records of a month come to in the finest cells: those that have come since it was last asked for are read, and added. */
+  async function cellsOf(month: string): Promise<Iterable<Cell>> {
+    const known = months.get(month) ?? { cells: new Map(), end: 0, reading: Promise.resolve() };
+    months.set(month, known);
+    const read = async () => {
+      for await (const { lines, end } of readLines(monthFile(month), known.end, readCursor().months[month] ?? 0)) {
+        for (const record of lines.map((line) => parse(line, month))) addToCell(known.cells, cellOf(record), CELL);
+        known.end = end;
+      }
+    };
+    known.reading = known.reading.catch(() => undefined).then(read);
+    await known.reading;
+    return known.cells.values();
+  }
 
   return {
     cursor: async () => new Map(Object.entries(readCursor().segments)),
@@ -35,18 +53,43 @@ export function createFileStore(dir: string): UsageStore {
       for (const segment of gone) delete segments[segment];
       await replaceFile(cursorFile, JSON.stringify({ segments, months }));
     },
-    async *records({ account, month: wanted, requestId }) {
-      const word = requestId === undefined ? "" : JSON.stringify(requestId); // most lines need not be parsed to be passed over
-      const fits = ({ account: owner, gateway_request_id: id }: UsageRecord) => (account ?? owner) === owner && (requestId ?? id) === id;
+    async *records({ month: wanted, skip = 0, ...filter }) {
+      const words = wordsOf(filter);
+      let passed = 0;
       const found: UsageRecord[] = [];
       for (const [month, size] of Object.entries(readCursor().months).filter(([month]) => month === (wanted ?? month)).sort()) {
         for await (const { lines } of readLines(monthFile(month), 0, size)) {
-          found.push(...lines.filter((line) => line.includes(word)).map((line) => parse(line, month)).filter(fits));
+          const fit = lines.filter((line) => words.every((word) => line.includes(word)));
+          found.push(...fit.slice(Math.max(0, skip - passed)).map((line) => parse(line, month)));
+          passed += fit.length;
           if (found.length >= BATCH) yield found.splice(0);
         }
       }
       if (found.length > 0) yield found;
     },
+    async sums<D extends Dimension>({ month, day, account, model }: UsageFilter & { readonly month: string }, by: readonly D[]) {
+      const sums = new Map<string, SumBy<D>>();
+      for (const cell of await cellsOf(month)) {
+        if ((day ?? cell.day) === cell.day && (account ?? cell.account) === cell.account && (model ?? cell.model) === cell.model) addToCell(sums, cell, by);
+      }
+      return [...sums.values()];
+    },
     close: async () => undefined,
   };
+}
+
+/** The words of a line that fits: most lines need not be parsed to be passed over. Inside a text quotes are escaped, so they fit no other. */
+function wordsOf({ account, model, requestId: gateway_request_id, day }: UsageFilter): string[] {
+  const equal = Object.entries({ account, model, gateway_request_id }).flatMap(([name, value]) => (value === undefined ? [] : [`"${name}":${JSON.stringify(value)}`]));
+  return day === undefined ? equal : [...equal, `"ended_at":"${day}T`];
+}
+
+const CELL = ["day", "account", "model", "currency"] as const;
+type Cell = SumBy<Dimension>;
+const cellOf = ({ ended_at, cost, ...record }: UsageRecord): Cell => ({ ...record, day: ended_at.slice(0, 10), requests: 1, cost: parseMoney(cost) });
+function addToCell<D extends Dimension>(cells: Map<string, SumBy<D>>, part: Cell, by: readonly D[]): void {
+  const key = by.map((name) => part[name]).join("\0");
+  const cell = cells.get(key) ?? ({ ...Object.fromEntries(by.map((name) => [name, part[name]])), ...nothing() } as SumBy<D>);
+  cells.set(key, cell);
+  addTo(cell, part);
 }

@@ -2,7 +2,8 @@
 // transaction with usage_cursor. Several gateways may write into one database: each has a cursor of its own, by its data_dir's mark.
 import { markOf } from "./files.ts";
 import { loadPeer } from "./peer.ts";
-import type { UsageRecord, UsageStore } from "./records.ts";
+import { parseMoney } from "./price.ts";
+import type { Dimension, SumBy, UsageFilter, UsageRecord, UsageStore } from "./records.ts";
 import tables from "./usage-tables.json" with { type: "json" };
 
 /** What is used of `pg`. */
@@ -21,6 +22,7 @@ const SCHEMA = [`CREATE TABLE IF NOT EXISTS usage_records (${COLUMNS.join(", ")}
 const time = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 /** As the file store has it: money as text, times in ISO 8601. */
 const RECORD = `to_jsonb(usage_records) || jsonb_build_object('cost', cost::text, 'started_at', ${time("started_at")}, 'ended_at', ${time("ended_at")}) AS record`;
+const FITS = tables.fits.join(" AND ");
 
 export function createPostgresStore(url: string, dataDir: string): UsageStore {
   const { Pool } = loadPeer<{ Pool: new (options: object) => Pool }>("pg", "usage.store");
@@ -36,6 +38,8 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
     migrated = true;
     return pool;
   }
+  const valuesOf = ({ account, requestId, model, month, day, own }: UsageFilter) =>
+    [account ?? null, requestId ?? null, model ?? null, day ?? (month ? `${month}-01` : null), day ? "1 day" : "1 month", own ? `sp_${markOf(dataDir).slice(0, 8)}%` : null];
   const run = async (text: string, ...values: unknown[]) => (await ready()).query(text, values);
 
   return {
@@ -50,16 +54,18 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
        ON CONFLICT (source, segment) DO UPDATE SET position = excluded.position`,
       JSON.stringify(records), markOf(dataDir), JSON.stringify(Object.fromEntries(cursor)), gone,
     ),
-    async *records({ account, month, requestId, own = false }) {
+    async sums<D extends Dimension>(filter: UsageFilter, by: readonly D[]) {
+      const { rows } = await run(
+        `SELECT to_json(sums) AS sum FROM (SELECT ${by.map((name) => `${tables.dimensions[name]} AS ${name}`).join()}, ${tables.sums}
+         FROM usage_records WHERE ${FITS} GROUP BY ${by.map((_, at) => at + 1).join()}) AS sums`, ...valuesOf(filter),
+      );
+      return rows.map(({ sum }) => ({ ...(sum as SumBy<D>), cost: parseMoney((sum as { cost: string }).cost) }));
+    },
+    async *records(filter) {
       const client = await (await ready()).connect();
       try {
         await client.query("BEGIN READ ONLY");
-        await client.query(
-          `DECLARE usage NO SCROLL CURSOR FOR SELECT ${RECORD} FROM usage_records
-           WHERE ($1::text IS NULL OR account = $1) AND ($2::text IS NULL OR gateway_request_id = $2) AND ($4::text IS NULL OR usage_id LIKE $4)
-             AND ($3::date IS NULL OR ended_at >= $3::date::timestamp AT TIME ZONE 'UTC' AND ended_at < ($3::date + interval '1 month') AT TIME ZONE 'UTC')`,
-          [account ?? null, requestId ?? null, month === undefined ? null : `${month}-01`, own ? `sp_${markOf(dataDir).slice(0, 8)}%` : null],
-        );
+        await client.query(`DECLARE usage NO SCROLL CURSOR FOR SELECT ${RECORD} FROM usage_records WHERE ${FITS} ORDER BY ended_at, usage_id OFFSET ${filter.skip ?? 0}`, valuesOf(filter));
         for (;;) {
           const { rows } = await client.query("FETCH 2000 FROM usage");
           if (rows.length === 0) return;

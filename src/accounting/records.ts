@@ -61,15 +61,32 @@ export function parseSpendLine(line: string): OpenRecord | SettleRecord | undefi
   return begun && (record["type"] === "open" || settled) ? (record as unknown as OpenRecord | SettleRecord) : undefined;
 }
 
-/** `month`: `YYYY-MM`, in UTC. `own`: only what this data_dir's gateways have written, where others write into the same store. */
-export type UsageFilter = { readonly [option in "account" | "month" | "requestId"]?: string } & { readonly own?: boolean };
+/** What sums of records are told apart by. `day`: `YYYY-MM-DD`, of `ended_at`, in UTC. */
+export type Dimension = "day" | "account" | "model" | "currency";
+/** Each counts for a request; reasoning tokens are a part of the completion tokens. */
+export const FIGURES = ["requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "reasoning_tokens"] as const;
+/** Exact; `cost` in pico-units. */
+export type Sum = { [figure in (typeof FIGURES)[number]]: number } & { cost: bigint };
+export type SumBy<D extends Dimension> = Sum & { readonly [dimension in D]: string };
+export const nothing = (): Sum => ({ requests: 0, prompt_cache_hit_tokens: 0, prompt_cache_miss_tokens: 0, completion_tokens: 0, reasoning_tokens: 0, cost: 0n });
+export function addTo(sum: Sum, part: Sum): void {
+  for (const name of FIGURES) sum[name] += part[name];
+  sum.cost += part.cost;
+}
+
+/** `month`: `YYYY-MM`, in UTC. `own`: only what this data_dir's gateways have written, where others write into the same store. `skip`: so
+ * many of those that fit are passed over. */
+export type UsageFilter = { readonly [option in "month" | "day" | "account" | "model" | "requestId"]?: string | undefined }
+  & { readonly own?: boolean; readonly skip?: number | undefined };
 /** Records and cursor move together or not at all, so that each settled request is there once, whatever dies when. */
 export interface UsageStore {
   /** Up to which byte each segment has been copied; a segment that is not named: not at all. */
   cursor(): Promise<ReadonlyMap<string, number>>;
   /** Adds the records, moves the cursor and drops from it the segments that are `gone`: all or nothing. */
   commit(records: readonly UsageRecord[], cursor: ReadonlyMap<string, number>, gone: readonly string[]): Promise<unknown>;
-  /** The records that fit, in batches, in flat memory, in no particular order. No batch is empty, and only the last one is small. */
+  /** The records that fit, in batches, in flat memory, about in the order in which they ended. No batch is empty, and only the last one is small. */
   records(filter: UsageFilter): AsyncIterable<readonly UsageRecord[]>;
+  /** What the records of a month that fit come to, by each combination of the dimensions `by`, at least one, in no particular order. */
+  sums<D extends Dimension>(filter: UsageFilter & { readonly month: string }, by: readonly D[]): Promise<readonly SumBy<D>[]>;
   close(): Promise<void>;
 }
