@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { build, type Plugin } from "esbuild";
+import { CONSOLE } from "./build.ts";
 
 const POSTJECT = "postject@1.0.0-alpha.6";
 /** Stands in executables of Node that look for a program in themselves. */
@@ -43,7 +44,7 @@ const dropPath = (cluster: string) => `if (${cluster}.isWorker) process.argv.spl
 async function writeCommonJs(file: string): Promise<void> {
   await build({
     entryPoints: [ENTRY], outfile: file, bundle: true, platform: "node", format: "cjs", target: "node20.19", logLevel: "error", plugins: [withoutTopLevelAwait],
-    define: { "import.meta.url": "executableUrl" },
+    define: { ...CONSOLE, "import.meta.url": "executableUrl" },
     banner: { js: `const executableUrl = require("node:url").pathToFileURL(process.execPath).href; ${dropPath('require("node:cluster")')}` },
   });
 }

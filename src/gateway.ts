@@ -6,7 +6,7 @@ import { keyFile, readKeys } from "./accounts/key-file.ts";
 import { createKeyring } from "./accounts/keys.ts";
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
 import { createRedisLimiter } from "./accounts/redis-limiter.ts";
-import { createAdmin, statusOf, type Report } from "./admin.ts";
+import { createAdmin, LOOKS, statusOf, type LookFor, type Report } from "./admin.ts";
 import { createChatHandler } from "./chat.ts";
 import { readTls, watchFile } from "./config/load.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
@@ -55,7 +55,8 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const shared = initial.limits.store === "memory" ? undefined : createRedisLimiter(initial.limits, own, diagnose);
   const limiter = shared ?? own;
   const metrics = createMetrics();
-  const loop = monitorEventLoopDelay({ resolution: LOOK_MS });
+  const looks = LOOKS.map((look) => [look, monitorEventLoopDelay({ resolution: LOOK_MS })] as const);
+  const loops = Object.fromEntries(looks) as Record<LookFor, (typeof looks)[0][1]>;
   const books = createBooks(initial, now, diagnose, metrics.settled);
   const keys = keyFile(initial.data_dir);
   let stored = readKeys(keys);
@@ -104,21 +105,23 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     "/openapi.json": { GET: ({ res }) => sendJson(res, 200, openapiText) },
   };
 
-  const { tls, ...address } = initial.server;
+  const { tls, ...options } = initial.server;
   const failed = ({ requestId }: Exchange, error: unknown) => diagnose({ event: "internal_error", level: "error", request_id: requestId, detail: describe(error) });
   const accessed: AccessLog = (record) => {
     access.write(record);
     metrics.answered(Object.hasOwn(routes, record.path ?? "") ? record.path! : "other", record.status, record.model);
   };
-  const server = createServer(routes, { ...address, tls: tls && readTls(tls) }, { now, access: accessed, failed });
-  const report = (): Report => {
+  const server = createServer(routes, { ...options, tls: tls && readTls(tls) }, { now, access: accessed, failed });
+  const report = (look: LookFor): Report => {
     const late = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000);
+    const loop = loops[look];
     const loopDelay = { 0.5: late(loop.percentile(50)), 0.99: late(loop.percentile(99)), 1: late(loop.max) };
     loop.reset();
     const limitsFault = shared?.fault() ?? null;
-    return { status: statusOf({ ...current, limitsFault, books: books.status(), draining, inFlight: server.inFlight(), loopDelay }), samples: metrics.samples };
+    return { look, status: statusOf({ ...current, look, limitsFault, books: books.status(), draining, inFlight: server.inFlight(), loopDelay }), samples: metrics.samples };
   };
-  const admin = deps.limits ? undefined : createAdmin(initial, () => [report()], limiter.used, diagnose, failed);
+  let address = "";
+  const admin = deps.limits ? undefined : createAdmin(initial, { reports: (look) => [report(look)], used: limiter.used, publicAddress: () => address, now, diagnose, failed });
 
   /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
   async function close(drainMs = 0): Promise<void> {
@@ -126,7 +129,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     await server.close(drainMs);
     await admin?.close();
     shared?.close();
-    loop.disable();
+    for (const [, loop] of looks) loop.disable();
     pooled.close();
     keysWatched.close();
     await books.close();
@@ -139,11 +142,11 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     async listen(): Promise<string> {
       await books.start();
       await shared?.start();
-      loop.enable();
+      for (const [, loop] of looks) loop.enable();
       try {
-        const publicAddress = await server.listen();
+        address = await server.listen();
         await admin?.listen();
-        return publicAddress;
+        return address;
       } catch (error) {
         await close();
         throw error;

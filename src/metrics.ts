@@ -44,6 +44,15 @@ export function createMetrics() {
   };
 }
 
+/** What the console draws: responses, and times to a first token in their buckets. */
+const DRAWN = ["chat_gateway_requests_total", "gen_ai_server_time_to_first_token_seconds"] as const;
+export const FIRST_TOKEN_BUCKETS = rows.gen_ai_server_time_to_first_token_seconds.buckets;
+/** What of it has been counted since `before`; what a process that ended had counted is gone. */
+export function since(samples: Samples, before: Samples): Samples {
+  return Object.fromEntries(DRAWN.map((name) => [name, Object.fromEntries(Object.entries(samples[name] ?? {}).map(([values, figures]) =>
+    [values, figures.map((figure, at) => Math.max(0, figure - (before[name]?.[values]?.[at] ?? 0)))] as const).filter(([, figures]) => figures.some((figure) => figure > 0)))]));
+}
+
 /** What is so at the moment. */
 function gaugesOf({ in_flight, workers, models, event_loop_delay, limits, spend, usage }: Report["status"]): Samples {
   const flag = (fault: string | null) => ({ "": [fault === null ? 1 : 0] });
@@ -56,16 +65,22 @@ function gaugesOf({ in_flight, workers, models, event_loop_delay, limits, spend,
   } satisfies { [name in Name]?: unknown };
 }
 
-/** Prometheus's text format: what the processes have counted, together, and how they are. */
-export function render(all: readonly Samples[], status: Report["status"]): string {
-  const sources = [...all, gaugesOf(status)];
+/** What several processes have counted, together. */
+export function merge(all: readonly Samples[]): Samples {
+  const sums: Samples = {};
+  for (const [name, counted] of all.flatMap(Object.entries<Samples[string]>)) {
+    const sum = (sums[name] ??= {});
+    for (const [values, figures] of Object.entries(counted)) sum[values] = figures.map((figure, at) => figure + (sum[values]?.[at] ?? 0));
+  }
+  return sums;
+}
+
+/** Prometheus's text format: what was counted, and how it is at the moment. */
+export function render(samples: Samples, status: Report["status"]): string {
+  const shown = { ...samples, ...gaugesOf(status) };
   const written = (value: number) => (value === Infinity ? "+Inf" : String(value));
   return Object.entries<Row>(rows).map(([name, { type, help, labels = [], buckets }]) => {
-    const sums = new Map<string, number[]>();
-    for (const [values, figures] of sources.flatMap((samples) => Object.entries(samples[name] ?? {}))) {
-      sums.set(values, figures.map((figure, at) => figure + (sums.get(values)?.[at] ?? 0)));
-    }
-    const lines = [...sums].flatMap(([values, figures]) => {
+    const lines = Object.entries(shown[name] ?? {}).flatMap(([values, figures]) => {
       const stated = values.split("\0").flatMap((value, at) => labels.slice(at, at + 1).map((label) => `${label}="${value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`));
       const line = (ending: string, value: number, ...more: string[]) => `${name}${ending}{${[...stated, ...more].join()}} ${written(value)}`;
       if (!buckets) return [line("", figures.at(-1)!)];

@@ -5,7 +5,7 @@ import cluster, { type Worker } from "node:cluster";
 import type { EventEmitter } from "node:events";
 import { createInterface } from "node:readline";
 import { createLimiter, decide, type Ask, type Decision, type Limiter } from "./accounts/limiter.ts";
-import { createAdmin, type Report } from "./admin.ts";
+import { createAdmin, LOOKS, type LookFor, type Report } from "./admin.ts";
 import { reload } from "./config/load.ts";
 import type { Config } from "./config/schema.ts";
 import { checkFit, type Gateway, type GatewayDeps } from "./gateway.ts";
@@ -20,7 +20,7 @@ interface Word {
   readonly asks?: readonly Ask[]; readonly released?: readonly Ask[];
 }
 /** What it is told: the answers to its asks, in their order; what is in force from now on; what to do. */
-interface Order { readonly decisions?: readonly Decision[]; readonly config?: Config; readonly report?: true; readonly stop?: true }
+interface Order { readonly decisions?: readonly Decision[]; readonly config?: Config; readonly report?: LookFor; readonly stop?: true }
 
 /** A gateway of several processes, to be used as one: what the first process is. */
 export function createSupervisor(initial: Config, { accessLog, diagnostics: told }: Required<Pick<GatewayDeps, "accessLog" | "diagnostics">>): Omit<Gateway, "close" | "report"> {
@@ -30,6 +30,8 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   const running = new Set<Worker>();
   let config = initial;
   let stopping = false;
+  let address = "";
+  const answerNone = (worker: Worker) => LOOKS.forEach((look) => worker.emit(look));
   const tell = (worker: Worker, order: Order) => void (worker.isConnected() && worker.send(order));
   const tellAll = (order: Order) => running.forEach((worker) => tell(worker, order));
   cluster.setupPrimary({ serialization: "advanced", silent: true }); // what is said holds maps; of several writers lines would be torn
@@ -49,7 +51,8 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
         if (failed !== undefined) reject(new Error(failed));
         address ??= listening;
         if (address !== undefined) resolve(address);
-        if (born || report) worker.emit("report", report); // who asked before its birth was not heard
+        if (report) worker.emit(report.look, report);
+        if (born) answerNone(worker); // who asked before its birth was not heard
         for (const ask of released) {
           limiter.release(ask);
           placed.splice(placed.findIndex(({ account }) => account === ask.account), 1);
@@ -65,7 +68,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
       child.on("close", (code, signal) => {
         const detail = `it ended with ${signal ?? code}`;
         running.delete(worker);
-        worker.emit("report");
+        answerNone(worker);
         placed.forEach(limiter.release);
         reject(new Error(`a worker did not begin to listen: ${detail}`));
         if (stopping) return;
@@ -76,11 +79,12 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   }
 
   /** Of those that are at hand; one that ends meanwhile has none. */
-  const reports = async () => (await Promise.all([...running].map(async (worker) => {
-    tell(worker, { report: true });
-    return await new Promise<Report | undefined>((resolve) => (worker as EventEmitter).once("report", resolve));
+  const reports = async (look: LookFor) => (await Promise.all([...running].map(async (worker) => {
+    tell(worker, { report: look });
+    return await new Promise<Report | undefined>((resolve) => (worker as EventEmitter).once(look, resolve));
   }))).filter((report) => report !== undefined);
-  const admin = createAdmin(initial, reports, limiter.used, diagnose, (_, error) => diagnose({ event: "internal_error", level: "error", detail: describe(error) }));
+  const failed = (_: unknown, error: unknown) => diagnose({ event: "internal_error", level: "error", detail: describe(error) });
+  const admin = createAdmin(initial, { reports, used: limiter.used, publicAddress: () => address, now: Date.now, diagnose, failed });
 
   async function drain(): Promise<void> {
     stopping = true;
@@ -93,7 +97,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   return {
     async listen(): Promise<string> {
       try {
-        const address = await start(); // if this one cannot, none can
+        address = await start(); // if this one cannot, none can
         await Promise.all([...Array.from({ length: initial.server.workers - 1 }, start), admin.listen()]);
         return address;
       } catch (error) {
@@ -160,7 +164,7 @@ export function serveAsWorker(make: (config: Config, limits: Limiter) => Gateway
     for (const decision of decisions) waiting.shift()?.(decision);
     if (config && serving) void serving.then((gateway) => gateway && reload(gateway, () => config));
     else if (config) serving = begin(config);
-    if (report) void serving?.then((gateway) => gateway && worker.send({ report: gateway.report() }));
+    if (report) void serving?.then((gateway) => gateway && worker.send({ report: gateway.report(report) }));
     if (toStop) stop();
   });
   worker.send({ born: true });

@@ -73,7 +73,7 @@ describe("defaults", () => {
   });
 
   it("an admin section that is there is meant: its port must be free", () => {
-    assert.deepEqual(checkConfig({ ...MINIMAL, admin: {} }, {}).admin, { host: "127.0.0.1", port: 8081 });
+    assert.deepEqual(checkConfig({ ...MINIMAL, admin: {} }, {}).admin, { host: "127.0.0.1", port: 8081, password: undefined, tls: undefined });
     assert.deepEqual(refusedConfig({ admin: { host: "0.0.0.0" } }).map(({ path }) => path), ["admin.host"]);
   });
 

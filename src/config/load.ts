@@ -24,12 +24,12 @@ export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptio
 }
 
 /** The certificate and key that HTTPS is served with. Throws a CheckError with the path of the file that cannot be read, or is none. */
-export function readTls(files: { readonly cert_file: string; readonly key_file: string }): { cert: Buffer; key: Buffer } {
+export function readTls(files: { readonly cert_file: string; readonly key_file: string }, section = "server"): { cert: Buffer; key: Buffer } {
   const orFail = <T>(work: () => T, said: (error: NodeJS.ErrnoException) => string, ...at: string[]): T => {
     try {
       return work();
     } catch (error) {
-      return fail("invalid_value", said(error as Error), ["server", "tls", ...at]);
+      return fail("invalid_value", said(error as Error), [section, "tls", ...at]);
     }
   };
   const read = (field: keyof typeof files) => orFail(() => readFileSync(files[field]), ({ code }) => `cannot be read: ${code}`, field);

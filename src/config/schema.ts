@@ -11,7 +11,6 @@ import { asArray, asObject } from "../protocol/foreign.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 export const sha256 = (text: string | Uint8Array): string => hash("sha256", text);
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
-const loopback = (host: string): string => (isLoopback(host) ? host : fail("invalid_value", "must be a loopback address"));
 const integer = (min: number, max: number) => number({ min, max, integer: true });
 const positive = number({ min: 1, integer: true });
 export const DAY_MS = 86_400_000;
@@ -39,6 +38,7 @@ const timeouts = {
 const retry = { max_retries: withDefault(integer(0, 10), 1), backoff_ms: withDefault(milliseconds, 250), max_wait_ms: withDefault(integer(0, DAY_MS), 3_000) };
 const traits = partial(traitFields);
 const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
+const tls = optional(strict({ cert_file: nonEmpty, key_file: nonEmpty }));
 /** May be left out: all its fields have defaults. */
 const section = <F extends Fields>(fields: F) => withDefault(strict(fields), strict(fields)({}));
 
@@ -67,10 +67,11 @@ export function configSchema(env: Environment, secretsOptional = false) {
       drain_ms: withDefault(integer(0, DAY_MS), 30_000),
       max_in_flight: withDefault(positive, 10_000), // requests that a process has in hand at once; more are refused
       workers: withDefault(integer(1, 256), 1), // on the one port, each with connections, breakers and requests in flight of its own
-      tls: optional(strict({ cert_file: nonEmpty, key_file: nonEmpty })),
+      tls,
     }),
     /** Absent: 127.0.0.1:8081, and nothing if that port is taken. */
-    admin: optional(strict({ host: refine(withDefault(nonEmpty, "127.0.0.1"), loopback), port: withDefault(port, 8081) })),
+    admin: optional(refine(strict({ host: withDefault(nonEmpty, "127.0.0.1"), port: withDefault(port, 8081), password: credential, tls }), (admin) =>
+      isLoopback(admin.host) || (admin.password && admin.tls) ? admin : fail("invalid_value", "must be a loopback address, unless there are admin.password and admin.tls", ["host"]))),
     data_dir: withDefault(nonEmpty, "./data"),
     providers: record(refine(strict({
       /** `base_url` absent: the vendor's. `pace_ms` is only of the demo dialect: milliseconds between two tokens of a stream. */
@@ -192,8 +193,9 @@ function faultsBetween(json: unknown): Fault[] {
   return faults;
 }
 
+export const hasDemoKey = ({ keys }: Config): boolean => keys.some(({ digest }) => digest === sha256("sk-demo"));
 /** The demo key, which everybody knows, is for loopback only. `host` is where the gateway listens, or is to listen. */
 export function demoKeyFaults(config: Config, host: string): Fault[] {
-  if (isLoopback(host) || !config.keys.map(({ digest }) => digest).includes(sha256("sk-demo"))) return [];
+  if (isLoopback(host) || !hasDemoKey(config)) return [];
   return [invalid(["server", "host"], "must be a loopback address while the demo key, which everybody knows, is valid")];
 }

@@ -22,9 +22,10 @@ export interface Tls { readonly cert: Buffer; readonly key: Buffer }
 export interface ServerOptions { readonly host: string; readonly port: number; readonly receive_ms: number; readonly tls?: Tls | undefined }
 /** Is told of every response, as the access log has it, when it has left or has been broken off. */
 export type AccessLog = (record: { readonly path: string | null; readonly status: number; readonly model: string | null }) => void;
-/** `now` is the wall clock in milliseconds; `failed` is told of an error of our own, met while answering. */
+/** `now` is the wall clock in milliseconds; `failed` is told of an error of our own, met while answering; `guard` throws for who may not ask. */
 export interface ServerDeps {
   readonly now: () => number; readonly access: AccessLog; readonly failed: (exchange: Exchange, error: unknown) => void;
+  readonly guard?: (exchange: Exchange) => void;
 }
 
 export const stopping = () => new ApiError("server_overloaded", "The gateway is shutting down.", { headers: { "Retry-After": "1" } });
@@ -84,10 +85,11 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       const noHost = req.headers.host === undefined && req.httpVersion === "1.1";
       if (noHost) throw new ApiError("malformed_request", "The request has no Host header.", { headers: { Connection: "close" } });
       if (refusal) throw refusal;
+      deps.guard?.(exchange);
       await route(routes, req.method ?? "", pathOf(req.url ?? ""))(exchange);
     } catch (thrown) {
       await undefined; // first what came in the same packet is parsed: a fault in it goes before this error
-      if (thrown instanceof ClientGone) return;
+      if (thrown instanceof ClientGone || cancel.reason instanceof ClientGone) return;
       const error = toApiError(thrown);
       if (error.code === "internal_error") deps.failed(exchange, thrown);
       if (res.headersSent) return void res.destroy();

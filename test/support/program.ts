@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { buildSync } from "esbuild";
+import { CONSOLE } from "../../scripts/build.ts";
 import { within } from "./wait.ts";
 
 /** What is run, and where: a peer package is looked for in that folder. */
@@ -25,7 +26,7 @@ export function fromSources(cwd: string): Program {
 /** The same as one file, made in `place` unless it is there: it starts in a fraction of the time. */
 export function bundled(place: string, cwd = place): Program {
   const outfile = join(place, "gateway.mjs");
-  if (!existsSync(outfile)) buildSync({ entryPoints: [resolve("src/main.ts")], outfile, bundle: true, platform: "node", format: "esm", target: "node20.19", logLevel: "error" });
+  if (!existsSync(outfile)) buildSync({ entryPoints: [resolve("src/main.ts")], outfile, bundle: true, platform: "node", format: "esm", target: "node20.19", logLevel: "error", define: CONSOLE });
   return { args: [outfile], cwd };
 }
 

@@ -1,0 +1,84 @@
+// What it cost, from the usage records: added up by day, account and model, record by record, as a file, and the whole story of one
+// request id, to which the spend log adds the attempts. What there is much of is added up here, sent in pages, or streamed.
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { join } from "node:path";
+import { shown, statementCsv } from "../accounting/billing.ts";
+import { readLines } from "../accounting/files.ts";
+import { parseSpendLine, type OpenRecord, type SettleRecord, type UsageRecord } from "../accounting/records.ts";
+import { segmentsIn } from "../accounting/spend-log.ts";
+import type { Ledger } from "../accounting/sync.ts";
+import { DAY_MS } from "../config/schema.ts";
+import { sendJson } from "../http/reply.ts";
+import type { Routes } from "../http/router.ts";
+import { fail, nonEmpty, object, optional, refine, string, withDefault, type Check } from "../protocol/checker.ts";
+
+/** Rows of one answer, and records. */
+const ROWS = 500;
+const RECORDS = 100;
+const FRESH = { "Cache-Control": "no-store" };
+
+const isDay = (text: string) => !Number.isNaN(Date.parse(text)) && new Date(text).toISOString().startsWith(text);
+const date = (pattern: RegExp, expected: string) => refine(string({ pattern, expected }), (text) => (isDay(text) ? text : fail("invalid_value", `expected ${expected}`)));
+const [month, day] = [date(/^\d{4}-\d\d$/, "a month such as 2026-11"), date(/^\d{4}-\d\d-\d\d$/, "a day such as 2026-11-30")];
+const by = refine(string({ pattern: /^(day|account|model)(,(day|account|model))*$/, expected: "a list of day, account and model" }),
+  (text) => [...new Set([...text.split(","), "currency"])] as ("day" | "account" | "model" | "currency")[]);
+const skip = refine(withDefault(string({ pattern: /^\d{1,12}$/, expected: "a number" }), "0"), Number);
+const filter = { month, day: optional(day), account: optional(string()), model: optional(string()) };
+const sumsQuery = object({ ...filter, by, skip }, { strict: true });
+const recordsQuery = object({ ...filter, skip }, { strict: true });
+const traceQuery = object({ request_id: nonEmpty, day: optional(day) }, { strict: true });
+/** What a request asks for behind its path's `?`. Throws a CheckError. */
+const asked = <T>({ url = "" }: IncomingMessage, check: Check<T>): T => check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
+
+/** All that is known of a request id: its usage records, and what the spend log says, which has the attempts. With a `day` only the spend log
+ * is looked at, of that day and the one before: it has what was settled just now. */
+async function traceOf({ dir, store }: Ledger, requestId: string, day?: string) {
+  const records: UsageRecord[] = [];
+  if (day === undefined) for await (const batch of store.records({ requestId })) if (records.push(...batch) >= ROWS) break;
+  // A segment has the name of the day on which it was begun.
+  const days = new Set((day === undefined ? records.map(({ started_at }) => started_at) : [day])
+    .flatMap((time) => [0, DAY_MS].map((back) => new Date(Date.parse(time) - back).toISOString().slice(0, 10))));
+  const spend = new Map<string, OpenRecord | SettleRecord>();
+  const copied = await store.cursor();
+  for (const segment of segmentsIn(dir)) {
+    for await (const { lines } of readLines(join(dir, segment), days.has(segment.slice(0, 10)) ? 0 : copied.get(segment))) {
+      for (const line of lines.filter((line) => line.includes(`"gateway_request_id":${JSON.stringify(requestId)}`))) {
+        const record = parseSpendLine(line);
+        if (record && spend.size < ROWS) spend.set(record.spend_id, record); // what was settled is in the place of what was opened
+      }
+    }
+  }
+  return { gateway_request_id: requestId, records, spend: [...spend.values()] };
+}
+
+export const costRoutes = (ledger: Ledger): Routes => ({
+  "/costs": {
+    async GET({ req, res }) {
+      const { by, skip, ...filter } = asked(req, sumsQuery);
+      const sums = [...await ledger.store.sums(filter, by)].sort((a, b) => (a.cost === b.cost ? 0 : a.cost < b.cost ? 1 : -1));
+      sendJson(res, 200, { rows: sums.slice(skip, skip + ROWS).map(shown), count: sums.length }, FRESH);
+    },
+  },
+  "/usage": {
+    async GET({ req, res }) {
+      const records: UsageRecord[] = [];
+      for await (const batch of ledger.store.records(asked(req, recordsQuery))) if (records.push(...batch) >= RECORDS) break;
+      sendJson(res, 200, { records: records.slice(0, RECORDS) }, FRESH);
+    },
+  },
+  "/usage.csv": {
+    async GET({ req, res, cancel }) {
+      const filter = asked(req, recordsQuery);
+      res.writeHead(200, { "Content-Type": "text/csv; charset=utf-8", "Content-Disposition": `attachment; filename="usage-${filter.day ?? filter.month}.csv"`, ...FRESH });
+      await statementCsv(ledger.store, filter, async (lines) => void (res.write(lines) || (await once(res, "drain", { signal: cancel.signal }))));
+      res.end();
+    },
+  },
+  "/trace": {
+    async GET({ req, res }) {
+      const { request_id, day } = asked(req, traceQuery);
+      sendJson(res, 200, await traceOf(ledger, request_id, day), FRESH);
+    },
+  },
+});
