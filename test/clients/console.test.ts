@@ -1,0 +1,284 @@
+// The console in a real browser (Debian's Chromium, driven by playwright-core): the built gateway, started as a new user would, looked at
+// and used. CONSOLE_PICTURES names a folder for pictures of it.
+
+import assert from "node:assert/strict";
+import { execFile, spawnSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it, type TestContext } from "node:test";
+import { promisify } from "node:util";
+import { only, settled, usageCount } from "../support/books.ts";
+import { folder } from "../support/folder.ts";
+import { demo, merge } from "../support/gateway.ts";
+import { freePort } from "../support/port.ts";
+import { bundled, launch, runToEnd, type Running } from "../support/program.ts";
+import { completion, startProvider, status, type Behaviour } from "../support/provider.ts";
+import { until, waitFor, within } from "../support/wait.ts";
+import { noPython, notInstalled, PYTHON, skipUnless } from "./lab.ts";
+
+const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const pictures = process.env["CONSOLE_PICTURES"];
+const month = () => new Date().toISOString().slice(0, 7);
+const clients = new URL(".", import.meta.url).pathname;
+
+describe("the console in a browser", { skip: notInstalled() || skipUnless(existsSync(CHROMIUM), `there is no ${CHROMIUM}: apt-get install chromium`) }, async () => {
+  const { chromium } = await import("playwright-core");
+  type Browser = Awaited<ReturnType<typeof chromium.launch>>;
+  type Page = Awaited<ReturnType<Browser["newPage"]>>;
+  const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+  let browser: Browser;
+  before(async () => void (browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })));
+  after(() => browser.close());
+
+  interface Served { readonly dir: string; readonly books: string; readonly url: string; readonly admin: string; readonly gw: Running; start(): Promise<Running> }
+  /** The built file on the demo configuration, but for its ports and what is said otherwise. */
+  async function serve(t: TestContext, over: object = {}): Promise<Served> {
+    const dir = folder();
+    const config = merge(demo({ providers: { demo: { pace_ms: 20 } } }), { usage: { sync_ms: 100 }, ...over });
+    writeFileSync(join(dir, "gateway.json"), JSON.stringify(config));
+    const start = async () => {
+      const gw = launch(bundled(dir), []);
+      t.after(() => gw.child.kill("SIGKILL"));
+      await within(gw.address, "the gateway to listen", 20_000);
+      return gw;
+    };
+    const gw = await start();
+    return { dir, books: join(dir, "data"), url: await gw.address, admin: gw.admin(), gw, start };
+  }
+  /** A page that must ask nobody but the admin listener, and have no error. */
+  async function open(t: TestContext, admin: string, options: Parameters<Browser["newContext"]>[0] = {}, part = "") {
+    const context = await browser.newContext({ viewport: { width: 1200, height: 860 }, locale: "en-GB", timezoneId: "UTC", ...options });
+    const page = await context.newPage();
+    page.setDefaultTimeout(15_000);
+    const wrong: string[] = [];
+    page.on("pageerror", ({ message }) => wrong.push(message));
+    page.on("console", (message) => message.type() === "error" && !/net::ERR_|status of 4/.test(message.text()) && wrong.push(message.text()));
+    page.on("request", (request) => new URL(request.url()).origin !== admin && !request.url().startsWith("data:") && wrong.push(`asked ${request.url()}`));
+    t.after(async () => {
+      await context.close();
+      assert.deepEqual(wrong, []);
+    });
+    await page.goto(`${admin}/${part}`);
+    await page.locator("#state", { hasText: /^serving/ }).waitFor();
+    return page;
+  }
+  const figure = (page: Page, name: string) => page.locator(`[data-figure="${name}"]`);
+  const told = (page: Page, name: string) => until(async () => {
+    const text = await figure(page, name).textContent();
+    return text !== "–" && text;
+  }, `the figure ${name}`);
+  const outcome = (page: Page, text: RegExp) => page.locator("#outcome", { hasText: text }).waitFor();
+  /** No serious fault in what is to be seen, in either scheme. */
+  async function assertAccessible(page: Page, what: string): Promise<void> {
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => (globalThis as any).axe.run()) as { violations: { id: string; impact: string; nodes: { html: string }[] }[] };
+      const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
+      assert.deepEqual(serious, [], `${what}, ${colorScheme}`);
+      if (pictures) await page.screenshot({ path: join(pictures, `${what}-${colorScheme}.png`), fullPage: true });
+    }
+    await page.emulateMedia({ colorScheme: "light" });
+  }
+
+  it("a new user gets a streamed reply by one click, and finds what it cost", async (t) => {
+    const { admin, books } = await serve(t);
+    const begun = performance.now();
+    const page = await open(t, admin);
+    assert.equal(await page.evaluate(() => document.activeElement?.id), "send", "nothing is left to do but to send");
+    await page.keyboard.press("Enter");
+    const lengths = new Set<number>();
+    await until(async () => {
+      lengths.add((await page.locator("#reply").textContent())!.length);
+      return /^Finished: stop$/.test((await page.locator("#outcome").textContent())!);
+    }, "the end of the reply");
+    assert.ok(lengths.size >= 3, "it came piece by piece");
+    const cost = await told(page, "Cost");
+    assert.ok(performance.now() - begun < 10_000);
+    const { settle } = only(books);
+    assert.equal(cost, `US$${settle["cost"]}`);
+    assert.equal(await told(page, "Request id"), settle["gateway_request_id"]);
+    assert.equal(await told(page, "Served by"), `${settle["model_served"]} (demo)`);
+    assert.equal(await told(page, "Prompt tokens"), `${settle["usage"].prompt_cache_miss_tokens} new, ${settle["usage"].prompt_cache_hit_tokens} cached`);
+    assert.match(await told(page, "Tokens a second"), /^\d/);
+    await assertAccessible(page, "try");
+    assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie), "{}", "the key is in memory only");
+  });
+
+  it("thinking is folded apart, tools are called, JSON mode is JSON, a conversation goes on; nothing jumps while it streams", async (t) => {
+    const { admin, books } = await serve(t);
+    const page = await open(t, admin);
+    await page.getByLabel("Model or alias").selectOption("auto/reasoning");
+    await page.getByLabel("Thinking").check();
+    const placeOf = () => page.evaluate(() => ["reply", "figures", "send", "outcome"].map((id) => JSON.stringify(document.getElementById(id)!.getBoundingClientRect())));
+    const places = await placeOf();
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.locator("#outcome", { hasText: "Streaming" }).waitFor();
+    assert.deepEqual(await placeOf(), places);
+    await outcome(page, /^Finished: stop$/);
+    await told(page, "Cost");
+    assert.deepEqual(await placeOf(), places);
+    assert.equal(await page.locator("#thoughts").isVisible(), false);
+    await page.locator("#reasoning summary").click();
+    assert.ok((await page.locator("#thoughts").textContent())!.length > 10);
+    await page.getByRole("button", { name: "Continue the conversation" }).click();
+    await page.getByLabel("Message 3", { exact: true }).fill("And what is the time in Oslo?");
+    await page.getByText("Tools", { exact: true }).click();
+    await page.getByLabel(/JSON list of tools/).fill('[{"type":"function","function":{"name":"get_time","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}]');
+    await page.keyboard.press("Control+Home");
+    await page.getByLabel("Message 3", { exact: true }).press("Control+Enter");
+    await outcome(page, /^Finished: tool_calls$/);
+    assert.match((await page.locator("#reply").textContent())!, /→ calls get_time\(\{"city":/);
+    await page.getByLabel(/JSON list of tools/).fill("[");
+    await page.getByRole("button", { name: "Send" }).click();
+    await outcome(page, /^The tools are not JSON/);
+    await page.getByLabel(/JSON list of tools/).fill("");
+    await page.getByLabel("JSON mode").check();
+    await page.getByLabel("Streaming").uncheck();
+    await page.getByLabel("Temperature").fill("0.3");
+    await page.getByRole("button", { name: "Send" }).click();
+    await outcome(page, /^Finished: stop$/);
+    JSON.parse((await page.locator("#reply").textContent())!);
+    await page.getByLabel(/API key/).fill("sk-wrong");
+    await page.getByRole("button", { name: "Send" }).click();
+    await outcome(page, /^invalid_api_key: /);
+    assert.equal((await settled(books, 3)).length, 3);
+  });
+
+  it("Stop really stops it", async (t) => {
+    const { admin, books } = await serve(t, { providers: { demo: { pace_ms: 500 } } });
+    const page = await open(t, admin);
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.locator("#outcome", { hasText: "Streaming" }).waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await outcome(page, /^Stopped\.$/);
+    const [settle] = await settled(books, 1);
+    assert.equal(settle!["status"], "cancelled");
+    assert.ok(settle!["usage"].completion_tokens < 10, "of the tokens it had only the first");
+    assert.equal(await told(page, "Cost"), `US$${settle!["cost"]}`);
+    assert.match(await told(page, "Completion tokens"), /\(estimated\)$/);
+  });
+
+  it("a model's breaker is seen to open when its provider goes down, and to close when it is back; a page that hears nothing says so", async (t) => {
+    let behaviour: Behaviour = status(200, completion({ content: "Here I am." }));
+    const provider = await startProvider(t, (asked) => behaviour(asked));
+    const port = await freePort();
+    const { admin, gw, start } = await serve(t, {
+      admin: { port }, providers: { lab: { dialect: "openai", base_url: provider.url } }, models: { lab: { provider: "lab" } },
+      aliases: { "team/fast": { models: ["lab", "demo-chat"] } }, breaker: { failures: 2, cooldown_ms: 300 }, retry: { max_retries: 0 },
+    });
+    const page = await open(t, admin, {}, "#now");
+    const state = (text: RegExp) => page.locator('[data-breaker="lab"]', { hasText: text }).waitFor();
+    const send = async () => {
+      const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
+      const response = await fetch(`${await gw.address}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify({ model: "lab", messages: [{ role: "user", content: "hi" }] }) });
+      await response.text();
+      return response.status;
+    };
+    assert.equal(await send(), 200);
+    await state(/closed/);
+    behaviour = status(500, { error: { message: "down" } });
+    assert.deepEqual([await send(), await send()], [503, 503]);
+    await state(/open/);
+    assert.match((await page.locator("#models").textContent())!, /500/);
+    assert.match((await page.locator("#aliases").textContent())!, /lab number 1 of the alias's own list ○ open/);
+    await assertAccessible(page, "now");
+    behaviour = status(200, completion({ content: "Here I am again." }));
+    await until(async () => (await send()) === 200, "the provider to be asked again");
+    await state(/closed/);
+
+    gw.child.kill("SIGKILL");
+    await page.locator("#state", { hasText: /^stale: last heard \d+ s ago/ }).waitFor({ timeout: 20_000 });
+    await start();
+    await page.locator("#state", { hasText: /^serving/ }).waitFor({ timeout: 20_000 });
+  });
+
+  it("the month's sum is the statement's, a click leads down to a request, and a request id tells its story", async (t) => {
+    const { admin, dir, books, url } = await serve(t);
+    const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
+    for (const [at, model] of ["demo-chat", "auto/reasoning", "auto/chat"].entries()) {
+      const body = JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] });
+      await (await fetch(`${url}/v1/chat/completions`, { method: "POST", headers: { ...headers, "x-request-id": `<b>request</b> & "${at}"` }, body })).text();
+    }
+    await waitFor(() => usageCount(books) === 3, "the usage records", 20_000);
+    const { stdout } = await runToEnd(bundled(dir), ["billing", "statement", "--account", "demo", "--month", month(), "--json"]);
+    const owed = JSON.parse(stdout);
+    const page = await open(t, admin, {}, "#costs");
+    await page.locator("#counted", { hasText: "3 requests" }).waitFor();
+    assert.equal(await page.locator("#total [data-cost]").getAttribute("data-cost"), owed.total.cost);
+    for (const { model, requests, cost } of owed.lines) assert.ok((await page.locator("#sums tr", { hasText: model }).textContent())!.endsWith(`US$${cost}`), `${model} ${requests}`);
+    assert.equal(await page.locator("#days .bar").count(), 1);
+    await assertAccessible(page, "costs");
+    await page.locator("#sums").getByRole("button", { name: "demo-reasoner" }).click();
+    await page.locator("#counted", { hasText: "1 requests of demo-reasoner" }).waitFor();
+    await page.locator("#records tbody tr").first().waitFor();
+    assert.equal(await page.locator("#records tbody tr").count(), 1);
+    await page.locator("#records").getByRole("button", { name: '<b>request</b> & "1"' }).click();
+    await page.locator("#story dd", { hasText: "auto/reasoning" }).waitFor();
+    await page.getByRole("button", { name: /Take away model/ }).click();
+    await page.locator("#days .bar").focus();
+    await page.keyboard.press("Enter");
+    await page.locator("#counted", { hasText: /^3 requests of \d{4}/ }).waitFor();
+
+    await page.getByLabel(/^Request id/).fill('<b>request</b> & "0"');
+    await page.keyboard.press("Enter");
+    await page.locator("#story h2", { hasText: '<b>request</b> & "0"' }).waitFor();
+    const traced = JSON.parse((await runToEnd(bundled(dir), ["billing", "trace", '<b>request</b> & "0"', "--json"])).stdout).records[0];
+    const story = (await page.locator("#story").textContent())!;
+    for (const text of [traced.account, traced.key_id, traced.model, traced.provider, traced.status, `US$${traced.cost}`, "Attempts", "demo-chat (demo): completed"]) assert.ok(story.includes(text), text);
+    await assertAccessible(page, "story");
+    const download = page.waitForEvent("download");
+    await page.getByRole("link", { name: /csv/ }).click();
+    const file = readFileSync(await (await download).path(), "utf8");
+    assert.equal(file.split("\r\n").length, 5);
+    assert.match(file, /<b>request<\/b> & ""0""/);
+    await page.getByLabel(/^Request id/).fill("nobody's");
+    await page.getByRole("button", { name: "Find" }).click();
+    await page.getByText("No request with this id").waitFor();
+  });
+
+  it("what is copied runs: curl, the JavaScript SDK, the Python SDK", async (t) => {
+    const { admin, books } = await serve(t);
+    const page = await open(t, admin);
+    await page.getByLabel("Message 1", { exact: true }).fill(`It's "quoted", $HOME \\ and\na line: 'fine'?`);
+    await page.getByLabel("Model or alias").selectOption("auto/reasoning");
+    await page.getByLabel("Thinking").check();
+    const env = { ...process.env, CHAT_GATEWAY_KEY: "sk-demo" };
+    const run = promisify(execFile);
+    const programs: [button: string, command: string, args: (text: string) => string[]][] = [
+      ["curl", "bash", (text) => ["-c", text]], ["JavaScript SDK", process.execPath, (text) => ["--input-type=module", "-e", text]],
+      ...(noPython() ? [] : [["Python SDK", PYTHON, (text: string) => ["-c", text]] as [string, string, (text: string) => string[]]]),
+    ];
+    for (const stream of [true, false]) {
+      await page.getByLabel("Streaming").setChecked(stream);
+      for (const [button, command, args] of programs) {
+        await page.getByRole("button", { name: button }).click();
+        const text = (await page.locator("#copied").textContent())!;
+        assert.ok(!text.includes("sk-demo"), "the key is not in it");
+        const { stdout } = await run(command, args(text), { env, cwd: clients, timeout: 60_000 });
+        assert.match(stdout, /fine/, `${button}, ${stream ? "streamed" : "whole"}`);
+        if (button === "curl" && stream) assert.match(stdout, /data: \[DONE\]\n\n$/);
+      }
+    }
+    const asked = await settled(books, 2 * programs.length);
+    assert.deepEqual(new Set(asked.map(({ status, usage }) => [status, usage.reasoning_tokens > 0].join())), new Set(["completed,true"]));
+  });
+
+  it("by the keyboard alone, in a narrow window, in another language, with a password", async (t) => {
+    const { admin } = await serve(t, { admin: { port: 0, password: "of the operator".replaceAll(" ", "-") } });
+    const page = await open(t, admin, { httpCredentials: { username: "operator", password: "of-the-operator" }, locale: "de-DE", viewport: { width: 340, height: 640 } });
+    await page.keyboard.press("Enter");
+    await outcome(page, /^Finished: stop$/);
+    assert.match(await told(page, "Cost"), /^0,0\d+\s\$$/);
+    await page.locator("#tab-try").focus();
+    for (const part of ["costs", "now", "try"]) {
+      await page.keyboard.press("ArrowRight");
+      assert.equal(await page.evaluate(() => document.activeElement?.id), `tab-${part}`);
+      assert.equal(await page.locator(`#${part}`).isVisible(), true);
+      await page.locator(part === "costs" ? "#counted" : "#models", part === "costs" ? { hasText: "requests" } : {}).first().waitFor({ state: "attached" });
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${part} fits`);
+      await assertAccessible(page, `narrow-${part}`);
+    }
+  });
+});
