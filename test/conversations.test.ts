@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createAnthropicDialect } from "../src/dialects/anthropic.ts";
-import type { Dialect } from "../src/dialects/dialect.ts";
+import { wholeReply, type Dialect, type Target } from "../src/dialects/dialect.ts";
 import { createGeminiDialect } from "../src/dialects/gemini.ts";
 import { openaiDialect } from "../src/dialects/openai.ts";
 import { createSignatures } from "../src/dialects/signatures.ts";
@@ -163,13 +163,13 @@ const wordsIn = (value: unknown): string[] => JSON.stringify(value ?? "").match(
 const said = (messages: readonly Json[], role: string) => messages.filter((message) => message["role"] === role).flatMap(({ content }) => wordsIn(content));
 
 /** Thoughts that came with these calls, as the provider tells of them, so that their signature is known. */
-function tell(dialect: Dialect, name: string, calls: readonly Called[], target: Parameters<Dialect["reply"]>[1], third: boolean): void {
+function tell(dialect: Dialect, name: string, calls: readonly Called[], target: Target, third: boolean): void {
   const ids = calls.map(({ id }) => id);
   const uses = calls.map(({ id, name }) => ({ type: "tool_use", id, name, input: {} }));
   const parts = calls.map(({ id, name }, at) => ({ functionCall: { id, name }, ...(at === 0 && { thoughtSignature: sign([name, third ? id : undefined]) }) }));
   const thought = { type: "thinking", thinking: "Hm.", signature: sign(["Hm.", ids]) };
-  if (name === "anthropic") dialect.reply({ type: "message", content: [thought, ...uses], usage: {} }, target);
-  if (name === "gemini") dialect.reply({ candidates: [{ content: { parts }, finishReason: "STOP" }] }, target);
+  if (name === "anthropic") wholeReply(dialect, { type: "message", content: [thought, ...uses], usage: {} }, target);
+  if (name === "gemini") wholeReply(dialect, { candidates: [{ content: { parts }, finishReason: "STOP" }] }, target);
 }
 
 describe(`conversations in every format (seed ${SEED})`, () => {
@@ -340,7 +340,7 @@ describe(`replies in every format, cut anywhere (seed ${SEED})`, () => {
           prompt_tokens_details: { cached_tokens: hit }, completion_tokens_details: { reasoning_tokens: reasoning },
         },
       };
-      assert.deepEqual(summary(dialect.reply(whole, model)), expected);
+      assert.deepEqual(summary(wholeReply(dialect, whole, model)), expected);
       const bytes = bytesOf(events, name.startsWith("openai"), random);
       const reader = createEventReader();
       const data: string[] = [];

@@ -4,8 +4,8 @@ import type { ChatRequest } from "../protocol/chat-request.ts";
 import { isObject } from "../protocol/checker.ts";
 import { asArray, asObject, asString, counter, parseJson } from "../protocol/foreign.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
-import { finishPart, ProviderFault, textPart, type Decoder, type Dialect, type Target } from "./dialect.ts";
-import { errorIn } from "./faults.ts";
+import { finishPart, textPart, type Decoder, type Dialect, type Target } from "./dialect.ts";
+import { throwErrorIn } from "./faults.ts";
 import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf } from "./traits.ts";
 import { mediaOf, turnsOf, type Item, type Turn } from "./turns.ts";
@@ -17,12 +17,7 @@ const JSON_ONLY = "Answer with one JSON object and nothing else: no prose around
 export const createAnthropicDialect = (signatures: Signatures): Dialect => ({
   auth: (key) => ({ "x-api-key": key }),
   request: (chat, target) => ({ path: "/v1/messages", headers: { "anthropic-version": "2023-06-01" }, body: requestBody(chat, target, signatures) }),
-  reply(json) {
-    const { type, usage, stop_reason } = asObject(json);
-    if (type !== "message") throw errorIn(json) ?? new ProviderFault("upstream_error", "the reply is no message");
-    const end = { type: "message_delta", usage, delta: { stop_reason: stop_reason ?? "end_turn" } };
-    return [{ type: "message_start", message: json }, end].flatMap(createDecoder(signatures).push);
-  },
+  isReply: (json) => asObject(json)["type"] === "message",
   decoder: () => createDecoder(signatures),
 });
 
@@ -158,16 +153,15 @@ function createDecoder(signatures: Signatures): Decoder {
   return {
     ended: () => over,
     push(json) {
-      const { type, index, message, content_block, delta, usage: later } = asObject(json);
-      const error = errorIn(json);
-      if (error) throw error;
+      const { type, index, message = json, content_block, delta, usage: later, stop_reason } = asObject(json);
+      throwErrorIn(json);
       if (type === "content_block_start") return begin(asObject(content_block), index);
       if (type === "content_block_delta") return more(index, asObject(delta));
       if (type === "message_delta") return [counted(later), ...finishPart(asObject(delta)["stop_reason"])];
       over = type === "message_stop";
-      if (type !== "message_start") return [];
+      if (type !== "message_start" && type !== "message") return [];
       const { usage: first, content } = asObject(message); // content that is there already has no events of its own
-      return [counted(first), ...asArray(content).flatMap((block, at) => begin(asObject(block), `start ${at}`))];
+      return [...asArray(content).flatMap((block, at) => begin(asObject(block), `start ${at}`)), counted(first), ...finishPart(stop_reason)];
     },
   };
 }

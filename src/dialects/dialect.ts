@@ -20,8 +20,15 @@ export interface Dialect {
   auth(key: string): Headers; // the headers that carry the provider's key
   /** `path` is appended to the provider's base_url. */
   request(chat: ChatRequest, target: Target): { readonly path: string; readonly headers?: Headers; readonly body: object };
-  reply(json: unknown, target: Target): Part[]; // a whole reply's JSON; throws a ProviderFault if it is an error, or no reply at all
-  decoder(target: Target): Decoder;
+  isReply(json: unknown): boolean; // whether this JSON, which is no error, is a whole reply
+  decoder(target: Target): Decoder; // of a stream; a whole reply is one event, and all that there is
+}
+
+/** What a whole reply says: it is there, so it is finished, if not said otherwise; throws a ProviderFault if it is an error, or no reply. */
+export function wholeReply({ decoder, isReply }: Dialect, json: unknown, target: Target): Part[] {
+  const parts = decoder(target).push(json);
+  if (!isReply(json)) throw new ProviderFault("upstream_error", "the answer is no reply");
+  return parts.some(({ type }) => type === "finish") ? parts : [...parts, { type: "finish", reason: "stop" }];
 }
 
 /** The codes of the error table that can be the outcome of an attempt. */

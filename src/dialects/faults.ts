@@ -17,16 +17,16 @@ const rule = object({
 const { rules, stated } = object({ rules: array(rule), stated: array(object({ words, status: number() })) })(faultsJson, true);
 type Outcome = { readonly code: FaultCode; readonly operator?: "other" };
 
-/** The fault of an error inside a 200, if there is one. Its code may be an HTTP status (OpenRouter, vLLM, Gemini) or a word. */
-export function errorIn(json: unknown): ProviderFault | undefined {
+/** Throws the fault of an error inside a 200, if there is one. Its code may be an HTTP status (OpenRouter, vLLM, Gemini) or a word. */
+export function throwErrorIn(json: unknown): void {
   const body = asObject(Array.isArray(json) ? json[0] : json);
   const error = body["error"] ?? (body["object"] === "error" ? body : undefined);
-  if (error === undefined || error === "") return undefined;
+  if (error === undefined || error === "") return;
   const status = [asObject(error)["code"], asObject(error)["status"]].map(Number).find((status) => status >= 400 && status < 600);
   const [name, message] = errorWords(body);
   const clients = rules.some(({ words, operator }) => !operator && words?.test(message)); // the words are of a rule that blames the client
   const meant = stated.find(({ words }) => words.test(name))?.status ?? (clients ? 400 : 500);
-  return refusal(status ?? meant, { get: () => null }, body);
+  throw refusal(status ?? meant, { get: () => null }, body);
 }
 
 /** The fault of an answer other than 200. `body` is its JSON, or its text (or the beginning of it) if it was none. */

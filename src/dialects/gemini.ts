@@ -4,8 +4,8 @@ import type { ChatRequest } from "../protocol/chat-request.ts";
 import { asArray, asObject, asString, counter } from "../protocol/foreign.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { TokenLogprob } from "../protocol/shapes.ts";
-import { finishPart, ProviderFault, textPart, type Decoder, type Dialect, type Target } from "./dialect.ts";
-import { errorIn } from "./faults.ts";
+import { finishPart, textPart, type Decoder, type Dialect, type Target } from "./dialect.ts";
+import { throwErrorIn } from "./faults.ts";
 import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf, type Traits } from "./traits.ts";
 import { mediaOf, objectIn, turnsOf, type Item, type Turn } from "./turns.ts";
@@ -21,12 +21,7 @@ export const createGeminiDialect = (signatures: Signatures): Dialect => ({
     const model = target.upstreamModel.includes("/") ? target.upstreamModel : `models/${target.upstreamModel}`;
     return { path: `/v1beta/${model}:${chat.stream ? "streamGenerateContent?alt=sse" : "generateContent"}`, body: requestBody(chat, target, signatures) };
   },
-  reply(json) {
-    const parts = createDecoder(signatures).push(json);
-    if (parts.some(({ type }) => type === "finish")) return parts;
-    if (asArray(asObject(json)["candidates"]).length === 0) throw new ProviderFault("upstream_error", "the reply has no candidate");
-    return [...parts, { type: "finish", reason: "stop" }];
-  },
+  isReply: (json) => candidateIn(json) !== undefined || isBlocked(json),
   decoder: () => createDecoder(signatures),
 });
 
@@ -77,6 +72,9 @@ function partOf(item: Item, signatureOf: (id: string) => string | undefined): ob
   return { fileData: { fileUri: url, mimeType: `image/${/\.(png|webp|gif|heic)\b/i.exec(url)?.[1]?.toLowerCase() ?? "jpeg"}` } };
 }
 
+const candidateIn = (json: unknown) => asArray(asObject(json)["candidates"])[0];
+const isBlocked = (json: unknown) => asObject(asObject(json)["promptFeedback"])["blockReason"] !== undefined;
+
 function createDecoder(signatures: Signatures): Decoder {
   let calls = 0;
   let signed: string | undefined; // a signature may come in a part before its call's
@@ -94,17 +92,16 @@ function createDecoder(signatures: Signatures): Decoder {
 
   return {
     push(json) {
-      const error = errorIn(json);
-      if (error) throw error;
-      const { candidates, promptFeedback, usageMetadata } = asObject(json);
-      const { content, finishReason, logprobsResult } = asObject(asArray(candidates)[0]);
+      throwErrorIn(json);
+      const { content, finishReason, logprobsResult } = asObject(candidateIn(json));
       const parts = asArray(asObject(content)["parts"]).map(asObject).flatMap(read);
       const logprobs = logprobsOf(asObject(logprobsResult));
       const said = parts.findIndex(({ type }) => type === "text");
       const hidden = said === -1 && parts.some(({ type }) => type === "reasoning"); // those of thoughts would give them away
       if (logprobs.length > 0 && !hidden) parts.splice(Math.max(0, said), said === -1 ? 0 : 1, { type: "text", text: "", ...parts[said], logprobs } as Part);
-      if (usageMetadata !== undefined) parts.push(usagePart(usageMetadata));
-      return [...parts, ...finishPart(asObject(promptFeedback)["blockReason"] === undefined ? finishReason : "SAFETY")];
+      const usage = asObject(json)["usageMetadata"];
+      if (usage !== undefined) parts.push(usagePart(usage));
+      return [...parts, ...finishPart(isBlocked(json) ? "SAFETY" : finishReason)];
     },
   };
 }

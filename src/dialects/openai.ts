@@ -6,20 +6,18 @@ import { randomHex } from "../protocol/ids.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { TokenLogprob, Usage } from "../protocol/shapes.ts";
 import { finishPart, ProviderFault, type Decoder, type Dialect, type Target } from "./dialect.ts";
-import { errorIn } from "./faults.ts";
+import { throwErrorIn } from "./faults.ts";
 import { effortOf, parametersOf, type ThinkingSwitch, type Traits } from "./traits.ts";
 
 export const openaiDialect: Dialect = {
   auth: (key) => ({ Authorization: `Bearer ${key}` }),
   request: (chat, target) => ({ path: "/chat/completions", body: requestBody(chat, target) }),
-  reply(json, target) {
-    const choice = asObject(asArray(asObject(json)["choices"])[0]);
-    if (choice["message"] === undefined && choice["error"] === undefined) throw errorIn(json) ?? new ProviderFault("upstream_error", "the reply has no message");
-    choice["finish_reason"] ||= "stop"; // older servers leave it null in whole replies; the reply is there, so it is finished
-    return createDecoder(target.traits).push(json);
-  },
+  isReply: (json) => choiceIn(json)["message"] !== undefined,
   decoder: ({ traits }) => createDecoder(traits),
 };
+
+/** The first of the choices: there is no other. */
+const choiceIn = (json: unknown) => asObject(asArray(asObject(json)["choices"])[0]);
 
 /** Out: the request. */
 function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Target): object {
@@ -104,15 +102,16 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
   return {
     push(json) {
       const event = asObject(json);
-      const choice = asObject(asArray(event["choices"])[0]);
-      const error = errorIn(event) ?? errorIn(choice);
-      if (error) throw error;
+      const choice = choiceIn(event);
+      throwErrorIn(event);
+      throwErrorIn(choice);
       const parts: Part[] = [];
       const message = asObject(choice["delta"] ?? choice["message"]);
       const logprobs = asObject(choice["logprobs"]);
       const [content, thought] = splitContent(message["content"]);
       const finish = asString(choice["finish_reason"]);
-      const [text, tagged] = split ? split(content, Boolean(finish)) : [content, ""];
+      const over = Boolean(finish) || choice["message"] !== undefined; // older servers leave the reason null in whole replies
+      const [text, tagged] = split ? split(content, over) : [content, ""];
       const given = asString(message["reasoning_content"]) || asString(message["reasoning"]) || "";
       const reasoning = tagged + thought + (repeats_reasoning && given === lastReasoning ? "" : given);
       lastReasoning = given;
@@ -120,7 +119,7 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
       pushText(parts, "text", text, logprobs["content"]);
       pushText(parts, "refusal", asString(message["refusal"]) ?? "", logprobs["refusal"]);
       for (const fragment of asArray(message["tool_calls"])) toolParts(asObject(fragment), parts);
-      if (finish && [...open.values()].some(({ call }) => call === -1)) throw new ProviderFault("upstream_error", "a tool call without a name");
+      if (over && [...open.values()].some(({ call }) => call === -1)) throw new ProviderFault("upstream_error", "a tool call without a name");
       parts.push(...finishPart(finish));
       const usage = readUsage(event["usage"]) ?? readUsage(choice["usage"]) ?? readUsage(asObject(event["x_groq"])["usage"]);
       if (usage) parts.push({ type: "usage", usage });

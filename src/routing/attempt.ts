@@ -2,7 +2,7 @@
 // is the only pump: bytes are pushed through the dialect as they come, one batch per read, and nothing is read while the client has no
 // room for the batch before (backpressure). The first batch goes up to and with the first delta, or the end of a reply that has none.
 import type { Meter } from "../accounting/usage.ts";
-import { ProviderFault } from "../dialects/dialect.ts";
+import { ProviderFault, wholeReply } from "../dialects/dialect.ts";
 import { refusal } from "../dialects/faults.ts";
 import { consume } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
@@ -54,7 +54,7 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     } else if (mediaType === "application/json") {
       const json = parseJson(await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms)));
       if (json === undefined) throw new ProviderFault("upstream_error", `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`);
-      whole = dialect.reply(json, model);
+      whole = wholeReply(dialect, json, model);
       whole.forEach(meter.observe);
     } else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
     await deliver(whole);
