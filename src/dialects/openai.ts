@@ -65,37 +65,32 @@ function wireMessage(message: Message, echo: NonNullable<Traits["echo"]>): objec
   return { role, content, ...(echo !== "none" && { [echo]: reasoning_content }), tool_calls };
 }
 
-/** One tool call on its way in. `call` is our own index, -1 until its name has come; till then its arguments are `held`. */
-interface OpenCall { call: number; id: string; name: string; held: string }
+/** One tool call on its way in. `call` is our own index, absent until its name has come; till then its arguments are `held`. */
+interface OpenCall { readonly id: string; call?: number; name?: string; held: string }
 
 function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
   const split = think_tags ? createThinkSplitter() : undefined;
   let lastReasoning = "";
-  const open = new Map<string | number, OpenCall>();
-  let last: OpenCall | undefined;
+  const open = new Map<unknown, OpenCall>(); // by index, else by id
+  let last: unknown; // where the last fragment belonged; one that says nothing of it belongs there too
   let count = 0;
 
   function toolParts(fragment: Record<string, unknown>, parts: Part[]): void {
     const { name: called, arguments: given } = asObject(fragment["function"]);
-    const id = asString(fragment["id"]) || undefined;
-    const name = asString(called) || undefined;
-    const slot = asCount(fragment["index"]) ?? id;
-    let current = slot === undefined ? (name === undefined ? last : undefined) : open.get(slot);
+    const [id, name] = [asString(fragment["id"]) || undefined, asString(called) || undefined];
+    last = asCount(fragment["index"]) ?? id ?? (name === undefined ? last : Symbol());
+    let current = open.get(last);
     // Some providers give every parallel call the index 0: another name, or a name with another id, is another call.
-    const another = current && current.call !== -1 && name !== undefined && (name !== current.name || (id !== undefined && id !== current.id));
-    if (!current || another) {
-      current = { call: -1, id: id ?? `call_${randomHex(12)}`, name: "", held: "" };
-      open.set(slot ?? current.id, current);
-    }
-    last = current;
+    const another = current?.name !== undefined && name !== undefined && (name !== current.name || (id !== undefined && id !== current.id));
+    if (!current || another) open.set(last, (current = { id: id ?? `call_${randomHex(12)}`, held: "" }));
     current.held += asString(given) ?? (given === undefined || given === null ? "" : JSON.stringify(given));
-    if (current.call === -1) {
-      if (name === undefined) return;
-      current.call = count++;
+    if (name !== undefined && current.call === undefined) {
       current.name = name;
+      current.call = count++;
       parts.push({ type: "tool_call", call: current.call, id: current.id, name });
     }
-    if (current.held !== "") parts.push({ type: "tool_arguments", call: current.call, text: current.held });
+    if (current.call === undefined || current.held === "") return;
+    parts.push({ type: "tool_arguments", call: current.call, text: current.held });
     current.held = "";
   }
 
@@ -108,18 +103,18 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
       const parts: Part[] = [];
       const message = asObject(choice["delta"] ?? choice["message"]);
       const logprobs = asObject(choice["logprobs"]);
-      const [content, thought] = splitContent(message["content"]);
+      const { content } = message;
       const finish = asString(choice["finish_reason"]);
       const over = Boolean(finish) || choice["message"] !== undefined; // older servers leave the reason null in whole replies
-      const [text, tagged] = split ? split(content, over) : [content, ""];
+      const [text, tagged] = split ? split(textIn(content), over) : [textIn(content), ""];
       const given = asString(message["reasoning_content"]) || asString(message["reasoning"]) || "";
-      const reasoning = tagged + thought + (repeats_reasoning && given === lastReasoning ? "" : given);
+      const reasoning = tagged + thoughtsIn(content) + (repeats_reasoning && given === lastReasoning ? "" : given);
       lastReasoning = given;
       pushText(parts, "reasoning", reasoning, logprobs["reasoning_content"]);
       pushText(parts, "text", text, logprobs["content"]);
       pushText(parts, "refusal", asString(message["refusal"]) ?? "", logprobs["refusal"]);
       for (const fragment of asArray(message["tool_calls"])) toolParts(asObject(fragment), parts);
-      if (over && [...open.values()].some(({ call }) => call === -1)) throw new ProviderFault("upstream_error", "a tool call without a name");
+      if (over && [...open.values()].some(({ call }) => call === undefined)) throw new ProviderFault("upstream_error", "a tool call without a name");
       parts.push(...finishPart(finish));
       const usage = readUsage(event["usage"]) ?? readUsage(choice["usage"]) ?? readUsage(asObject(event["x_groq"])["usage"]);
       if (usage) parts.push({ type: "usage", usage });
@@ -133,16 +128,9 @@ function pushText(parts: Part[], type: "text" | "reasoning" | "refusal", text: s
   if (text !== "" || logprobs) parts.push({ type, text, logprobs });
 }
 
-/** Text and thinking of a content that is a string, or a list of typed parts (Mistral). */
-function splitContent(content: unknown): [text: string, thinking: string] {
-  if (!Array.isArray(content)) return [asString(content) ?? "", ""];
-  let [said, thought] = ["", ""];
-  for (const { type, text, thinking } of content.map(asObject)) {
-    if (type === "thinking") thought += splitContent(thinking)[0];
-    else said += asString(text) ?? "";
-  }
-  return [said, thought];
-}
+/** Text and thinking of a content that is a string, or a list of parts, in which thinking is a list of its own (Mistral). */
+const textIn = (content: unknown): string => asString(content) ?? asArray(content).map((part) => asString(asObject(part)["text"]) ?? "").join("");
+const thoughtsIn = (content: unknown): string => asArray(content).map((part) => textIn(asObject(part)["thinking"])).join("");
 
 /** WIRE.md 2: `bytes` is never missing, `top_logprobs` always a list. */
 const tokenLogprob = (given: unknown): TokenLogprob =>
