@@ -39,13 +39,20 @@ export function fail(code: FaultCode, message: string, path: Fault["path"] = [])
 /** The type of a JSON value, by its name in JSON Schema. */
 const typeOf = (value: unknown): string => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 const NOUNS: { readonly [type: string]: string } =
-  { null: "null", array: "an array", object: "an object", string: "a string", number: "a number", boolean: "a boolean" };
+  { null: "null", array: "an array", object: "an object", string: "a string", number: "a number", integer: "an integer", boolean: "a boolean" };
 const wrongType = (expected: string, value: unknown): never =>
   fail("invalid_type", `expected ${expected}, got ${NOUNS[typeOf(value)] ?? "nothing"}`);
 /** A text from outside, short enough to be shown in a message. */
 export const cut = (text: string, max = 60): string => (text.length > max ? `${text.slice(0, max - 3)}...` : text);
 const make = <T>(schema: JsonSchema, check: (value: unknown, all?: boolean) => T, marks: Omit<Check<T>, "schema"> = {}): Check<T> =>
   Object.assign(check, { ...marks, schema });
+
+interface Types { string: string; number: number; boolean: boolean; array: unknown[]; object: Record<string, unknown> }
+/** A check that begins with the value's type; `rule` is what more there is to it. */
+const typed = <N extends keyof Types, T>(name: N, schema: JsonSchema, rule: (value: Types[N], all?: boolean) => T): Check<T> => {
+  const expected = NOUNS[String(schema["type"] ?? name)]!;
+  return make({ type: name, ...schema }, (value, all) => (typeOf(value) === name ? rule(value as Types[N], all) : wrongType(expected, value)));
+};
 
 /** Reads the members of a container, by their steps. A fault comes out with its step before its path: the first or, if `all`, each. */
 function members<S extends string | number, T>(steps: Iterable<S>, all: boolean | undefined, read: (step: S) => T): T[] {
@@ -65,32 +72,27 @@ function members<S extends string | number, T>(steps: Iterable<S>, all: boolean 
 }
 
 /** `expected`, for the message: what the pattern means ("1 to 64 of A-Z a-z 0-9 _ -"). A `secret` value is never repeated. */
-export function string({ min, pattern, expected, secret }: { min?: number; pattern?: RegExp; expected?: string; secret?: boolean } = {}) {
-  const schema = { type: "string", ...(min && { minLength: min }), ...(pattern && { pattern: pattern.source }) };
-  return make(schema, (value): string => {
-    if (typeof value !== "string") return wrongType("a string", value);
-    if (min !== undefined && value.length < min) return fail("invalid_value", "expected a string that is not empty");
+export function string({ min = 0, pattern, expected, secret }: { min?: number; pattern?: RegExp; expected?: string; secret?: boolean } = {}) {
+  return typed("string", { ...(min > 0 && { minLength: min }), ...(pattern && { pattern: pattern.source }) }, (value): string => {
+    if (value.length < min) return fail("invalid_value", "expected a string that is not empty");
     if (!pattern || pattern.test(value)) return value;
     return fail("invalid_value", `expected ${expected ?? pattern.source}${secret ? "" : `, got ${cut(JSON.stringify(value))}`}`);
   });
 }
 
 export const nonEmpty = string({ min: 1 });
-export const boolean = (): Check<boolean> =>
-  make({ type: "boolean" }, (value) => (typeof value === "boolean" ? value : wrongType("a boolean", value)));
+export const boolean = (): Check<boolean> => typed("boolean", {}, (value) => value);
 
 /** A finite number in the closed range. `1e400`, which JSON.parse turns into Infinity, is out of every range. */
 export function number({ min, max, integer = false }: { min?: number; max?: number; integer?: boolean } = {}): Check<number> {
-  const [type, noun] = integer ? ["integer", "an integer"] : ["number", "a number"];
+  const type = integer ? "integer" : "number";
   const schema = { type, ...(min !== undefined && { minimum: min }), ...((integer || max !== undefined) && { maximum: max ?? Number.MAX_SAFE_INTEGER }) };
   const range = min === undefined ? "" : max === undefined ? ` of at least ${min}` : ` from ${min} to ${max}`;
-  return make(schema, (value) => {
-    if (typeof value !== "number") return wrongType(noun, value);
-    if (integer && Number.isFinite(value) && !Number.isInteger(value)) return fail("invalid_type", `expected ${noun}, got ${value}`);
-    const outside = !Number.isFinite(value) || (min !== undefined && value < min) || (max !== undefined && value > max);
-    if (outside) return fail("invalid_value", `expected ${noun}${range}, got ${value}`);
-    if (integer && !Number.isSafeInteger(value)) return fail("invalid_value", `expected ${noun} below 2^53, got ${value}`);
-    return value;
+  const refuse = (value: number, but = range, code: FaultCode = "invalid_value") => fail(code, `expected ${NOUNS[type]}${but}, got ${value}`);
+  return typed("number", schema, (value) => {
+    if (integer && Number.isFinite(value) && !Number.isInteger(value)) return refuse(value, "", "invalid_type");
+    if (!Number.isFinite(value) || (min !== undefined && value < min) || (max !== undefined && value > max)) return refuse(value);
+    return integer && !Number.isSafeInteger(value) ? refuse(value, " below 2^53") : value;
   });
 }
 
@@ -104,9 +106,8 @@ export function literal<const T extends string>(...values: readonly T[]): Check<
 }
 
 export function array<T>(item: Check<T>, { min = 0, max = Infinity }: { min?: number; max?: number } = {}): Check<T[]> {
-  const schema = { type: "array", items: item.schema, ...(min > 0 && { minItems: min }), ...(max !== Infinity && { maxItems: max }) };
-  return make(schema, (value, all) => {
-    if (!Array.isArray(value)) return wrongType("an array", value);
+  const schema = { items: item.schema, ...(min > 0 && { minItems: min }), ...(max !== Infinity && { maxItems: max }) };
+  return typed("array", schema, (value, all) => {
     if (value.length < min) return fail("invalid_value", `expected at least ${min} element${min === 1 ? "" : "s"}, got ${value.length}`);
     if (value.length > max) return fail("invalid_value", `expected at most ${max} elements, got ${value.length}`);
     return members(value.keys(), all, (index) => item(value[index], all));
@@ -121,10 +122,9 @@ export function object<F extends Fields>(fields: F, { strict = false } = {}) {
   const names = Object.keys(fields);
   const required = names.filter((name) => !fields[name]!.optional);
   const properties = Object.fromEntries(names.map((name) => [name, fields[name]!.schema]));
-  const schema = { type: "object", properties, ...(required.length > 0 && { required }), ...(strict && { additionalProperties: false }) };
+  const schema = { properties, ...(required.length > 0 && { required }), ...(strict && { additionalProperties: false }) };
   const notKnown = () => fail("invalid_value", `is not a known field; known here: ${names.join(", ")}`);
-  return make(schema, (value, all) => {
-    if (!isObject(value)) return wrongType("an object", value);
+  return typed("object", schema, (value, all) => {
     const out: Record<string, unknown> = {};
     members(strict ? new Set([...names, ...Object.keys(value)]) : names, all, (name) => {
       const check = Object.hasOwn(fields, name) ? fields[name]! : notKnown();
@@ -140,13 +140,11 @@ export const partial = <F extends Fields>(fields: F) =>
   Object.fromEntries(Object.entries(fields).map(([name, check]) => [name, optional(check)])) as { [K in keyof F]: Check<Infer<F[K]> | undefined> };
 
 /** An object used as a dictionary; a Map, so that no name (`__proto__`) is special. */
-export function record<T>(check: Check<T>): Check<Map<string, T>> {
-  return make({ type: "object", additionalProperties: check.schema }, (value, all) => {
-    if (!isObject(value)) return wrongType("an object", value);
+export const record = <T>(check: Check<T>): Check<Map<string, T>> =>
+  typed("object", { additionalProperties: check.schema }, (value, all) => {
     const read = (name: string) => [name || fail("invalid_value", "a name must not be empty"), check(value[name], all)] as const;
     return new Map(members(Object.keys(value), all, read));
   });
-}
 
 /** May be left out, or be null, which says the same (WIRE 1.1): `value` is returned. */
 export function withDefault<T>(check: Check<T>, value: NoInfer<T>): Check<T> {
@@ -193,10 +191,8 @@ export const lenient = <T>(check: Check<T>): Check<T | undefined> =>
 export function jsonObject(maxDepth = 100): Check<Record<string, unknown>> {
   const tooDeep = (value: unknown, depth: number): boolean =>
     typeof value === "object" && value !== null && (depth === 0 || Object.values(value).some((child) => tooDeep(child, depth - 1)));
-  return make({ type: "object" }, (value) => {
-    if (!isObject(value)) return wrongType("an object", value);
-    return tooDeep(value, maxDepth) ? fail("invalid_value", `expected at most ${maxDepth} levels of nesting`) : value;
-  });
+  const rule = `expected at most ${maxDepth} levels of nesting`;
+  return typed("object", {}, (value) => (tooDeep(value, maxDepth) ? fail("invalid_value", rule) : value));
 }
 
 /** A tagged union: the string field `tag` says which check, an object's that has this field itself, applies to the whole. */
