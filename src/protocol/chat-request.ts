@@ -68,7 +68,7 @@ const body = object({
     text: refine(object({ type: literal("text") }), () => undefined), json_object: object({ type: literal("json_object") }),
     json_schema: object({ type: literal("json_schema"), json_schema: object({ name: nonEmpty, description, schema, strict }) }),
   })),
-  thinking: optional(refine(object({ type: literal("enabled", "disabled", "adaptive") }), ({ type }) => type !== "disabled")),
+  thinking: refine(optional(object({ type: literal("enabled", "disabled", "adaptive") })), (given) => given !== undefined && given.type !== "disabled"),
   logprobs: withDefault(boolean(), false), top_logprobs: optional(number({ min: 0, max: 20, integer: true })),
   stream_options: optional(object({ include_usage: withDefault(boolean(), false) })),
   n: optional(refine(number({ integer: true }), onlyOne, { const: 1 })),
@@ -77,14 +77,13 @@ const body = object({
   reasoning_effort: lenient(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
 });
 
-/** A checked request. Wire names where the value is the wire's own, camel case where it has been worked on. */
+/** A checked request. By wire names what the client said, in camel case what that comes to. */
 export type ChatRequest = Readonly<Infer<typeof chatRequest>>;
 const stray = (field: string, rule: string) => fail("invalid_parameter_combination", rule, [field]);
 
 /** Checks a parsed request body; throws a CheckError at the first fault. The rules are SPEC.md's and WIRE.md 1's. */
 export const chatRequest = refine(body, (given) => {
-  const { model, messages, stream, temperature, top_p, frequency_penalty, presence_penalty, stop, tools, tool_choice } = given;
-  const { response_format, thinking = false, logprobs, top_logprobs, seed, user, parallel_tool_calls, stream_options, max_tokens } = given;
+  const { messages, stream, tools, tool_choice, stream_options, max_tokens, max_completion_tokens, reasoning_effort } = given;
   if (stream_options && !stream) stray("stream_options", "may only be set when stream is true");
   if (tool_choice && tool_choice !== "none" && !tools) stray("tool_choice", 'may only be set, other than to "none", together with tools');
   if (typeof tool_choice === "object" && !tools?.some((tool) => tool.function.name === tool_choice.function.name)) {
@@ -96,10 +95,9 @@ export const chatRequest = refine(body, (given) => {
     if (message.role !== "tool" || calls.has(message.tool_call_id)) continue;
     fail("invalid_value", "answers no tool call of an assistant message before it", ["messages", index, "tool_call_id"]);
   }
-  return {
-    model, messages, stream, temperature, top_p, frequency_penalty, presence_penalty, stop, tools, tool_choice, response_format, thinking,
-    logprobs, top_logprobs, seed, user, parallel_tool_calls, includeUsage: stream_options?.include_usage ?? false,
-    effort: given.reasoning_effort === "none" ? undefined : given.reasoning_effort, // how deep to think; only meant when `thinking`
-    maxTokens: max_tokens === undefined ? given.max_completion_tokens : Math.min(max_tokens, given.max_completion_tokens ?? max_tokens),
-  };
+  return Object.assign(given, {
+    includeUsage: stream_options?.include_usage ?? false,
+    effort: reasoning_effort === "none" ? undefined : reasoning_effort, // how deep to think; only meant when `thinking`
+    maxTokens: max_tokens === undefined ? max_completion_tokens : Math.min(max_tokens, max_completion_tokens ?? max_tokens),
+  });
 }, published.request);
