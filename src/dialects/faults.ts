@@ -2,20 +2,19 @@
 // to who is to blame. WIRE.md 4.3. Nothing of the text is passed on; it may quote keys, hosts or our client's content.
 import { array, literal, nonEmpty, number, object, optional, refine } from "../protocol/checker.ts";
 import { asArray, asObject, asString } from "../protocol/foreign.ts";
-import { ProviderFault, type FaultCode } from "./dialect.ts";
+import { ProviderFault } from "./dialect.ts";
 import faultsJson from "./faults.json" with { type: "json" };
 
 /** Any of them, as regular expressions. */
 const words = refine(array(nonEmpty), (list) => new RegExp(list.join("|"), "i"));
+/** `words` are looked for in code, type and message; absent: whatever they say. `operator`: the provider refuses this gateway, not this
+ * request: a matter for the operator, and no use in trying again; `other`: our address or our method is wrong. */
 const rule = object({
-  statuses: array(number()), words: optional(words), // `words` are looked for in code, type and message; absent: whatever they say
-  code: literal("model_unavailable", "model_overloaded", "context_length_exceeded", "content_filter", "upstream_rejected"),
-  /** The provider refuses this gateway, not this request: a matter for the operator, and no use in trying again. */
-  operator: optional(literal("key")),
+  status: refine(nonEmpty, (pattern) => new RegExp(`^(${pattern})$`)), words: optional(words), operator: optional(literal("key", "other")),
+  code: literal("model_unavailable", "model_overloaded", "context_length_exceeded", "content_filter", "upstream_rejected", "upstream_error"),
 }, { strict: true });
-/** Of the rules the first that fits counts. `stated`: of errors inside a 200 that state no status, what their code or type stands for. */
+/** Of the rules the first that fits counts; one does. `stated`: of errors inside a 200 that state no status, what their code or type stands for. */
 const { rules, stated } = object({ rules: array(rule), stated: array(object({ words, status: number() })) })(faultsJson, true);
-type Outcome = { readonly code: FaultCode; readonly operator?: "other" };
 
 /** Throws the fault of an error inside a 200, if there is one. Its code may be an HTTP status (OpenRouter, vLLM, Gemini) or a word. */
 export function throwErrorIn(json: unknown): void {
@@ -32,11 +31,9 @@ export function throwErrorIn(json: unknown): void {
 /** The fault of an answer other than 200. `body` is its JSON, or its text (or the beginning of it) if it was none. */
 export function refusal(status: number, headers: { get(name: string): string | null }, body: unknown): ProviderFault {
   const text = errorWords(body).join(" ");
-  // Any other 4xx: our address or our method is wrong. Anything else that is no 200 is the provider's failure.
-  const other: Outcome = status >= 400 && status < 500 ? { code: "model_unavailable", operator: "other" } : { code: "upstream_error" };
-  const { code, operator } = rules.find(({ statuses, words }) => statuses.includes(status) && (!words || words.test(text))) ?? other;
-  const retryAfter = retryAfterMs(headers.get("retry-after"), body);
-  return new ProviderFault(code, `the provider answered with status ${status}`, { status, retryAfterMs: retryAfter, operator });
+  const { code, operator } = rules.find((rule) => rule.status.test(String(status)) && (!rule.words || rule.words.test(text)))!;
+  const detail = { status, operator, retryAfterMs: retryAfterMs(headers.get("retry-after"), body) };
+  return new ProviderFault(code, `the provider answered with status ${status}`, detail);
 }
 
 /** What stands under `error`, or the body itself; some of Gemini's answers are a list. */
