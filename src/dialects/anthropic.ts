@@ -1,7 +1,6 @@
 // Anthropic's Messages API. WIRE.md 7.
 import { createHash } from "node:crypto";
 import type { ChatRequest } from "../protocol/chat-request.ts";
-import { isObject } from "../protocol/checker.ts";
 import { asArray, asObject, asString, counter, parseJson } from "../protocol/foreign.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import { finishPart, textPart, type Decoder, type Dialect, type Target } from "./dialect.ts";
@@ -33,10 +32,9 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
   const thinks = thinking || (switchable && !traits.thinking_off);
   const budgeted = thinking && traits.thinking === "budget";
   const limit = given.max_tokens ?? traits.max_output_tokens ?? MIN_BUDGET;
-  const raised = budgeted && limit <= MIN_BUDGET; // so that the client's tokens are left for the answer
-  const max_tokens = raised ? limit + MIN_BUDGET : limit;
+  const max_tokens = budgeted && limit <= MIN_BUDGET ? limit + MIN_BUDGET : limit; // so that the client's tokens are left for the answer
   const effort = thinking ? effortOf(chat.effort, traits) : undefined;
-  const budget_tokens = raised ? MIN_BUDGET : Math.max(MIN_BUDGET, Math.floor(max_tokens * (SHARES[effort ?? ""] ?? 0.5)));
+  const budget_tokens = Math.max(MIN_BUDGET, Math.floor(limit * (SHARES[effort ?? ""] ?? 0.5)));
   const on = budgeted ? { type: "enabled", budget_tokens } : { type: "adaptive", display: "summarized" };
   const output_config = { effort: budgeted ? undefined : effort, format: schema && { type: "json_schema", schema } };
   return {
@@ -74,7 +72,7 @@ const BY_NAME = ["properties", "$defs", "definitions"]; // what stands there are
 /** A schema as it is taken where an answer has to keep to it: its objects closed, its bounds in the description. `byName`: a schema each. */
 function closedSchema(schema: unknown, byName = false): unknown {
   if (Array.isArray(schema)) return schema.map((each) => closedSchema(each));
-  if (!isObject(schema)) return schema;
+  if (typeof schema !== "object" || schema === null) return schema;
   const inner = (name: string, value: unknown) => (!byName && VALUES.includes(name) ? value : closedSchema(value, !byName && BY_NAME.includes(name)));
   const closed: Record<string, unknown> = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, inner(name, value)]));
   if (byName) return closed;

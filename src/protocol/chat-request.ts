@@ -68,7 +68,7 @@ const body = object({
     text: refine(object({ type: literal("text") }), () => undefined), json_object: object({ type: literal("json_object") }),
     json_schema: object({ type: literal("json_schema"), json_schema: object({ name: nonEmpty, description, schema, strict }) }),
   })),
-  thinking: refine(optional(object({ type: literal("enabled", "disabled", "adaptive") })), (given) => given !== undefined && given.type !== "disabled"),
+  thinking: refine(optional(object({ type: literal("enabled", "disabled", "adaptive") })), (said) => said !== undefined && said.type !== "disabled"),
   logprobs: withDefault(boolean(), false), top_logprobs: optional(number({ min: 0, max: 20, integer: true })),
   stream_options: optional(object({ include_usage: withDefault(boolean(), false) })),
   n: optional(refine(number({ integer: true }), onlyOne, { const: 1 })),
