@@ -34,10 +34,13 @@ export function makeUsage(counts: { prompt: number; completion: number; cacheHit
  * held back until then, for some send it more than once, or text after it, and a client must see it last. */
 export interface ReplyWriter { add(parts: readonly Part[]): string; end(usage: Usage, reason: FinishReason): string }
 
+/** Where the texts of each kind stand, and their log probabilities. */
+const FIELDS = { text: "content", reasoning: "reasoning_content", refusal: "refusal" } as const;
+
 /** The reply as one document. */
 export function createWholeWriter({ id, created, model, system_fingerprint }: ReplyHead, options: ReplyOptions): ReplyWriter {
-  const texts = { text: "", reasoning: "", refusal: "" };
-  const probs: { [type in keyof typeof texts]?: TokenLogprob[] } = {};
+  const texts = { content: "", reasoning_content: "", refusal: "" };
+  const probs: { [field in keyof typeof texts]?: TokenLogprob[] | null } = { content: null, refusal: null };
   const calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = [];
   return {
     add(parts) {
@@ -45,10 +48,9 @@ export function createWholeWriter({ id, created, model, system_fingerprint }: Re
         if (part.type === "tool_call") calls.push({ id: part.id, type: "function", function: { name: part.name, arguments: "" } });
         else if (part.type === "tool_arguments") calls[part.call]!.function.arguments += part.text;
         else if (part.type !== "finish" && part.type !== "usage" && (part.type !== "reasoning" || options.showReasoning)) {
-          texts[part.type] += part.text;
-          if (!part.logprobs || !options.showLogprobs) continue;
-          const list = (probs[part.type] ??= []);
-          for (const prob of part.logprobs) list.push(prob);
+          const field = FIELDS[part.type];
+          texts[field] += part.text;
+          if (options.showLogprobs) for (const prob of part.logprobs ?? []) (probs[field] ??= []).push(prob);
         }
       }
       return "";
@@ -56,24 +58,22 @@ export function createWholeWriter({ id, created, model, system_fingerprint }: Re
     end(usage, finish_reason) {
       for (const call of calls) call.function.arguments ||= "{}";
       const message = {
-        role: "assistant", content: texts.text === "" && (calls.length > 0 || texts.refusal !== "") ? null : texts.text,
-        reasoning_content: options.showReasoning ? texts.reasoning : undefined, refusal: texts.refusal || undefined,
+        role: "assistant", content: texts.content || (calls.length > 0 || texts.refusal !== "" ? null : ""),
+        reasoning_content: options.showReasoning ? texts.reasoning_content : undefined, refusal: texts.refusal || undefined,
         tool_calls: calls.length > 0 ? calls : undefined,
       };
-      const { text: content = null, refusal = null, reasoning: reasoning_content } = probs;
-      const logprobs = content || refusal || reasoning_content ? { content, refusal, reasoning_content } : null;
+      const logprobs = Object.values(probs).some((list) => list) ? probs : null;
       const choice = { index: 0, message, logprobs, finish_reason };
       return JSON.stringify({ id, object: "chat.completion", created, model, system_fingerprint, choices: [choice], usage });
     },
   };
 }
 
-const DELTA_FIELD = { text: "content", reasoning: "reasoning_content", refusal: "refusal" } as const;
 /** The streamed reply. The head of each chunk is made once; per part only the delta is serialised. */
 export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOptions): ReplyWriter {
   const open = `data: ${JSON.stringify({ id, object: "chat.completion.chunk", ...head }).slice(0, -1)},"choices":[`;
   const close = options.includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
-  const calls = new Map<number, boolean>(); // whether arguments came
+  const bare = new Set<number>(); // calls without arguments so far
   let begun = false;
 
   const chunk = (delta: object, finish: FinishReason | null = null, logprobs: object | null = null): string =>
@@ -90,18 +90,18 @@ export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOpti
   function write(part: Part): string {
     if (part.type === "finish" || part.type === "usage" || (part.type === "reasoning" && !options.showReasoning)) return "";
     if (part.type === "tool_call") {
-      calls.set(part.call, false);
+      bare.add(part.call);
       const started = { index: part.call, id: part.id, type: "function", function: { name: part.name, arguments: "" } };
       return role(part.type) + chunk({ tool_calls: [started] });
     }
     if (part.type === "tool_arguments") {
       if (part.text === "") return "";
-      calls.set(part.call, true);
+      bare.delete(part.call);
       return chunk({ tool_calls: [{ index: part.call, function: { arguments: part.text } }] });
     }
     const logprobs = options.showLogprobs && part.logprobs;
     if (part.text === "" && !logprobs) return "";
-    const field = DELTA_FIELD[part.type];
+    const field = FIELDS[part.type];
     return role(part.type) + chunk({ [field]: part.text }, null, logprobs ? { content: null, refusal: null, [field]: logprobs } : null);
   }
 
@@ -114,7 +114,7 @@ export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOpti
     /** Finish chunk, usage chunk if asked for, `[DONE]`. */
     end(usage, reason) {
       let text = role("text");
-      for (const [call, complete] of calls) if (!complete) text += write({ type: "tool_arguments", call, text: "{}" });
+      for (const call of bare) text += write({ type: "tool_arguments", call, text: "{}" });
       text += chunk({}, reason);
       if (options.includeUsage) text += `${open}],"usage":${JSON.stringify(usage)}}\n\n`;
       return `${text}data: [DONE]\n\n`;
