@@ -7,7 +7,8 @@ import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { TokenLogprob, Usage } from "../protocol/shapes.ts";
 import { finishPart, ProviderFault, type Decoder, type Dialect, type Target } from "./dialect.ts";
 import { throwErrorIn } from "./faults.ts";
-import { effortOf, parametersOf, type ThinkingSwitch, type Traits } from "./traits.ts";
+import thinkingJson from "./thinking.json" with { type: "json" };
+import { effortOf, parametersOf, type Traits } from "./traits.ts";
 
 export const openaiDialect: Dialect = {
   auth: (key) => ({ Authorization: `Bearer ${key}` }),
@@ -42,19 +43,15 @@ function toolFields({ tools, tool_choice: choice }: ChatRequest, traits: Traits)
   return { tools: named, tool_choice: "any" };
 }
 
+/** How thinking is switched on and off. Chat templates name it one way or the other; the one that they do not know does nothing. */
+const SWITCHES: { readonly [name in Traits["thinking"]]?: { readonly on: object; readonly off: object } } = thinkingJson;
 /** Where there is a switch, it is set to off unless the client asked for thinking: many think by default (WIRE D5). */
 function thinkingFields(on: boolean, wanted: string | undefined, traits: Traits): object {
-  if (!on && !traits.thinking_off) return {};
-  const reasoning_effort = on ? effortOf(wanted, traits) : undefined;
-  const fields: { readonly [name in ThinkingSwitch]?: object } = {
-    thinking: { thinking: { type: on ? "enabled" : "disabled" }, reasoning_effort },
-    reasoning_effort: { reasoning_effort: on ? effortOf(wanted ?? "medium", traits) : "none" },
-    reasoning: { reasoning: reasoning_effort ? { effort: reasoning_effort } : { enabled: on } },
-    enable_thinking: { enable_thinking: on, reasoning_effort },
-    // Chat templates name the switch one way or the other; the one that they do not know does nothing.
-    chat_template_kwargs: { chat_template_kwargs: { enable_thinking: on, thinking: on }, reasoning_effort }, always: { reasoning_effort },
-  };
-  return fields[traits.thinking] ?? {};
+  const said = SWITCHES[traits.thinking]?.[on ? "on" : "off"];
+  if (!said || (!on && !traits.thinking_off)) return {};
+  const effort = on ? effortOf(wanted ?? (traits.thinking === "reasoning_effort" ? "medium" : undefined), traits) : undefined;
+  if (effort === undefined) return said;
+  return traits.thinking === "reasoning" ? { reasoning: { effort } } : { ...said, reasoning_effort: effort };
 }
 
 /** The known fields of a message. `echo`: where tool-call turns must carry their reasoning, if only as "". */
@@ -103,12 +100,11 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
       const parts: Part[] = [];
       const message = asObject(choice["delta"] ?? choice["message"]);
       const logprobs = asObject(choice["logprobs"]);
-      const { content } = message;
       const finish = asString(choice["finish_reason"]);
       const over = Boolean(finish) || choice["message"] !== undefined; // older servers leave the reason null in whole replies
-      const [text, tagged] = split ? split(textIn(content), over) : [textIn(content), ""];
+      const [text, tagged] = split ? split(textIn(message["content"]), over) : [textIn(message["content"]), ""];
       const given = asString(message["reasoning_content"]) || asString(message["reasoning"]) || "";
-      const reasoning = tagged + thoughtsIn(content) + (repeats_reasoning && given === lastReasoning ? "" : given);
+      const reasoning = tagged + thoughtsIn(message["content"]) + (repeats_reasoning && given === lastReasoning ? "" : given);
       lastReasoning = given;
       pushText(parts, "reasoning", reasoning, logprobs["reasoning_content"]);
       pushText(parts, "text", text, logprobs["content"]);
@@ -163,26 +159,23 @@ const [OPEN, CLOSE] = ["<think>", "</think>"];
  * so; all that is held back comes with the `last` piece. */
 function createThinkSplitter() {
   let held = "";
-  let state: "before" | "inside" | "after" = "before";
+  let [begun, inside] = [false, false];
   return (piece: string, last: boolean): [text: string, reasoning: string] => {
     held += piece;
-    if (state === "before") {
-      const begun = held.trimStart();
-      if (OPEN.startsWith(begun) && !last) return ["", ""]; // it may still become the tag
-      state = begun.startsWith(OPEN) ? "inside" : "after";
-      if (state === "inside") held = begun.slice(OPEN.length);
+    if (!begun) {
+      const start = held.trimStart();
+      if (OPEN.startsWith(start) && !last) return ["", ""]; // it may still become the tag
+      [begun, inside] = [true, start.startsWith(OPEN)];
+      if (inside) held = start.slice(OPEN.length);
     }
-    let reasoning = "";
-    if (state === "inside") {
-      const end = held.indexOf(CLOSE);
-      if (end !== -1) state = "after";
-      // What the pieces so far end with may be the beginning of the tag.
-      const open = last ? 0 : [...CLOSE].findLastIndex((_, at) => at > 0 && held.endsWith(CLOSE.slice(0, at)));
-      reasoning = held.slice(0, end === -1 ? held.length - Math.max(0, open) : end);
-      held = end === -1 ? held.slice(reasoning.length) : held.slice(end + CLOSE.length);
-    }
-    const text = state === "after" ? held : "";
-    if (state === "after") held = "";
+    const end = inside ? held.indexOf(CLOSE) : 0;
+    const open = held.lastIndexOf("<"); // what the pieces so far end with may be the beginning of the tag
+    const sure = end !== -1 ? end : !last && open !== -1 && CLOSE.startsWith(held.slice(open)) ? open : held.length;
+    const reasoning = held.slice(0, sure);
+    held = held.slice(sure);
+    if (end === -1) return ["", reasoning];
+    const text = inside ? held.slice(CLOSE.length) : held;
+    [held, inside] = ["", false];
     return [text, reasoning];
   };
 }

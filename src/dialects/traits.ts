@@ -12,7 +12,6 @@ export const THINKING_SWITCHES = {
 } as const;
 export type DialectName = keyof typeof THINKING_SWITCHES;
 export const DIALECTS = Object.keys(THINKING_SWITCHES) as DialectName[];
-export type ThinkingSwitch = (typeof THINKING_SWITCHES)[DialectName][number];
 export const traitFields = {
   thinking: literal(...new Set(Object.values(THINKING_SWITCHES).flat())),
   thinking_off: boolean(), // thinking can be switched off; if not, its text is left out unless it was asked for
