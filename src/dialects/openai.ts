@@ -5,8 +5,7 @@ import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
 import { randomHex } from "../protocol/ids.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import type { TokenLogprob, Usage } from "../protocol/shapes.ts";
-import { finishPart, ProviderFault, type Decoder, type Dialect, type Target } from "./dialect.ts";
-import { throwErrorIn } from "./faults.ts";
+import { finishPart, ProviderFault, throwErrorIn, type Decoder, type Dialect, type Target } from "./dialect.ts";
 import thinkingJson from "./thinking.json" with { type: "json" };
 import { effortOf, parametersOf, type Traits } from "./traits.ts";
 

@@ -1,5 +1,5 @@
 // Every error that a client can get: errors.json has the HTTP status and the type of each condition (its code). WIRE.md 4.2. All that is
-// thrown ends in `toApiError`. A code of a provider's fault also stands in dialects/dialect.ts, dialects/faults.ts and routing/failure.ts.
+// thrown ends in `toApiError`. A code of a provider's fault also stands in dialects/dialect.ts and routing/failure.ts.
 import { CheckError, pathText } from "./checker.ts";
 import table from "./errors.json" with { type: "json" };
 

@@ -2,8 +2,7 @@
 // is the only pump: bytes are pushed through the dialect as they come, one batch per read, and nothing is read while the client has no
 // room for the batch before (backpressure). The first batch goes up to and with the first delta, or the end of a reply that has none.
 import type { Meter } from "../accounting/usage.ts";
-import { ProviderFault, wholeReply } from "../dialects/dialect.ts";
-import { refusal } from "../dialects/faults.ts";
+import { ProviderFault, refusal, wholeReply } from "../dialects/dialect.ts";
 import { consume } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createDeadline } from "../http/deadline.ts";
