@@ -123,11 +123,10 @@ export function object<F extends Fields>(fields: F, { strict = false } = {}) {
   const required = names.filter((name) => !fields[name]!.optional);
   const properties = Object.fromEntries(names.map((name) => [name, fields[name]!.schema]));
   const schema = { properties, ...(required.length > 0 && { required }), ...(strict && { additionalProperties: false }) };
-  const notKnown = () => fail("invalid_value", `is not a known field; known here: ${names.join(", ")}`);
   return typed("object", schema, (value, all) => {
     const out: Record<string, unknown> = {};
     members(strict ? new Set([...names, ...Object.keys(value)]) : names, all, (name) => {
-      const check = Object.hasOwn(fields, name) ? fields[name]! : notKnown();
+      const check = Object.hasOwn(fields, name) ? fields[name]! : fail("invalid_value", `is not a known field; known here: ${names.join(", ")}`);
       const given = Object.hasOwn(value, name) ? value[name] : undefined;
       if (given === undefined && !check.optional) fail("missing_required_parameter", "is required");
       out[name] = check(given, all);
