@@ -4,6 +4,7 @@ import type { ChatRequest } from "../protocol/chat-request.ts";
 import { asArray, asObject, asString, counter, parseJson } from "../protocol/foreign.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import { finishPart, textPart, throwErrorIn, type Decoder, type Dialect, type Target } from "./dialect.ts";
+import keywords from "./schema-keywords.json" with { type: "json" };
 import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf } from "./traits.ts";
 import { mediaOf, turnsOf, type Item, type Turn } from "./turns.ts";
@@ -63,19 +64,16 @@ function toolFields({ tools, tool_choice: choice = "none" }: ChatRequest, turns:
   return { tools: known, tool_choice: { ...(thinking ? { type: "auto" } : named), ...(oneOnly && { disable_parallel_tool_use: true }) } };
 }
 
-/** Keywords that a schema must not have which an answer has to keep to: they are told in words. */
-const BOUNDS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems"];
-const VALUES = ["enum", "const", "default"]; // what stands there is no schema
-const BY_NAME = ["properties", "$defs", "definitions"]; // what stands there are schemas by their names, whatever these are
-
-/** A schema as it is taken where an answer has to keep to it: its objects closed, its bounds in the description. `byName`: a schema each. */
+/** A schema as it is taken where an answer has to keep to it: its objects closed, its bounds, which are refused there, told in words, its
+ * `values` as they are. `byName`: an object of schemas by their names, whatever these are. */
 function closedSchema(schema: unknown, byName = false): unknown {
   if (Array.isArray(schema)) return schema.map((each) => closedSchema(each));
   if (typeof schema !== "object" || schema === null) return schema;
-  const inner = (name: string, value: unknown) => (!byName && VALUES.includes(name) ? value : closedSchema(value, !byName && BY_NAME.includes(name)));
-  const closed: Record<string, unknown> = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, inner(name, value)]));
-  if (byName) return closed;
-  const bounds = Object.entries(schema).filter(([name, value]) => BOUNDS.includes(name) && typeof value !== "object");
+  const entries: [string, unknown][] = Object.entries(schema);
+  if (byName) return Object.fromEntries(entries.map(([name, value]) => [name, closedSchema(value)]));
+  const inner = (name: string, value: unknown) => (keywords.values.includes(name) ? value : closedSchema(value, keywords.schemasByName.includes(name)));
+  const closed: Record<string, unknown> = Object.fromEntries(entries.map(([name, value]) => [name, inner(name, value)]));
+  const bounds = entries.filter(([name, value]) => keywords.bounds.includes(name) && typeof value !== "object");
   for (const [name] of bounds) delete closed[name];
   if (bounds.length > 0) closed["description"] = [closed["description"] ?? [], bounds.map((bound) => bound.join(": "))].flat().join("; ");
   return [closed["type"]].flat().includes("object") ? { ...closed, additionalProperties: false } : closed;
