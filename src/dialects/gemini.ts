@@ -2,8 +2,7 @@
 import { randomHex } from "../protocol/ids.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { asArray, asObject, asString, counter } from "../protocol/foreign.ts";
-import { makeUsage, type Part } from "../protocol/reply.ts";
-import type { TokenLogprob } from "../protocol/shapes.ts";
+import { makeUsage, tokenLogprob, type Part } from "../protocol/reply.ts";
 import { finishPart, textPart, throwErrorIn, type Decoder, type Dialect, type Target } from "./dialect.ts";
 import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf, type Traits } from "./traits.ts";
@@ -113,12 +112,11 @@ function usagePart(usage: unknown): Part {
   return { type: "usage", usage: makeUsage({ prompt, completion: count("candidatesTokenCount") + reasoning, cacheHit: count("cachedContentTokenCount"), reasoning }) };
 }
 
-function logprobsOf({ chosenCandidates, topCandidates }: Record<string, unknown>): TokenLogprob[] {
-  const read = (given: unknown) => {
-    const { token, logProbability } = asObject(given);
-    const text = asString(token) ?? "";
-    return { token: text, logprob: typeof logProbability === "number" ? logProbability : -9999, bytes: [...Buffer.from(text)] };
+function logprobsOf({ chosenCandidates, topCandidates }: Record<string, unknown>) {
+  const named = (given: unknown) => {
+    const { token, logProbability: logprob } = asObject(given);
+    return { token, logprob, bytes: [...Buffer.from(asString(token) ?? "")] };
   };
-  const tops = asArray(topCandidates);
-  return asArray(chosenCandidates).map((chosen, at) => ({ ...read(chosen), top_logprobs: asArray(asObject(tops[at])["candidates"]).map(read) }));
+  const top = (at: number) => asArray(asObject(asArray(topCandidates)[at])["candidates"]).map(named);
+  return asArray(chosenCandidates).map((chosen, at) => tokenLogprob({ ...named(chosen), top_logprobs: top(at) }));
 }

@@ -3,8 +3,7 @@
 import type { ChatRequest, Message } from "../protocol/chat-request.ts";
 import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
 import { randomHex } from "../protocol/ids.ts";
-import { makeUsage, type Part } from "../protocol/reply.ts";
-import type { TokenLogprob, Usage } from "../protocol/shapes.ts";
+import { makeUsage, tokenLogprob, type Part } from "../protocol/reply.ts";
 import { finishPart, ProviderFault, throwErrorIn, type Decoder, type Dialect, type Target } from "./dialect.ts";
 import thinkingJson from "./thinking.json" with { type: "json" };
 import { effortOf, parametersOf, type Traits } from "./traits.ts";
@@ -127,18 +126,8 @@ function pushText(parts: Part[], type: "text" | "reasoning" | "refusal", text: s
 const textIn = (content: unknown): string => asString(content) ?? asArray(content).map((part) => asString(asObject(part)["text"]) ?? "").join("");
 const thoughtsIn = (content: unknown): string => asArray(content).map((part) => textIn(asObject(part)["thinking"])).join("");
 
-/** WIRE.md 2: `bytes` is never missing, `top_logprobs` always a list. */
-const tokenLogprob = (given: unknown): TokenLogprob =>
-  ({ ...tokenFields(given), top_logprobs: asArray(asObject(given)["top_logprobs"]).map(tokenFields) });
-
-function tokenFields(given: unknown): Omit<TokenLogprob, "top_logprobs"> {
-  const { token, logprob, bytes: list } = asObject(given);
-  const bytes = Array.isArray(list) ? list.map((byte) => asCount(byte) ?? 0) : null;
-  return { token: asString(token) ?? "", logprob: Number.isFinite(logprob) ? Number(logprob) : -9999, bytes };
-}
-
 /** Usage wherever a vendor puts its cached and reasoning counts; undefined where there is none worth the name. */
-function readUsage(given: unknown): Usage | undefined {
+function readUsage(given: unknown) {
   const usage = asObject(given);
   const prompt = asCount(usage["prompt_tokens"]);
   const completion = asCount(usage["completion_tokens"]);

@@ -1,5 +1,6 @@
 // How a reply is put together: a dialect says what its provider said as a list of parts, and two writers turn these into the public
 // format, whole (WIRE.md 2) or as chunks (WIRE.md 3). One vocabulary, so that a stream's concatenated deltas equal the whole reply.
+import { asArray, asCount, asObject, asString } from "./foreign.ts";
 import { randomHex } from "./ids.ts";
 import type { FinishReason, TokenLogprob, Usage } from "./shapes.ts";
 
@@ -20,14 +21,24 @@ type ReplyHead = ReturnType<typeof replyHead>;
 interface ReplyOptions { readonly showReasoning: boolean; readonly showLogprobs: boolean; readonly includeUsage: boolean }
 
 /** Usage from what a provider counts. Sums and shares are computed here, never taken over (WIRE.md 2). */
-export function makeUsage(counts: { prompt: number; completion: number; cacheHit: number; reasoning: number }): Usage {
-  const { prompt, completion, cacheHit, reasoning } = counts;
+type Counts = Record<"prompt" | "completion" | "cacheHit" | "reasoning", number>;
+export function makeUsage({ prompt, completion, cacheHit, reasoning }: Counts): Usage {
   const hit = Math.min(cacheHit, prompt);
   return {
     prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion,
     prompt_cache_hit_tokens: hit, prompt_cache_miss_tokens: prompt - hit, prompt_tokens_details: { cached_tokens: hit },
     completion_tokens_details: { reasoning_tokens: Math.min(reasoning, completion) },
   };
+}
+
+/** A token as a provider tells of it. WIRE.md 2: `bytes` is never missing, `top_logprobs` always a list. */
+export const tokenLogprob = (given: unknown): TokenLogprob =>
+  ({ ...tokenFields(given), top_logprobs: asArray(asObject(given)["top_logprobs"]).map(tokenFields) });
+
+function tokenFields(given: unknown): Omit<TokenLogprob, "top_logprobs"> {
+  const { token, logprob, bytes: list } = asObject(given);
+  const bytes = Array.isArray(list) ? list.map((byte) => asCount(byte) ?? 0) : null;
+  return { token: asString(token) ?? "", logprob: Number.isFinite(logprob) ? Number(logprob) : -9999, bytes };
 }
 
 /** What a reply becomes: `add` gives the text that can be sent at once, `end` the rest, when the provider has finished: the reason why is
