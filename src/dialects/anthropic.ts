@@ -111,28 +111,23 @@ function createDecoder(signatures: Signatures): Decoder {
   let usage: Record<string, unknown> = {};
   let over = false;
 
-  /** A block's beginning, or all of it. */
-  function begin(block: Record<string, unknown>, index: unknown): Part[] {
-    const { type, id, name, input } = block;
-    if (type === "text") return textPart("text", block["text"]);
-    if (type === "thinking" || type === "redacted_thinking") thoughts.push({ ...block });
-    if (type === "thinking") return textPart("reasoning", block["thinking"]);
+  /** A block's beginning, or all of it, or more of it (a delta). */
+  function read(piece: Record<string, unknown>, index: unknown): Part[] {
+    const { type, text, thinking, id, name, input, partial_json } = piece;
+    const thought = thoughts.at(-1);
+    const field = type === "thinking_delta" ? "thinking" : type === "signature_delta" ? "signature" : undefined;
+    if (type === "thinking" || type === "redacted_thinking") thoughts.push({ ...piece });
+    else if (thought && field) thought[field] = `${asString(thought[field]) ?? ""}${asString(piece[field]) ?? ""}`;
+    if (type === "text" || type === "text_delta") return textPart("text", text);
+    if (type === "thinking" || type === "thinking_delta") return textPart("reasoning", thinking);
+    const known = calls.get(index);
+    if (type === "input_json_delta" && known !== undefined) return [{ type: "tool_arguments", call: known, text: asString(partial_json) ?? "" }];
     if (type !== "tool_use") return [];
     const call = calls.size;
     calls.set(index, call);
     if (thoughts.length > 0) signatures.set(String(id), JSON.stringify(thoughts.splice(0)));
     const begun: Part = { type: "tool_call", call, id: String(id), name: String(name) };
     return Object.keys(asObject(input)).length === 0 ? [begun] : [begun, { type: "tool_arguments", call, text: JSON.stringify(input) }];
-  }
-
-  function more(index: unknown, delta: Record<string, unknown>): Part[] {
-    const { type, text, thinking, partial_json } = delta;
-    const field = type === "thinking_delta" ? "thinking" : type === "signature_delta" ? "signature" : undefined;
-    const thought = thoughts.at(-1);
-    if (thought && field) thought[field] = `${asString(thought[field]) ?? ""}${asString(delta[field]) ?? ""}`;
-    const call = calls.get(index);
-    if (type === "input_json_delta" && call !== undefined) return [{ type: "tool_arguments", call, text: asString(partial_json) ?? "" }];
-    return type === "text_delta" ? textPart("text", text) : type === "thinking_delta" ? textPart("reasoning", thinking) : [];
   }
 
   /** The figures are cumulative; a later one takes the place of an earlier, unless it is null. */
@@ -150,13 +145,12 @@ function createDecoder(signatures: Signatures): Decoder {
     push(json) {
       const { type, index, message = json, content_block, delta, usage: later, stop_reason } = asObject(json);
       throwErrorIn(json);
-      if (type === "content_block_start") return begin(asObject(content_block), index);
-      if (type === "content_block_delta") return more(index, asObject(delta));
+      if (type === "content_block_start" || type === "content_block_delta") return read(asObject(content_block ?? delta), index);
       if (type === "message_delta") return [counted(later), ...finishPart(asObject(delta)["stop_reason"])];
       over = type === "message_stop";
       if (type !== "message_start" && type !== "message") return [];
       const { usage: first, content } = asObject(message); // content that is there already has no events of its own
-      return [...asArray(content).flatMap((block, at) => begin(asObject(block), `start ${at}`)), counted(first), ...finishPart(stop_reason)];
+      return [...asArray(content).flatMap((block, at) => read(asObject(block), `start ${at}`)), counted(first), ...finishPart(stop_reason)];
     },
   };
 }
