@@ -22,7 +22,7 @@ interface ReplyOptions { readonly showReasoning: boolean; readonly showLogprobs:
 
 /** Usage from what a provider counts. Sums and shares are computed here, never taken over (WIRE.md 2). */
 type Counts = Record<"prompt" | "completion" | "cacheHit" | "reasoning", number>;
-export function makeUsage({ prompt, completion, cacheHit, reasoning }: Counts): Usage {
+export function makeUsage({ prompt, completion, cacheHit, reasoning }: Counts) {
   const hit = Math.min(cacheHit, prompt);
   return {
     prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion,
@@ -73,8 +73,7 @@ export function createWholeWriter({ id, created, model, system_fingerprint }: Re
         reasoning_content: options.showReasoning ? texts.reasoning_content : undefined, refusal: texts.refusal || undefined,
         tool_calls: calls.length > 0 ? calls : undefined,
       };
-      const logprobs = Object.values(probs).some((list) => list) ? probs : null;
-      const choice = { index: 0, message, logprobs, finish_reason };
+      const choice = { index: 0, message, logprobs: Object.values(probs).some((list) => list) ? probs : null, finish_reason };
       return JSON.stringify({ id, object: "chat.completion", created, model, system_fingerprint, choices: [choice], usage });
     },
   };
@@ -102,8 +101,7 @@ export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOpti
     if (part.type === "finish" || part.type === "usage" || (part.type === "reasoning" && !options.showReasoning)) return "";
     if (part.type === "tool_call") {
       bare.add(part.call);
-      const started = { index: part.call, id: part.id, type: "function", function: { name: part.name, arguments: "" } };
-      return role(part.type) + chunk({ tool_calls: [started] });
+      return role(part.type) + chunk({ tool_calls: [{ index: part.call, id: part.id, type: "function", function: { name: part.name, arguments: "" } }] });
     }
     if (part.type === "tool_arguments") {
       if (part.text === "") return "";
