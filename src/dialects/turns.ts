@@ -31,9 +31,8 @@ export function turnsOf(messages: readonly Message[]): { readonly system: string
         for (let count = ids.size; ids.has(id); count += 1) id = `${given}_${count}`; // some clients begin to count anew in each turn
         ids.add(id);
         add("assistant", [{ type: "call", id, name, args: objectIn(text || "{}") ?? { _raw: text } }]); // a model wrote it: it need not be JSON
-        const result: Result = { type: "result", id, name, content: "" };
-        answers.set(given, result);
-        return result;
+        answers.set(given, { type: "result", id, name, content: "" });
+        return answers.get(given)!;
       });
       add("user", results);
     } else if (message.role === "tool") {
