@@ -72,13 +72,12 @@ function members<S extends string | number, T>(steps: Iterable<S>, all: boolean 
 }
 
 /** `expected`, for the message: what the pattern means ("1 to 64 of A-Z a-z 0-9 _ -"). A `secret` value is never repeated. */
-export function string({ min = 0, pattern, expected, secret }: { min?: number; pattern?: RegExp; expected?: string; secret?: boolean } = {}) {
-  return typed("string", { ...(min > 0 && { minLength: min }), ...(pattern && { pattern: pattern.source }) }, (value): string => {
+export const string = ({ min = 0, pattern, expected, secret }: { min?: number; pattern?: RegExp; expected?: string; secret?: boolean } = {}) =>
+  typed("string", { ...(min > 0 && { minLength: min }), ...(pattern && { pattern: pattern.source }) }, (value): string => {
     if (value.length < min) return fail("invalid_value", "expected a string that is not empty");
     if (!pattern || pattern.test(value)) return value;
     return fail("invalid_value", `expected ${expected ?? pattern.source}${secret ? "" : `, got ${cut(JSON.stringify(value))}`}`);
   });
-}
 
 export const nonEmpty = string({ min: 1 });
 export const boolean = (): Check<boolean> => typed("boolean", {}, (value) => value);
@@ -105,14 +104,12 @@ export function literal<const T extends string>(...values: readonly T[]): Check<
   });
 }
 
-export function array<T>(item: Check<T>, { min = 0, max = Infinity }: { min?: number; max?: number } = {}): Check<T[]> {
-  const schema = { items: item.schema, ...(min > 0 && { minItems: min }), ...(max !== Infinity && { maxItems: max }) };
-  return typed("array", schema, (value, all) => {
+export const array = <T>(item: Check<T>, { min = 0, max = Infinity }: { min?: number; max?: number } = {}): Check<T[]> =>
+  typed("array", { items: item.schema, ...(min > 0 && { minItems: min }), ...(max !== Infinity && { maxItems: max }) }, (value, all) => {
     if (value.length < min) return fail("invalid_value", `expected at least ${min} element${min === 1 ? "" : "s"}, got ${value.length}`);
     if (value.length > max) return fail("invalid_value", `expected at most ${max} elements, got ${value.length}`);
     return members(value.keys(), all, (index) => item(value[index], all));
   });
-}
 
 export const isObject = (value: unknown): value is Record<string, unknown> => typeOf(value) === "object";
 export type Fields = { readonly [name: string]: Check<unknown> };
@@ -171,9 +168,8 @@ export function byType<C extends Fields>(checks: C): Check<Infer<C[keyof C]>> {
 }
 
 /** A further rule on the typed value; it returns the value (or a better one) or calls `fail`. */
-export function refine<T, U>(check: Check<T>, rule: (value: T) => U, extra: JsonSchema = {}): Check<U> {
-  return make({ ...check.schema, ...extra }, (value, all) => rule(check(value, all)), check);
-}
+export const refine = <T, U>(check: Check<T>, rule: (value: T) => U, extra: JsonSchema = {}): Check<U> =>
+  make({ ...check.schema, ...extra }, (value, all) => rule(check(value, all)), check);
 
 /** Takes the value if it passes, else does as if it were absent: for fields that must never be an error. */
 export const lenient = <T>(check: Check<T>): Check<T | undefined> =>
