@@ -84,17 +84,15 @@ export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOpti
   const open = `data: ${JSON.stringify({ id, object: "chat.completion.chunk", ...head }).slice(0, -1)},"choices":[`;
   const close = options.includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
   const bare = new Set<number>(); // calls without arguments so far
-  let begun = false;
 
   const chunk = (delta: object, finish: FinishReason | null = null, logprobs: object | null = null): string =>
     `${open}{"index":0,"delta":${JSON.stringify(delta)},"logprobs":${JSON.stringify(logprobs)},"finish_reason":${JSON.stringify(finish)}}${close}`;
 
   /** The role comes once, in a chunk of its own before the first delta (WIRE 3.3). */
-  function role(first: Part["type"]): string {
-    if (begun) return "";
-    begun = true;
+  let role = (first: Part["type"]): string => {
+    role = () => "";
     return chunk({ role: "assistant", content: first === "text" ? "" : null, ...(options.showReasoning && { reasoning_content: "" }) });
-  }
+  };
 
   /** The events for one part, as text to send; empty if the client is to see nothing of it. */
   function write(part: Part): string {
@@ -115,11 +113,7 @@ export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOpti
   }
 
   return {
-    add(parts) {
-      let text = "";
-      for (const part of parts) text += write(part);
-      return text;
-    },
+    add: (parts) => parts.reduce((text, part) => text + write(part), ""),
     /** Finish chunk, usage chunk if asked for, `[DONE]`. */
     end(usage, reason) {
       let text = role("text");
