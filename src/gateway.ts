@@ -6,14 +6,14 @@ import { keyFile, readKeys } from "./accounts/key-file.ts";
 import { createKeyring } from "./accounts/keys.ts";
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
 import { createRedisLimiter } from "./accounts/redis-limiter.ts";
-import { createAdmin, LOOKS, statusOf, type LookFor, type Report } from "./admin.ts";
+import { createAdmin, type Report } from "./admin.ts";
 import { createChatHandler } from "./chat.ts";
 import { readTls, watchFile } from "./config/load.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
 import { createFetch, throughFetch, type Fetch } from "./http/fetch.ts";
-import { createLineLog, describe, type Diagnose, type WriteLines } from "./http/log.ts";
+import { createLineLog, failing, type Diagnose, type WriteLines } from "./http/log.ts";
 import { sendJson } from "./http/reply.ts";
-import type { Exchange, Routes } from "./http/router.ts";
+import type { Routes } from "./http/router.ts";
 import { createServer, stopping, type AccessLog, type Tls } from "./http/server.ts";
 import { createMetrics } from "./metrics.ts";
 import { CheckError } from "./protocol/checker.ts";
@@ -55,8 +55,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const shared = initial.limits.store === "memory" ? undefined : createRedisLimiter(initial.limits, own, diagnose);
   const limiter = shared ?? own;
   const metrics = createMetrics();
-  const looks = LOOKS.map((look) => [look, monitorEventLoopDelay({ resolution: LOOK_MS })] as const);
-  const loops = Object.fromEntries(looks) as Record<LookFor, (typeof looks)[0][1]>;
+  const loop = monitorEventLoopDelay({ resolution: LOOK_MS });
   const books = createBooks(initial, now, diagnose, metrics.settled);
   const keys = keyFile(initial.data_dir);
   let stored = readKeys(keys);
@@ -106,22 +105,20 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   };
 
   const { tls, ...options } = initial.server;
-  const failed = ({ requestId }: Exchange, error: unknown) => diagnose({ event: "internal_error", level: "error", request_id: requestId, detail: describe(error) });
   const accessed: AccessLog = (record) => {
     access.write(record);
     metrics.answered(Object.hasOwn(routes, record.path ?? "") ? record.path! : "other", record.status, record.model);
   };
-  const server = createServer(routes, { ...options, tls: tls && readTls(tls) }, { now, access: accessed, failed });
-  const report = (look: LookFor): Report => {
+  const server = createServer(routes, { ...options, tls: tls && readTls(tls) }, { now, access: accessed, failed: failing(diagnose) });
+  const report = (): Report => {
     const late = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000);
-    const loop = loops[look];
     const loopDelay = { 0.5: late(loop.percentile(50)), 0.99: late(loop.percentile(99)), 1: late(loop.max) };
     loop.reset();
-    const limitsFault = shared?.fault() ?? null;
-    return { look, status: statusOf({ ...current, look, limitsFault, books: books.status(), draining, inFlight: server.inFlight(), loopDelay }), samples: metrics.samples };
+    const { catalog: { models, ranking }, loadedAt } = current;
+    const told = [...models.values()].map(({ name, provider, upstreamModel, status }) => ({ model: name, provider: provider.name, upstream_model: upstreamModel, breaker: status() }));
+    return { draining, inFlight: server.inFlight(), loopDelay, samples: metrics.samples, models: told, ranking, books: books.status(), limitsFault: shared?.fault() ?? null, loadedAt };
   };
-  let address = "";
-  const admin = deps.limits ? undefined : createAdmin(initial, { reports: (look) => [report(look)], used: limiter.used, publicAddress: () => address, now, diagnose, failed });
+  const admin = deps.limits ? undefined : createAdmin(initial, { current: () => current.config, reports: () => [report()], accounts: () => current.keyring.accounts, used: limiter.used, diagnose });
 
   /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
   async function close(drainMs = 0): Promise<void> {
@@ -129,7 +126,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     await server.close(drainMs);
     await admin?.close();
     shared?.close();
-    for (const [, loop] of looks) loop.disable();
+    loop.disable();
     pooled.close();
     keysWatched.close();
     await books.close();
@@ -142,10 +139,10 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     async listen(): Promise<string> {
       await books.start();
       await shared?.start();
-      for (const [, loop] of looks) loop.enable();
+      loop.enable();
       try {
-        address = await server.listen();
-        await admin?.listen();
+        const address = await server.listen();
+        await admin?.listen(address);
         return address;
       } catch (error) {
         await close();

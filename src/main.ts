@@ -31,7 +31,7 @@ async function serve({ config: file, host, port }: Values): Promise<void> {
   });
   const name = source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
   const admin = gateway.adminAddress();
-  process.stdout.write(`chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; admin on ${admin}`})\n`);
+  process.stdout.write(`chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; console and admin on ${admin}`})\n`);
 }
 
 const SINKS = { accessLog: (lines: string) => process.stdout.write(lines), diagnostics: (lines: string) => process.stderr.write(lines) };

@@ -1,7 +1,7 @@
 // What is counted, for Prometheus: GET /metrics. Names, kinds, labels and buckets stand in metrics.json; where the OpenTelemetry
 // conventions for generative AI have a name, it is theirs. No label has more values than the configuration has names: no account, no key.
 import type { SettleRecord } from "./accounting/records.ts";
-import type { Report } from "./admin.ts";
+import type { Status } from "./admin.ts";
 import rows from "./metrics.json" with { type: "json" };
 import { BREAKER_STATES } from "./routing/breaker.ts";
 
@@ -54,7 +54,7 @@ export function since(samples: Samples, before: Samples): Samples {
 }
 
 /** What is so at the moment. */
-function gaugesOf({ in_flight, workers, models, event_loop_delay, limits, spend, usage }: Report["status"]): Samples {
+function gaugesOf({ in_flight, workers, models, event_loop_delay, limits, spend, usage }: Status): Samples {
   const flag = (fault: string | null) => ({ "": [fault === null ? 1 : 0] });
   return {
     chat_gateway_in_flight_requests: { "": [in_flight] }, chat_gateway_workers: { "": [workers] },
@@ -76,7 +76,7 @@ export function merge(all: readonly Samples[]): Samples {
 }
 
 /** Prometheus's text format: what was counted, and how it is at the moment. */
-export function render(samples: Samples, status: Report["status"]): string {
+export function render(samples: Samples, status: Status): string {
   const shown = { ...samples, ...gaugesOf(status) };
   const written = (value: number) => (value === Infinity ? "+Inf" : String(value));
   return Object.entries<Row>(rows).map(([name, { type, help, labels = [], buckets }]) => {

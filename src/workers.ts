@@ -4,12 +4,14 @@
 import cluster, { type Worker } from "node:cluster";
 import type { EventEmitter } from "node:events";
 import { createInterface } from "node:readline";
+import { keyFile, readKeys } from "./accounts/key-file.ts";
+import { createKeyring } from "./accounts/keys.ts";
 import { createLimiter, decide, type Ask, type Decision, type Limiter } from "./accounts/limiter.ts";
-import { createAdmin, LOOKS, type LookFor, type Report } from "./admin.ts";
+import { createAdmin, type Report } from "./admin.ts";
 import { reload } from "./config/load.ts";
 import type { Config } from "./config/schema.ts";
 import { checkFit, type Gateway, type GatewayDeps } from "./gateway.ts";
-import { createLineLog, describe, type Diagnose } from "./http/log.ts";
+import { createLineLog, type Diagnose } from "./http/log.ts";
 
 /** Before a worker that could not even begin to listen is tried again. */
 const RETRY_MS = 1_000;
@@ -20,7 +22,7 @@ interface Word {
   readonly asks?: readonly Ask[]; readonly released?: readonly Ask[];
 }
 /** What it is told: the answers to its asks, in their order; what is in force from now on; what to do. */
-interface Order { readonly decisions?: readonly Decision[]; readonly config?: Config; readonly report?: LookFor; readonly stop?: true }
+interface Order { readonly decisions?: readonly Decision[]; readonly config?: Config; readonly report?: true; readonly stop?: true }
 
 /** A gateway of several processes, to be used as one: what the first process is. */
 export function createSupervisor(initial: Config, { accessLog, diagnostics: told }: Required<Pick<GatewayDeps, "accessLog" | "diagnostics">>): Omit<Gateway, "close" | "report"> {
@@ -30,8 +32,6 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   const running = new Set<Worker>();
   let config = initial;
   let stopping = false;
-  let address = "";
-  const answerNone = (worker: Worker) => LOOKS.forEach((look) => worker.emit(look));
   const tell = (worker: Worker, order: Order) => void (worker.isConnected() && worker.send(order));
   const tellAll = (order: Order) => running.forEach((worker) => tell(worker, order));
   cluster.setupPrimary({ serialization: "advanced", silent: true }); // what is said holds maps; of several writers lines would be torn
@@ -51,8 +51,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
         if (failed !== undefined) reject(new Error(failed));
         address ??= listening;
         if (address !== undefined) resolve(address);
-        if (report) worker.emit(report.look, report);
-        if (born) answerNone(worker); // who asked before its birth was not heard
+        if (born || report) worker.emit("report", report); // who asked before its birth was not heard
         for (const ask of released) {
           limiter.release(ask);
           placed.splice(placed.findIndex(({ account }) => account === ask.account), 1);
@@ -68,7 +67,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
       child.on("close", (code, signal) => {
         const detail = `it ended with ${signal ?? code}`;
         running.delete(worker);
-        answerNone(worker);
+        worker.emit("report");
         placed.forEach(limiter.release);
         reject(new Error(`a worker did not begin to listen: ${detail}`));
         if (stopping) return;
@@ -79,12 +78,12 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   }
 
   /** Of those that are at hand; one that ends meanwhile has none. */
-  const reports = async (look: LookFor) => (await Promise.all([...running].map(async (worker) => {
-    tell(worker, { report: look });
-    return await new Promise<Report | undefined>((resolve) => (worker as EventEmitter).once(look, resolve));
+  const reports = async () => (await Promise.all([...running].map(async (worker) => {
+    tell(worker, { report: true });
+    return await new Promise<Report | undefined>((resolve) => (worker as EventEmitter).once("report", resolve));
   }))).filter((report) => report !== undefined);
-  const failed = (_: unknown, error: unknown) => diagnose({ event: "internal_error", level: "error", detail: describe(error) });
-  const admin = createAdmin(initial, { reports, used: limiter.used, publicAddress: () => address, now: Date.now, diagnose, failed });
+  const accounts = () => createKeyring(config, readKeys(keyFile(config.data_dir)), Date.now).accounts;
+  const admin = createAdmin(initial, { current: () => config, reports, accounts, used: limiter.used, diagnose });
 
   async function drain(): Promise<void> {
     stopping = true;
@@ -97,8 +96,8 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   return {
     async listen(): Promise<string> {
       try {
-        address = await start(); // if this one cannot, none can
-        await Promise.all([...Array.from({ length: initial.server.workers - 1 }, start), admin.listen()]);
+        const address = await start(); // if this one cannot, none can
+        await Promise.all([...Array.from({ length: initial.server.workers - 1 }, start), admin.listen(address)]);
         return address;
       } catch (error) {
         await drain();
@@ -164,7 +163,7 @@ export function serveAsWorker(make: (config: Config, limits: Limiter) => Gateway
     for (const decision of decisions) waiting.shift()?.(decision);
     if (config && serving) void serving.then((gateway) => gateway && reload(gateway, () => config));
     else if (config) serving = begin(config);
-    if (report) void serving?.then((gateway) => gateway && worker.send({ report: gateway.report(report) }));
+    if (report) void serving?.then((gateway) => gateway && worker.send({ report: gateway.report() }));
     if (toStop) stop();
   });
   worker.send({ born: true });

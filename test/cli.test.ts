@@ -183,7 +183,7 @@ describe("serve", { concurrency: 4 }, () => {
     assert.match(address, /^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
     // The admin listener is there unless somebody else, such as another test, has its default port.
     const [line, ...others] = lines(gw.stdout());
-    assert.equal(line!.replace("; admin on http://127.0.0.1:8081", ""),
+    assert.equal(line!.replace("; console and admin on http://127.0.0.1:8081", ""),
       `chat-gateway listens on ${address} (the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo)`);
     assert.deepEqual(others, []);
     const reply = await ask(address, {});
@@ -204,7 +204,7 @@ describe("serve", { concurrency: 4 }, () => {
     const gw = run(t, ["serve"], { cwd });
     const address = await gw.address();
     const [line, ...others] = lines(gw.stdout());
-    assert.match(line!, /^chat-gateway listens on http:\/\/127\.0\.0\.1:\d+ \(gateway\.json; admin on http:\/\/127\.0\.0\.1:\d+\)$/);
+    assert.match(line!, /^chat-gateway listens on http:\/\/127\.0\.0\.1:\d+ \(gateway\.json; console and admin on http:\/\/127\.0\.0\.1:\d+\)$/);
     assert.ok(line!.includes(` ${address} `));
     assert.deepEqual(others, []);
   });

@@ -481,7 +481,7 @@ describe("connections", () => {
     const response = await gateway.chat({ model: "demo-chat", messages: user("hi") }, { authorization: "Bearer sk-demo" });
     assert.equal(response.status, 200);
     await response.text();
-    assert.equal(gateway.gateway.report("status").status.in_flight, 0, "who is idle is not in flight");
+    assert.equal(gateway.gateway.report().inFlight, 0, "who is idle is not in flight");
     sockets[0]!.write("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     await waitFor(() => closed === 1, "one of them to be served again");
     await within(gateway.gateway.close(0), "the gateway to close", 10_000);

@@ -573,7 +573,7 @@ describe("requests in flight over HTTP", () => {
     // A body that never comes whole holds a place, until its client leaves.
     const half = net.connect(Number(new URL(gw.url).port), "127.0.0.1");
     half.write(`POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nX-Request-Id: half\r\nContent-Length: 9\r\n\r\n{`);
-    await waitFor(() => gw.gateway.report("status").status.in_flight === 1, "it to arrive");
+    await waitFor(() => gw.gateway.report().inFlight === 1, "it to arrive");
     await assertFull(await send("fine"), 1);
     half.resetAndDestroy();
     await gw.accessOf("half");

@@ -174,7 +174,7 @@ describe("several workers", { concurrency: 2 }, () => {
     }, "each worker to serve some");
     assert.equal(segments(dir).length, 3);
     const [first, ...log] = await waitFor(() => lines(gw.stdout()).length === asked + 1 && lines(gw.stdout()), "the access log after the address");
-    assert.match(first!, /^chat-gateway listens on http:\/\/127\.0\.0\.1:\d+ \(.*gateway\.json; admin on http:\/\/127\.0\.0\.1:\d+\)$/);
+    assert.match(first!, /^chat-gateway listens on http:\/\/127\.0\.0\.1:\d+ \(.*gateway\.json; console and admin on http:\/\/127\.0\.0\.1:\d+\)$/);
     for (const line of log) assert.equal(JSON.parse(line).status, 200);
     await stop(gw);
     assert.equal(gw.stderr(), "");

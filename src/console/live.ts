@@ -1,7 +1,7 @@
 // What the console shows of the moment: a look at all processes every few seconds, kept for a quarter of an hour, and sent to every page
 // that is open as a server-sent event: the first one brings all that is kept.
 import type { ServerResponse } from "node:http";
-import type { Report } from "../admin.ts";
+import type { Status } from "../admin.ts";
 import type { Exchange } from "../http/router.ts";
 import { FIRST_TOKEN_BUCKETS, since, type Samples } from "../metrics.ts";
 
@@ -10,11 +10,11 @@ const KEPT = 300;
 const HEADERS = { "Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store" };
 
 /** `look`: what all processes say at the moment, together; rejects while none does. */
-export function createLive(look: () => Promise<{ readonly status: Report["status"]; readonly samples: Samples }>, publicAddress: () => string) {
+export function createLive(look: () => Promise<{ readonly status: Status; readonly samples: Samples }>, publicAddress: () => string) {
   const pages = new Set<ServerResponse>();
   const points: string[] = [];
   let before: Samples | undefined;
-  let status: Report["status"] | undefined;
+  let status: Status | undefined;
   /** `fresh` are JSON already. */
   const event = (fresh: readonly string[]) =>
     `data: ${JSON.stringify({ status, address: publicAddress(), buckets: FIRST_TOKEN_BUCKETS }).slice(0, -1)},"points":[${fresh.join()}]}\n\n`;
