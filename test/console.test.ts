@@ -397,8 +397,8 @@ describe("what it cost", () => {
   it("what is asked for wrongly is told, with the name of what is wrong", async (t) => {
     const { get } = await withSpend(t, () => undefined);
     const cases: [path: string, param: string | null, message: RegExp][] = [
-      ["/costs", "month", /is required/], ["/costs?month=2026-13&by=model", "month", /expected a month such as 2026-11/], ["/costs?month=2026-1&by=model", "month", /a month/],
-      ["/costs?month=2026-01", "by", /is required/], ["/costs?month=2026-01&by=colour", "by", /a list of day, account and model/], ["/costs?month=2026-01&by=", "by", /a list/],
+      ["/costs?by=day", "month", /is required/], ["/costs?month=2026-13&by=model", "month", /expected a month such as 2026-11/], ["/costs?month=2026-1&by=model", "month", /a month/],
+      ["/costs?month=2026-01&by=colour", "by", /a list of day, account and model/], ["/costs?month=2026-01&by=", "by", /a list/],
       ["/costs?month=2026-01&by=day&day=2026-02-30", "day", /a day such as/], ["/costs?month=2026-01&by=day&skip=-1", "skip", /a number/],
       ["/usage?month=2026-01&what=1", "what", /not a known field/], ["/usage", "month", /is required/], ["/usage.csv", "month", /is required/], ["/trace", "request_id", /is required/],
       ["/trace?request_id=", "request_id", /not empty/],

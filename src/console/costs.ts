@@ -5,7 +5,7 @@ import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { shown, statementCsv } from "../accounting/billing.ts";
 import { readLines } from "../accounting/files.ts";
-import { parseSpendLine, type OpenRecord, type SettleRecord, type UsageRecord } from "../accounting/records.ts";
+import { parseSpendLine, type Dimension, type OpenRecord, type SettleRecord, type UsageRecord } from "../accounting/records.ts";
 import { segmentsIn } from "../accounting/spend-log.ts";
 import type { Ledger } from "../accounting/sync.ts";
 import { DAY_MS } from "../config/schema.ts";
@@ -21,12 +21,10 @@ const FRESH = { "Cache-Control": "no-store" };
 const isDay = (text: string) => !Number.isNaN(Date.parse(text)) && new Date(text).toISOString().startsWith(text);
 const date = (pattern: RegExp, expected: string) => refine(string({ pattern, expected }), (text) => (isDay(text) ? text : fail("invalid_value", `expected ${expected}`)));
 const [month, day] = [date(/^\d{4}-\d\d$/, "a month such as 2026-11"), date(/^\d{4}-\d\d-\d\d$/, "a day such as 2026-11-30")];
-const by = refine(string({ pattern: /^(day|account|model)(,(day|account|model))*$/, expected: "a list of day, account and model" }),
-  (text) => [...new Set([...text.split(","), "currency"])] as ("day" | "account" | "model" | "currency")[]);
+const by = refine(withDefault(string({ pattern: /^(day|account|model)(,(day|account|model))*$/, expected: "a list of day, account and model" }), "model"),
+  (text) => [...new Set([...text.split(","), "currency"])] as Dimension[]);
 const skip = refine(withDefault(string({ pattern: /^\d{1,12}$/, expected: "a number" }), "0"), Number);
-const filter = { month, day: optional(day), account: optional(string()), model: optional(string()) };
-const sumsQuery = object({ ...filter, by, skip }, { strict: true });
-const recordsQuery = object({ ...filter, skip }, { strict: true });
+const recordsQuery = object({ month, day: optional(day), account: optional(string()), model: optional(string()), by, skip }, { strict: true });
 const traceQuery = object({ request_id: nonEmpty, day: optional(day) }, { strict: true });
 /** What a request asks for behind its path's `?`. Throws a CheckError. */
 const asked = <T>({ url = "" }: IncomingMessage, check: Check<T>): T => check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
@@ -55,7 +53,7 @@ async function traceOf({ dir, store }: Ledger, requestId: string, day?: string) 
 export const costRoutes = (ledger: Ledger): Routes => ({
   "/costs": {
     async GET({ req, res }) {
-      const { by, skip, ...filter } = asked(req, sumsQuery);
+      const { by, skip, ...filter } = asked(req, recordsQuery);
       const sums = [...await ledger.store.sums(filter, by)].sort((a, b) => (a.cost === b.cost ? 0 : a.cost < b.cost ? 1 : -1));
       sendJson(res, 200, { rows: sums.slice(skip, skip + ROWS).map(shown), count: sums.length }, FRESH);
     },
