@@ -117,9 +117,9 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
     }
     if (error instanceof ProviderFault) tell(tally.begun ? "reply_cut" : "request_timed_out", tally.model, faultWords(error));
     const failure = error instanceof ProviderFault ? verdict(chat.model, [{ model: tally.model, fault: error }]) : toApiError(error);
-    const settled = settle("failed", sink?.begun() ? 200 : failure.status, failure.code);
+    const settled = settle("failed", res.headersSent ? 200 : failure.status, failure.code);
     await bill.opened.then(() => settled, () => undefined); // where the books cannot be written there is nothing to wait for
-    if (!sink?.begun()) throw failure.code === "internal_error" ? error : failure;
+    if (!sink || !res.headersSent) throw failure.code === "internal_error" ? error : failure;
     // Past the commit point: status and first events are out, so the failure is an event of its own, and no [DONE] follows.
     if (failure.code === "internal_error") diagnose({ event: "internal_error", request_id: requestId, detail: describe(error) });
     sink.end(`data: ${JSON.stringify(errorBody(failure, requestId))}\n\n`);

@@ -6,20 +6,18 @@ export function createDeadline(expire: (name: string, ms: number) => void) {
   let current = "";
   let span = 0;
 
-  function clear(): void {
-    clearTimeout(timer);
-    timer = undefined;
-  }
-
   return {
     /** Expires in `ms` unless it is set again or cleared. */
     set(name: string, ms: number): void {
       current = name;
       if (timer && ms === span) return void timer.refresh();
-      clear();
+      clearTimeout(timer);
       span = ms;
       timer = setTimeout(() => expire(current, ms), ms);
     },
-    clear,
+    clear(): void {
+      clearTimeout(timer);
+      timer = undefined;
+    },
   };
 }

@@ -3,17 +3,12 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Cancel } from "./cancel.ts";
-import { createDeadline } from "./deadline.ts";
 
 const HEADERS = { "Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no" };
 
 /** After `keepAliveMs` of silence a comment goes out. `cancel` ends the waiting for a client that has gone. */
 export function createEventSink(res: ServerResponse, keepAliveMs: number, cancel: Cancel) {
-  const silence = createDeadline(() => {
-    if (!res.writableNeedDrain) send(": keep-alive\n\n");
-    silence.set("keep-alive", keepAliveMs);
-  });
-  silence.set("keep-alive", keepAliveMs);
+  const silence = setInterval(() => res.writableNeedDrain || send(": keep-alive\n\n"), keepAliveMs);
 
   function send(text: string): boolean {
     if (!res.headersSent) res.writeHead(200, HEADERS);
@@ -21,11 +16,9 @@ export function createEventSink(res: ServerResponse, keepAliveMs: number, cancel
   }
 
   return {
-    /** Whether status 200 has been sent, be it for a comment only. */
-    begun: () => res.headersSent,
     /** Sends one or more whole events. The promise, if there is one, resolves when the client has room for more. */
     write(events: string): Promise<unknown> | undefined {
-      silence.set("keep-alive", keepAliveMs);
+      silence.refresh();
       return send(events) ? undefined : once(res, "drain", { signal: cancel.signal });
     },
     end(events: string): void {
@@ -33,6 +26,6 @@ export function createEventSink(res: ServerResponse, keepAliveMs: number, cancel
       res.end();
     },
     /** Stops the comments; to be called however the stream ends. */
-    release: () => silence.clear(),
+    release: () => clearInterval(silence),
   };
 }
