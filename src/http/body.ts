@@ -16,7 +16,6 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, maxByt
   if (!isJson) throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
   if (encoding.trim().toLowerCase() !== "identity") throw new ApiError("unsupported_media_type", "The body must not be compressed (Content-Encoding).");
   const tooLarge = () => new ApiError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);
-  if (cancel.aborted) throw cancel.reason;
   if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
   // A client that asked first (Expect: 100-continue) has waited until its key and its limit were looked at.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();

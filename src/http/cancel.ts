@@ -13,8 +13,9 @@ export class Cancel {
     [this.aborted, this.reason] = [true, reason];
     for (const listener of this.#listeners) listener();
   }
-  /** Calls `listener` on abort, unless what is returned is called before. */
+  /** Calls `listener` on abort, which may be at once, unless what is returned is called before. */
   onAbort(listener: () => void): () => void {
+    if (this.aborted) listener();
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
@@ -22,8 +23,7 @@ export class Cancel {
   get signal(): AbortSignal {
     if (this.#real) return this.#real.signal;
     const real = (this.#real = new AbortController());
-    if (this.aborted) real.abort(this.reason);
-    else this.onAbort(() => real.abort(this.reason));
+    this.onAbort(() => real.abort(this.reason));
     return real.signal;
   }
 }

@@ -43,16 +43,14 @@ function answerTo(req: http.ClientRequest, secure: boolean, cancel: Cancel, conn
       const get = (name: string) => res.headers[name.toLowerCase()]?.toString() ?? null;
       resolve({ status: res.statusCode ?? 0, headers: { get }, body: res });
     });
-    req.on("upgrade", (_res, socket) => {
-      socket.destroy(); // nobody asked for another protocol
-      reject(Object.assign(new Error("the answer changes the protocol"), { code: "EPROTO" }));
-    });
     req.on("error", (error: NodeJS.ErrnoException) => {
       if (response) return; // the body's reader gets it
       const closed = error.code === "ECONNRESET" || error.code === "EPIPE";
-      const stale = closed && req.reusedSocket && !cancel.aborted && req.socket?.bytesRead === bytesBefore;
+      const stale = closed && req.reusedSocket && req.socket?.bytesRead === bytesBefore;
       reject(stale ? new StaleConnection() : error);
     });
+    // Of an answer that changes the protocol Node says no more than this.
+    req.on("close", () => response ?? reject(Object.assign(new Error("closed without an answer"), { code: "EPROTO" })));
   });
 }
 
@@ -75,7 +73,6 @@ export function createFetch(maxConnections = Infinity): Send & { close(): void }
     // A flat list is written as it stands; of an object Node would make one of its own first.
     const headers = ["Host", host, "Content-Length", String(Buffer.byteLength(body))];
     for (const name in given) headers.push(name, given[name]!);
-    if (cancel.aborted) return Promise.reject(cancel.reason as Error);
     const options = { hostname: hostname.replace(/^\[|\]$/g, ""), port, path: pathname + search, method, headers, agent };
     const req = (secure ? https : http).request(options);
     req.end(body);

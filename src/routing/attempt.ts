@@ -32,7 +32,6 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
   const stream = chat.stream || model.traits.stream_only;
   const dialect = dialectFor(account);
   const { path, body, headers: added } = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
-  if (cancel.aborted) throw cancel.reason;
   const own = new Cancel();
   const forget = cancel.onAbort(() => own.abort(cancel.reason));
   const late = (name: string, ms: number) => own.abort(new ProviderFault("upstream_timeout", `${name} of ${ms} ms is over`));
