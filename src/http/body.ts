@@ -20,51 +20,57 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, maxByt
   // A client that asked first (Expect: 100-continue) has waited until its key and its limit were looked at.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
   delete req.headers.expect; // it has been met: from here on a body comes
-  const chunks: Buffer[] = [];
-  await new Promise<void>((resolve, reject) => {
-    let size = 0;
-    req.on("data", (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= maxBytes) return void chunks.push(chunk);
-      req.removeAllListeners("data");
-      reject(tooLarge());
-    });
+  const pieces = await new Promise<Uint8Array[]>((resolve, reject) => {
     cancel.onAbort(() => reject(cancel.reason as Error));
-    req.on("error", () => undefined); // its end is told by `cancel`
-    req.on("end", resolve);
+    readAll(req, maxBytes).then(resolve, () => undefined); // its end is told by `cancel`
   });
-  return parseJson(Buffer.concat(chunks.splice(0))); // the listeners and the promise stay as long as the reply takes, the body must not
+  const bytes = Buffer.concat(pieces.splice(0)); // listeners and promises stay as long as the reply takes, the body must not
+  if (bytes.length > maxBytes) throw tooLarge();
+  return parseJson(bytes);
+}
+
+/** The pieces of a body, up to and with the one that makes it larger than `maxBytes`; `progress` is called for every other. */
+export function readAll(body: AsyncIterable<Uint8Array>, maxBytes: number, progress?: () => void): Promise<Uint8Array[]> {
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  return new Promise((resolve, reject) => {
+    consume(body, (bytes) => {
+      if (size > maxBytes) return; // it is cut already
+      size += bytes.length;
+      pieces.push(bytes);
+      if (size > maxBytes) resolve(pieces);
+      else progress?.();
+    }).then(() => resolve(pieces), reject);
+  });
 }
 
 /** Hands over a body piece by piece, waiting for the promise if `take` gives one. Resolves at its end; rejects with what it, or `take`,
  * throws. Node's own streams are listened to: to iterate over one costs more than all else that happens to a piece. */
-export async function consume(body: AsyncIterable<Uint8Array>, take: (bytes: Uint8Array) => Promise<unknown> | undefined | void): Promise<void> {
-  if (!(body instanceof Readable)) {
-    for await (const bytes of body) await take(bytes);
-    return;
-  }
-  await new Promise<void>((resolve, reject) => {
-    body.on("data", (bytes: Buffer) => {
+export function consume(body: AsyncIterable<Uint8Array>, take: (bytes: Uint8Array) => Promise<unknown> | undefined | void): Promise<void> {
+  const stream = body instanceof Readable ? body : Readable.from(body);
+  return new Promise<void>((resolve, reject) => {
+    stream.on("data", (bytes: Buffer) => {
       try {
         const room = take(bytes);
         if (!room) return;
-        body.pause();
-        room.then(() => body.resume(), reject);
+        stream.pause();
+        room.then(() => stream.resume(), reject);
       } catch (error) {
-        body.removeAllListeners("data"); // more may come in this very turn
+        stream.removeAllListeners("data"); // more may come in this very turn
         reject(error);
       }
     });
-    body.on("end", resolve);
-    body.on("error", reject);
+    stream.on("end", resolve);
+    stream.on("error", reject);
   });
 }
 
 function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0) throw new ApiError("invalid_json", "The request body is empty; expected a JSON object.");
   if (!isUtf8(bytes)) throw new ApiError("invalid_json", "The request body is not valid UTF-8.");
-  const crowded = bytes.length > MAX_CONTAINERS && countBrackets(bytes) > MAX_CONTAINERS;
-  if (crowded) throw new ApiError("invalid_json", `The request body holds more than ${MAX_CONTAINERS} arrays and objects.`);
+  let containers = 0; // by their [ and {
+  for (let i = 0; bytes.length > MAX_CONTAINERS && i < bytes.length; i += 1) if (bytes[i] === 0x5b || bytes[i] === 0x7b) containers += 1;
+  if (containers > MAX_CONTAINERS) throw new ApiError("invalid_json", `The request body holds more than ${MAX_CONTAINERS} arrays and objects.`);
   const text = bytes.toString("utf8");
   try {
     return JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
@@ -73,10 +79,4 @@ function parseJson(bytes: Buffer): unknown {
     const position = error instanceof SyntaxError ? /position \d+/.exec(error.message)?.[0] : undefined;
     throw new ApiError("invalid_json", `The request body is not valid JSON${position ? ` (at ${position})` : ""}.`);
   }
-}
-
-function countBrackets(bytes: Buffer): number {
-  let count = 0;
-  for (let i = 0; i < bytes.length; i += 1) if (bytes[i] === 0x5b || bytes[i] === 0x7b) count += 1;
-  return count;
 }

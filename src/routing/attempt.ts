@@ -3,7 +3,7 @@
 // room for the batch before (backpressure). The first batch goes up to and with the first delta, or the end of a reply that has none.
 import type { Meter } from "../accounting/usage.ts";
 import { ProviderFault, refusal, wholeReply } from "../dialects/dialect.ts";
-import { consume } from "../http/body.ts";
+import { consume, readAll } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createDeadline } from "../http/deadline.ts";
 import { createEventReader, EventTooLarge } from "../http/event-stream.ts";
@@ -50,7 +50,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       if (chat.stream) return await streamed(response.body, deliver);
       await streamed(response.body, (batch) => void batch.forEach((part) => whole.push(part))); // there may be too many to spread
     } else if (mediaType === "application/json") {
-      const json = parseJson(await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms)));
+      const pieces = await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms));
+      const json = parseJson(Buffer.concat(pieces).toString());
       if (json === undefined) throw new ProviderFault("upstream_error", `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`);
       whole = wholeReply(dialect, json, model);
       whole.forEach(meter.observe);
@@ -79,7 +80,7 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     deadline.clear(); // it has answered; what is still to come has a deadline of its own, at which the status alone tells
     clearTimeout(total);
     total = setTimeout(() => own.abort(refusal(status, headers, "")), REFUSAL_MS);
-    const text = body ? await readAll(body, MAX_ERROR_BYTES).catch(() => "") : "";
+    const text = body ? await readAll(body, MAX_ERROR_BYTES).then((pieces) => Buffer.concat(pieces).toString(), () => "") : "";
     return refusal(status, headers, parseJson(text) ?? text); // of a page, or half of something, the words may still tell
   }
 
@@ -151,22 +152,6 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       own.abort(error);
     }
   }
-}
-
-/** A body as text, cut where it is larger than `maxBytes`; `progress` is called for every piece. */
-function readAll(body: AsyncIterable<Uint8Array>, maxBytes: number, progress = () => {}): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  return new Promise((resolve, reject) => {
-    const done = () => resolve(Buffer.concat(chunks, size).toString("utf8"));
-    consume(body, (chunk) => {
-      size += chunk.length;
-      if (size - chunk.length > maxBytes) return; // cut already
-      chunks.push(chunk);
-      if (size > maxBytes) done();
-      else progress();
-    }).then(done, reject);
-  });
 }
 
 /** Codes of a connection that was never made: nobody is there, as against somebody who broke off. */
