@@ -47,8 +47,7 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     if (encoding !== "identity") throw new ProviderFault("upstream_error", "the answer is compressed although identity was asked for");
     let whole: Part[] = [];
     if (stream && mediaType === "text/event-stream") {
-      if (chat.stream) return await streamed(response.body, deliver);
-      await streamed(response.body, (batch) => void batch.forEach((part) => whole.push(part))); // there may be too many to spread
+      await streamed(response.body, chat.stream ? deliver : (batch) => void batch.forEach((part) => whole.push(part)));
     } else if (mediaType === "application/json") {
       const pieces = await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms));
       const json = parseJson(Buffer.concat(pieces).toString());
@@ -87,9 +86,9 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
   async function streamed(body: AsyncIterable<Uint8Array>, deliver: Deliver): Promise<void> {
     const events = createEventReader();
     const decoder = dialect.decoder(model);
-    let parts: Part[] = []; // still to be delivered
+    const parts: Part[] = []; // still to be delivered
     let [begun, finished, ended] = [false, false, false];
-    let [closedBy, size] = [Infinity, 0];
+    let size = 0;
     /** Delivers what these events say. While there is no room for it the provider is not to blame for silence. */
     function take(list: readonly string[]): Promise<unknown> | undefined {
       let fault: unknown;
@@ -103,8 +102,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
           else for (const part of decoder.push(json)) {
             meter.observe(part);
             parts.push(part);
-            if (part.type === "finish") finished = true;
-            else if (part.type !== "usage") said = true;
+            finished ||= part.type === "finish";
+            said ||= part.type !== "usage";
           }
         }
       } catch (error) {
@@ -112,23 +111,18 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       }
       ended ||= decoder.ended?.() === true;
       begun ||= said;
-      const batch = parts;
-      if (begun || finished) parts = [];
-      const room = parts === batch || batch.length === 0 ? undefined : deliver(batch);
+      const room = begun && parts.length > 0 ? deliver(parts.splice(0)) : undefined;
       room?.catch(() => undefined); // who waits for it hears of it all the same; after a fault, and after the end, nobody does
       if (fault !== undefined && !finished) throw fault;
       if (!room || ended) return renew(said);
       deadline.clear();
-      return room.then(() => renew(said));
+      return room.then(() => renew(true));
     }
-    /** Until the first token nothing moves the deadline, comments least of all; after the end there is only so much to wait for. */
+    /** Until the first token nothing moves the deadline, comments least of all; after the end there is only so much to wait for, which
+     * more words put off, of providers that say more than once that it is the end, and comments do not. */
     function renew(said: boolean): undefined {
-      if (ended) return;
-      if (finished) {
-        // Text after the end, of providers that say more than once that it is the end, puts it off; comments do not.
-        closedBy = Math.min(said ? Infinity : closedBy, performance.now() + CLOSING_MS);
-        deadline.set("closing", Math.max(0, closedBy - performance.now()));
-      } else if (begun) deadline.set("idle_ms", timeouts.idle_ms);
+      if (ended || !(finished ? said : begun)) return;
+      deadline.set(finished ? "closing" : "idle_ms", finished ? CLOSING_MS : timeouts.idle_ms);
     }
     try {
       await new Promise<void>((resolve, reject) => {
@@ -160,8 +154,7 @@ const UNREACHABLE = /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|EHOS
 /** What the network said, as a fault. Anything that no network says is our own bug and stays what it is. */
 function asFault(error: unknown): unknown {
   if (error instanceof ConnectTimeout) return new ProviderFault("upstream_timeout", error.message, { cause: error });
-  if (error instanceof RangeError) return new ProviderFault("upstream_error", "the reply is nested too deeply", { cause: error });
-  if (error instanceof EventTooLarge) return new ProviderFault("upstream_error", error.message, { cause: error });
+  if (error instanceof RangeError || error instanceof EventTooLarge) return new ProviderFault("upstream_error", error.message, { cause: error });
   if (error instanceof ProviderFault || !(error instanceof Error)) return error;
   // The built-in fetch wraps what happened in a TypeError; of several addresses tried, the first error tells.
   const inner = [error, error.cause, error instanceof AggregateError ? error.errors[0] : undefined];
