@@ -1,5 +1,4 @@
 // POST /v1/chat/completions, top to bottom: key, limit, body, schema, model, books, provider, reply. SPEC.md "Endpoints".
-import type { ServerResponse } from "node:http";
 import type { Caller, Keyring } from "./accounts/keys.ts";
 import type { Decision, Limiter } from "./accounts/limiter.ts";
 import type { Books } from "./accounting/books.ts";
@@ -11,7 +10,7 @@ import { readJson } from "./http/body.ts";
 import { createEventSink } from "./http/event-sink.ts";
 import { sendJson } from "./http/reply.ts";
 import { ClientGone, type Exchange, type Handler } from "./http/router.ts";
-import { describe, type Diagnose } from "./http/log.ts";
+import type { Diagnose } from "./http/log.ts";
 import type { Metrics } from "./metrics.ts";
 import { chatRequest, type ChatRequest } from "./protocol/chat-request.ts";
 import { ApiError, errorBody, toApiError } from "./protocol/errors.ts";
@@ -36,7 +35,7 @@ export const createChatHandler = (current: () => ChatDeps, world: ChatWorld): Ha
   Object.assign(exchange.log, { account: caller.account, key_id: caller.keyId });
   const decision = world.limiter.admit(caller);
   // Who need not wait must not: the body is read in passing only if that begins in this very turn.
-  admit(decision instanceof Promise ? await decision : decision, caller, res);
+  admit(decision instanceof Promise ? await decision : decision, caller, exchange);
   let placed = true;
   const leave = () => {
     if (placed) world.limiter.release(caller);
@@ -54,7 +53,7 @@ export const createChatHandler = (current: () => ChatDeps, world: ChatWorld): Ha
 const SOON = { headers: { "Retry-After": "1" } };
 
 /** Says how the request stands to its limits; throws the 429 of SPEC.md "Errors" with WIRE.md 4.4's headers. */
-function admit({ admitted, limit, remaining, resetMs, because }: Decision, caller: Caller, res: ServerResponse): void {
+function admit({ admitted, limit, remaining, resetMs, because }: Decision, caller: Caller, { res }: Exchange): void {
   if (because === "store") throw new ApiError("server_overloaded", "The limits cannot be looked up at the moment.", SOON);
   if (because === "in_flight") throw new ApiError("rate_limit_exceeded", `This account may have ${caller.maxInFlight} requests in flight, and has.`, SOON);
   if (limit === null) return;
@@ -119,10 +118,9 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
     const failure = error instanceof ProviderFault ? verdict(chat.model, [{ model: tally.model, fault: error }]) : toApiError(error);
     const settled = settle("failed", res.headersSent ? 200 : failure.status, failure.code);
     await bill.opened.then(() => settled, () => undefined); // where the books cannot be written there is nothing to wait for
-    if (!sink || !res.headersSent) throw failure.code === "internal_error" ? error : failure;
     // Past the commit point: status and first events are out, so the failure is an event of its own, and no [DONE] follows.
-    if (failure.code === "internal_error") diagnose({ event: "internal_error", request_id: requestId, detail: describe(error) });
-    sink.end(`data: ${JSON.stringify(errorBody(failure, requestId))}\n\n`);
+    if (res.headersSent) res.end(`data: ${JSON.stringify(errorBody(failure, requestId))}\n\n`);
+    throw failure.code === "internal_error" ? error : failure;
   } finally {
     sink?.release();
   }

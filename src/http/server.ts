@@ -60,7 +60,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     return connection;
   }
 
-  async function handle(req: IncomingMessage, res: ServerResponse, refusal?: ApiError): Promise<void> {
+  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const cancel = new Cancel();
     const connection = connectionOf(req.socket);
     if (connection.live.size >= MAX_PIPELINED) return void req.socket.destroy();
@@ -82,9 +82,10 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     res.on("finish", () => (exchange.delivered = !req.socket.destroyed));
     res.on("close", () => finish(exchange));
     try {
-      const noHost = req.headers.host === undefined && req.httpVersion === "1.1";
-      if (noHost) throw new ApiError("malformed_request", "The request has no Host header.", { headers: { Connection: "close" } });
-      if (refusal) throw refusal;
+      const { host, expect = "100-continue" } = req.headers;
+      const modern = req.httpVersion === "1.1";
+      if (modern && host === undefined) throw new ApiError("malformed_request", "There is no Host header.", { headers: { Connection: "close" } });
+      if (modern && !/\b100-continue\b/i.test(expect)) throw new ApiError("expectation_failed", "The only expectation supported is 100-continue.");
       deps.guard?.(exchange);
       await route(routes, req.method ?? "", pathOf(req.url ?? ""))(exchange);
     } catch (thrown) {
@@ -92,7 +93,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       if (thrown instanceof ClientGone || cancel.reason instanceof ClientGone) return;
       const error = toApiError(thrown);
       if (error.code === "internal_error") deps.failed(exchange, thrown);
-      if (res.headersSent) return void res.destroy();
+      if (res.headersSent) return void (res.writableEnded || res.destroy()); // unless the handler has said it in its own way
       if (error.status === 413) exchange.status = 413; // known before its connection ends
       sendError(req, res, error, exchange.requestId);
     }
@@ -157,10 +158,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   const server = tls ? https.createServer({ ...nodeOptions, ...tls }) : http.createServer(nodeOptions);
   server.maxHeadersCount = 0; // their size is bounded; Node would drop the ones beyond a number in silence
   server.on("connection", connectionOf);
-  server.on("request", handle);
-  server.on("checkContinue", handle);
-  const unexpected = () => new ApiError("expectation_failed", "The only expectation that is supported is 100-continue.");
-  server.on("checkExpectation", (req: IncomingMessage, res: ServerResponse) => handle(req, res, unexpected()));
+  for (const event of ["request", "checkContinue", "checkExpectation"]) server.on(event, handle);
   const noProxy = () => new ApiError("method_not_allowed", "This is no proxy: CONNECT is not supported.", { headers: { Allow: "GET, HEAD, POST" } });
   server.on("connect", (req: IncomingMessage, socket: Duplex) => refuse(socket, noProxy(), requestId(req.rawHeaders), req));
   server.on("clientError", (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket: Duplex) => {
