@@ -2,8 +2,7 @@
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
 import { errorBody, type ApiError } from "../protocol/errors.ts";
 
-/** How much of a refused body is read and thrown away so that the client gets to see the refusal, and for how long. */
-const LINGER_BYTES = 64 * 1024 * 1024;
+/** How long a refused body is read and thrown away so that the client gets to see the refusal. */
 const LINGER_MS = 2_000;
 
 /** `res` already carries X-Request-Id. */
@@ -21,13 +20,11 @@ export function sendError(req: IncomingMessage, res: ServerResponse, error: ApiE
   const text = JSON.stringify(errorBody(error, requestId));
   if (req.complete || error.status !== 413 || req.headers.expect !== undefined) return sendJson(res, error.status, text, error.headers);
   // The client is still sending. Closing now would reset the connection and destroy the answer on its way, so the whole
-  // answer goes out first and the end waits until the client is through, within bounds.
+  // answer goes out first and the end waits until the client is through, or for so long.
   res.writeHead(error.status, { ...error.headers, ...lastHeaders(text) });
   res.write(text);
-  let left = LINGER_BYTES;
   setTimeout(() => res.end(), LINGER_MS).unref();
-  req.on("data", (chunk: Buffer) => (left -= chunk.length) < 0 && res.end());
-  req.on("end", () => res.end());
+  req.on("end", () => res.end()).resume();
 }
 
 /** A whole HTTP/1.1 error answer as text, for sockets whose request Node could not parse; it closes the connection. */
