@@ -23,9 +23,8 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
     const writer = (request.stream ? createChunkWriter : createWholeWriter)(replyHead(request.model, "demo", 0), options);
     const thoughts = reasoning.map((text): Part => ({ type: "reasoning", text }));
     const begun: Part[] = call ? [{ type: "tool_call", call: 0, ...call }] : [];
-    const piece = (text: string, tokens: readonly string[]): Part =>
-      call ? { type: "tool_arguments", call: 0, text } : { type: "text", text, logprobs: logprobsOf(tokens, request) };
-    const said = request.stream ? answer.map((token) => piece(token, [token])) : [piece(answer.join(""), answer)];
+    const said = answer.map((text): Part =>
+      call ? { type: "tool_arguments", call: 0, text } : { type: "text", text, logprobs: logprobsOf(text, request) });
 
     async function* reply(): AsyncGenerator<Uint8Array> {
       for (const part of [...thoughts, ...begun, ...said]) {
@@ -53,12 +52,11 @@ function usageOf({ tools, messages }: DemoRequest, reasoning: number, completion
   return makeUsage({ prompt: upTo(messages.length), completion, cacheHit, reasoning });
 }
 
-/** A made-up probability of each, and the runners-up, each less likely than the one before; nothing if that was not asked for. */
-function logprobsOf(tokens: readonly string[], { logprobs, top_logprobs: length = 0 }: DemoRequest): TokenLogprob[] | undefined {
+/** A made-up probability, and the runners-up, each less likely than the one before; nothing if that was not asked for. */
+function logprobsOf(token: string, { logprobs, top_logprobs: length = 0 }: DemoRequest): TokenLogprob[] | undefined {
   if (!logprobs) return undefined;
   const ranked = (text: string, rank: number) => ({ token: text, logprob: -0.1 - rank, bytes: [...Buffer.from(text)] });
-  const runnersUp = (token: string) => Array.from({ length }, (_, rank) => ranked(token + "~".repeat(rank), rank));
-  return tokens.map((token) => ({ ...ranked(token, 0), top_logprobs: runnersUp(token) }));
+  return [{ ...ranked(token, 0), top_logprobs: Array.from({ length }, (_, rank) => ranked(token + "~".repeat(rank), rank)) }];
 }
 
 /** Pieces of up to eight letters with the space before them; joined they are the text again. */
