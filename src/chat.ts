@@ -69,23 +69,22 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
   const { res, log, cancel, requestId } = exchange;
   const startedAt = performance.now();
   const { total_ms } = config.timeouts;
-  const tally: Tally = { attempts: [], model: candidates[0]!, meter: createMeter(chat), begun: false };
+  const tally: Tally = { attempts: [], model: candidates[0]!, meter: createMeter(chat) };
   let reply: ReplyWriter | undefined;
-  let first_token_ms: number | null = null;
   let lastPieceAt = 0;
   const tell = (event: string, { name, provider }: Model, words: object) =>
     diagnose({ event, request_id: requestId, model: name, provider: provider.name, ...words });
   const bill = books.open({ requestId, caller, model: chat.model, stream: chat.stream, currency: config.currency });
   const settle = (status: Outcome["status"], http_status: number, error_code: string | null = null) => {
     leave(); // before the end is heard: who then asks again finds the place free
-    const { attempts, meter } = tally;
+    const { attempts, meter, begunAt } = tally;
     const { usage, source } = meter.usage();
     if (source === "estimated") log.usage_source = "estimated";
-    const model = tally.begun || source !== "none" ? tally.model : undefined;
+    const first_token_ms = begunAt === undefined ? null : Math.round(begunAt - startedAt);
+    const model = begunAt !== undefined || source !== "none" ? tally.model : undefined;
     return bill.settle({ status, http_status, error_code, finish_reason: meter.finishReason(), model, attempts, usage, source, first_token_ms });
   };
   const begin = ({ name, fingerprint, reasoning }: Model): ReplyWriter => {
-    first_token_ms = Math.round(performance.now() - startedAt);
     log.model = name;
     const options = { showReasoning: chat.thinking && reasoning, showLogprobs: chat.logprobs, includeUsage: chat.includeUsage };
     return (sink ? createChunkWriter : createWholeWriter)(replyHead(name, fingerprint, now()), options);
@@ -114,7 +113,7 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
       await settle("cancelled", 499);
       throw error;
     }
-    if (error instanceof ProviderFault) tell(tally.begun ? "reply_cut" : "request_timed_out", tally.model, faultWords(error));
+    if (error instanceof ProviderFault) tell(tally.begunAt === undefined ? "request_timed_out" : "reply_cut", tally.model, faultWords(error));
     const failure = error instanceof ProviderFault ? verdict(chat.model, [{ model: tally.model, fault: error }]) : toApiError(error);
     const settled = settle("failed", res.headersSent ? 200 : failure.status, failure.code);
     await bill.opened.then(() => settled, () => undefined); // where the books cannot be written there is nothing to wait for

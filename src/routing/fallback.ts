@@ -10,9 +10,9 @@ import { attempt, type AttemptOptions, type Deliver } from "./attempt.ts";
 import type { Model } from "./catalog.ts";
 import { faultWords, outcomeOf, verdict, type FailedAttempt } from "./failure.ts";
 
-/** How far a request has come, for the books, whenever it ends: its attempts so far, the model that is asked or that serves, whether this
- * one has begun to answer, and what it has said; an attempt that fails before it has begun costs nothing. */
-export interface Tally { readonly attempts: AttemptRecord[]; model: Model; meter: Meter; begun: boolean }
+/** How far a request has come, for the books, whenever it ends: its attempts so far, the model that is asked or that serves, when this
+ * one began to answer, and what it has said; an attempt that fails before it has begun costs nothing. */
+export interface Tally { readonly attempts: AttemptRecord[]; model: Model; meter: Meter; begunAt?: number }
 const SHUT = new ProviderFault("model_unavailable", "its breaker is open"); // what stands for the attempt at a model that was not asked
 /** Tries the candidates in their order and delivers the answer of the first that begins one; throws the ApiError that the client is to
  * see if none does, and what went wrong if it breaks off. */
@@ -38,16 +38,16 @@ export async function serve(chat: ChatRequest, candidates: readonly Model[], tal
       };
       tally.model = model;
       const begun: Deliver = (parts) => {
-        if (!tally.begun) pass.answered(false);
-        tally.begun = true;
+        if (tally.begunAt === undefined) pass.answered(false);
+        tally.begunAt ??= performance.now();
         return deliver(parts);
       };
       try {
         await attempt(chat, model, tally.meter, begun, options);
         return ended();
       } catch (error) {
-        ended(error, !tally.begun && cancel.reason instanceof ProviderFault && failures.every(({ fault }) => fault === SHUT));
-        if (tally.begun) throw error;
+        ended(error, tally.begunAt === undefined && cancel.reason instanceof ProviderFault && failures.every(({ fault }) => fault === SHUT));
+        if (tally.begunAt !== undefined) throw error;
         if (!(error instanceof ClientGone)) tally.meter = createMeter(chat);
         if (!(error instanceof ProviderFault) || cancel.aborted) throw error;
         failures.push({ model, fault: error });
