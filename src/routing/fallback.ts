@@ -27,36 +27,30 @@ export async function serve(chat: ChatRequest, candidates: readonly Model[], tal
       if (!pass && retries === 0) failures.push({ model, fault: SHUT });
       if (!pass) break;
       const startedAt = performance.now();
-      /** How it ended: with an error, or well. After `cancel` only a provider is to blame that had all of the time, and was silent. */
-      const ended = (error?: unknown, hadAllTime = false): void => {
-        const duration_ms = Math.round(performance.now() - startedAt);
-        tally.attempts.push({ model: model.name, provider: model.provider.name, outcome: outcomeOf(error), duration_ms });
-        const faulty = error instanceof ProviderFault && error.blame !== "client" && (hadAllTime || !cancel.aborted);
-        if (error === undefined) pass.answered(true);
-        else if (faulty) pass.failed(`${error.code}: ${error.message}`, error.detail.operator === "key");
-        else pass.dropped();
-      };
       tally.model = model;
       const begun: Deliver = (parts) => {
         if (tally.begunAt === undefined) pass.answered(false);
         tally.begunAt ??= performance.now();
         return deliver(parts);
       };
-      try {
-        await attempt(chat, model, tally.meter, begun, options);
-        return ended();
-      } catch (error) {
-        ended(error, tally.begunAt === undefined && cancel.reason instanceof ProviderFault && failures.every(({ fault }) => fault === SHUT));
-        if (tally.begunAt !== undefined) throw error;
-        if (!(error instanceof ClientGone)) tally.meter = createMeter(chat);
-        if (!(error instanceof ProviderFault) || cancel.aborted) throw error;
-        failures.push({ model, fault: error });
-        tell("attempt_failed", model, faultWords(error));
-        if (error.blame === "client" && error.code !== "context_length_exceeded") throw verdict(chat.model, failures.slice(-1));
-        const wait = waitBefore(error, model, retries);
-        if (performance.now() + wait >= endsAt || model.status().state !== "closed") break;
-        await pause(wait, undefined, { signal: cancel.signal });
-      }
+      const error: unknown = await attempt(chat, model, tally.meter, begun, options).catch((thrown: unknown) => thrown);
+      const duration_ms = Math.round(performance.now() - startedAt);
+      tally.attempts.push({ model: model.name, provider: model.provider.name, outcome: outcomeOf(error), duration_ms });
+      if (error === undefined) return pass.answered(true);
+      // After `cancel` only a provider is to blame that had all of the time, and was silent.
+      const silent = tally.begunAt === undefined && cancel.reason instanceof ProviderFault && failures.every(({ fault }) => fault === SHUT);
+      const faulty = error instanceof ProviderFault && error.blame !== "client" && (silent || !cancel.aborted);
+      if (faulty) pass.failed(`${error.code}: ${error.message}`, error.detail.operator === "key");
+      else pass.dropped();
+      if (tally.begunAt !== undefined) throw error;
+      if (!(error instanceof ClientGone)) tally.meter = createMeter(chat);
+      if (!(error instanceof ProviderFault) || cancel.aborted) throw error;
+      failures.push({ model, fault: error });
+      tell("attempt_failed", model, faultWords(error));
+      if (error.blame === "client" && error.code !== "context_length_exceeded") throw verdict(chat.model, failures.slice(-1));
+      const wait = waitBefore(error, model, retries);
+      if (performance.now() + wait >= endsAt || model.status().state !== "closed") break;
+      await pause(wait, undefined, { signal: cancel.signal });
     }
   }
   throw verdict(chat.model, failures);
