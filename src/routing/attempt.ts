@@ -124,27 +124,25 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       if (ended || !(finished ? said : begun)) return;
       deadline.set(finished ? "closing" : "idle_ms", finished ? CLOSING_MS : timeouts.idle_ms);
     }
-    try {
-      await new Promise<void>((resolve, reject) => {
-        const reading = consume(body, (bytes) => {
-          size += bytes.length;
-          if (!chat.stream && size > MAX_REPLY_BYTES) throw new EventTooLarge(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
-          if (ended) return void own.abort(); // more than the end: the connection is of no further use
-          const room = take(events.push(bytes));
-          if (!ended) return room;
-          resolve();
-          // Read to its end if that comes at once, so that the connection can be used again; else closed.
-          const timer = setTimeout(() => own.abort(), CLOSING_MS);
-          return void reading.catch(() => undefined).finally(() => clearTimeout(timer));
-        });
-        reading.then(() => ended || take(events.end())).then(() => resolve(), reject);
+    const error = await new Promise<void>((resolve, reject) => {
+      const reading = consume(body, (bytes) => {
+        size += bytes.length;
+        if (!chat.stream && size > MAX_REPLY_BYTES) throw new EventTooLarge(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
+        if (ended) return void own.abort(); // more than the end: the connection is of no further use
+        const room = take(events.push(bytes));
+        if (!ended) return room;
+        resolve();
+        // Read to its end if that comes at once, so that the connection can be used again; else closed.
+        const timer = setTimeout(() => own.abort(), CLOSING_MS);
+        return void reading.catch(() => undefined).finally(() => clearTimeout(timer));
       });
-      if (!finished) throw new ProviderFault("upstream_error", "the stream ended without a finish_reason");
-    } catch (error) {
-      // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it.
-      if (!finished || (cancel.aborted && !(cancel.reason instanceof ProviderFault))) throw error;
-      own.abort(error);
-    }
+      reading.then(() => ended || take(events.end())).then(() => resolve(), reject);
+    }).catch((thrown: unknown) => thrown);
+    if (!finished) throw error ?? new ProviderFault("upstream_error", "the stream ended without a finish_reason");
+    if (error === undefined) return;
+    // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it.
+    if (cancel.aborted && !(cancel.reason instanceof ProviderFault)) throw error;
+    own.abort(error);
   }
 }
 
