@@ -14,7 +14,8 @@ const isLoopback = (host: string): boolean => host === "localhost" || host === "
 const integer = (min: number, max: number) => number({ min, max, integer: true });
 const positive = number({ min: 1, integer: true });
 export const DAY_MS = 86_400_000;
-const milliseconds = integer(1, DAY_MS);
+/** Milliseconds, `value` where nothing is said. */
+const ms = (value: number, min = 1) => withDefault(integer(min, DAY_MS), value);
 const port = integer(0, 65_535);
 const rpm = nullable(integer(0, 1_000_000));
 const url = refine(nonEmpty, (text) => {
@@ -31,11 +32,8 @@ const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
 
 /** Of a new connection; from the request's being sent to the first text, thinking or tool call (of a whole reply: to its first byte);
  * between two pieces of a reply; of the request altogether, all attempts included (in a provider: of one attempt). */
-const timeouts = {
-  connect_ms: withDefault(milliseconds, 5_000), first_token_ms: withDefault(milliseconds, 60_000),
-  idle_ms: withDefault(milliseconds, 60_000), total_ms: withDefault(milliseconds, 900_000),
-};
-const retry = { max_retries: withDefault(integer(0, 10), 1), backoff_ms: withDefault(milliseconds, 250), max_wait_ms: withDefault(integer(0, DAY_MS), 3_000) };
+const timeouts = { connect_ms: ms(5_000), first_token_ms: ms(60_000), idle_ms: ms(60_000), total_ms: ms(900_000) };
+const retry = { max_retries: withDefault(integer(0, 10), 1), backoff_ms: ms(250), max_wait_ms: ms(3_000, 0) };
 const traits = partial(traitFields);
 const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
 const tls = optional(strict({ cert_file: nonEmpty, key_file: nonEmpty }));
@@ -62,9 +60,9 @@ export function configSchema(env: Environment, secretsOptional = false) {
     server: section({
       host: withDefault(nonEmpty, "127.0.0.1"), port: withDefault(port, 8080),
       max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760), // V8's strings end soon after
-      receive_ms: withDefault(milliseconds, 120_000), // until a request has arrived whole; for its head a minute at the most
-      keep_alive_ms: withDefault(milliseconds, 15_000), // of silence, after which a comment goes out on a stream (WIRE 3.2)
-      drain_ms: withDefault(integer(0, DAY_MS), 30_000),
+      receive_ms: ms(120_000), // until a request has arrived whole; for its head a minute at the most
+      keep_alive_ms: ms(15_000), // of silence, after which a comment goes out on a stream (WIRE 3.2)
+      drain_ms: ms(30_000, 0),
       max_in_flight: withDefault(positive, 10_000), // requests that a process has in hand at once; more are refused
       workers: withDefault(integer(1, 256), 1), // on the one port, each with connections, breakers and requests in flight of its own
       tls,
@@ -105,12 +103,12 @@ export function configSchema(env: Environment, secretsOptional = false) {
     }),
     /** Segments that have been copied into the usage records are deleted after so many days; one of this size is followed by another. */
     spend: section({ keep_days: withDefault(integer(1, 36_500), 400), segment_bytes: withDefault(integer(1024, 2 ** 30), 64 * 1024 ** 2) }),
-    usage: section({ store: withDefault(refine(secret(env), usageStore), "file"), sync_ms: withDefault(milliseconds, 5_000) }),
+    usage: section({ store: withDefault(refine(secret(env), usageStore), "file"), sync_ms: ms(5_000) }),
     /** How providers are called: by this project's own pool of connections, at most so many to one origin (null: any number), or by Node's fetch. */
     upstream: section({ client: withDefault(literal("pooled", "fetch"), "pooled"), max_connections: withDefault(nullable(positive), null) }),
     timeouts: section(timeouts), retry: section(retry),
     /** So many failures in a row open a model's breaker; for the cooldown it then lets nothing through. */
-    breaker: section({ failures: withDefault(positive, 5), cooldown_ms: withDefault(milliseconds, 15_000) }),
+    breaker: section({ failures: withDefault(positive, 5), cooldown_ms: ms(15_000) }),
     compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
     currency: withDefault(string({ pattern: /^[A-Z]{3}$/, expected: "three capital letters such as USD" }), "USD"),
   });
@@ -145,10 +143,8 @@ export function checkConfig(json: unknown, env: Environment, secretsOptional = f
 }
 
 /** Where in a list something stands that stood before. */
-function repeated(list: readonly unknown[]): number[] {
-  const seen = new Set<unknown>();
-  return list.flatMap((each, at) => (seen.size === seen.add(each).size ? [at] : []));
-}
+const repeated = (list: readonly unknown[], seen = new Set<unknown>()): number[] =>
+  list.flatMap((each, at) => (seen.size === seen.add(each).size ? [at] : []));
 
 const invalid = (path: Fault["path"], message: string): Fault => ({ path, code: "invalid_value", message });
 
@@ -163,9 +159,9 @@ function faultsBetween(json: unknown): Fault[] {
   };
   /** What a dialect has no words for. */
   const unfit = (at: Fault["path"], { thinking, supports }: Record<string, unknown>, dialect: DialectName = "openai") => {
-    const switches: readonly unknown[] = THINKING_SWITCHES[dialect];
-    const known = DIALECTS.some((each) => (THINKING_SWITCHES[each] as readonly unknown[]).includes(thinking));
-    if (known && !switches.includes(thinking)) faults.push(invalid([...at, "thinking"], `the ${dialect} dialect knows ${switches.join(", ")}`));
+    const knows = (each: DialectName) => THINKING_SWITCHES[each].some((name) => name === thinking);
+    const foreign = DIALECTS.some(knows) && !knows(dialect); // what nobody knows is a fault already
+    if (foreign) faults.push(invalid([...at, "thinking"], `the ${dialect} dialect knows ${THINKING_SWITCHES[dialect].join(", ")}`));
     const mute = dialect === "anthropic" ? asArray(supports).findIndex((each) => each === "logprobs" || each === "audio") : -1;
     if (mute !== -1) faults.push(invalid([...at, "supports", mute], `the ${dialect} dialect does not know it`));
   };
