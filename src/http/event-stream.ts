@@ -18,19 +18,16 @@ export function createEventReader(maxChars = MAX_EVENT_CHARS) {
     const events: string[] = [];
     const ended = (text[0] === skip ? text.slice(1) : text).split(/\r\n|\n|\r/);
     skip = text.endsWith("\r") ? "\n" : "";
-    const rest = ended.pop()!;
-    for (const end of ended) {
-      const whole = line + end;
-      line = "";
+    ended[0] = line + ended[0];
+    line = ended.pop()!;
+    for (const whole of ended) {
       if (whole.startsWith("data:") || whole === "data") data += `${whole.slice(whole[5] === " " ? 6 : 5)}\n`;
       if (whole !== "") continue;
       if (data.length > 1) events.push(data.slice(0, -1)); // by the standard an event without data is none
       data = "";
     }
-    line += rest;
     // What was complete before goes out first: it is too large still when more comes.
-    const tooLarge = line.length + data.length > maxChars;
-    if (tooLarge && events.length === 0) throw new EventTooLarge(`an event of more than ${maxChars} characters`);
+    if (events.length === 0 && line.length + data.length > maxChars) throw new EventTooLarge(`an event of more than ${maxChars} characters`);
     return events;
   }
 
