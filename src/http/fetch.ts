@@ -59,11 +59,9 @@ export function createFetch(maxConnections = Infinity): Send & { close(): void }
   const pool = { keepAlive: true, maxSockets: maxConnections, maxFreeSockets: 1024, scheduling: "lifo" } as const;
   const agents = { http: new http.Agent(pool), https: new https.Agent(pool) };
 
-  const fetch: Send = (url, init) => post(url, init).catch((error) => {
-    // A pooled connection may have been closed just as it was taken: ask again on a new one, once, if nothing has come.
-    if (!(error instanceof StaleConnection)) throw error;
-    return post(url, init, true);
-  });
+  /** A pooled connection may have been closed just as it was taken: asks again on a new one, once, if nothing has come. */
+  const fetch: Send = (url, init) =>
+    post(url, init).catch((error) => (error instanceof StaleConnection ? post(url, init, true) : Promise.reject(error)));
 
   /** No closure here sees the request's text: it would be kept as long as the answer takes. */
   function post(url: string, { method, headers: given, body, cancel, connectMs, sent }: Outgoing, fresh = false): Promise<FetchResponse> {
