@@ -1,19 +1,17 @@
 // A deadline that can be renewed for every piece of a stream: the same one again only moves the timer that is there.
 
-/** `expire` is given the name and the milliseconds of the deadline that was not moved in time. */
+/** `expire` is given the name and the milliseconds of the deadline that was not moved in time. A name always has the same milliseconds. */
 export function createDeadline(expire: (name: string, ms: number) => void) {
   let timer: NodeJS.Timeout | undefined;
   let current = "";
-  let span = 0;
 
   return {
     /** Expires in `ms` unless it is set again or cleared. */
     set(name: string, ms: number): void {
-      current = name;
-      if (timer && ms === span) return void timer.refresh();
+      if (timer && name === current) return void timer.refresh();
       clearTimeout(timer);
-      span = ms;
-      timer = setTimeout(() => expire(current, ms), ms);
+      current = name;
+      timer = setTimeout(expire, ms, name, ms);
     },
     clear(): void {
       clearTimeout(timer);
