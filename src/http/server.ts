@@ -70,9 +70,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
         cancel.abort(reason);
         if (connection.live.has(exchange)) setTimeout(() => exchange.delivered || res.destroy(), LAST_WORDS_MS).unref();
       },
-      expire(ms, reason) {
-        exchange.expiry = setTimeout(() => exchange.abort(reason()), ms);
-      },
+      expire: (ms, reason) => void (exchange.expiry = setTimeout(() => exchange.abort(reason()), ms)),
     };
     connection.live.add(exchange);
     inFlight += 1;
