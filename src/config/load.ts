@@ -16,10 +16,9 @@ export type LoadOptions = { readonly [option in "file" | "host"]?: string | unde
 export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptions) {
   const name = file ?? "gateway.json";
   const json = readJson(name, demoConfig, file === undefined ? ["ENOENT"] : []);
-  const overrides = { ...(host !== undefined && { host }), ...(port !== undefined && { port }) };
-  // Only an object can take them; anything else is a fault that the check must see as it is.
-  const server = isObject(json) ? (json["server"] ?? {}) : undefined;
-  const given = isObject(server) ? { ...(json as object), server: { ...server, ...overrides } } : json;
+  // Only an object can be overridden in; anything else is a fault that the check must see as it is.
+  const own = isObject(json) ? (json["server"] ?? {}) : undefined;
+  const given = isObject(own) ? { ...(json as object), server: { ...own, host: host ?? own["host"], port: port ?? own["port"] } } : json;
   return { config: checkConfig(given, env, secretsOptional), source: json === demoConfig ? undefined : name };
 }
 
