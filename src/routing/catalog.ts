@@ -60,20 +60,19 @@ export function createCatalog(config: Config, send: Send, { breakers, signatures
   };
 }
 
+const orAll = <T>(some: readonly T[], all: readonly T[]): readonly T[] => (some.length > 0 ? some : all);
 /** Those with room for the prompt, by a cheap estimate that is rather too low; all if none seems to: the provider counts better. */
 function withRoom(models: readonly Model[], chat: ChatRequest): readonly Model[] {
   if (models.length < 2 || models.every(({ contextTokens }) => contextTokens === undefined)) return models;
   const tokens = 0.75 * estimatePrompt(chat) + (chat.maxTokens ?? 0);
-  const roomy = models.filter(({ contextTokens = Infinity }) => tokens <= contextTokens);
-  return roomy.length > 0 ? roomy : models;
+  return orAll(models.filter(({ contextTokens = Infinity }) => tokens <= contextTokens), models);
 }
 
 /** A key's `models` are the names it may send; an alias gives it the models behind it or, if it also names some of these, those. */
 function allowedModels(listed: readonly Model[], name: string, { models }: Caller): readonly Model[] {
   if (!models) return listed;
   if (!models.has(name)) throw new ApiError("model_not_allowed", "This API key may not use this model.", { param: "model" });
-  const named = listed.filter((model) => models.has(model.name));
-  return named.length > 0 ? named : listed;
+  return orAll(listed.filter((model) => models.has(model.name)), listed);
 }
 
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
