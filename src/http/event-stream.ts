@@ -2,11 +2,10 @@
 // the end counts without its blank line, which providers forget. Only `data` is kept: each dialect's JSON says itself what it is.
 import { StringDecoder } from "node:string_decoder";
 
-/** Bound of an unfinished event's size in characters: a provider that sends a line without end must not fill the memory. */
-const MAX_EVENT_CHARS = 16 * 1024 * 1024;
 export class EventTooLarge extends Error {}
 
-export function createEventReader(maxChars = MAX_EVENT_CHARS) {
+/** `maxChars` bounds an unfinished event: a provider that sends a line without end must not fill the memory. */
+export function createEventReader(maxChars = 16 * 1024 * 1024) {
   const decoder = new StringDecoder("utf8");
   let skip = "\ufeff"; // does not count where the next text begins: a byte order mark at the start, an LF after a CR
   let line = ""; // the unfinished line; V8 appends to it without copying, so small pieces cost linear time

@@ -6,9 +6,7 @@ export type WriteLines = (lines: string) => void;
 export function createLineLog(write: WriteLines) {
   const waiting: string[] = [];
   /** Writes what is waiting, at once. */
-  function flush(): void {
-    if (waiting.length > 0) write(waiting.splice(0).join(""));
-  }
+  const flush = (): void => void (waiting.length > 0 && write(waiting.splice(0).join("")));
   return {
     write(record: object): void {
       if (waiting.length === 0) setImmediate(flush);
