@@ -22,12 +22,11 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
     const options = { showReasoning: reasoning.length > 0, showLogprobs: true, includeUsage: true };
     const writer = (request.stream ? createChunkWriter : createWholeWriter)(replyHead(request.model, "demo", 0), options);
     const thoughts = reasoning.map((text): Part => ({ type: "reasoning", text }));
-    const begun: Part[] = call ? [{ type: "tool_call", call: 0, ...call }] : [];
     const said = answer.map((text): Part =>
       call ? { type: "tool_arguments", call: 0, text } : { type: "text", text, logprobs: logprobsOf(text, request) });
 
     async function* reply(): AsyncGenerator<Uint8Array> {
-      for (const part of [...thoughts, ...begun, ...said]) {
+      for (const part of [...thoughts, ...(call ? [{ type: "tool_call" as const, call: 0, ...call }] : []), ...said]) {
         const text = writer.add([part]);
         if (text === "") continue; // a whole reply comes at once
         yield Buffer.from(text);
