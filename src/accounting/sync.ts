@@ -10,11 +10,9 @@ import { createFileStore } from "./file-store.ts";
 import { readLines, syncToDisk } from "./files.ts";
 import { createPostgresStore } from "./postgres-store.ts";
 import { announce, isAlive } from "./process-lock.ts";
-import { parseSpendLine, settleRecord, usageRecord, type OpenRecord, type SettleRecord, type UsageRecord } from "./records.ts";
+import { parseSpendLine, settleRecord, usageRecord, type OpenRecord, type SettleRecord } from "./records.ts";
 import { holderOf, segmentsIn, unclosedOf } from "./spend-log.ts";
 import { NOTHING } from "./usage.ts";
-
-const BATCH = 2_000; // records that are committed at once
 
 export type Ledger = Readonly<ReturnType<typeof ledgerOf>>;
 /** The books of one data_dir; `dir` is the folder of the segments. Throws a CheckError if the store's package is not installed. */
@@ -74,14 +72,7 @@ export async function syncUsage(ledger: Ledger): Promise<number> {
   const { dir, store, keepDays, now, diagnose } = ledger;
   await recover(ledger);
   const done = await store.cursor();
-  let records: UsageRecord[] = [];
-  let moved = new Map<string, number>();
   let copied = 0;
-  const commit = async (gone: readonly string[]) => {
-    if (moved.size + gone.length > 0) await store.commit(records, moved, gone);
-    copied += records.length;
-    [records, moved] = [[], new Map()];
-  };
   for (const segment of segmentsIn(dir)) {
     const path = join(dir, segment);
     const inUse = existsSync(unclosedOf(path)); // asked first: what is written from here on has another size
@@ -91,14 +82,15 @@ export async function syncUsage(ledger: Ledger): Promise<number> {
     if (size > from) await syncToDisk(path); // a power failure must not take what the usage records have
     for await (const { lines, end } of readLines(path, from, size)) {
       const read = lines.map(parseSpendLine);
-      for (const record of read) if (record?.type === "settle") records.push(usageRecord(record));
+      const records = read.flatMap((record) => (record?.type === "settle" ? [usageRecord(record)] : []));
       const unreadable = read.filter((record) => !record).length;
       if (unreadable > 0) diagnose({ event: "spend_log_unreadable", level: "error", segment, lines: unreadable, before_byte: end });
-      moved.set(segment, end);
-      if (records.length >= BATCH) await commit([]);
+      await store.commit(records, new Map([[segment, end]]), []);
+      copied += records.length;
     }
   }
-  await commit([...done.keys()].filter((segment) => !existsSync(join(dir, segment))));
+  const gone = [...done.keys()].filter((segment) => !existsSync(join(dir, segment)));
+  if (gone.length > 0) await store.commit([], new Map(), gone);
   return copied;
 }
 
