@@ -41,10 +41,12 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
   let mark = "";
   const today = () => new Date(now()).toISOString().slice(0, 10);
 
-  function failed(error: unknown): void {
+  /** The 503 of whoever is to be told. */
+  function failed(error: unknown): ApiError {
     const { message } = error as Error;
     if (fault === null || !timer) diagnose({ event: "spend_log_failed", level: "error", detail: `requests are refused until it can be written: ${message}` });
     fault = message;
+    return unwritable(error);
   }
 
   async function begin(): Promise<Segment> {
@@ -71,14 +73,14 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
   async function tick(): Promise<void> {
     try {
       const current = segments.at(-1);
-      if (!current || current.lost() || current.size() >= segmentBytes || !current.name.startsWith(today())) segments.push(await begin());
+      if (!current || current.lost() || current.size >= segmentBytes || !current.name.startsWith(today())) segments.push(await begin());
       if (fault !== null) {
         segments.forEach((segment) => segment.retry());
         if (timer) diagnose({ event: "spend_log_recovered", level: "info" });
         fault = null;
       }
       await Promise.all(segments.map((segment) => segment.sync()));
-      const spent = segments.slice(0, -1).filter((segment) => segment.unsettled() === 0);
+      const spent = segments.slice(0, -1).filter((segment) => segment.unsettled === 0);
       segments = segments.filter((segment) => !spent.includes(segment));
       for (const segment of spent) segment.close();
     } catch (error) {
@@ -105,7 +107,7 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
       clearInterval(timer);
       await ticking;
       const late = performance.now() + LAST_SETTLES_MS;
-      while (segments.some((segment) => segment.unsettled() > 0) && performance.now() < late) await turnEnd();
+      while (segments.some((segment) => segment.unsettled > 0) && performance.now() < late) await turnEnd();
       for (const segment of segments.splice(0)) segment.close();
     },
   };
@@ -113,10 +115,8 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
 
 type Segment = ReturnType<typeof openSegment>;
 /** `release` gives up the socket; `failed` is told of a write that did not succeed. */
-function openSegment(path: string, release: () => void, failed: (error: unknown) => void) {
+function openSegment(path: string, release: () => void, failed: (error: unknown) => ApiError) {
   let fd = openSync(path, "ax", 0o600);
-  let size = 0;
-  let unsettled = 0;
   let synced = 0;
   let waiting = ""; // the lines of this turn
   let unwritten: Buffer = Buffer.alloc(0); // what the disk did not take
@@ -125,11 +125,12 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
 
   /** Throws what the system said; `unwritten` then begins where the write stopped. */
   function write(): void {
+    turn = undefined; // lines that come from here on wait for the next
     unwritten = unwritten.length === 0 ? Buffer.from(waiting) : Buffer.concat([unwritten, Buffer.from(waiting)]);
     waiting = "";
     while (unwritten.length > 0) {
       const written = writeSync(fd, unwritten);
-      size += written;
+      segment.size += written;
       unwritten = unwritten.subarray(written);
     }
     for (const reply of held.splice(0)) reply();
@@ -138,33 +139,25 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
   /** Resolves when the line is written, with all others of this turn; rejects if they could not be. */
   function append(record: object): Promise<void> {
     waiting += `${JSON.stringify(record)}\n`;
-    return (turn ??= turnEnd().then(() => {
-      turn = undefined;
-      try {
-        write();
-      } catch (error) {
-        failed(error);
-        throw unwritable(error);
-      }
-    }));
+    return (turn ??= turnEnd().then(write).catch((error) => Promise.reject(failed(error))));
   }
 
-  return {
+  const segment = {
     name: basename(path),
+    size: 0,
+    /** Open lines without a settle line, also of those that are not written yet. */
+    unsettled: 0,
     open(record: OpenRecord) {
-      unsettled += 1;
+      segment.unsettled += 1;
       /** Resolves when the line is with the operating system; rejects with the 503 if it could not be written. */
       const opened = append(record);
       /** Resolves when the line is with the operating system, however long that takes. */
       const settle = async (record: SettleRecord): Promise<void> => {
         await append(record).catch(() => new Promise<void>((resolve) => held.push(resolve)));
-        unsettled -= 1;
+        segment.unsettled -= 1;
       };
       return { record, opened, settle };
     },
-    size: () => size,
-    /** Open lines without a settle line, also of those that are not written yet. */
-    unsettled: () => unsettled,
     /** It was deleted, or moved with its folder, under our hands. */
     lost: () => statSync(path, { throwIfNoEntry: false })?.ino !== fstatSync(fd).ino,
     /** Writes what could not be written, or finds out whether something could be; throws if not. */
@@ -174,11 +167,11 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
       try {
         for (let at = 0; at < ROOM.length; ) at += writeSync(fd, ROOM, at);
       } finally {
-        ftruncateSync(fd, size);
+        ftruncateSync(fd, segment.size);
       }
     },
     async sync(): Promise<void> {
-      const reached = size;
+      const reached = segment.size;
       if (reached > synced) await promisify(fsync)(fd);
       synced = reached;
     },
@@ -192,8 +185,9 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
       }
       closeSync(fd);
       fd = -1; // whoever comes now finds nothing to write to, least of all another file
-      if (unsettled === 0) rmSync(unclosedOf(path), { force: true });
+      if (segment.unsettled === 0) rmSync(unclosedOf(path), { force: true });
       release();
     },
   };
+  return segment;
 }
