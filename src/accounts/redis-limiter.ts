@@ -31,13 +31,13 @@ interface Client {
 export function createRedisLimiter({ store, on_error }: Config["limits"], local: Limiter, diagnose: Diagnose) {
   const { createClient } = loadPeer<{ createClient: (options: object) => Client }>("redis", "limits.store");
   const client = createClient({ url: store, disableOfflineQueue: true, socket: { connectTimeout: 5_000, reconnectStrategy: () => RETRY_MS } });
-  const waiting = new Map<(error: Error) => void, number>(); // who waits for an answer, and since which tick
+  const waiting = new Set<{ readonly since: number; late: (error: Error) => void }>(); // for an answer, since which tick
   let tick = 0;
   let fault: string | null = null;
   let retryAt = 0;
   const ticks = setInterval(() => {
     tick += 1;
-    for (const [fail, since] of waiting) if (since + PATIENCE_TICKS < tick) fail(new Error(`no answer within ${PATIENCE_TICKS * TICK_MS} ms`));
+    for (const { since, late } of waiting) if (since + PATIENCE_TICKS < tick) late(new Error(`no answer within ${PATIENCE_TICKS * TICK_MS} ms`));
   }, TICK_MS).unref();
   client.on("error", failed);
   client.on("ready", recovered); // where no request comes to find out
@@ -53,26 +53,22 @@ export function createRedisLimiter({ store, on_error }: Config["limits"], local:
     return decision;
   }
 
-  function ask(account: string, limits: readonly { readonly name: string; readonly rpm: number }[]): Promise<Decision> {
+  async function inTime<T>(answer: Promise<T>): Promise<T> {
+    const wait = { since: tick, late: (_: Error): void => undefined };
+    const late = new Promise<never>((_, reject) => (wait.late = reject));
+    waiting.add(wait);
+    return await Promise.race([answer, late]).finally(() => waiting.delete(wait));
+  }
+
+  async function ask(account: string, limits: readonly { readonly name: string; readonly rpm: number }[]): Promise<Decision> {
     if (fault !== null) retryAt = performance.now() + RETRY_MS; // the others wait for what this one finds
     // All windows of one account are on one node of a cluster: that of the tag in braces.
     const keys = limits.map(({ name }) => `chat-gateway:{account ${account}}:${name}`);
     const words = [keys.length, ...keys, WINDOW_MS, ...limits.map(({ rpm }) => rpm)].map(String);
-    return new Promise<Decision>((resolve, reject) => {
-      const fail = (error: Error) => {
-        waiting.delete(fail);
-        reject(error);
-      };
-      waiting.set(fail, tick);
-      client.sendCommand(["EVALSHA", DIGEST, ...words])
-        .catch((error: Error) => (error.message.startsWith("NOSCRIPT") ? client.sendCommand(["EVAL", SCRIPT, ...words]) : Promise.reject(error)))
-        .then((answer) => {
-          const [admitted, figures] = answer as [admitted: number, figures: [count: number, resetMs: number][]];
-          waiting.delete(fail);
-          resolve(decide(admitted === 1, limits.map(({ rpm }, at) => ({ rpm, count: figures[at]![0], resetMs: figures[at]![1] }))));
-        })
-        .catch(fail);
-    });
+    const answer = client.sendCommand(["EVALSHA", DIGEST, ...words])
+      .catch((error: Error) => (error.message.startsWith("NOSCRIPT") ? client.sendCommand(["EVAL", SCRIPT, ...words]) : Promise.reject(error)));
+    const [admitted, figures] = (await inTime(answer)) as [admitted: number, figures: [count: number, resetMs: number][]];
+    return decide(admitted === 1, limits.map(({ rpm }, at) => ({ rpm, count: figures[at]![0], resetMs: figures[at]![1] })));
   }
 
   return {
