@@ -23,12 +23,9 @@ async function serve({ config: file, host, port }: Values): Promise<void> {
   const gateway = config.server.workers > 1 ? createSupervisor(config, SINKS) : createGateway(config, SINKS);
   const address = await gateway.listen();
   const again = () => reload(gateway, load);
-  const watched = watchFile(source ?? "gateway.json", again);
+  watchFile(source ?? "gateway.json", again);
   process.on("SIGHUP", again);
-  onStop(() => {
-    watched.close();
-    end(gateway);
-  });
+  onStop(() => end(gateway));
   const name = source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
   const admin = gateway.adminAddress();
   process.stdout.write(`chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; console and admin on ${admin}`})\n`);
@@ -61,16 +58,14 @@ async function main(argv: readonly string[]): Promise<number | void> {
   // A reader of our output that goes away must not take the gateway with it.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   const print = (text: string) => new Promise<void>((resolve, reject) => process.stdout.write(text, (error) => (error ? reject(error) : resolve())));
-  let json = false;
   try {
     const args = readArguments(argv);
-    json = args.values.json ?? false;
     if (args.command === "serve") return cluster.isWorker ? work() : await serve(args.values);
     const stop = new AbortController();
     if (args.command === "usage sync") onStop(() => stop.abort());
     return await COMMANDS[args.command](args, { env: process.env, print, say, stopped: stop.signal, actAs });
   } catch (error) {
-    if (json && error instanceof CheckError) process.stdout.write(`${JSON.stringify({ ok: false, faults: toldFaults(error) })}\n`);
+    if (argv.includes("--json") && error instanceof CheckError) process.stdout.write(`${JSON.stringify({ ok: false, faults: toldFaults(error) })}\n`);
     else for (const line of (error as Error).message.split("\n")) say(line); // a CheckError's are its faults
     return error instanceof UsageError ? 2 : 1;
   }
