@@ -52,8 +52,7 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
     },
     /** The bill of one request. Throws the 503 of a gateway that cannot write its books. */
     open({ requestId, caller: { account, keyId }, model: model_requested, stream, currency }: Opening) {
-      const time = new Date(now()).toISOString();
-      const entry = log.open({ time, gateway_request_id: requestId, account, key_id: keyId, model_requested, stream });
+      const entry = log.open({ time: new Date(now()).toISOString(), gateway_request_id: requestId, account, key_id: keyId, model_requested, stream });
       let settled: Promise<void> | undefined;
       return {
         /** Resolves when the provider may be called; rejects with the 503. */

@@ -33,7 +33,6 @@ function settings({ values }: Arguments, { env, actAs }: Terminal): Config {
   if (existsSync(config.data_dir)) actAs(statSync(config.data_dir));
   return config;
 }
-const openLedger = (config: Config, { say }: Terminal): Ledger => ledgerOf(config, Date.now, (event) => say(JSON.stringify(event)));
 
 /** Columns as wide as their widest cell, numbers to the right, "-" for what is not there. */
 function table<K extends string>(columns: readonly K[], records: readonly { readonly [column in K]: unknown }[]): string {
@@ -50,7 +49,7 @@ type Work = (ledger: Ledger, args: Arguments, terminal: Terminal, config: Config
 /** A command that works on the books. */
 const withBooks = (work: Work): Run => async (args, terminal) => {
   const config = settings(args, terminal);
-  const ledger = openLedger(config, terminal);
+  const ledger = ledgerOf(config, Date.now, (event) => terminal.say(JSON.stringify(event)));
   return await work(ledger, args, terminal, config).finally(() => ledger.store.close());
 };
 
@@ -65,7 +64,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   help: (_, { print }) => print(`${HELP}\n`),
   async check(args, terminal) {
     const { config, source } = loadConfig({ file: args.values.config, env: terminal.env });
-    openLedger(config, terminal); // are the packages that its stores need installed?
+    await ledgerOf(config, Date.now, () => undefined).store.close(); // are the packages that its stores need installed?
     if (config.limits.store !== "memory") loadPeer("redis", "limits.store");
     const hopeless = [...config.aliases].filter(([, alias]) => alias.enabled && rank(config, alias).every((each) => each.rank === null));
     for (const [name] of hopeless) terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
@@ -79,16 +78,15 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     const kind = config.models.has(args.operand) ? "is a model, and is served by itself or not at all" : "is not an alias here";
     if (!alias) throw new Error(`'${args.operand}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}`);
     const candidates = rank(config, alias).map((row) => {
-      const model = config.models.get(row.model)!;
-      const { provider, context_tokens = null } = model;
+      const { provider, context_tokens = null, ...model } = config.models.get(row.model)!;
       return { ...row, provider, supports: traitsOf(config.providers.get(provider)!, model).supports, context_tokens };
     });
     const rows = candidates.map((row) => ({ ...row, can: `${row.supports.join(" ") || "text only"}${row.context_tokens === null ? "" : `, ${row.context_tokens} tokens`}` }));
-    const policy = alias.policy ?? "list";
-    const title = `${args.operand}${alias.enabled ? "" : " (disabled)"}: ${words.order[policy]}`;
+    const { enabled, policy = "list" } = alias;
+    const title = `${args.operand}${enabled ? "" : " (disabled)"}: ${words.order[policy]}`;
     const fate = words.fate[candidates.some(({ rank }) => rank !== null) ? "some" : "none"];
-    const data = { alias: args.operand, enabled: alias.enabled, policy, candidates };
-    return await answer(args, terminal, data, `${title}\n${table(["rank", "model", "provider", "why", "can"], rows)}${fate}\n`);
+    const text = `${title}\n${table(["rank", "model", "provider", "why", "can"], rows)}${fate}\n`;
+    return await answer(args, terminal, { alias: args.operand, enabled, policy, candidates }, text);
   },
   async "keys create"(args, terminal) {
     const { account = "", name = null, rpm, models, expires } = args.values;
