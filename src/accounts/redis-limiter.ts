@@ -31,14 +31,8 @@ interface Client {
 export function createRedisLimiter({ store, on_error }: Config["limits"], local: Limiter, diagnose: Diagnose) {
   const { createClient } = loadPeer<{ createClient: (options: object) => Client }>("redis", "limits.store");
   const client = createClient({ url: store, disableOfflineQueue: true, socket: { connectTimeout: 5_000, reconnectStrategy: () => RETRY_MS } });
-  const waiting = new Set<{ readonly since: number; late: (error: Error) => void }>(); // for an answer, since which tick
-  let tick = 0;
   let fault: string | null = null;
   let retryAt = 0;
-  const ticks = setInterval(() => {
-    tick += 1;
-    for (const { since, late } of waiting) if (since + PATIENCE_TICKS < tick) late(new Error(`no answer within ${PATIENCE_TICKS * TICK_MS} ms`));
-  }, TICK_MS).unref();
   client.on("error", failed);
   client.on("ready", recovered); // where no request comes to find out
 
@@ -54,10 +48,12 @@ export function createRedisLimiter({ store, on_error }: Config["limits"], local:
   }
 
   async function inTime<T>(answer: Promise<T>): Promise<T> {
-    const wait = { since: tick, late: (_: Error): void => undefined };
-    const late = new Promise<never>((_, reject) => (wait.late = reject));
-    waiting.add(wait);
-    return await Promise.race([answer, late]).finally(() => waiting.delete(wait));
+    let waiting = true;
+    const late = async (): Promise<never> => {
+      for (let ticks = 0; waiting && ticks < PATIENCE_TICKS; ticks += 1) await pause(TICK_MS, undefined, { ref: false });
+      throw new Error(`no answer within ${PATIENCE_TICKS * TICK_MS} ms`);
+    };
+    return await Promise.race([answer, late()]).finally(() => (waiting = false));
   }
 
   async function ask(account: string, limits: readonly { readonly name: string; readonly rpm: number }[]): Promise<Decision> {
@@ -91,9 +87,6 @@ export function createRedisLimiter({ store, on_error }: Config["limits"], local:
     fault: () => fault,
     /** Resolves when the store answers, or has not for START_MS. */
     start: () => Promise.race([client.connect().catch(failed), pause(START_MS, undefined, { ref: false })]),
-    close(): void {
-      clearInterval(ticks);
-      client.destroy();
-    },
+    close: () => client.destroy(),
   };
 }
