@@ -4,8 +4,7 @@
 import cluster, { type Worker } from "node:cluster";
 import type { EventEmitter } from "node:events";
 import { createInterface } from "node:readline";
-import { keyFile, readKeys } from "./accounts/key-file.ts";
-import { createKeyring } from "./accounts/keys.ts";
+import { createKeyring, keyFile, readKeys } from "./accounts/keys.ts";
 import { createLimiter, decide, type Ask, type Decision, type Limiter } from "./accounts/limiter.ts";
 import { createAdmin, type Report } from "./admin.ts";
 import { reload } from "./config/load.ts";

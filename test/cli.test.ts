@@ -314,10 +314,10 @@ describe("explain", () => {
     assert.deepEqual([code, stderr], [0, ""]);
     assert.deepEqual(lines(stdout), [
       "value: the highest quality_score per blended price (3 parts input, 1 part output) first",
-      "  rank  model  provider  why                                                can",
-      "     1  cheap  lab       quality_score 50 / blended price 0.5 USD = 100.00  tools, 8000 tokens",
-      "     2  good   lab       quality_score 90 / blended price 1 USD = 90.00     tools json_object json_schema logprobs",
-      "     -  odd    lab       out: it has no quality_score                       text only",
+      "  rank  model  provider  why",
+      "     1  cheap  lab       quality_score 50 / blended price 0.5 USD = 100.00",
+      "     2  good   lab       quality_score 90 / blended price 1 USD = 90.00",
+      "     -  odd    lab       out: it has no quality_score",
       "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are.",
     ]);
   });

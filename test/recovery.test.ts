@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { announce } from "../src/accounting/process-lock.ts";
+import { announce } from "../src/accounting/files.ts";
 import { configFile, entries, handMade, linesOf, NOTHING, openLine, segmentPath, segments, settleLine, settles, spendId, spendLines, textOf, usageCount, usageRecords } from "./support/books.ts";
 import { ended } from "./support/command.ts";
 import { folder } from "./support/folder.ts";

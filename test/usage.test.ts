@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { appendFileSync, readFileSync, readdirSync, renameSync, rmSync, statSync, unlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { announce } from "../src/accounting/process-lock.ts";
+import { announce } from "../src/accounting/files.ts";
 import { configFile, entries, handMade, openLine, priced, segmentPath, segments, settleLine, settles, spendId, textOf, usageCount, usageFile, usageRecords, type Line } from "./support/books.ts";
 import { ended } from "./support/command.ts";
 import { folder } from "./support/folder.ts";

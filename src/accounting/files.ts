@@ -1,8 +1,10 @@
 // Files of the books: read in lines from anywhere to anywhere, in batches, in flat memory, however large; replaced as a whole.
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { createReadStream, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { open, rename, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { connect, createServer } from "node:net";
+import { dirname, join, relative } from "node:path";
 import { fail } from "../protocol/checker.ts";
 
 const BATCH_BYTES = 512 * 1024; // some 500 requests of the spend log
@@ -49,19 +51,54 @@ export async function syncToDisk(path: string): Promise<void> {
   await file.sync().finally(() => file.close());
 }
 
+/** Gives what is at `draft` its name, unless there is something of that name: unlike a rename it leaves that alone, and says so. */
+function claim(draft: string, name: string): boolean {
+  try {
+    linkSync(draft, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    return false;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return true;
+}
+
 /** 32 hex digits that name a data_dir for good, made by whoever needs them first; the folder is there by then. The spend_ids of its requests begin with some of them. */
 export function markOf(dataDir: string): string {
   const file = join(dataDir, "gateway-id");
   if (!existsSync(file)) {
     const draft = `${file}.${randomBytes(6).toString("hex")}`;
     writeFileSync(draft, randomBytes(16).toString("hex"), { mode: 0o600, flush: true });
-    try {
-      linkSync(draft, file); // unlike a rename, it leaves another process's file alone
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    } finally {
-      rmSync(draft);
-    }
+    claim(draft, file);
   }
   return readFileSync(file, "utf8");
+}
+
+// Which process is at work on a file, and is it still alive? A Unix socket tells: it answers as long as its process lives,
+// however that ends, in another container too, but not on another machine: a data_dir belongs to one.
+
+/** The path, or if it is too long the way from here: systems take 104 bytes or a little more for a socket's. */
+const socketPath = (path: string): string =>
+  [path, relative("", path)].find((each) => Buffer.byteLength(each) < 104) ??
+  fail("invalid_value", `is ${Buffer.byteLength(path) - 103} bytes too long for the sockets in it`, ["data_dir"]);
+
+/** Answers at `path` until it is released or the process ends; undefined if the path is taken. */
+export async function announce(path: string): Promise<(() => void) | undefined> {
+  const draft = join(dirname(path), `${randomBytes(6).toString("hex")}.new`); // it gets its name when it answers already, or it might be taken for dead
+  socketPath(path);
+  const server = createServer((socket) => socket.destroy()).on("error", () => undefined).unref();
+  await once(server.listen({ path: socketPath(draft), exclusive: true }), "listening");
+  if (!claim(draft, path)) return void server.close();
+  return () => {
+    rmSync(path, { force: true });
+    server.close();
+  };
+}
+
+export async function isAlive(path: string): Promise<boolean> {
+  const socket = connect(socketPath(path));
+  // Any other error, such as too many waiting to be answered, is no proof of death.
+  const isDead = ({ code }: NodeJS.ErrnoException) => ["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes(String(code));
+  return await once(socket, "connect").then(() => true, (error) => !isDead(error)).finally(() => socket.destroy());
 }

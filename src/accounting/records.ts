@@ -1,7 +1,7 @@
 // The lines of the books: a request's beginning and end in the spend log, and the usage record that billing reads; and the contract
 // of the stores that keep these. DESIGN.md "Files under data_dir": other programs read these lines, so names and meanings stay.
 import { asCount, asObject, asString, parseJson } from "../protocol/foreign.ts";
-import type { Usage } from "../protocol/shapes.ts";
+import type { Usage } from "../protocol/reply.ts";
 import type { Model } from "../routing/catalog.ts";
 import { AMOUNT, costOf, formatMoney } from "./price.ts";
 import type { UsageSource } from "./usage.ts";

@@ -1,7 +1,7 @@
 // The spend log: append-only segments `spend/YYYY-MM-DD.NNNN.jsonl`, each written by one process. All lines of one turn of the event
 // loop leave in one write and are with the operating system then, so kill -9 loses nothing, and a power failure at most the second
 // since the last fsync. DESIGN.md "Files under data_dir". Both lines of a request stand in one segment, which so tells what a dead
-// process left unsettled (sync.ts). Beside a segment that is written stand its socket (process-lock.ts) and an empty file, taken away
+// process left unsettled (sync.ts). Beside a segment that is written stand its socket (files.ts) and an empty file, taken away
 // when all in it is settled. While nothing can be written (a full disk), requests are refused before a provider is called, and replies
 // on their way wait with their last byte until their line is written; a write that was cut short goes on where it stopped.
 import { closeSync, fstatSync, fsync, fsyncSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
@@ -12,8 +12,7 @@ import type { Diagnose } from "../http/log.ts";
 import { CheckError } from "../protocol/checker.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { randomHex } from "../protocol/ids.ts";
-import { markOf, syncToDisk } from "./files.ts";
-import { announce } from "./process-lock.ts";
+import { announce, markOf, syncToDisk } from "./files.ts";
 import type { OpenRecord, SettleRecord } from "./records.ts";
 
 /** How often the log is brought to the disk, begins another segment if it is time for one, or finds out that it can write again. */

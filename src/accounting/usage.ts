@@ -1,8 +1,7 @@
 // What a reply came to: how it ended, and how many tokens it took, by the provider's own count if it gave one, else by an
 // estimate that is marked as one.
 import { textOf, type ChatRequest } from "../protocol/chat-request.ts";
-import { makeUsage, type Part } from "../protocol/reply.ts";
-import type { FinishReason, Usage } from "../protocol/shapes.ts";
+import { makeUsage, type FinishReason, type Part, type Usage } from "../protocol/reply.ts";
 
 export type UsageSource = "provider" | "estimated" | "none";
 export const NOTHING = { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" } as const;

@@ -1,8 +1,12 @@
 // Who calls: an API key to its account. SPEC.md "Authentication", the 401 rows of WIRE.md 4.2.
-// Keys are compared by their SHA-256, so neither memory nor timing holds anything of the key itself.
+// Keys are compared by their SHA-256, so neither memory nor timing holds anything of the key itself. Those of the configuration, and those that
+// `keys create` made: keys.json under data_dir, DESIGN.md "Files under data_dir".
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { readJson, replaceFile } from "../accounting/files.ts";
 import { sha256, type Config } from "../config/schema.ts";
+import { array, fail, nonEmpty, nullable, number, object, refine, string, type Infer } from "../protocol/checker.ts";
 import { ApiError, type ErrorCode } from "../protocol/errors.ts";
-import type { StoredKey } from "./key-file.ts";
 import type { Ask } from "./limiter.ts";
 
 /** Its limits are the account's over all its keys, and this key's own. `keyId` names the key in logs and books; derived from the digest one
@@ -45,3 +49,38 @@ export function createKeyring(config: Config, stored: readonly StoredKey[], now:
 }
 
 const refusal = (code: ErrorCode, message: string, challenge = 'Bearer error="invalid_token"'): ApiError => new ApiError(code, message, { headers: { "WWW-Authenticate": challenge } });
+
+// ---- keys.json
+
+const time = refine(nonEmpty, (given) => (Number.isNaN(Date.parse(given)) ? fail("invalid_value", "expected a time in ISO 8601") : given));
+/** `rpm`: requests per minute of this key alone; null: only its account's limit. `models` null: all. Other nulls: no name, never, not. */
+const storedKeys = array(object({
+  key_id: nonEmpty, account: nonEmpty, name: nullable(string()), sha256: string({ pattern: /^[0-9a-f]{64}$/, secret: true }),
+  rpm: nullable(number({ min: 0, integer: true })), models: nullable(array(nonEmpty)),
+  created: time, expires: nullable(time), revoked: nullable(time),
+}));
+export type StoredKey = Infer<typeof storedKeys>[number];
+export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
+/** Throws a CheckError if there is something else in the file than this program writes; an absent file holds no keys. */
+export const readKeys = (file: string): StoredKey[] => storedKeys(readJson(file, [], ["ENOENT", "ENOTDIR"]), true);
+const writeKeys = (file: string, keys: readonly StoredKey[]) => replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
+
+type NewKey = Pick<StoredKey, "account" | "name" | "rpm" | "models" | "expires">;
+/** Makes a key and stores what is known of it; the key itself is in the result and nowhere else. The caller holds the keys. */
+export async function createKey(file: string, { account, name, rpm, models, expires }: NewKey, now: number) {
+  const key = `sk-${randomBytes(24).toString("base64url")}`;
+  const digest = sha256(key);
+  const stored = { key_id: keyIdOf(digest), account, name, sha256: digest, rpm, models, created: new Date(now).toISOString(), expires, revoked: null };
+  await writeKeys(file, [...readKeys(file), stored]);
+  return { key, stored };
+}
+
+/** Revokes a key for good; undefined if there is none of this id. The caller holds the keys. */
+export async function revokeKey(file: string, keyId: string, now: number): Promise<StoredKey | undefined> {
+  const keys = readKeys(file);
+  const key = keys.find(({ key_id }) => key_id === keyId);
+  if (!key) return undefined;
+  key.revoked ??= new Date(now).toISOString();
+  await writeKeys(file, keys);
+  return key;
+}

@@ -7,11 +7,9 @@ import { auditBooks } from "../accounting/audit.ts";
 import { loadPeer } from "../accounting/peer.ts";
 import { statement, statementCsv } from "../accounting/billing.ts";
 import { holding, ledgerOf, syncUsage, type Ledger } from "../accounting/sync.ts";
-import { createKey, keyFile, readKeys, revokeKey } from "../accounts/key-file.ts";
-import { fixedKeys } from "../accounts/keys.ts";
+import { createKey, fixedKeys, keyFile, readKeys, revokeKey } from "../accounts/keys.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Config, Environment } from "../config/schema.ts";
-import { traitsOf } from "../dialects/traits.ts";
 import { rank } from "../routing/policy.ts";
 import { HELP, UsageError, type Arguments } from "./arguments.ts";
 import words from "./explain.json" with { type: "json" };
@@ -77,15 +75,11 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     const alias = config.aliases.get(args.operand);
     const kind = config.models.has(args.operand) ? "is a model, and is served by itself or not at all" : "is not an alias here";
     if (!alias) throw new Error(`'${args.operand}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}`);
-    const candidates = rank(config, alias).map((row) => {
-      const { provider, context_tokens = null, ...model } = config.models.get(row.model)!;
-      return { ...row, provider, supports: traitsOf(config.providers.get(provider)!, model).supports, context_tokens };
-    });
-    const rows = candidates.map((row) => ({ ...row, can: `${row.supports.join(" ") || "text only"}${row.context_tokens === null ? "" : `, ${row.context_tokens} tokens`}` }));
+    const candidates = rank(config, alias).map((row) => ({ ...row, provider: config.models.get(row.model)!.provider }));
     const { enabled, policy = "list" } = alias;
     const title = `${args.operand}${enabled ? "" : " (disabled)"}: ${words.order[policy]}`;
     const fate = words.fate[candidates.some(({ rank }) => rank !== null) ? "some" : "none"];
-    const text = `${title}\n${table(["rank", "model", "provider", "why", "can"], rows)}${fate}\n`;
+    const text = `${title}\n${table(["rank", "model", "provider", "why"], candidates)}${fate}\n`;
     return await answer(args, terminal, { alias: args.operand, enabled, policy, candidates }, text);
   },
   async "keys create"(args, terminal) {

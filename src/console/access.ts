@@ -4,7 +4,7 @@ import { timingSafeEqual } from "node:crypto";
 import { isIP } from "node:net";
 import { createLimiter } from "../accounts/limiter.ts";
 import { sha256 } from "../config/schema.ts";
-import type { Exchange } from "../http/router.ts";
+import type { Exchange } from "../http/exchange.ts";
 import { ApiError } from "../protocol/errors.ts";
 
 /** From one address in a minute; after these even the right one is refused for a while. */

@@ -9,8 +9,7 @@ import { parseSpendLine, type Dimension, type OpenRecord, type SettleRecord, typ
 import { segmentsIn } from "../accounting/spend-log.ts";
 import type { Ledger } from "../accounting/sync.ts";
 import { DAY_MS } from "../config/schema.ts";
-import { sendJson } from "../http/reply.ts";
-import type { Routes } from "../http/router.ts";
+import { sendJson, type Routes } from "../http/exchange.ts";
 import { fail, nonEmpty, object, optional, refine, string, withDefault, type Check } from "../protocol/checker.ts";
 
 /** Rows of one answer, and records. */

@@ -2,7 +2,7 @@
 // that is open as a server-sent event: the first one brings all that is kept.
 import type { ServerResponse } from "node:http";
 import type { Status } from "../admin.ts";
-import type { Exchange } from "../http/router.ts";
+import type { Exchange } from "../http/exchange.ts";
 import { FIRST_TOKEN_BUCKETS, since, type Samples } from "../metrics.ts";
 
 const STEP_MS = 3_000;

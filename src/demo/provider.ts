@@ -5,8 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { sha256 } from "../config/schema.ts";
 import type { Send } from "../http/fetch.ts";
 import { textOf, type ChatRequest } from "../protocol/chat-request.ts";
-import { createChunkWriter, createWholeWriter, makeUsage, replyHead, type Part } from "../protocol/reply.ts";
-import type { FinishReason, TokenLogprob, Usage } from "../protocol/shapes.ts";
+import { createChunkWriter, createWholeWriter, makeUsage, replyHead, type FinishReason, type Part, type TokenLogprob, type Usage } from "../protocol/reply.ts";
 import { exampleOf } from "./example.ts";
 
 /** The request that the gateway sends, as far as it is looked at: most fields go out as the check of the client's request left them. */

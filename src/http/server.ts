@@ -8,8 +8,7 @@ import type { Duplex } from "node:stream";
 import { ApiError, toApiError } from "../protocol/errors.ts";
 import { randomHex } from "../protocol/ids.ts";
 import { Cancel } from "./cancel.ts";
-import { rawError, sendError } from "./reply.ts";
-import { ClientGone, pathOf, route, type Exchange, type Routes } from "./router.ts";
+import { ClientGone, pathOf, rawError, route, sendError, type Exchange, type Routes } from "./exchange.ts";
 
 /** How long the last bytes of an answer that was broken off may take to reach a client that is slow to read. */
 const LAST_WORDS_MS = 1_000;

@@ -2,7 +2,6 @@
 // format, whole (WIRE.md 2) or as chunks (WIRE.md 3). One vocabulary, so that a stream's concatenated deltas equal the whole reply.
 import { asArray, asCount, asObject, asString } from "./foreign.ts";
 import { randomHex } from "./ids.ts";
-import type { FinishReason, TokenLogprob, Usage } from "./shapes.ts";
 
 /** One thing that a provider said. `call` counts tool calls from 0; id and name come once, before the arguments, which come in pieces. */
 export type Part =
@@ -20,6 +19,11 @@ type ReplyHead = ReturnType<typeof replyHead>;
  * stream ends with a usage chunk (WIRE D7); whole replies always carry usage. */
 interface ReplyOptions { readonly showReasoning: boolean; readonly showLogprobs: boolean; readonly includeUsage: boolean }
 
+interface Token { readonly token: string; readonly logprob: number; readonly bytes: readonly number[] | null }
+export interface TokenLogprob extends Token { readonly top_logprobs: readonly Token[] }
+export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
+/** Token statistics. hit + miss = prompt, prompt + completion = total; reasoning tokens are inside completion. WIRE.md 2. */
+export type Usage = Readonly<ReturnType<typeof makeUsage>>;
 /** Usage from what a provider counts. Sums and shares are computed here, never taken over (WIRE.md 2). */
 type Counts = Record<"prompt" | "completion" | "cacheHit" | "reasoning", number>;
 export function makeUsage({ prompt, completion, cacheHit, reasoning }: Counts) {
@@ -35,7 +39,7 @@ export function makeUsage({ prompt, completion, cacheHit, reasoning }: Counts) {
 export const tokenLogprob = (given: unknown): TokenLogprob =>
   ({ ...tokenFields(given), top_logprobs: asArray(asObject(given)["top_logprobs"]).map(tokenFields) });
 
-function tokenFields(given: unknown): Omit<TokenLogprob, "top_logprobs"> {
+function tokenFields(given: unknown): Token {
   const { token, logprob, bytes: list } = asObject(given);
   const bytes = Array.isArray(list) ? list.map((byte) => asCount(byte) ?? 0) : null;
   return { token: asString(token) ?? "", logprob: Number.isFinite(logprob) ? Number(logprob) : -9999, bytes };

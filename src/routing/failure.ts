@@ -1,7 +1,7 @@
 // Failed attempts in words: for the books, for the operator, and for the client, who never sees the provider's own: WIRE.md
 // 4.2, the rows of providers' faults. The client's words are in failure.json, a row a code.
 import { ProviderFault } from "../dialects/dialect.ts";
-import { ClientGone } from "../http/router.ts";
+import { ClientGone } from "../http/exchange.ts";
 import { ApiError, toApiError } from "../protocol/errors.ts";
 import type { Model } from "./catalog.ts";
 import words from "./failure.json" with { type: "json" };

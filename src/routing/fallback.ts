@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { AttemptRecord } from "../accounting/records.ts";
 import { createMeter, type Meter } from "../accounting/usage.ts";
 import { ProviderFault } from "../dialects/dialect.ts";
-import { ClientGone } from "../http/router.ts";
+import { ClientGone } from "../http/exchange.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { attempt, type AttemptOptions, type Deliver } from "./attempt.ts";
 import type { Model } from "./catalog.ts";

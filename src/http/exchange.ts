@@ -1,0 +1,70 @@
+// An exchange: a request on its way to its handler, by exact path and method (the gateway has no parameters in its paths), and the answers
+// that are one JSON document: normal ones, and every error.
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
+import { ApiError, errorBody } from "../protocol/errors.ts";
+import type { Cancel } from "./cancel.ts";
+
+/** The client went away: nobody is left to answer. */
+export class ClientGone extends Error {}
+
+/** What a handler knows of its request, and what it tells the access log. `abort` ends the work on it; the reason, of whoever comes first, is
+ * what `cancel` and the handler then meet: a ClientGone when the client has left before it had its whole answer. `expire` aborts after `ms`,
+ * unless the exchange is over by then. */
+export interface Exchange {
+  readonly req: IncomingMessage; readonly res: ServerResponse; readonly requestId: string; readonly cancel: Cancel;
+  readonly abort: (reason: Error) => void; readonly expire: (ms: number, reason: () => Error) => void;
+  /** What only the handler can tell the access log: `model` is to serve, or served; `usage_source`: the usage is estimated. */
+  readonly log: { account?: string; key_id?: string; model?: string; usage_source?: string };
+}
+
+export type Handler = (exchange: Exchange) => void | Promise<void>;
+export type Routes = { readonly [path: string]: { readonly [method: string]: Handler } };
+
+/** The path alone: without the query, and without the origin of a proxy's absolute form. */
+export function pathOf(url: string): string {
+  const target = url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?#]*/i, "") || "/";
+  return target.replace(/[?#].*/s, "");
+}
+
+/** The handler, or an ApiError: 404 `unknown_url`, 405 `method_not_allowed` with Allow. HEAD is answered as GET. */
+export function route(routes: Routes, method: string, path: string): Handler {
+  const methods = Object.hasOwn(routes, path) ? routes[path] : undefined;
+  if (!methods) throw new ApiError("unknown_url", "There is nothing at this path.");
+  const handler = Object.hasOwn(methods, method) ? methods[method] : method === "HEAD" ? methods["GET"] : undefined;
+  if (handler) return handler;
+  const allow = Object.keys(methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
+  throw new ApiError("method_not_allowed", `This path answers ${allow.join(" and ")} only.`, { headers: { Allow: allow.join(", ") } });
+}
+
+/** How long a refused body is read and thrown away so that the client gets to see the refusal. */
+const LINGER_MS = 2_000;
+
+/** `res` already carries X-Request-Id. */
+export function sendJson(res: ServerResponse, status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): void {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  res.writeHead(status, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text), ...headers });
+  res.end(text);
+}
+
+/** The headers of a document with which its connection ends. */
+const lastHeaders = (text: string) => ({ "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text), Connection: "close" });
+
+/** Answers with an error, before anything else was sent. */
+export function sendError(req: IncomingMessage, res: ServerResponse, error: ApiError, requestId: string): void {
+  const text = JSON.stringify(errorBody(error, requestId));
+  if (req.complete || error.status !== 413 || req.headers.expect !== undefined) return sendJson(res, error.status, text, error.headers);
+  // The client is still sending. Closing now would reset the connection and destroy the answer on its way, so the whole
+  // answer goes out first and the end waits until the client is through, or for so long.
+  res.writeHead(error.status, { ...error.headers, ...lastHeaders(text) });
+  res.write(text);
+  setTimeout(() => res.end(), LINGER_MS).unref();
+  req.on("end", () => res.end()).resume();
+}
+
+/** A whole HTTP/1.1 error answer as text, for sockets whose request Node could not parse; it closes the connection. */
+export function rawError(error: ApiError, requestId: string): string {
+  const body = JSON.stringify(errorBody(error, requestId));
+  const headers = Object.entries({ "X-Request-Id": requestId, ...lastHeaders(body), ...error.headers });
+  const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  return `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head}\r\n${body}`;
+}
