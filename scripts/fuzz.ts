@@ -111,7 +111,7 @@ async function fuzz(): Promise<string[]> {
 
   const samples: { done: number; rss: number }[] = [];
   let [probes, slowest] = [0, 0];
-  const probe: Case = { ...makeCase(seed, 0), pieces: [Buffer.from("GET /healthz HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n")], ending: "server", expected: [200] };
+  const probe: Case = { ...makeCase(seed, 0), pieces: [Buffer.from("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")], ending: "server", expected: [200] };
   const watch = setInterval(() => {
     try {
       const workers = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").trim().split(" ");
@@ -166,7 +166,7 @@ async function idleAfter(port: number): Promise<boolean> {
   const until = performance.now() + 10_000;
   while (performance.now() < until) {
     const socket = net.connect(port, "127.0.0.1");
-    socket.end("GET /metrics HTTP/1.0\r\n\r\n");
+    socket.write("GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n");
     let text = "";
     socket.on("data", (data: Buffer) => (text += data.toString()));
     await once(socket, "close");

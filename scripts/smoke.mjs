@@ -1,4 +1,4 @@
-// One call to the built file, alone in an empty folder: `node scripts/smoke.mjs dist/chat-gateway.mjs`, or to a single executable
+// One call to the built file, and a look at its console, alone in an empty folder: `node scripts/smoke.mjs dist/chat-gateway.mjs`, or to a single executable
 // (scripts/build-sea.ts), which is run by itself: `node scripts/smoke.mjs dist/chat-gateway`. Exit 1 if it fails.
 
 import assert from "node:assert/strict";
@@ -29,6 +29,10 @@ try {
   assert.equal(response.headers.get("x-request-id"), "smoke");
   assert.equal(reply.model, "demo-chat");
   assert.match(reply.choices[0].message.content, /Say hello/);
+  const admin = /admin on (http:[^)]+)\)/.exec(line)?.[1];
+  assert.ok(admin, `the first line names the admin listener, for which 127.0.0.1:8081 must be free: ${line}`);
+  const page = await (await fetch(admin)).text();
+  assert.ok(page.startsWith("<!doctype html>") && page.endsWith("</html>\n"), "the console is in it");
   gateway.kill("SIGTERM");
   const [code] = await once(gateway, "exit");
   assert.equal(code, 0, "SIGTERM ends it cleanly");

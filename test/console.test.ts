@@ -208,6 +208,7 @@ describe("what is so at the moment", () => {
   it("a page that goes is forgotten, and one that is open does not hold up the end", async (t) => {
     const gw = await startGateway(t, demo());
     const [gone, open] = [await openEvents(t, adminOf(gw)), await openEvents(t, adminOf(gw))];
+    assert.equal((await ask(adminOf(gw), "/events", {}, { method: "HEAD" })).text, "", "and has no end to wait for");
     gone.req.destroy();
     await open.nth(1);
     await within(gw.gateway.close(0), "the gateway to close", 3_000);

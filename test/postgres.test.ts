@@ -153,6 +153,42 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     }
   });
 
+  it("the console's sums, lists, files and stories are those of the file store", async (t) => {
+    const at = await site(t, "console");
+    writeSpend(at.place("data").dataDir, { requests: 2_000 });
+    const places = [at.url, "file"].map((store) => at.place("data", store));
+    for (const place of places) assert.equal((await at.run(["usage", "sync", "--once"], place)).code, 0);
+    const records = readUsageFiles([places[0]!.dataDir]);
+    const { account, model, ended_at, gateway_request_id } = records.find((record) => record["gateway_request_id"].startsWith('"quoted"'))!;
+    const [month, day] = [ended_at.slice(0, 7), ended_at.slice(0, 10)];
+    const answers = await Promise.all(places.map(async (place) => {
+      const gateway = at.serve(place);
+      await gateway.address;
+      const get = async (path: string, query: Record<string, string>) => (await fetch(`${gateway.admin()}${path}?${new URLSearchParams(query)}`)).text();
+      const rows: string[] = [];
+      for (const filter of [{}, { account }, { model }, { day }, { account, model, day }]) {
+        for (const by of ["model", "account", "day", "day,model", "model,day,account"]) {
+          const answer = JSON.parse(await get("/costs", { month, by, ...filter }));
+          rows.push(String(answer.count), ...answer.rows.map((row: object) => JSON.stringify(Object.entries(row).sort())).sort());
+        }
+        const pages: object[] = [];
+        for (let skip = 0, more = 1; more > 0; skip += 100) {
+          const page = JSON.parse(await get("/usage", { month, skip: String(skip), ...filter })).records;
+          pages.push(...page);
+          more = page.length;
+        }
+        rows.push(...pages.map((record) => JSON.stringify(Object.entries(record).sort())).sort(), ...(await get("/usage.csv", { month, ...filter })).split("\r\n").sort());
+      }
+      const story = JSON.parse(await get("/trace", { request_id: gateway_request_id }));
+      assert.deepEqual([story.records.length, story.spend.length], [1, 1]);
+      rows.push(JSON.stringify(story.spend), JSON.stringify(Object.entries(story.records[0]).sort()));
+      await stop(gateway);
+      return rows;
+    }));
+    assert.ok(answers[1]!.length > 2_000);
+    assert.deepEqual(answers[0], answers[1]);
+  });
+
   it("records and cursor move together: a sync that is killed leaves exactly the rest to the next", async (t) => {
     const at = await site(t, "together");
     const place = at.place("data");

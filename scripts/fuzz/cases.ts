@@ -44,7 +44,9 @@ const CHATS: readonly object[] = [
 const PATHS: readonly [admin: boolean, target: string, key: string | undefined, status: number][] = [
   [false, "/healthz", undefined, 200], [false, "/healthz?probe=1", undefined, 200], [false, "/readyz", undefined, 200], [false, "/openapi.json", undefined, 200],
   [false, "/v1/models", "sk-demo", 200], [false, "/v1/models", "sk-other", 401], [false, "/v1/chat/completions", "sk-demo", 405], [false, "/nowhere", undefined, 404],
-  [true, "/status", undefined, 200], [true, "/metrics", undefined, 200],
+  [true, "/status", undefined, 200], [true, "/metrics", undefined, 200], [true, "/", undefined, 200], [true, "/costs?month=2026-11&by=day,model&skip=0", undefined, 200],
+  [true, "/usage?month=2026-11&day=2026-11-30&account=%22", undefined, 200], [true, "/usage.csv?month=2026-11", undefined, 200], [true, "/trace?request_id=fuzz-7", undefined, 200],
+  [true, "/costs?month=2026-13", undefined, 400], [true, "/trace?request_id=%ff&day=%00", undefined, 400], [true, "/try", undefined, 405],
 ];
 
 function baseRequest(random: Random): Message {
@@ -53,10 +55,10 @@ function baseRequest(random: Random): Message {
   const head = { version: "HTTP/1.1", eol: "\r\n", body: Buffer.alloc(0), admin: false };
   if (chance() < 0.3) {
     const [admin, target, key, status] = pick(PATHS);
-    const headers = ["Host: gateway", ...(key === undefined ? [] : [`Authorization: Bearer ${key}`]), ...id];
+    const headers = ["Host: localhost", ...(key === undefined ? [] : [`Authorization: Bearer ${key}`]), ...id];
     return { ...head, method: pick(["GET", "GET", "HEAD"]), target, headers, status, admin };
   }
-  const headers = ["Host: gateway", "Authorization: Bearer sk-demo", pick(["Content-Type: application/json", "content-type: application/json; charset=utf-8"]), ...id];
+  const headers = ["Host: localhost", "Authorization: Bearer sk-demo", pick(["Content-Type: application/json", "content-type: application/json; charset=utf-8"]), ...id];
   if (chance() < 0.05) headers.push("Expect: 100-continue");
   const [text, how] = chance() < 0.55 ? mutateJson(pick(CHATS), random) : [Buffer.from(JSON.stringify(pick(CHATS))), undefined];
   // A mutated body can be valid still (a field that is ignored), so nothing is known of its status.
@@ -213,7 +215,7 @@ const bytesOf = ({ method, target, version, headers, eol, body }: Message): Buff
   Buffer.concat([Buffer.from([`${method} ${target} ${version}`.trimEnd(), ...headers, "", ""].join(eol), "latin1"), body]);
 
 /** Comes last where the server has to end the connection. */
-const FAREWELL = Buffer.from("GET /healthz HTTP/1.1\r\nHost: gateway\r\nX-Request-Id: farewell\r\nConnection: close\r\n\r\n");
+const FAREWELL = Buffer.from("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: farewell\r\nConnection: close\r\n\r\n");
 
 export function makeCase(seed: number, number: number): Case {
   const random = createRandom(seed ^ Math.imul(number + 1, 0x9e3779b1));

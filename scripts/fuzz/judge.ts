@@ -129,6 +129,8 @@ function checkAnswer(status: number, headers: ReadonlyMap<string, string>, body:
   const [type] = (headers.get("content-type") ?? "").split(";");
   if (status !== 200) checkError(status, id, type === "application/json" ? parse(text) : undefined);
   else if (type === "text/event-stream") checkEvents(text);
+  else if (type === "text/html") demand(text.startsWith("<!doctype html>") && text.endsWith("</html>\n"), "a page that is cut");
+  else if (type === "text/csv") demand(text.startsWith("usage_id,") && text.endsWith("\r\n"), `not a table: ${text.slice(0, 500)}`);
   else if (type === "text/plain") demand(/^(# .*\n|\w+(\{(\w+="([^"\\\n]|\\.)*",?)+\})? \S+\n)+$/.test(text), `not metrics: ${text}`);
   else checkDocument(type === "application/json" ? parse(text) : undefined);
 }
@@ -154,7 +156,8 @@ function checkError(status: number, id: string, document: any): void {
 
 /** A whole reply, or one of the gateway's other documents. */
 function checkDocument(document: any): void {
-  const known = document?.object === "list" || ["ok", "ready", "serving"].includes(document?.status) || typeof document?.openapi === "string";
+  const known = document?.object === "list" || ["ok", "ready", "serving"].includes(document?.status) || typeof document?.openapi === "string"
+    || Array.isArray(document?.rows) || Array.isArray(document?.records);
   if (known) return;
   const [choice] = document?.choices ?? [];
   const told = `200 with ${JSON.stringify(document)?.slice(0, 500)}`;

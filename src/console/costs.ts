@@ -66,7 +66,7 @@ export const costRoutes = (ledger: Ledger): Routes => ({
   },
   "/usage.csv": {
     async GET({ req, res, cancel }) {
-      const filter = asked(req, recordsQuery);
+      const filter = await asked(req, recordsQuery); // first what came in the same packet is parsed: a fault in it is still told
       res.writeHead(200, { "Content-Type": "text/csv; charset=utf-8", "Content-Disposition": `attachment; filename="usage-${filter.day ?? filter.month}.csv"`, ...FRESH });
       await statementCsv(ledger.store, filter, async (lines) => void (res.write(lines) || (await once(res, "drain", { signal: cancel.signal }))));
       res.end();

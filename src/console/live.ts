@@ -31,9 +31,10 @@ export function createLive(look: () => Promise<{ readonly status: Status; readon
   const timer = setInterval(() => void step().catch(() => undefined), STEP_MS).unref();
 
   return {
-    async open({ res, cancel }: Exchange): Promise<void> {
+    async open({ req, res, cancel }: Exchange): Promise<void> {
       if (!status) await step();
       res.writeHead(200, HEADERS).write(event(points));
+      if (req.method === "HEAD") return void res.end();
       pages.add(res);
       cancel.onAbort(() => {
         pages.delete(res);
