@@ -9,7 +9,7 @@ import { parseSpendLine, type Dimension, type OpenRecord, type SettleRecord, typ
 import { segmentsIn } from "../accounting/spend-log.ts";
 import type { Ledger } from "../accounting/sync.ts";
 import { DAY_MS } from "../config/schema.ts";
-import { sendJson, type Routes } from "../http/exchange.ts";
+import { sendJson, type Exchange, type Routes } from "../http/exchange.ts";
 import { fail, nonEmpty, object, optional, refine, string, withDefault, type Check } from "../protocol/checker.ts";
 
 /** Rows of one answer, and records. */
@@ -27,55 +27,46 @@ const recordsQuery = object({ month, day: optional(day), account: optional(strin
 const traceQuery = object({ request_id: nonEmpty, day: optional(day) }, { strict: true });
 /** What a request asks for behind its path's `?`. Throws a CheckError. */
 const asked = <T>({ url = "" }: IncomingMessage, check: Check<T>): T => check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
+/** A path that answers with what `find` finds. */
+const finding = <T>(check: Check<T>, find: (query: T) => Promise<object>) =>
+  ({ GET: async ({ req, res }: Exchange) => sendJson(res, 200, await find(asked(req, check)), FRESH) });
 
-/** All that is known of a request id: its usage records, and what the spend log says, which has the attempts. With a `day` only the spend log
- * is looked at, of that day and the one before: it has what was settled just now. */
-async function traceOf({ dir, store }: Ledger, requestId: string, day?: string) {
-  const records: UsageRecord[] = [];
-  if (day === undefined) for await (const batch of store.records({ requestId })) if (records.push(...batch) >= ROWS) break;
-  // A segment has the name of the day on which it was begun.
-  const days = new Set((day === undefined ? records.map(({ started_at }) => started_at) : [day])
-    .flatMap((time) => [0, DAY_MS].map((back) => new Date(Date.parse(time) - back).toISOString().slice(0, 10))));
-  const spend = new Map<string, OpenRecord | SettleRecord>();
-  const copied = await store.cursor();
-  for (const segment of segmentsIn(dir)) {
-    for await (const { lines } of readLines(join(dir, segment), days.has(segment.slice(0, 10)) ? 0 : copied.get(segment))) {
-      for (const line of lines.filter((line) => line.includes(`"gateway_request_id":${JSON.stringify(requestId)}`))) {
-        const record = parseSpendLine(line);
-        if (record && spend.size < ROWS) spend.set(record.spend_id, record); // what was settled is in the place of what was opened
-      }
-    }
-  }
-  return { gateway_request_id: requestId, records, spend: [...spend.values()] };
-}
-
-export const costRoutes = (ledger: Ledger): Routes => ({
-  "/costs": {
-    async GET({ req, res }) {
-      const { by, skip, ...filter } = asked(req, recordsQuery);
-      const sums = [...await ledger.store.sums(filter, by)].sort((a, b) => (a.cost === b.cost ? 0 : a.cost < b.cost ? 1 : -1));
-      sendJson(res, 200, { rows: sums.slice(skip, skip + ROWS).map(shown), count: sums.length }, FRESH);
-    },
-  },
-  "/usage": {
-    async GET({ req, res }) {
-      const records: UsageRecord[] = [];
-      for await (const batch of ledger.store.records(asked(req, recordsQuery))) if (records.push(...batch) >= RECORDS) break;
-      sendJson(res, 200, { records: records.slice(0, RECORDS) }, FRESH);
-    },
-  },
+export const costRoutes = ({ dir, store }: Ledger): Routes => ({
+  "/costs": finding(recordsQuery, async ({ by, skip, ...filter }) => {
+    const sums = [...await store.sums(filter, by)].sort((a, b) => (a.cost === b.cost ? 0 : a.cost < b.cost ? 1 : -1));
+    return { rows: sums.slice(skip, skip + ROWS).map(shown), count: sums.length };
+  }),
+  "/usage": finding(recordsQuery, async (filter) => {
+    const records: UsageRecord[] = [];
+    for await (const batch of store.records(filter)) if (records.push(...batch) >= RECORDS) break;
+    return { records: records.slice(0, RECORDS) };
+  }),
   "/usage.csv": {
     async GET({ req, res, cancel }) {
       const filter = await asked(req, recordsQuery); // first what came in the same packet is parsed: a fault in it is still told
       res.writeHead(200, { "Content-Type": "text/csv; charset=utf-8", "Content-Disposition": `attachment; filename="usage-${filter.day ?? filter.month}.csv"`, ...FRESH });
-      await statementCsv(ledger.store, filter, async (lines) => void (res.write(lines) || (await once(res, "drain", { signal: cancel.signal }))));
+      await statementCsv(store, filter, async (lines) => void (res.write(lines) || (await once(res, "drain", { signal: cancel.signal }))));
       res.end();
     },
   },
-  "/trace": {
-    async GET({ req, res }) {
-      const { request_id, day } = asked(req, traceQuery);
-      sendJson(res, 200, await traceOf(ledger, request_id, day), FRESH);
-    },
-  },
+  /** All that is known of a request id: its usage records, and what the spend log says, which has the attempts. With a `day` only the spend
+   * log is looked at, of that day and the one before: it has what was settled just now. */
+  "/trace": finding(traceQuery, async ({ request_id: requestId, day }) => {
+    const records: UsageRecord[] = [];
+    if (day === undefined) for await (const batch of store.records({ requestId })) if (records.push(...batch) >= ROWS) break;
+    // A segment has the name of the day on which it was begun.
+    const days = new Set((day === undefined ? records.map(({ started_at }) => started_at) : [day])
+      .flatMap((time) => [0, DAY_MS].map((back) => new Date(Date.parse(time) - back).toISOString().slice(0, 10))));
+    const spend = new Map<string, OpenRecord | SettleRecord>();
+    const copied = await store.cursor();
+    for (const segment of segmentsIn(dir)) {
+      for await (const { lines } of readLines(join(dir, segment), days.has(segment.slice(0, 10)) ? 0 : copied.get(segment))) {
+        for (const line of lines.filter((line) => line.includes(`"gateway_request_id":${JSON.stringify(requestId)}`))) {
+          const record = parseSpendLine(line);
+          if (record && spend.size < ROWS) spend.set(record.spend_id, record); // what was settled is in the place of what was opened
+        }
+      }
+    }
+    return { gateway_request_id: requestId, records, spend: [...spend.values()] };
+  }),
 });
