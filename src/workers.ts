@@ -18,10 +18,11 @@ const RETRY_MS = 1_000;
 /** What a worker says: that it was born, where it listens or why it cannot, how it is, who asks for admission, whose place is free again. */
 interface Word {
   readonly born?: true; readonly listening?: string; readonly failed?: string; readonly report?: Report;
-  readonly asks?: readonly Ask[]; readonly released?: readonly Ask[];
+  readonly asks?: readonly Ask[]; readonly released?: Ask;
 }
 /** What it is told: the answers to its asks, in their order; what is in force from now on; what to do. */
 interface Order { readonly decisions?: readonly Decision[]; readonly config?: Config; readonly report?: true; readonly stop?: true }
+const tell = (worker: Worker, what: Word | Order) => void (worker.isConnected() && worker.send(what));
 
 /** A gateway of several processes, to be used as one: what the first process is. */
 export function createSupervisor(initial: Config, { accessLog, diagnostics: told }: Required<Pick<GatewayDeps, "accessLog" | "diagnostics">>): Omit<Gateway, "close" | "report"> {
@@ -31,7 +32,6 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   const running = new Set<Worker>();
   let config = initial;
   let stopping = false;
-  const tell = (worker: Worker, order: Order) => void (worker.isConnected() && worker.send(order));
   const tellAll = (order: Order) => running.forEach((worker) => tell(worker, order));
   cluster.setupPrimary({ serialization: "advanced", silent: true }); // what is said holds maps; of several writers lines would be torn
 
@@ -42,7 +42,7 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
     let address: string | undefined;
     running.add(worker);
     return new Promise((resolve, reject) => {
-      worker.on("message", ({ born, listening, failed, report, asks = [], released = [] }: Word) => {
+      worker.on("message", ({ born, listening, failed, report, asks = [], released }: Word) => {
         if (!running.has(worker)) return; // its places are given back
         if (born) tell(worker, { config: initial }); // what is read at start only must be the same for all
         if (born && config !== initial) tell(worker, { config });
@@ -51,9 +51,9 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
         address ??= listening;
         if (address !== undefined) resolve(address);
         if (born || report) worker.emit("report", report); // who asked before its birth was not heard
-        for (const ask of released) {
-          limiter.release(ask);
-          placed.splice(placed.findIndex(({ account }) => account === ask.account), 1);
+        if (released) {
+          limiter.release(released);
+          placed.splice(placed.findIndex(({ account }) => account === released.account), 1);
         }
         const decisions = asks.map((ask) => limiter.admit(ask));
         placed.push(...asks.filter(({ maxInFlight }, at) => maxInFlight !== null && decisions[at]!.admitted));
@@ -117,30 +117,19 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
 export function serveAsWorker(make: (config: Config, limits: Limiter) => Gateway, end: (gateway?: Gateway) => void): () => void {
   const { worker } = cluster as { worker: Worker };
   const waiting: ((decision: Decision) => void)[] = [];
-  let said: { asks: Ask[]; released: Ask[] } = { asks: [], released: [] };
+  const asks: Ask[] = []; // of this turn of the event loop
   let serving: Promise<Gateway | undefined> | undefined; // from the first configuration on
-  let ended = false;
-
-  function tellSaid(): void {
-    if (said.asks.length + said.released.length === 0) return;
-    if (worker.isConnected()) worker.send(said);
-    said = { asks: [], released: [] };
-  }
-  function say(what: "asks" | "released", { account, limits, maxInFlight }: Ask): void {
-    if (said.asks.length + said.released.length === 0) setImmediate(tellSaid);
-    said[what].push({ account, limits, maxInFlight });
-  }
+  let ending: Promise<void> | undefined;
+  const askOf = ({ account, limits, maxInFlight }: Ask): Ask => ({ account, limits, maxInFlight });
   const limits: Limiter = {
     admit(ask) {
       if (ask.maxInFlight === null && ask.limits.every(({ rpm }) => rpm === null)) return decide(true, []);
-      say("asks", ask);
+      if (asks.length === 0) setImmediate(() => asks.length > 0 && tell(worker, { asks: asks.splice(0) }));
+      asks.push(askOf(ask));
       return new Promise((resolve) => waiting.push(resolve));
     },
-    release(ask) {
-      if (ask.maxInFlight === null) return;
-      say("released", ask);
-      tellSaid(); // at once: it must be heard before the end of the answer is
-    },
+    /** At once: it must be heard before the end of the answer is. */
+    release: (ask) => void (ask.maxInFlight !== null && tell(worker, { asks: asks.splice(0), released: askOf(ask) })),
     used: () => 0, // the first process tells
   };
 
@@ -150,14 +139,10 @@ export function serveAsWorker(make: (config: Config, limits: Limiter) => Gateway
       worker.send({ listening: await gateway.listen() });
       return gateway;
     } catch (error) {
-      worker.send({ failed: (error as Error).message }, () => end());
-      return undefined;
+      return void worker.send({ failed: (error as Error).message }, () => end());
     }
   }
-  const stop = () => void serving?.then((gateway) => {
-    if (gateway && !ended) end(gateway);
-    ended = true;
-  });
+  const stop = () => void (ending ??= serving?.then((gateway) => gateway && end(gateway)));
   worker.on("message", ({ decisions = [], config, report, stop: toStop }: Order) => {
     for (const decision of decisions) waiting.shift()?.(decision);
     if (config && serving) void serving.then((gateway) => gateway && reload(gateway, () => config));
