@@ -32,8 +32,7 @@ export function createFileStore(dir: string): UsageStore {
         known.end = end;
       }
     };
-    known.reading = known.reading.catch(() => undefined).then(read);
-    await known.reading;
+    await (known.reading = known.reading.catch(() => undefined).then(read));
     return known.cells.values();
   }
 
@@ -53,8 +52,10 @@ export function createFileStore(dir: string): UsageStore {
       for (const segment of gone) delete segments[segment];
       await replaceFile(cursorFile, JSON.stringify({ segments, months }));
     },
-    async *records({ month: wanted, skip = 0, ...filter }) {
-      const words = wordsOf(filter);
+    async *records({ month: wanted, skip = 0, account, model, requestId: gateway_request_id, day }) {
+      // The words of a line that fits: most need not be parsed to be passed over. Inside a text quotes are escaped, so they fit no other.
+      const equal = Object.entries({ account, model, gateway_request_id }).filter(([, value]) => value !== undefined);
+      const words = [...equal.map(([name, value]) => `"${name}":${JSON.stringify(value)}`), ...(day === undefined ? [] : [`"ended_at":"${day}T`])];
       let passed = 0;
       const found: UsageRecord[] = [];
       for (const [month, size] of Object.entries(readCursor().months).filter(([month]) => month === (wanted ?? month)).sort()) {
@@ -76,12 +77,6 @@ export function createFileStore(dir: string): UsageStore {
     },
     close: async () => undefined,
   };
-}
-
-/** The words of a line that fits: most lines need not be parsed to be passed over. Inside a text quotes are escaped, so they fit no other. */
-function wordsOf({ account, model, requestId: gateway_request_id, day }: UsageFilter): string[] {
-  const equal = Object.entries({ account, model, gateway_request_id }).flatMap(([name, value]) => (value === undefined ? [] : [`"${name}":${JSON.stringify(value)}`]));
-  return day === undefined ? equal : [...equal, `"ended_at":"${day}T`];
 }
 
 const CELL = ["day", "account", "model", "currency"] as const;
