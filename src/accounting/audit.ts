@@ -65,6 +65,5 @@ export async function auditBooks({ dir, store, keepDays, now }: Ledger) {
     if (differences.size === 0) differences.add("the sums differ");
   }
   const cost = (side: Side) => Object.fromEntries([...costs[side]].sort().map(([currency, pico]) => [currency, formatMoney(pico)]));
-  const ok = differences.size === 0;
-  return { ok, ...counts, in_flight, cost_settled: cost("settled"), cost_recorded: cost("recorded"), differences: [...differences] };
+  return { ok: differences.size === 0, ...counts, in_flight, cost_settled: cost("settled"), cost_recorded: cost("recorded"), differences: [...differences] };
 }

@@ -47,8 +47,7 @@ export async function holding<T>(dir: string, what: "books" | "keys", work: () =
  * books, so that it happens once; if it dies half-way the next process goes on where it stopped. */
 export async function recover({ dir, currency, now, diagnose }: Ledger): Promise<void> {
   const interrupted = {
-    status: "interrupted", http_status: null, error_code: null, finish_reason: null, attempts: [], first_token_ms: null,
-    model: undefined, ...NOTHING,
+    status: "interrupted", http_status: null, error_code: null, finish_reason: null, attempts: [], first_token_ms: null, model: undefined, ...NOTHING,
   } as const;
   let requests = 0;
   for (const mark of readdirSync(dir).filter((name) => name.endsWith(".open"))) {
