@@ -49,14 +49,12 @@ function statusOf(config: Config, all: readonly Report[]) {
   };
 }
 
-/** `reports` are of all processes that serve; `accounts` all that there are, with their limits, of which `used` is the limiter's. */
-interface AdminDeps {
+/** `config` is read at start; `current` is in force. `reports` are of all processes that serve; `accounts` all that there are, with their
+ * limits, of which `used` is the limiter's. */
+export function createAdmin(config: Config, { current, reports, accounts, used, diagnose }: {
   readonly current: () => Config; readonly reports: () => readonly Report[] | Promise<readonly Report[]>; readonly accounts: () => Keyring["accounts"];
   readonly used: Limiter["used"]; readonly diagnose: Diagnose;
-}
-
-/** `config` is read at start; `current` is in force. */
-export function createAdmin(config: Config, { current, reports, accounts, used, diagnose }: AdminDeps) {
+}) {
   /** The event loop's delay is that since the last look, be it for whom it may: for the metrics the longest of all since they were last asked for. */
   let delays: Report["loopDelay"] = {};
   async function look() {
