@@ -37,15 +37,14 @@ export function checkFit(config: Config, { server: { host, tls } }: Config): Tls
   if (faults.length > 0) throw new CheckError(faults);
   return tls && config.server.tls && readTls(config.server.tls);
 }
-/** How often the event loop's delay is looked at, in milliseconds; what is measured is longer by this. */
-const LOOK_MS = 20;
+const LOOK_MS = 20; // how often the event loop's delay is looked at; what is measured is longer by this
 
 export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const { now = Date.now, monotonic } = deps;
   const access = createLineLog(deps.accessLog ?? (() => undefined));
   const diagnostics = createLineLog(deps.diagnostics ?? (() => undefined));
   const diagnose: Diagnose = (event) => diagnostics.write({ time: new Date(now()).toISOString(), ...event });
-  const { client, max_connections } = initial.upstream;
+  const { upstream: { client, max_connections }, server: { tls } } = initial;
   const pooled = createFetch(max_connections ?? undefined);
   const send = deps.fetch ? throughFetch(deps.fetch) : client === "fetch" ? throughFetch(fetch) : pooled;
   const memory = createMemory();
@@ -102,12 +101,11 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     "/openapi.json": { GET: ({ res }) => sendJson(res, 200, openapiText) },
   };
 
-  const { tls, ...options } = initial.server;
   const accessed: AccessLog = (record) => {
     access.write(record);
     metrics.answered(Object.hasOwn(routes, record.path ?? "") ? record.path! : "other", record.status, record.model);
   };
-  const server = createServer(routes, { ...options, tls: tls && readTls(tls) }, { now, access: accessed, failed: failing(diagnose) });
+  const server = createServer(routes, { ...initial.server, tls: tls && readTls(tls) }, { now, access: accessed, failed: failing(diagnose) });
   const report = (): Report => {
     const late = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000);
     const loopDelay = { 0.5: late(loop.percentile(50)), 0.99: late(loop.percentile(99)), 1: late(loop.max) };

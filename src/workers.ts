@@ -12,8 +12,7 @@ import type { Config } from "./config/schema.ts";
 import { checkFit, type Gateway, type GatewayDeps } from "./gateway.ts";
 import { createLineLog, type Diagnose } from "./http/log.ts";
 
-/** Before a worker that could not even begin to listen is tried again. */
-const RETRY_MS = 1_000;
+const RETRY_MS = 1_000; // before a worker that could not even begin to listen is tried again
 
 /** What a worker says: that it was born, where it listens or why it cannot, how it is, who asks for admission, whose place is free again. */
 interface Word {

@@ -7,8 +7,7 @@ import { sha256 } from "../config/schema.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { ApiError } from "../protocol/errors.ts";
 
-/** From one address in a minute; after these even the right one is refused for a while. */
-const WRONG_PASSWORDS = 10;
+const WRONG_PASSWORDS = 10; // from one address in a minute; after these even the right one is refused for a while
 
 /** What is returned throws the ApiError for who may not: 403 `host_not_allowed` and `origin_not_allowed`, 401 `invalid_password`, 429. */
 export function createGuard({ host, password }: { readonly host: string; readonly password?: string | undefined }): (exchange: Exchange) => void {

@@ -12,8 +12,7 @@ import { DAY_MS } from "../config/schema.ts";
 import { sendJson, type Exchange, type Routes } from "../http/exchange.ts";
 import { fail, nonEmpty, object, optional, refine, string, withDefault, type Check } from "../protocol/checker.ts";
 
-/** Rows of one answer, and records. */
-const ROWS = 500;
+const ROWS = 500; // of one answer
 const RECORDS = 100;
 const FRESH = { "Cache-Control": "no-store" };
 

@@ -7,7 +7,6 @@ import { FIRST_TOKEN_BUCKETS, since, type Samples } from "../metrics.ts";
 
 const STEP_MS = 3_000;
 const KEPT = 300;
-const HEADERS = { "Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store" };
 
 /** `look`: what all processes say at the moment, together; rejects while none does. */
 export function createLive(look: () => Promise<{ readonly status: Status; readonly samples: Samples }>, publicAddress: () => string) {
@@ -33,7 +32,7 @@ export function createLive(look: () => Promise<{ readonly status: Status; readon
   return {
     async open({ req, res, cancel }: Exchange): Promise<void> {
       if (!status) await step();
-      res.writeHead(200, HEADERS).write(event(points));
+      res.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store" }).write(event(points));
       if (req.method === "HEAD") return void res.end();
       pages.add(res);
       cancel.onAbort(() => {
