@@ -15,8 +15,7 @@ import { randomHex } from "../protocol/ids.ts";
 import { announce, markOf, syncToDisk } from "./files.ts";
 import type { OpenRecord, SettleRecord } from "./records.ts";
 
-/** How often the log is brought to the disk, begins another segment if it is time for one, or finds out that it can write again. */
-const TICK_MS = 1_000;
+const TICK_MS = 1_000; // how often the log is brought to the disk, begins another segment if it is time, or finds out that it can write again
 const ROOM = Buffer.alloc(64 * 1024, " "); // what must fit on the disk before requests are taken again
 const LAST_SETTLES_MS = 2_000; // how long `close` waits for requests that have just ended to be settled
 
