@@ -8,23 +8,16 @@ const HEADERS = { "Content-Type": "text/event-stream; charset=utf-8", "Cache-Con
 
 /** After `keepAliveMs` of silence a comment goes out. `cancel` ends the waiting for a client that has gone. */
 export function createEventSink(res: ServerResponse, keepAliveMs: number, cancel: Cancel) {
-  const silence = setInterval(() => res.writableNeedDrain || send(": keep-alive\n\n"), keepAliveMs);
-
-  function send(text: string): boolean {
-    if (!res.headersSent) res.writeHead(200, HEADERS);
-    return res.write(text);
-  }
+  const begun = () => (res.headersSent ? res : res.writeHead(200, HEADERS));
+  const silence = setInterval(() => res.writableNeedDrain || begun().write(": keep-alive\n\n"), keepAliveMs);
 
   return {
     /** Sends one or more whole events. The promise, if there is one, resolves when the client has room for more. */
     write(events: string): Promise<unknown> | undefined {
       silence.refresh();
-      return send(events) ? undefined : once(res, "drain", { signal: cancel.signal });
+      return begun().write(events) ? undefined : once(res, "drain", { signal: cancel.signal });
     },
-    end(events: string): void {
-      send(events);
-      res.end();
-    },
+    end: (events: string) => void begun().end(events),
     /** Stops the comments; to be called however the stream ends. */
     release: () => clearInterval(silence),
   };
