@@ -5,7 +5,6 @@ import type { Meter } from "../accounting/usage.ts";
 import { ProviderFault, refusal, wholeReply } from "../dialects/dialect.ts";
 import { consume, readAll } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
-import { createDeadline } from "../http/deadline.ts";
 import { createEventReader, EventTooLarge } from "../http/event-stream.ts";
 import { ConnectTimeout, type FetchResponse } from "../http/fetch.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
@@ -35,7 +34,7 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
   const own = new Cancel();
   const forget = cancel.onAbort(() => own.abort(cancel.reason));
   const late = (name: string, ms: number) => own.abort(new ProviderFault("upstream_timeout", `${name} of ${ms} ms is over`));
-  const deadline = createDeadline(late);
+  let deadline: { readonly name: string; readonly timer: NodeJS.Timeout } | undefined;
   let total = attemptMs === undefined ? undefined : setTimeout(late, attemptMs, "total_ms", attemptMs);
   let skipped = 0;
   try {
@@ -49,7 +48,7 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     if (stream && mediaType === "text/event-stream") {
       await streamed(response.body, chat.stream ? deliver : (batch) => void batch.forEach((part) => whole.push(part)));
     } else if (mediaType === "application/json") {
-      const pieces = await readAll(response.body, MAX_REPLY_BYTES, () => deadline.set("idle_ms", timeouts.idle_ms));
+      const pieces = await readAll(response.body, MAX_REPLY_BYTES, () => setDeadline("idle_ms", timeouts.idle_ms));
       const json = parseJson(Buffer.concat(pieces).toString());
       if (json === undefined) throw new ProviderFault("upstream_error", `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`);
       whole = wholeReply(dialect, json, model);
@@ -60,10 +59,21 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     own.abort(asFault(error)); // unless it has been: the first reason counts; whatever is left of the answer is not read
     throw own.reason;
   } finally {
-    deadline.clear();
+    clearDeadline();
     clearTimeout(total);
     forget();
     if (skipped > 0) tell("unreadable_events", model, { events: skipped });
+  }
+
+  /** One runs at a time. The same one again, as for every piece of a stream, has the same milliseconds, and only moves the timer that is there. */
+  function setDeadline(name: string, ms: number): void {
+    if (deadline?.name === name) return void deadline.timer.refresh();
+    clearTimeout(deadline?.timer);
+    deadline = { name, timer: setTimeout(late, ms, name, ms) };
+  }
+  function clearDeadline(): void {
+    clearTimeout(deadline?.timer);
+    deadline = undefined;
   }
 
   function post(): Promise<FetchResponse> {
@@ -71,12 +81,12 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     const ours = { "Content-Type": "application/json", Accept: accept, "Accept-Encoding": "identity", "User-Agent": "chat-gateway" };
     const headers = Object.assign(ours, model.provider.headers, added);
     const text = JSON.stringify(Object.assign(body, model.traits.extra)); // here, so that it is gone when it has been sent
-    const sent = () => deadline.set("first_token_ms", timeouts.first_token_ms);
+    const sent = () => setDeadline("first_token_ms", timeouts.first_token_ms);
     return send(baseUrl + path, { method: "POST", redirect: "manual", headers, body: text, cancel: own, connectMs: timeouts.connect_ms, sent });
   }
 
   async function refused({ status, headers, body }: FetchResponse): Promise<ProviderFault> {
-    deadline.clear(); // it has answered; what is still to come has a deadline of its own, at which the status alone tells
+    clearDeadline(); // it has answered; what is still to come has a deadline of its own, at which the status alone tells
     clearTimeout(total);
     total = setTimeout(() => own.abort(refusal(status, headers, "")), REFUSAL_MS);
     const text = body ? await readAll(body, MAX_ERROR_BYTES).then((pieces) => Buffer.concat(pieces).toString(), () => "") : "";
@@ -115,14 +125,14 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       room?.catch(() => undefined); // who waits for it hears of it all the same; after a fault, and after the end, nobody does
       if (fault !== undefined && !finished) throw fault;
       if (!room || ended) return renew(said);
-      deadline.clear();
+      clearDeadline();
       return room.then(() => renew(true));
     }
     /** Until the first token nothing moves the deadline, comments least of all; after the end there is only so much to wait for, which
      * more words put off, of providers that say more than once that it is the end, and comments do not. */
     function renew(said: boolean): undefined {
       if (ended || !(finished ? said : begun)) return;
-      deadline.set(finished ? "closing" : "idle_ms", finished ? CLOSING_MS : timeouts.idle_ms);
+      setDeadline(finished ? "closing" : "idle_ms", finished ? CLOSING_MS : timeouts.idle_ms);
     }
     const error = await new Promise<void>((resolve, reject) => {
       const reading = consume(body, (bytes) => {
