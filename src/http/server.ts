@@ -20,7 +20,7 @@ export interface Tls { readonly cert: Buffer; readonly key: Buffer }
 /** A request must have arrived whole in `receive_ms`; without `tls` it is plain HTTP. */
 export interface ServerOptions { readonly host: string; readonly port: number; readonly receive_ms: number; readonly tls?: Tls | undefined }
 /** Is told of every response, as the access log has it, when it has left or has been broken off. */
-export type AccessLog = (record: { readonly path: string | null; readonly status: number; readonly model: string | null }) => void;
+export type AccessLog = (record: { readonly [field: string]: unknown; readonly path: string | null; readonly status: number; readonly model: string | null }) => void;
 /** `now` is the wall clock in milliseconds; `failed` is told of an error of our own, met while answering; `guard` throws for who may not ask. */
 export interface ServerDeps {
   readonly now: () => number; readonly access: AccessLog; readonly failed: (exchange: Exchange, error: unknown) => void;
@@ -111,12 +111,11 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   /** The access log's line: SPEC.md "Request ID", DESIGN.md "Files". */
   function writeAccess({ requestId: request_id, req, log, startedAt }: Logged, status: number): void {
     const { method = null, url } = req;
-    const time = new Date(deps.now()).toISOString();
-    const path = url === undefined ? null : pathOf(url);
-    const duration_ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
     const { account = null, key_id = null, model = null, usage_source } = log;
-    const record = { time, request_id, method, path, status, duration_ms, account, key_id, model, usage_source };
-    deps.access(record);
+    deps.access({
+      time: new Date(deps.now()).toISOString(), request_id, method, path: url === undefined ? null : pathOf(url), status,
+      duration_ms: Math.round((performance.now() - startedAt) * 1000) / 1000, account, key_id, model, usage_source,
+    });
   }
 
   /** Answers, past any `res`, what came on a socket and is no request for a handler; `id` is for what belongs to no exchange. */
