@@ -42,8 +42,7 @@ const LINGER_MS = 2_000;
 /** `res` already carries X-Request-Id. */
 export function sendJson(res: ServerResponse, status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): void {
   const text = typeof body === "string" ? body : JSON.stringify(body);
-  res.writeHead(status, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text), ...headers });
-  res.end(text);
+  res.writeHead(status, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text), ...headers }).end(text);
 }
 
 /** The headers of a document with which its connection ends. */
@@ -55,8 +54,7 @@ export function sendError(req: IncomingMessage, res: ServerResponse, error: ApiE
   if (req.complete || error.status !== 413 || req.headers.expect !== undefined) return sendJson(res, error.status, text, error.headers);
   // The client is still sending. Closing now would reset the connection and destroy the answer on its way, so the whole
   // answer goes out first and the end waits until the client is through, or for so long.
-  res.writeHead(error.status, { ...error.headers, ...lastHeaders(text) });
-  res.write(text);
+  res.writeHead(error.status, { ...error.headers, ...lastHeaders(text) }).write(text);
   setTimeout(() => res.end(), LINGER_MS).unref();
   req.on("end", () => res.end()).resume();
 }

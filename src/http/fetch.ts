@@ -72,9 +72,7 @@ export function createFetch(maxConnections = Infinity): Send & { close(): void }
     const headers = ["Host", host, "Content-Length", String(Buffer.byteLength(body))];
     for (const name in given) headers.push(name, given[name]!);
     const options = { hostname: hostname.replace(/^\[|\]$/g, ""), port, path: pathname + search, method, headers, agent };
-    const req = (secure ? https : http).request(options);
-    req.end(body);
-    return answerTo(req, secure, cancel, connectMs, sent);
+    return answerTo((secure ? https : http).request(options).end(body), secure, cancel, connectMs, sent);
   }
 
   return Object.assign(fetch, { close: () => Object.values(agents).forEach((agent) => agent.destroy()) });
