@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createEventReader, EventTooLarge } from "../src/http/event-stream.ts";
+import { createEventReader } from "../src/http/event-stream.ts";
+
+const TOO_LARGE = { name: "RangeError", message: "an event of more than 1000 characters" };
 
 /** The events of the bytes, given in pieces of `size`. */
 function read(bytes: Buffer, size = bytes.length): string[] {
@@ -57,7 +59,7 @@ describe("event reader", () => {
     const bound = 1_000;
     const line = (size: number) => Buffer.from(`data: ${"x".repeat(size - 6)}`);
     assert.deepEqual(createEventReader(bound).push(line(bound)), []);
-    assert.throws(() => createEventReader(bound).push(line(bound + 1)), EventTooLarge);
+    assert.throws(() => createEventReader(bound).push(line(bound + 1)), TOO_LARGE);
   });
 
   it("the bound holds for one event of many lines", () => {
@@ -65,7 +67,7 @@ describe("event reader", () => {
     const push = () => {
       for (let i = 0; i < 2_000; i += 1) reader.push(Buffer.from("data: x\n"));
     };
-    assert.throws(push, EventTooLarge);
+    assert.throws(push, TOO_LARGE);
   });
 
   it("50 MB in writes of 16 bytes: work grows with the bytes, not with their square", () => {

@@ -2,8 +2,6 @@
 // the end counts without its blank line, which providers forget. Only `data` is kept: each dialect's JSON says itself what it is.
 import { StringDecoder } from "node:string_decoder";
 
-export class EventTooLarge extends Error {}
-
 /** `maxChars` bounds an unfinished event: a provider that sends a line without end must not fill the memory. */
 export function createEventReader(maxChars = 16 * 1024 * 1024) {
   const decoder = new StringDecoder("utf8");
@@ -26,12 +24,12 @@ export function createEventReader(maxChars = 16 * 1024 * 1024) {
       data = "";
     }
     // What was complete before goes out first: it is too large still when more comes.
-    if (events.length === 0 && line.length + data.length > maxChars) throw new EventTooLarge(`an event of more than ${maxChars} characters`);
+    if (events.length === 0 && line.length + data.length > maxChars) throw new RangeError(`an event of more than ${maxChars} characters`);
     return events;
   }
 
   return {
-    /** The data of the events that these bytes complete; throws EventTooLarge. */
+    /** The data of the events that these bytes complete; throws a RangeError. */
     push: (bytes: Uint8Array): string[] => read(decoder.write(bytes)),
     /** The event that the end of the stream completes, if there is one. */
     end: (): string[] => read(`${decoder.end()}\n\n`),

@@ -5,7 +5,7 @@ import type { Meter } from "../accounting/usage.ts";
 import { ProviderFault, refusal, wholeReply } from "../dialects/dialect.ts";
 import { consume, readAll } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
-import { createEventReader, EventTooLarge } from "../http/event-stream.ts";
+import { createEventReader } from "../http/event-stream.ts";
 import { ConnectTimeout, type FetchResponse } from "../http/fetch.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { parseJson } from "../protocol/foreign.ts";
@@ -137,7 +137,7 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     const error = await new Promise<void>((resolve, reject) => {
       const reading = consume(body, (bytes) => {
         size += bytes.length;
-        if (!chat.stream && size > MAX_REPLY_BYTES) throw new EventTooLarge(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
+        if (!chat.stream && size > MAX_REPLY_BYTES) throw new RangeError(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
         if (ended) return void own.abort(); // more than the end: the connection is of no further use
         const room = take(events.push(bytes));
         if (!ended) return room;
@@ -162,7 +162,7 @@ const UNREACHABLE = /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|EHOS
 /** What the network said, as a fault. Anything that no network says is our own bug and stays what it is. */
 function asFault(error: unknown): unknown {
   if (error instanceof ConnectTimeout) return new ProviderFault("upstream_timeout", error.message, { cause: error });
-  if (error instanceof RangeError || error instanceof EventTooLarge) return new ProviderFault("upstream_error", error.message, { cause: error });
+  if (error instanceof RangeError) return new ProviderFault("upstream_error", error.message, { cause: error });
   if (error instanceof ProviderFault || !(error instanceof Error)) return error;
   // The built-in fetch wraps what happened in a TypeError; of several addresses tried, the first error tells.
   const inner = [error, error.cause, error instanceof AggregateError ? error.errors[0] : undefined];
