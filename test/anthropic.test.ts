@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { checkConfig } from "../src/config/schema.ts";
 import { createAnthropicDialect } from "../src/dialects/anthropic.ts";
-import { createSignatures } from "../src/dialects/signatures.ts";
+import { createSignatures } from "../src/dialects/turns.ts";
 import { traitsOf } from "../src/dialects/traits.ts";
 import { costOf, PRICE, priced, settled } from "./support/books.ts";
 import { startAnthropic } from "./support/fake-anthropic.ts";

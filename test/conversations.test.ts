@@ -7,7 +7,7 @@ import { createAnthropicDialect } from "../src/dialects/anthropic.ts";
 import { wholeReply, type Dialect, type Target } from "../src/dialects/dialect.ts";
 import { createGeminiDialect } from "../src/dialects/gemini.ts";
 import { openaiDialect } from "../src/dialects/openai.ts";
-import { createSignatures } from "../src/dialects/signatures.ts";
+import { createSignatures } from "../src/dialects/turns.ts";
 import { traitsOf, VENDORS } from "../src/dialects/traits.ts";
 import { createEventReader } from "../src/http/event-stream.ts";
 import { chatRequest } from "../src/protocol/chat-request.ts";

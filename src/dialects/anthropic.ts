@@ -5,9 +5,8 @@ import { asArray, asObject, asString, counter, parseJson } from "../protocol/for
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import { finishPart, textPart, throwErrorIn, type Decoder, type Dialect, type Target } from "./dialect.ts";
 import keywords from "./schema-keywords.json" with { type: "json" };
-import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf } from "./traits.ts";
-import { mediaOf, turnsOf, type Item, type Turn } from "./turns.ts";
+import { mediaOf, turnsOf, type Item, type Signatures, type Turn } from "./turns.ts";
 
 const MIN_BUDGET = 1_024; // the least that a model may be given to think, in tokens
 const SHARES: { readonly [effort: string]: number } = { low: 0.2, medium: 0.5, high: 0.8, xhigh: 0.9, max: 0.95 }; // of a reply, for thinking

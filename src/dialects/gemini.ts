@@ -4,9 +4,8 @@ import type { ChatRequest } from "../protocol/chat-request.ts";
 import { asArray, asObject, asString, counter } from "../protocol/foreign.ts";
 import { makeUsage, tokenLogprob, type Part } from "../protocol/reply.ts";
 import { finishPart, textPart, throwErrorIn, type Decoder, type Dialect, type Target } from "./dialect.ts";
-import type { Signatures } from "./signatures.ts";
 import { effortOf, parametersOf, type Traits } from "./traits.ts";
-import { mediaOf, objectIn, turnsOf, type Item, type Turn } from "./turns.ts";
+import { mediaOf, objectIn, turnsOf, type Item, type Signatures, type Turn } from "./turns.ts";
 
 const NO_SIGNATURE = "skip_thought_signature_validator"; // what takes a forgotten signature's place
 /** Tokens to think with, by effort; -1: as many as it likes; the least that models take which cannot stop thinking. */

@@ -1,5 +1,6 @@
 // A conversation as the native formats want it: the system texts apart, user and assistant in turns, neighbours of one role
-// merged, the user first, and every tool call answered at the beginning of the very next turn. WIRE.md 7.1, 7b.
+// merged, the user first, and every tool call answered at the beginning of the very next turn; and what stands in it that
+// clients of our format cannot carry. WIRE.md 7.1, 7b.
 import type { ContentPart, Message } from "../protocol/chat-request.ts";
 import { jsonObject, lenient } from "../protocol/checker.ts";
 import { asString, parseJson } from "../protocol/foreign.ts";
@@ -58,4 +59,30 @@ export function mediaOf(item: Exclude<ContentPart, { readonly type: "text" }>) {
   const known = mediaType !== undefined || (item.type === "image_url" && !url.startsWith("data:"));
   if (!known) throw new ProviderFault("upstream_rejected", `the ${item.type} is without data that can be said in this format`);
   return { url, mediaType, data: url.slice(comma + 1) };
+}
+
+const ENTRY_CHARS = 200; // what an entry takes beside its text
+export type Signatures = ReturnType<typeof createSignatures>;
+/** What a provider signed of its thinking, and wants back with the tool calls that followed from it: kept by tool call id, the least recently
+ * used forgotten first. `maxChars`: a thought may have thousands of characters, and a client that calls tools all day must not fill the memory. */
+export function createSignatures(maxChars = 64 * 1024 * 1024) {
+  const entries = new Map<string, string>(); // in the order of their last use
+  let chars = 0;
+
+  function remove(id: string): void {
+    const text = entries.get(id);
+    if (entries.delete(id)) chars -= id.length + text!.length + ENTRY_CHARS;
+  }
+  function set(id: string, text: string): void {
+    remove(id);
+    entries.set(id, text);
+    chars += id.length + text.length + ENTRY_CHARS;
+    while (chars > maxChars) remove(entries.keys().next().value!);
+  }
+  function get(id: string): string | undefined {
+    const text = entries.get(id);
+    if (text !== undefined) set(id, text);
+    return text;
+  }
+  return { get, set };
 }
