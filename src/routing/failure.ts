@@ -11,9 +11,9 @@ export type FailedAttempt = { readonly model: Model; readonly fault: ProviderFau
 const DEFAULT_RETRY_MS = 5_000;
 const MAX_RETRY_SECONDS = 60;
 
-/** What became of an attempt that failed, for the books. */
+/** What became of an attempt, for the books, by what it threw, if it did. */
 export const outcomeOf = (error: unknown): string =>
-  error instanceof ClientGone ? "cancelled" : error instanceof ProviderFault ? error.code : toApiError(error).code;
+  error === undefined ? "completed" : error instanceof ClientGone ? "cancelled" : error instanceof ProviderFault ? error.code : toApiError(error).code;
 
 /** A fault for the operator's log; one that only the operator can mend is an error, the others pass. */
 export const faultWords = ({ code, blame, detail, message }: ProviderFault) => ({ level: blame === "operator" ? "error" : "warn", code, blame, status: detail.status, detail: message });

@@ -35,8 +35,7 @@ export async function serve(chat: ChatRequest, candidates: readonly Model[], tal
       };
       const error: unknown = await attempt(chat, model, tally.meter, begun, options).catch((thrown: unknown) => thrown);
       const duration_ms = Math.round(performance.now() - startedAt);
-      const outcome = error === undefined ? "completed" : outcomeOf(error);
-      tally.attempts.push({ model: model.name, provider: model.provider.name, outcome, duration_ms });
+      tally.attempts.push({ model: model.name, provider: model.provider.name, outcome: outcomeOf(error), duration_ms });
       if (error === undefined) return pass.answered(true);
       // After `cancel` only a provider is to blame that had all of the time, and was silent.
       const silent = tally.begunAt === undefined && cancel.reason instanceof ProviderFault && failures.every(({ fault }) => fault === SHUT);
