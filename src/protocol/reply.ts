@@ -120,11 +120,9 @@ export function createChunkWriter({ id, ...head }: ReplyHead, options: ReplyOpti
     add: (parts) => parts.reduce((text, part) => text + write(part), ""),
     /** Finish chunk, usage chunk if asked for, `[DONE]`. */
     end(usage, reason) {
-      let text = role("text");
-      for (const call of bare) text += write({ type: "tool_arguments", call, text: "{}" });
-      text += chunk({}, reason);
-      if (options.includeUsage) text += `${open}],"usage":${JSON.stringify(usage)}}\n\n`;
-      return `${text}data: [DONE]\n\n`;
+      const noArguments = [...bare].map((call) => write({ type: "tool_arguments", call, text: "{}" }));
+      const counted = options.includeUsage ? `${open}],"usage":${JSON.stringify(usage)}}\n\n` : "";
+      return [role("text"), ...noArguments, chunk({}, reason), counted, "data: [DONE]\n\n"].join("");
     },
   };
 }
