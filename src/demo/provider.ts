@@ -36,8 +36,7 @@ export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
       yield Buffer.from(writer.end(usageOf(request, reasoning.length, reasoning.length + answer.length), finish));
     }
 
-    const headers = new Headers({ "content-type": request.stream ? "text/event-stream" : "application/json" });
-    return { status: 200, headers, body: reply() };
+    return { status: 200, headers: new Headers({ "content-type": request.stream ? "text/event-stream" : "application/json" }), body: reply() };
   };
 }
 
