@@ -10,8 +10,7 @@ interface Call { readonly type: "call"; readonly id: string; readonly name: stri
 interface Result { readonly type: "result"; readonly id: string; readonly name: string; content: string }
 export type Item = ContentPart | Call | Result;
 export interface Turn { readonly role: "user" | "assistant"; readonly items: Item[] }
-/** What stands first if no user has said anything yet. */
-const OPENING: Turn = { role: "user", items: [{ type: "text", text: "(The conversation begins.)" }] };
+const OPENING: Turn = { role: "user", items: [{ type: "text", text: "(The conversation begins.)" }] }; // before a user has said anything
 
 export function turnsOf(messages: readonly Message[]): { readonly system: string[]; readonly turns: Turn[] } {
   const system: string[] = [];

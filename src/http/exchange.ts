@@ -36,8 +36,7 @@ export function route(routes: Routes, method: string, path: string): Handler {
   throw new ApiError("method_not_allowed", `This path answers ${allow.join(" and ")} only.`, { headers: { Allow: allow.join(", ") } });
 }
 
-/** How long a refused body is read and thrown away so that the client gets to see the refusal. */
-const LINGER_MS = 2_000;
+const LINGER_MS = 2_000; // how long a refused body is read and thrown away so that the client gets to see the refusal
 
 /** `res` already carries X-Request-Id. */
 export function sendJson(res: ServerResponse, status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): void {

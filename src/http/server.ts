@@ -10,13 +10,10 @@ import { randomHex } from "../protocol/ids.ts";
 import { Cancel } from "./cancel.ts";
 import { ClientGone, pathOf, rawError, route, sendError, type Exchange, type Routes } from "./exchange.ts";
 
-/** How long the last bytes of an answer that was broken off may take to reach a client that is slow to read. */
-const LAST_WORDS_MS = 1_000;
-/** Requests of one connection that wait for each other: who sends more without reading is no client. */
-const MAX_PIPELINED = 1_000;
+const LAST_WORDS_MS = 1_000; // how long the last bytes of an answer that was broken off may take to reach a client that is slow to read
+const MAX_PIPELINED = 1_000; // requests of one connection that wait for each other: who sends more without reading is no client
 
-/** A certificate and its key. */
-export interface Tls { readonly cert: Buffer; readonly key: Buffer }
+export interface Tls { readonly cert: Buffer; readonly key: Buffer } // a certificate and its key
 /** A request must have arrived whole in `receive_ms`; without `tls` it is plain HTTP. */
 export interface ServerOptions { readonly host: string; readonly port: number; readonly receive_ms: number; readonly tls?: Tls | undefined }
 /** Is told of every response, as the access log has it, when it has left or has been broken off. */

@@ -3,8 +3,7 @@
 // What fields demand of each other is a rule here and, for /openapi.json, a JSON Schema in chat-request.json.
 import published from "./chat-request.json" with { type: "json" };
 import {
-  array, boolean, byType, fail, jsonObject, lenient, literal, nonEmpty, number, object, optional, refine, string, variant, withDefault,
-  type Infer,
+  array, boolean, byType, fail, jsonObject, lenient, literal, nonEmpty, number, object, optional, refine, string, variant, withDefault, type Infer,
 } from "./checker.ts";
 
 const text = object({ type: literal("text"), text: string() });

@@ -3,8 +3,7 @@
 // Paths are built on the way out of a failure (each container adds its own step), so a value that passes costs none.
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
-export type FaultCode =
-  | "missing_required_parameter" | "invalid_type" | "invalid_value" | "invalid_parameter_combination" | "unsupported_value";
+export type FaultCode = "missing_required_parameter" | "invalid_type" | "invalid_value" | "invalid_parameter_combination" | "unsupported_value";
 /** One thing that is wrong: `path` from the checked value's root (`["messages", 2, "role"]`), `message` without the path. */
 export type Fault = { readonly path: readonly (string | number)[]; readonly code: FaultCode; readonly message: string };
 

@@ -15,8 +15,7 @@ import type { Model } from "./catalog.ts";
 const MAX_REPLY_BYTES = 64 * 1024 * 1024; // of a whole reply
 const MAX_ERROR_BYTES = 64 * 1024; // of the body of an error only the beginning is read
 const CLOSING_MS = 2_000; // how long a stream may take to close, or to bring its usage, after the reply in it was finished
-/** How long the body of an error may take. The status says most of it, and must not be lost for a body that never comes. */
-const REFUSAL_MS = 1_000;
+const REFUSAL_MS = 1_000; // how long the body of an error may take; the status says most of it, and must not be lost for one that never comes
 export interface AttemptOptions {
   /** Aborted when the client has gone or the request's time is up, at `endsAt` of performance.now(); the attempt throws its reason. */
   readonly cancel: Cancel; readonly endsAt: number;
