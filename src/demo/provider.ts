@@ -13,32 +13,30 @@ export type DemoRequest = Omit<ChatRequest, "thinking"> & { max_tokens?: number;
 const ABOUT = "This is the demo model: no network, and the same answer every time. Put a provider into gateway.json for a real one.";
 
 /** `paceMs` is the time between two tokens of a stream. */
-export function createDemoFetch({ paceMs }: { readonly paceMs: number }): Send {
-  return async (_url, { body, cancel }) => {
-    if (cancel.aborted) throw cancel.reason;
-    const request: DemoRequest = JSON.parse(body);
-    const { reasoning, answer, call, finish } = composeReply(request);
-    const options = { showReasoning: reasoning.length > 0, showLogprobs: true, includeUsage: true };
-    const writer = (request.stream ? createChunkWriter : createWholeWriter)(replyHead(request.model, "demo", 0), options);
-    const thoughts = reasoning.map((text): Part => ({ type: "reasoning", text }));
-    const said = answer.map((text): Part =>
-      call ? { type: "tool_arguments", call: 0, text } : { type: "text", text, logprobs: logprobsOf(text, request) });
+export const createDemoFetch = ({ paceMs }: { readonly paceMs: number }): Send => async (_url, { body, cancel }) => {
+  if (cancel.aborted) throw cancel.reason;
+  const request: DemoRequest = JSON.parse(body);
+  const { reasoning, answer, call, finish } = composeReply(request);
+  const options = { showReasoning: reasoning.length > 0, showLogprobs: true, includeUsage: true };
+  const writer = (request.stream ? createChunkWriter : createWholeWriter)(replyHead(request.model, "demo", 0), options);
+  const thoughts = reasoning.map((text): Part => ({ type: "reasoning", text }));
+  const said = answer.map((text): Part =>
+    call ? { type: "tool_arguments", call: 0, text } : { type: "text", text, logprobs: logprobsOf(text, request) });
 
-    async function* reply(): AsyncGenerator<Uint8Array> {
-      for (const part of [...thoughts, ...(call ? [{ type: "tool_call" as const, call: 0, ...call }] : []), ...said]) {
-        const text = writer.add([part]);
-        if (text === "") continue; // a whole reply comes at once
-        yield Buffer.from(text);
-        // An aborted pause fails with an error of its own; the contract asks for the reason.
-        if (paceMs > 0) await pause(paceMs, undefined, { signal: cancel.signal }).catch(() => undefined);
-        if (cancel.aborted) throw cancel.reason;
-      }
-      yield Buffer.from(writer.end(usageOf(request, reasoning.length, reasoning.length + answer.length), finish));
+  async function* reply(): AsyncGenerator<Uint8Array> {
+    for (const part of [...thoughts, ...(call ? [{ type: "tool_call" as const, call: 0, ...call }] : []), ...said]) {
+      const text = writer.add([part]);
+      if (text === "") continue; // a whole reply comes at once
+      yield Buffer.from(text);
+      // An aborted pause fails with an error of its own; the contract asks for the reason.
+      if (paceMs > 0) await pause(paceMs, undefined, { signal: cancel.signal }).catch(() => undefined);
+      if (cancel.aborted) throw cancel.reason;
     }
+    yield Buffer.from(writer.end(usageOf(request, reasoning.length, reasoning.length + answer.length), finish));
+  }
 
-    return { status: 200, headers: new Headers({ "content-type": request.stream ? "text/event-stream" : "application/json" }), body: reply() };
-  };
-}
+  return { status: 200, headers: new Headers({ "content-type": request.stream ? "text/event-stream" : "application/json" }), body: reply() };
+};
 
 /** What a conversation repeats, all before its last question, is cached, as it is with a real provider. */
 function usageOf({ tools, messages }: DemoRequest, reasoning: number, completion: number): Usage {
