@@ -41,8 +41,8 @@ const tls = optional(strict({ cert_file: nonEmpty, key_file: nonEmpty }));
 const section = <F extends Fields>(fields: F) => withDefault(strict(fields), strict(fields)({}));
 
 /** A string that may stand for an environment variable: `"$NAME"`, as a whole. Its value never shows in a message. */
-function secret(env: Environment, needed = true): Check<string> {
-  return refine(string({ min: 1, secret: true }), (text) => {
+const secret = (env: Environment, needed = true): Check<string> =>
+  refine(string({ min: 1, secret: true }), (text) => {
     const name = text.startsWith("$") ? text.slice(1) : undefined;
     // What is no variable's name may be a secret itself, so it is not repeated.
     if (name !== undefined && !/^[A-Za-z_]\w*$/.test(name)) fail("invalid_value", "expected the secret, or $ and the name of an environment variable");
@@ -51,7 +51,6 @@ function secret(env: Environment, needed = true): Check<string> {
     // It travels in a header. A line end at the end of a file that was read into the environment is the usual mistake.
     return /^[\x21-\x7e]+$/.test(value) ? value : fail("invalid_value", "expected printable ASCII without spaces or line ends");
   });
-}
 
 /** With the JSON Schema of gateway.json. */
 export function configSchema(env: Environment, secretsOptional = false) {
@@ -191,7 +190,5 @@ function faultsBetween(json: unknown): Fault[] {
 
 export const hasDemoKey = ({ keys }: Config): boolean => keys.some(({ digest }) => digest === sha256("sk-demo"));
 /** The demo key, which everybody knows, is for loopback only. `host` is where the gateway listens, or is to listen. */
-export function demoKeyFaults(config: Config, host: string): Fault[] {
-  if (isLoopback(host) || !hasDemoKey(config)) return [];
-  return [invalid(["server", "host"], "must be a loopback address while the demo key, which everybody knows, is valid")];
-}
+export const demoKeyFaults = (config: Config, host: string): Fault[] =>
+  isLoopback(host) || !hasDemoKey(config) ? [] : [invalid(["server", "host"], "must be a loopback address while the demo key, which everybody knows, is valid")];
