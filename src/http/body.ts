@@ -60,8 +60,7 @@ export function consume(body: AsyncIterable<Uint8Array>, take: (bytes: Uint8Arra
         reject(error);
       }
     });
-    stream.on("end", resolve);
-    stream.on("error", reject);
+    stream.on("end", resolve).on("error", reject);
   });
 }
 

@@ -21,10 +21,8 @@ export type Handler = (exchange: Exchange) => void | Promise<void>;
 export type Routes = { readonly [path: string]: { readonly [method: string]: Handler } };
 
 /** The path alone: without the query, and without the origin of a proxy's absolute form. */
-export function pathOf(url: string): string {
-  const target = url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?#]*/i, "") || "/";
-  return target.replace(/[?#].*/s, "");
-}
+export const pathOf = (url: string): string =>
+  (url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?#]*/i, "") || "/").replace(/[?#].*/s, "");
 
 /** The handler, or an ApiError: 404 `unknown_url`, 405 `method_not_allowed` with Allow. HEAD is answered as GET. */
 export function route(routes: Routes, method: string, path: string): Handler {

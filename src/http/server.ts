@@ -137,10 +137,8 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
 
   const live = () => [...connections.values()].flatMap((connection) => [...connection.live]);
   /** While draining: connections between requests end; once no request is left, those on which nothing was ever asked too. */
-  function closeUnused(): void {
-    if (inFlight === 0) connections.forEach(({ socket }) => socket.destroy());
-    else server.closeIdleConnections();
-  }
+  const closeUnused = (): void =>
+    inFlight === 0 ? connections.forEach(({ socket }) => socket.destroy()) : server.closeIdleConnections();
 
   const { tls, receive_ms } = options;
   const nodeOptions = {
