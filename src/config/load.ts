@@ -24,16 +24,10 @@ export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptio
 
 /** The certificate and key that HTTPS is served with. Throws a CheckError with the path of the file that cannot be read, or is none. */
 export function readTls(files: { readonly cert_file: string; readonly key_file: string }, section = "server"): { cert: Buffer; key: Buffer } {
-  const orFail = <T>(work: () => T, said: (error: NodeJS.ErrnoException) => string, ...at: string[]): T => {
-    try {
-      return work();
-    } catch (error) {
-      return fail("invalid_value", said(error as Error), [section, "tls", ...at]);
-    }
-  };
-  const read = (field: keyof typeof files) => orFail(() => readFileSync(files[field]), ({ code }) => `cannot be read: ${code}`, field);
+  const refuse = (rule: string, ...at: string[]) => fail("invalid_value", rule, [section, "tls", ...at]);
+  const read = (field: keyof typeof files) => orElse(() => readFileSync(files[field]), ({ code }) => refuse(`cannot be read: ${code}`, field));
   const pair = { cert: read("cert_file"), key: read("key_file") };
-  orFail(() => createSecureContext(pair), ({ message }) => `not a certificate and its key: ${message}`);
+  orElse(() => createSecureContext(pair), ({ message }) => refuse(`not a certificate and its key: ${message}`));
   return pair;
 }
 
@@ -65,10 +59,13 @@ export function watchFile(file: string, changed: () => void) {
 }
 
 /** What stands in it, or why it cannot be read. */
-function contentOf(file: string): string {
+const contentOf = (file: string): string => orElse(() => readFileSync(file, "utf8"), ({ code }) => String(code));
+
+/** What comes of it, or of the error that it throws. */
+function orElse<T>(work: () => T, otherwise: (error: NodeJS.ErrnoException) => T): T {
   try {
-    return readFileSync(file, "utf8");
+    return work();
   } catch (error) {
-    return String((error as NodeJS.ErrnoException).code);
+    return otherwise(error as Error);
   }
 }
