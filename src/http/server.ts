@@ -17,7 +17,7 @@ export interface Tls { readonly cert: Buffer; readonly key: Buffer } // a certif
 /** A request must have arrived whole in `receive_ms`; without `tls` it is plain HTTP. */
 export interface ServerOptions { readonly host: string; readonly port: number; readonly receive_ms: number; readonly tls?: Tls | undefined }
 /** Is told of every response, as the access log has it, when it has left or has been broken off. */
-export type AccessLog = (record: { readonly [field: string]: unknown; readonly path: string | null; readonly status: number; readonly model: string | null }) => void;
+export type AccessLog = (record: { readonly path: string | null; readonly status: number; readonly model: string | null; [field: string]: unknown }) => void;
 /** `now` is the wall clock in milliseconds; `failed` is told of an error of our own, met while answering; `guard` throws for who may not ask. */
 export interface ServerDeps {
   readonly now: () => number; readonly access: AccessLog; readonly failed: (exchange: Exchange, error: unknown) => void;
