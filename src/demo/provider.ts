@@ -20,8 +20,7 @@ export const createDemoFetch = ({ paceMs }: { readonly paceMs: number }): Send =
   const options = { showReasoning: reasoning.length > 0, showLogprobs: true, includeUsage: true };
   const writer = (request.stream ? createChunkWriter : createWholeWriter)(replyHead(request.model, "demo", 0), options);
   const thoughts = reasoning.map((text): Part => ({ type: "reasoning", text }));
-  const said = answer.map((text): Part =>
-    call ? { type: "tool_arguments", call: 0, text } : { type: "text", text, logprobs: logprobsOf(text, request) });
+  const said = answer.map((text): Part => call ? { type: "tool_arguments", call: 0, text } : { type: "text", text, logprobs: logprobsOf(text, request) });
 
   async function* reply(): AsyncGenerator<Uint8Array> {
     for (const part of [...thoughts, ...(call ? [{ type: "tool_call" as const, call: 0, ...call }] : []), ...said]) {
