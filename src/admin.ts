@@ -39,13 +39,18 @@ function statusOf(config: Config, all: readonly Report[]) {
     status: all.some(({ draining }) => draining) ? "draining" : "serving", config_loaded_at: first.loadedAt, demo_key: hasDemoKey(config), workers: all.length,
     in_flight: all.reduce((sum, { inFlight }) => sum + inFlight, 0),
     event_loop_delay: Object.fromEntries(Object.keys(first.loopDelay).map((quantile) => [quantile, Math.max(...all.map(({ loopDelay }) => loopDelay[quantile]!))])),
-    models: models.map(({ breaker: { state, failures, retryMs, lastFault }, ...model }) => ({ ...model, breaker: { state, failures, retry_ms: Math.ceil(retryMs), last_fault: lastFault } })),
+    models: models.map(({ breaker: { state, failures, retryMs, lastFault }, ...model }) =>
+      ({ ...model, breaker: { state, failures, retry_ms: Math.ceil(retryMs), last_fault: lastFault } })),
     aliases: [...first.ranking].map(([alias, candidates]) => ({
-      alias, enabled: config.aliases.get(alias)?.enabled ?? false, candidates: candidates.map(({ model, rank, why }) => ({ rank, model, why, breaker: worst.get(model)?.breaker.state })),
+      alias, enabled: config.aliases.get(alias)?.enabled ?? false,
+      candidates: candidates.map(({ model, rank, why }) => ({ rank, model, why, breaker: worst.get(model)?.breaker.state })),
     })),
     limits: { store: config.limits.store === "memory" ? "memory" : "redis", fault: fault(({ limitsFault }) => limitsFault) },
     spend: { fault: fault(({ books }) => books.spendFault) },
-    usage: { store: config.usage.store === "file" ? "file" : "postgres", fault: fault(({ books }) => books.syncFault), lag_seconds: Math.min(...all.map(({ books }) => books.lagMs)) / 1000 },
+    usage: {
+      store: config.usage.store === "file" ? "file" : "postgres", fault: fault(({ books }) => books.syncFault),
+      lag_seconds: Math.min(...all.map(({ books }) => books.lagMs)) / 1000,
+    },
   };
 }
 

@@ -111,10 +111,15 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     const loopDelay = { 0.5: late(loop.percentile(50)), 0.99: late(loop.percentile(99)), 1: late(loop.max) };
     loop.reset();
     const { catalog: { models, ranking }, loadedAt } = current;
-    const told = [...models.values()].map(({ name, provider, upstreamModel, status }) => ({ model: name, provider: provider.name, upstream_model: upstreamModel, breaker: status() }));
-    return { draining, inFlight: server.inFlight(), loopDelay, samples: metrics.samples, models: told, ranking, books: books.status(), limitsFault: shared?.fault() ?? null, loadedAt };
+    return {
+      draining, inFlight: server.inFlight(), loopDelay, samples: metrics.samples, ranking, books: books.status(), limitsFault: shared?.fault() ?? null, loadedAt,
+      models: [...models.values()].map(({ name, provider, upstreamModel, status }) =>
+        ({ model: name, provider: provider.name, upstream_model: upstreamModel, breaker: status() })),
+    };
   };
-  const admin = deps.limits ? undefined : createAdmin(initial, { current: () => current.config, reports: () => [report()], accounts: () => current.keyring.accounts, used: limiter.used, diagnose });
+  const admin = deps.limits ? undefined : createAdmin(initial, {
+    current: () => current.config, reports: () => [report()], accounts: () => current.keyring.accounts, used: limiter.used, diagnose,
+  });
 
   /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
   async function close(drainMs = 0): Promise<void> {

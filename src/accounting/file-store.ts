@@ -82,8 +82,13 @@ export function createFileStore(dir: string): UsageStore {
 const CELL = ["day", "account", "model", "currency"] as const;
 type Cell = SumBy<Dimension>;
 /** Each field is named: of millions a copy of the whole record would take longer than all else. */
-const cellOf = ({ ended_at, account, model, currency, cost, prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens, reasoning_tokens }: UsageRecord): Cell =>
-  ({ day: ended_at.slice(0, 10), account, model, currency, requests: 1, prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens, reasoning_tokens, cost: parseMoney(cost) });
+function cellOf(record: UsageRecord): Cell {
+  const { ended_at, account, model, currency, cost, prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens, reasoning_tokens } = record;
+  return {
+    day: ended_at.slice(0, 10), account, model, currency, cost: parseMoney(cost),
+    requests: 1, prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens, reasoning_tokens,
+  };
+}
 function addToCell<D extends Dimension>(cells: Map<string, SumBy<D>>, part: Cell, by: readonly D[]): void {
   const key = by.map((name) => part[name]).join("\0");
   const cell = cells.get(key) ?? ({ ...Object.fromEntries(by.map((name) => [name, part[name]])), ...nothing() } as SumBy<D>);

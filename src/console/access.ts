@@ -28,6 +28,7 @@ export function createGuard({ host, password }: { readonly host: string; readonl
     const given = Buffer.from(/^Basic +(\S+) *$/i.exec(authorization)?.[1] ?? "", "base64").toString().replace(/^[^:]*:/, "");
     if (timingSafeEqual(Buffer.from(sha256(given)), digest)) return;
     if (authorization !== "") wrong.admit({ account: "", limits, maxInFlight: null });
-    throw new ApiError("invalid_password", "This needs admin.password, whatever the user name.", { headers: { "WWW-Authenticate": 'Basic realm="chat-gateway", charset="UTF-8"' } });
+    const headers = { "WWW-Authenticate": 'Basic realm="chat-gateway", charset="UTF-8"' };
+    throw new ApiError("invalid_password", "This needs admin.password, whatever the user name.", { headers });
   };
 }

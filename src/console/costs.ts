@@ -43,7 +43,8 @@ export const costRoutes = ({ dir, store }: Ledger): Routes => ({
   "/usage.csv": {
     async GET({ req, res, cancel }) {
       const filter = await asked(req, recordsQuery); // first what came in the same packet is parsed: a fault in it is still told
-      res.writeHead(200, { "Content-Type": "text/csv; charset=utf-8", "Content-Disposition": `attachment; filename="usage-${filter.day ?? filter.month}.csv"`, ...FRESH });
+      const disposition = `attachment; filename="usage-${filter.day ?? filter.month}.csv"`;
+      res.writeHead(200, { "Content-Type": "text/csv; charset=utf-8", "Content-Disposition": disposition, ...FRESH });
       await statementCsv(store, filter, async (lines) => void (res.write(lines) || (await once(res, "drain", { signal: cancel.signal }))));
       res.end();
     },

@@ -11,10 +11,16 @@ import type { Handler } from "../http/exchange.ts";
 declare const CONSOLE_PAGE: string;
 const text = typeof CONSOLE_PAGE === "string" ? CONSOLE_PAGE : readFileSync(new URL("index.html", import.meta.url), "utf8");
 const digestOf = (tag: string) => `'sha256-${hash("sha256", new RegExp(`<${tag}>(.*)</${tag}>`, "s").exec(text)![1]!, "base64")}'`;
-const policy = `default-src 'none'; script-src ${digestOf("script")}; style-src ${digestOf("style")}; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+const policy = [
+  "default-src 'none'", `script-src ${digestOf("script")}`, `style-src ${digestOf("style")}`, "connect-src 'self'", "img-src data:",
+  "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+];
 export const page = {
   text,
-  headers: { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache" },
+  headers: {
+    "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy.join("; "),
+    "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache",
+  },
 };
 
 /** The client's key comes in X-API-Key: Authorization is the admin's. `address` is the public listener's; its certificate is our own. */
