@@ -13,6 +13,7 @@ import { checkFit, type Gateway, type GatewayDeps } from "./gateway.ts";
 import { createLineLog, type Diagnose } from "./http/log.ts";
 
 const RETRY_MS = 1_000; // before a worker that could not even begin to listen is tried again
+const LATE_MS = 2_000; // a worker that has not said how it is by then stands still, and is left out
 
 /** What a worker says: that it was born, where it listens or why it cannot, how it is, who asks for admission, whose place is free again. */
 interface Word {
@@ -78,7 +79,8 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
   /** Of those that are at hand; one that ends meanwhile has none. */
   const reports = async () => (await Promise.all([...running].map(async (worker) => {
     tell(worker, { report: true });
-    return await new Promise<Report | undefined>((resolve) => (worker as EventEmitter).once("report", resolve));
+    const late = setTimeout(() => worker.emit("report"), LATE_MS);
+    return await new Promise<Report | undefined>((resolve) => (worker as EventEmitter).once("report", resolve)).finally(() => clearTimeout(late));
   }))).filter((report) => report !== undefined);
   const accounts = () => createKeyring(config, readKeys(keyFile(config.data_dir)), Date.now).accounts;
   const admin = createAdmin(initial, { current: () => config, reports, accounts, used: limiter.used, diagnose });

@@ -103,9 +103,10 @@ describe("who may use the admin listener", () => {
     const foreign = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" };
     assertRefused(await ask(admin, "/usage.csv?month=2026-01", foreign), 403, "origin_not_allowed");
     assert.equal((await ask(admin, "/", { ...foreign, "sec-fetch-mode": "navigate" })).status, 200, "a link to it is no harm");
+    assertRefused(await ask(admin, "/trace?request_id=x", { ...foreign, "sec-fetch-mode": "navigate" }), 403, "origin_not_allowed");
   });
 
-  it("with a password it wants that, from everybody, by whatever name it is asked for", async (t) => {
+  it("with a password it wants that, from everybody, and tells nobody what it is", async (t) => {
     const gw = await startGateway(t, demo({ admin: { port: 0, password: "$ADMIN_PASSWORD" } }), {}, { ADMIN_PASSWORD: "correct:horse" });
     const admin = adminOf(gw);
     for (const path of ["/", "/status", "/metrics", "/events", "/costs", "/usage", "/usage.csv", "/trace", "/nothing"]) {
@@ -116,7 +117,7 @@ describe("who may use the admin listener", () => {
     for (const [headers, status] of [[basic("correct:horse"), 200], [basic("correct"), 401], [basic(""), 401], [{ authorization: "Bearer correct:horse" }, 401]] as const) {
       assert.equal((await ask(admin, "/status", headers)).status, status);
     }
-    assert.equal((await ask(admin, "/status", { ...basic("correct:horse"), host: "gateway.internal" })).status, 200);
+    assertRefused(await ask(admin, "/status", { ...basic("correct:horse"), host: "gateway.internal" }), 403, "host_not_allowed");
     assert.equal((await fetch(`${gw.url}/healthz`)).status, 200, "it is the admin's only");
     const told = JSON.stringify([gw.access, gw.diagnostics, (await ask(admin, "/status", basic("correct:horse"))).text]);
     assert.doesNotMatch(told, /correct/);
@@ -151,6 +152,7 @@ describe("who may use the admin listener", () => {
     assert.match(admin, /^https:/);
     const local = admin.replace("0.0.0.0", "127.0.0.1");
     assert.deepEqual([(await ask(local, "/status")).status, (await ask(local, "/status", basic("secret"))).status], [401, 200]);
+    assert.equal((await ask(local, "/status", { ...basic("secret"), host: "gateway.internal" })).status, 200, "by whatever name it is reached");
     await assert.rejects(startGateway(t, demo({ admin: { tls: { ...tls, cert_file: join(folder(), "none.pem") } } })), /admin\.tls\.cert_file: cannot be read: ENOENT/);
   });
 });
@@ -402,7 +404,7 @@ describe("what it cost", () => {
       ["/costs?month=2026-01&by=colour", "by", /a list of day, account and model/], ["/costs?month=2026-01&by=", "by", /a list/],
       ["/costs?month=2026-01&by=day&day=2026-02-30", "day", /a day such as/], ["/costs?month=2026-01&by=day&skip=-1", "skip", /a number/],
       ["/usage?month=2026-01&what=1", "what", /not a known field/], ["/usage", "month", /is required/], ["/usage.csv", "month", /is required/], ["/trace", "request_id", /is required/],
-      ["/trace?request_id=", "request_id", /not empty/],
+      ["/trace?request_id=", "request_id", /a name/], ["/costs?month=2026-01&account=%00", "account", /a name/], ["/costs?month=0000-01", "month", /a month/],
     ];
     for (const [path, param, message] of cases) {
       const { status, body } = await get(path);
@@ -410,6 +412,33 @@ describe("what it cost", () => {
       assert.equal(body.error.param, param, path);
       assert.match(body.error.message, message, path);
     }
+  });
+
+  it("many requests with one id: as many as there is room for, each as it ended", async (t) => {
+    const { get } = await withSpend(t, (dir) => {
+      const lines = Array.from({ length: 620 }, (_, n) => [openLine(n, { gateway_request_id: "same" }), ...(n > 0 ? [settleLine(n - 1, { gateway_request_id: "same" })] : [])]);
+      handMade(dir, "2026-01-31.0001.jsonl", textOf([...lines.flat(), settleLine(619, { gateway_request_id: "same" })]), "let go");
+    });
+    const { records, spend } = (await get("/trace?request_id=same")).body;
+    assert.deepEqual([records.length, spend.length], [620, 500]);
+    assert.ok(spend.every(({ type }: Line) => type === "settle"));
+  });
+
+  it("books that cannot be read are no fault of who asks, and are told to the operator; a month that is taken away is gone", async (t) => {
+    const { dir, gw, get } = await withSpend(t, (dir) => writeSpend(dir, { requests: 100, from: Date.parse("2026-02-01"), to: Date.parse("2026-02-27") }), { usage: { sync_ms: 86_400_000 } });
+    await until(async () => (await get("/status")).body.usage.lag_seconds !== null, "the first sync to be over");
+    assert.equal((await get("/costs?month=2026-02&by=day")).body.rows.length, 26);
+    const cursor = join(dir, "usage", "cursor.json");
+    const { segments } = JSON.parse(readFileSync(cursor, "utf8"));
+    writeFileSync(cursor, JSON.stringify({ segments, months: {} }));
+    assert.deepEqual((await get("/costs?month=2026-02&by=day")).body, { rows: [], count: 0 });
+    writeFileSync(cursor, "{");
+    for (const path of ["/costs?month=2026-02", "/usage?month=2026-02", "/trace?request_id=x"]) {
+      const answer = await get(path);
+      assertRefused(answer, 500, "internal_error");
+      assert.doesNotMatch(answer.text, /cursor/);
+    }
+    assert.match(JSON.stringify(gw.diagnostics.filter(({ event }) => event === "internal_error")), /cursor\.json is not JSON/);
   });
 
   it("whoever leaves while a file is being sent is no fault of ours", async (t) => {

@@ -182,6 +182,18 @@ describe("several workers", { concurrency: 2 }, () => {
     await audit(t, file);
   });
 
+  it("one that stands still is left out of what is told, and comes back", async (t) => {
+    const { gw, workers, readStatus } = await bench(t);
+    const [still] = workers();
+    process.kill(still!, "SIGSTOP");
+    t.after(() => process.kill(still!, "SIGCONT"));
+    for (let n = 0; n < 12; n += 1) void readStatus().catch(() => undefined);
+    assert.equal((await readStatus())["workers"], 2);
+    process.kill(still!, "SIGCONT");
+    await until(async () => (await readStatus())["workers"] === 3, "it to be told of again");
+    assert.equal(gw.stderr(), "");
+  });
+
   it("share an account's window: of 60 requests at once exactly 20 are admitted; status and metrics are sums", async (t) => {
     const { gw, address, dir, provider, readStatus, readMetric } = await bench(t, { limits: { rpm: 20 } });
     const replies = await Promise.all(Array.from({ length: 60 }, () => whole(ask(address))));

@@ -3,6 +3,7 @@
 import { mkdirSync } from "node:fs";
 import { truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setImmediate as turnEnd } from "node:timers/promises";
 import { fail } from "../protocol/checker.ts";
 import { parseJson } from "../protocol/foreign.ts";
 import { readJson, readLines, replaceFile } from "./files.ts";
@@ -10,6 +11,7 @@ import { parseMoney } from "./price.ts";
 import { addTo, nothing, type Dimension, type SumBy, type UsageFilter, type UsageRecord, type UsageStore } from "./records.ts";
 
 const BATCH = 1_000; // records that are read at once
+const CELLS_AT_ONCE = 5_000; // in one turn of the event loop: there may be one for each account, model and day
 /** `dir` is made when the first record comes. */
 export function createFileStore(dir: string): UsageStore {
   const cursorFile = join(dir, "cursor.json");
@@ -27,7 +29,9 @@ export function createFileStore(dir: string): UsageStore {
     const known = months.get(month) ?? { cells: new Map(), end: 0, reading: Promise.resolve() };
     months.set(month, known);
     const read = async () => {
-      for await (const { lines, end } of readLines(monthFile(month), known.end, readCursor().months[month] ?? 0)) {
+      const size = readCursor().months[month] ?? 0;
+      if (size < known.end) Object.assign(known, { cells: new Map(), end: 0 }); // somebody has taken it away
+      for await (const { lines, end } of readLines(monthFile(month), known.end, size)) {
         for (const record of lines.map((line) => parse(line, month))) addToCell(known.cells, cellOf(record), CELL);
         known.end = end;
       }
@@ -52,7 +56,7 @@ export function createFileStore(dir: string): UsageStore {
       for (const segment of gone) delete segments[segment];
       await replaceFile(cursorFile, JSON.stringify({ segments, months }));
     },
-    async *records({ month: wanted, skip = 0, account, model, requestId: gateway_request_id, day }) {
+    async *records({ month: wanted, skip = 0, account, model, requestId: gateway_request_id, day, cancel }) {
       // The words of a line that fits: most need not be parsed to be passed over. Inside a text quotes are escaped, so they fit no other.
       const equal = Object.entries({ account, model, gateway_request_id }).filter(([, value]) => value !== undefined);
       const words = [...equal.map(([name, value]) => `"${name}":${JSON.stringify(value)}`), ...(day === undefined ? [] : [`"ended_at":"${day}T`])];
@@ -60,6 +64,7 @@ export function createFileStore(dir: string): UsageStore {
       const found: UsageRecord[] = [];
       for (const [month, size] of Object.entries(readCursor().months).filter(([month]) => month === (wanted ?? month)).sort()) {
         for await (const { lines } of readLines(monthFile(month), 0, size)) {
+          if (cancel?.aborted) throw cancel.reason;
           const fit = lines.filter((line) => words.every((word) => line.includes(word)));
           found.push(...fit.slice(Math.max(0, skip - passed)).map((line) => parse(line, month)));
           passed += fit.length;
@@ -70,7 +75,9 @@ export function createFileStore(dir: string): UsageStore {
     },
     async sums<D extends Dimension>({ month, day, account, model }: UsageFilter & { readonly month: string }, by: readonly D[]) {
       const sums = new Map<string, SumBy<D>>();
+      let seen = 0;
       for (const cell of await cellsOf(month)) {
+        if ((seen += 1) % CELLS_AT_ONCE === 0) await turnEnd();
         if ((day ?? cell.day) === cell.day && (account ?? cell.account) === cell.account && (model ?? cell.model) === cell.model) addToCell(sums, cell, by);
       }
       return [...sums.values()];

@@ -13,7 +13,7 @@ interface Client extends Queries { on(event: "error", listener: () => void): voi
 interface Pool extends Queries { on(event: "error" | "connect", told: (client: Client) => void): void; connect(): Promise<Client>; end(): Promise<void> }
 
 /** A database that hangs must not hold the sync for ever; reading ten million records takes long, but each query is short. */
-const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 60_000, max: 2, allowExitOnIdle: true };
+const LIMITS = { connectionTimeoutMillis: 5_000, query_timeout: 60_000, max: 8, allowExitOnIdle: true };
 /** Several gateways may come at the same time. Any number that other programs in the same database do not use for an advisory lock of theirs. */
 const MIGRATION_LOCK = 7_230_021;
 const COLUMNS = Object.entries(tables.columns).map(([name, type]) => `${name} ${type}`);

@@ -1,5 +1,6 @@
 // The lines of the books: a request's beginning and end in the spend log, and the usage record that billing reads; and the contract
 // of the stores that keep these. DESIGN.md "Files under data_dir": other programs read these lines, so names and meanings stay.
+import type { Cancel } from "../http/cancel.ts";
 import { asCount, asObject, asString, parseJson } from "../protocol/foreign.ts";
 import type { Usage } from "../protocol/reply.ts";
 import type { Model } from "../routing/catalog.ts";
@@ -75,9 +76,9 @@ export function addTo(sum: Sum, part: Sum): void {
 }
 
 /** `month`: `YYYY-MM`, in UTC. `own`: only what this data_dir's gateways have written, where others write into the same store. `skip`: so
- * many of those that fit are passed over. */
+ * many of those that fit are passed over. `cancel`: who asks may leave. */
 export type UsageFilter = { readonly [option in "month" | "day" | "account" | "model" | "requestId"]?: string | undefined }
-  & { readonly own?: boolean; readonly skip?: number | undefined };
+  & { readonly own?: boolean; readonly skip?: number | undefined; readonly cancel?: Cancel };
 /** Records and cursor move together or not at all, so that each settled request is there once, whatever dies when. */
 export interface UsageStore {
   /** Up to which byte each segment has been copied; a segment that is not named: not at all. */

@@ -3,7 +3,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { isIP } from "node:net";
 import { createLimiter } from "../accounts/limiter.ts";
-import { sha256 } from "../config/schema.ts";
+import { isLoopback, sha256 } from "../config/schema.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { ApiError } from "../protocol/errors.ts";
 
@@ -13,14 +13,13 @@ const WRONG_PASSWORDS = 10; // from one address in a minute; after these even th
 export function createGuard({ host, password }: { readonly host: string; readonly password?: string | undefined }): (exchange: Exchange) => void {
   const wrong = createLimiter();
   const digest = password !== undefined && Buffer.from(sha256(password));
-
   return ({ req }) => {
     const { host: named = "", origin = "", authorization = "", "sec-fetch-site": site, "sec-fetch-mode": mode } = req.headers;
     const name = named.replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
-    const known = isIP(name) > 0 || name === "localhost" || name === host || digest; // another site's page does not know the password
+    const known = isIP(name) > 0 || name === "localhost" || name === host || (digest && !isLoopback(host)); // of those that others reach: another site's page does not know the password
     if (!known) throw new ApiError("host_not_allowed", "The admin listener is asked for by its address, by 'localhost' or as admin.host has it.");
     const changes = req.method !== "GET" && req.method !== "HEAD";
-    const foreign = changes ? origin.replace(/^https?:\/\//, "") !== named : site === "cross-site" && mode !== "navigate";
+    const foreign = changes ? origin.replace(/^https?:\/\//, "") !== named : site === "cross-site" && !(mode === "navigate" && req.url === "/");
     if (foreign) throw new ApiError("origin_not_allowed", "The admin listener does this for its own page only: Origin must be its address.");
     if (!digest) return;
     const limits = [{ name: req.socket.remoteAddress ?? "", rpm: WRONG_PASSWORDS }];

@@ -9,35 +9,37 @@ import { parseSpendLine, type Dimension, type OpenRecord, type SettleRecord, typ
 import { segmentsIn } from "../accounting/spend-log.ts";
 import type { Ledger } from "../accounting/sync.ts";
 import { DAY_MS } from "../config/schema.ts";
+import type { Cancel } from "../http/cancel.ts";
 import { sendJson, type Exchange, type Routes } from "../http/exchange.ts";
-import { fail, nonEmpty, object, optional, refine, string, withDefault, type Check } from "../protocol/checker.ts";
+import { fail, object, optional, refine, string, withDefault, type Check } from "../protocol/checker.ts";
 
 const ROWS = 500; // of one answer
 const RECORDS = 100;
 const FRESH = { "Cache-Control": "no-store" };
-
 const isDay = (text: string) => !Number.isNaN(Date.parse(text)) && new Date(text).toISOString().startsWith(text);
 const date = (pattern: RegExp, expected: string) => refine(string({ pattern, expected }), (text) => (isDay(text) ? text : fail("invalid_value", `expected ${expected}`)));
-const [month, day] = [date(/^\d{4}-\d\d$/, "a month such as 2026-11"), date(/^\d{4}-\d\d-\d\d$/, "a day such as 2026-11-30")];
+const [month, day] = [date(/^[1-9]\d{3}-\d\d$/, "a month such as 2026-11"), date(/^[1-9]\d{3}-\d\d-\d\d$/, "a day such as 2026-11-30")];
 const by = refine(withDefault(string({ pattern: /^(day|account|model)(,(day|account|model))*$/, expected: "a list of day, account and model" }), "model"),
   (text) => [...new Set([...text.split(","), "currency"])] as Dimension[]);
 const skip = refine(withDefault(string({ pattern: /^\d{1,12}$/, expected: "a number" }), "0"), Number);
-const recordsQuery = object({ month, day: optional(day), account: optional(string()), model: optional(string()), by, skip }, { strict: true });
-const traceQuery = object({ request_id: nonEmpty, day: optional(day) }, { strict: true });
+const name = string({ pattern: /^[^\0]+$/, expected: "a name" });
+const recordsQuery = object({ month, day: optional(day), account: optional(name), model: optional(name), by, skip }, { strict: true });
+const traceQuery = object({ request_id: name, day: optional(day) }, { strict: true });
 /** What a request asks for behind its path's `?`. Throws a CheckError. */
 const asked = <T>({ url = "" }: IncomingMessage, check: Check<T>): T => check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
-/** A path that answers with what `find` finds. */
-const finding = <T>(check: Check<T>, find: (query: T) => Promise<object>) =>
-  ({ GET: async ({ req, res }: Exchange) => sendJson(res, 200, await find(asked(req, check)), FRESH) });
+const unreadable = (cause: unknown) => Promise.reject(new Error("the usage records cannot be read", { cause })); // not the fault of who asks
+/** A path that answers with what `find` finds; that may give up when `cancel` is aborted. */
+const finding = <T>(check: Check<T>, find: (query: T, cancel: Cancel) => Promise<object>) =>
+  ({ GET: async ({ req, res, cancel }: Exchange) => sendJson(res, 200, await find(asked(req, check), cancel).catch(unreadable), FRESH) });
 
 export const costRoutes = ({ dir, store }: Ledger): Routes => ({
   "/costs": finding(recordsQuery, async ({ by, skip, ...filter }) => {
     const sums = [...await store.sums(filter, by)].sort((a, b) => (a.cost === b.cost ? 0 : a.cost < b.cost ? 1 : -1));
     return { rows: sums.slice(skip, skip + ROWS).map(shown), count: sums.length };
   }),
-  "/usage": finding(recordsQuery, async (filter) => {
+  "/usage": finding(recordsQuery, async (filter, cancel) => {
     const records: UsageRecord[] = [];
-    for await (const batch of store.records(filter)) if (records.push(...batch) >= RECORDS) break;
+    for await (const batch of store.records({ ...filter, cancel })) if (records.push(...batch) >= RECORDS) break;
     return { records: records.slice(0, RECORDS) };
   }),
   "/usage.csv": {
@@ -45,15 +47,15 @@ export const costRoutes = ({ dir, store }: Ledger): Routes => ({
       const filter = await asked(req, recordsQuery); // first what came in the same packet is parsed: a fault in it is still told
       const disposition = `attachment; filename="usage-${filter.day ?? filter.month}.csv"`;
       res.writeHead(200, { "Content-Type": "text/csv; charset=utf-8", "Content-Disposition": disposition, ...FRESH });
-      await statementCsv(store, filter, async (lines) => void (res.write(lines) || (await once(res, "drain", { signal: cancel.signal }))));
+      await statementCsv(store, filter, async (lines) => void (res.write(lines) || (await once(res, "drain", { signal: cancel.signal })))).catch(unreadable);
       res.end();
     },
   },
   /** All that is known of a request id: its usage records, and what the spend log says, which has the attempts. With a `day` only the spend
    * log is looked at, of that day and the one before: it has what was settled just now. */
-  "/trace": finding(traceQuery, async ({ request_id: requestId, day }) => {
+  "/trace": finding(traceQuery, async ({ request_id: requestId, day }, cancel) => {
     const records: UsageRecord[] = [];
-    if (day === undefined) for await (const batch of store.records({ requestId })) if (records.push(...batch) >= ROWS) break;
+    if (day === undefined) for await (const batch of store.records({ requestId, cancel })) if (records.push(...batch) >= ROWS) break;
     // A segment has the name of the day on which it was begun.
     const days = new Set((day === undefined ? records.map(({ started_at }) => started_at) : [day])
       .flatMap((time) => [0, DAY_MS].map((back) => new Date(Date.parse(time) - back).toISOString().slice(0, 10))));
@@ -61,9 +63,10 @@ export const costRoutes = ({ dir, store }: Ledger): Routes => ({
     const copied = await store.cursor();
     for (const segment of segmentsIn(dir)) {
       for await (const { lines } of readLines(join(dir, segment), days.has(segment.slice(0, 10)) ? 0 : copied.get(segment))) {
+        if (cancel.aborted) throw cancel.reason;
         for (const line of lines.filter((line) => line.includes(`"gateway_request_id":${JSON.stringify(requestId)}`))) {
           const record = parseSpendLine(line);
-          if (record && spend.size < ROWS) spend.set(record.spend_id, record); // what was settled is in the place of what was opened
+          if (record && (spend.size < ROWS || spend.has(record.spend_id))) spend.set(record.spend_id, record); // what was settled is in the place of what was opened
         }
       }
     }

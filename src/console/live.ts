@@ -27,7 +27,8 @@ export function createLive(look: () => Promise<{ readonly status: Status; readon
     const text = pages.size > 0 ? event([point]) : "";
     for (const page of pages) if (!page.writableNeedDrain) page.write(text);
   }
-  const timer = setInterval(() => void step().catch(() => undefined), STEP_MS).unref();
+  let stepping: Promise<void> | undefined;
+  const timer = setInterval(() => void (stepping ??= step().catch(() => undefined).finally(() => (stepping = undefined))), STEP_MS).unref();
 
   return {
     async open({ req, res, cancel }: Exchange): Promise<void> {

@@ -6,6 +6,7 @@ import http from "node:http";
 import https from "node:https";
 import { pipeline } from "node:stream/promises";
 import type { Handler } from "../http/exchange.ts";
+import { ApiError } from "../protocol/errors.ts";
 
 /** A build of one file puts the page in here. */
 declare const CONSOLE_PAGE: string;
@@ -29,7 +30,8 @@ export const tryRoute = (address: () => string): Handler => async ({ req, res, r
   const headers = { Authorization: `Bearer ${String(req.headers["x-api-key"])}`, "Content-Type": "application/json", "X-Request-Id": requestId };
   const outgoing = (url.protocol === "https:" ? https : http).request(url, { method: "POST", headers, rejectUnauthorized: false });
   cancel.onAbort(() => outgoing.destroy(cancel.reason as Error));
-  const answered = new Promise<http.IncomingMessage>((resolve, reject) => outgoing.once("response", resolve).once("error", reject));
+  const answered = new Promise<http.IncomingMessage>((resolve, reject) => outgoing.once("response", resolve)
+    .once("error", (cause) => reject(cancel.reason ?? new ApiError("server_overloaded", "The public listener does not answer.", { cause }))));
   pipeline(req, outgoing).catch(() => undefined); // what is wrong with it the answer says
   const answer = await answered;
   res.writeHead(answer.statusCode!, answer.headers);

@@ -12,7 +12,7 @@ import { folder } from "../support/folder.ts";
 import { demo, merge } from "../support/gateway.ts";
 import { freePort } from "../support/port.ts";
 import { bundled, launch, runToEnd, type Running } from "../support/program.ts";
-import { completion, startProvider, status, type Behaviour } from "../support/provider.ts";
+import { chunk, completion, silent, startProvider, status, stream, usageChunk, type Behaviour } from "../support/provider.ts";
 import { until, waitFor, within } from "../support/wait.ts";
 import { noPython, notInstalled, PYTHON, skipUnless } from "./lab.ts";
 
@@ -53,7 +53,7 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     page.setDefaultTimeout(15_000);
     const wrong: string[] = [];
     page.on("pageerror", ({ message }) => wrong.push(message));
-    page.on("console", (message) => message.type() === "error" && !/net::ERR_|status of 4/.test(message.text()) && wrong.push(message.text()));
+    page.on("console", (message) => message.type() === "error" && !/net::ERR_|status of [45]/.test(message.text()) && wrong.push(message.text()));
     page.on("request", (request) => new URL(request.url()).origin !== admin && !request.url().startsWith("data:") && wrong.push(`asked ${request.url()}`));
     t.after(async () => {
       await context.close();
@@ -160,6 +160,56 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     assert.match(await told(page, "Completion tokens"), /\(estimated\)$/);
   });
 
+  it("a long reply that comes at once, one that never begins, a store that fails, and a clock that is wrong", async (t) => {
+    const words = Array.from({ length: 3_000 }, (_, n) => `word ${n} `);
+    const provider = await startProvider(t, { long: stream([...words.map((content) => chunk({ content })), chunk({}, "stop"), usageChunk()]), mute: silent });
+    const lab = { provider: "lab", price: { input_cache_miss: 1, output: 1 } };
+    const { admin, books } = await serve(t, { providers: { lab: { dialect: "openai", base_url: provider.url } }, models: { long: lab, mute: lab } });
+    const page = await open(t, admin);
+    await page.getByLabel("Model or alias").selectOption("long");
+    await page.getByRole("button", { name: "Send" }).click();
+    await outcome(page, /^Finished: stop$/);
+    assert.equal(await page.locator("#reply").textContent(), words.join(""));
+    assert.equal(await told(page, "Cost"), "US$0.000027");
+    assert.equal(await page.evaluate(() => document.activeElement?.id), "send");
+    await page.getByLabel("Streaming").uncheck();
+    await page.getByLabel("Model or alias").selectOption("demo-chat");
+    await page.getByRole("button", { name: "Send" }).click();
+    await outcome(page, /^Finished: stop$/);
+    await told(page, "Cost");
+    assert.equal(await figure(page, "First token").textContent(), "–");
+    await page.getByLabel("Model or alias").selectOption("mute");
+    await page.getByRole("button", { name: "Send" }).click();
+    const asked = await provider.nth(1);
+    await page.getByRole("button", { name: "Stop" }).click();
+    await outcome(page, /^Stopped\.$/);
+    await waitFor(asked.closed, "the provider's connection to be closed");
+    assert.equal(await told(page, "Cost"), "US$0.00");
+    const id = await told(page, "Request id");
+    assert.deepEqual((await settled(books, 3)).filter((line) => line["gateway_request_id"] === id).map(({ status }) => status), ["cancelled"]);
+
+    await waitFor(() => usageCount(books) === 3, "the usage records", 20_000);
+    await page.locator("#tab-costs").click();
+    await page.getByLabel(/^Request id/).fill(`  ${id} `);
+    await page.keyboard.press("Enter");
+    await page.locator("#story h2", { hasText: id }).waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement?.id), "story", "who clicked far below is led to it");
+    writeFileSync(join(books, "usage", "cursor.json"), "{");
+    await page.getByLabel("By", { exact: true }).selectOption("account");
+    await page.locator("#counted", { hasText: "The gateway failed to handle this request." }).waitFor();
+
+    const late = await browser.newContext({ locale: "en-GB" });
+    t.after(() => late.close());
+    const ahead = await late.newPage();
+    await ahead.addInitScript(() => {
+      const real = Date.now;
+      Date.now = () => real() + 20 * 60_000;
+    });
+    await ahead.goto(`${admin}/#now`);
+    // What happened in the last minute is told all the same.
+    await ahead.locator("#charts .card", { hasText: /^Requests a second0\.\d/ }).waitFor();
+  });
+
   it("a model's breaker is seen to open when its provider goes down, and to close when it is back; a page that hears nothing says so", async (t) => {
     let behaviour: Behaviour = status(200, completion({ content: "Here I am." }));
     const provider = await startProvider(t, (asked) => behaviour(asked));
@@ -217,6 +267,7 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     await page.locator("#records").getByRole("button", { name: '<b>request</b> & "1"' }).click();
     await page.locator("#story dd", { hasText: "auto/reasoning" }).waitFor();
     await page.getByRole("button", { name: /Take away model/ }).click();
+    await page.locator("#counted", { hasText: /^3 requests$/ }).waitFor();
     await page.locator("#days .bar").focus();
     await page.keyboard.press("Enter");
     await page.locator("#counted", { hasText: /^3 requests of \d{4}/ }).waitFor();
@@ -250,15 +301,15 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
       ["curl", "bash", (text) => ["-c", text]], ["JavaScript SDK", process.execPath, (text) => ["--input-type=module", "-e", text]],
       ...(noPython() ? [] : [["Python SDK", PYTHON, (text: string) => ["-c", text]] as [string, string, (text: string) => string[]]]),
     ];
-    for (const stream of [true, false]) {
-      await page.getByLabel("Streaming").setChecked(stream);
+    for (const streamed of [true, false]) {
+      await page.getByLabel("Streaming").setChecked(streamed);
       for (const [button, command, args] of programs) {
         await page.getByRole("button", { name: button }).click();
         const text = (await page.locator("#copied").textContent())!;
         assert.ok(!text.includes("sk-demo"), "the key is not in it");
         const { stdout } = await run(command, args(text), { env, cwd: clients, timeout: 60_000 });
-        assert.match(stdout, /fine/, `${button}, ${stream ? "streamed" : "whole"}`);
-        if (button === "curl" && stream) assert.match(stdout, /data: \[DONE\]\n\n$/);
+        assert.match(stdout, /fine/, `${button}, ${streamed ? "streamed" : "whole"}`);
+        if (button === "curl" && streamed) assert.match(stdout, /data: \[DONE\]\n\n$/);
       }
     }
     const asked = await settled(books, 2 * programs.length);
