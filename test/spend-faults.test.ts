@@ -3,13 +3,14 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { configFile, entries, only, priced, segmentPath, segments, settles, usageRecords } from "./support/books.ts";
 import { ended } from "./support/command.ts";
 import { folder } from "./support/folder.ts";
-import { configFor, startGateway, user, type RunningGateway } from "./support/gateway.ts";
+import { configFor, demo, startGateway, user, type RunningGateway } from "./support/gateway.ts";
+import { launch, quickest } from "./support/program.ts";
 import { held, silent, speak, startProvider } from "./support/provider.ts";
 import { waitFor, within } from "./support/wait.ts";
 
@@ -219,4 +220,17 @@ describe("a full disk", { concurrency: 2 }, () => {
     assert.equal(found.filter(({ settle }) => settle["model_requested"] === "silent").length, 1);
     assert.deepEqual(usageRecords(dir).map(({ usage_id }) => usage_id).sort(), found.map(({ settle }) => settle["spend_id"]).sort());
   });
+});
+
+it("a gateway whose working folder is deleted serves on, and ends when it is told to", async (t) => {
+  const cwd = folder();
+  writeFileSync(join(cwd, "gateway.json"), JSON.stringify(demo({ usage: { sync_ms: 20 } })));
+  const gw = launch({ ...quickest(folder()), cwd }, []);
+  t.after(() => gw.child.kill("SIGKILL"));
+  const url = await within(gw.address, "the gateway to listen", 20_000);
+  rmSync(cwd, { recursive: true });
+  await waitFor(() => existsSync(join(cwd, "data", "spend")), "its data_dir, an absolute path by then, to be made anew", 20_000);
+  assert.equal((await get(`${url}/healthz`)).status, 200);
+  gw.child.kill("SIGTERM");
+  assert.equal((await within(gw.ended, "the end", 20_000)).code, 0);
 });

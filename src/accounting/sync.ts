@@ -1,7 +1,7 @@
 // The usage sync: one pass recovers what dead processes left behind, copies what was settled since the last pass from the
 // spend log into the usage store, and deletes old segments that an earlier pass has copied. One process at a time does it.
 import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { DAY_MS, type Config } from "../config/schema.ts";
 import type { Diagnose } from "../http/log.ts";
@@ -14,10 +14,11 @@ import { holderOf, segmentsIn, unclosedOf } from "./spend-log.ts";
 import { NOTHING } from "./usage.ts";
 
 export type Ledger = Readonly<ReturnType<typeof ledgerOf>>;
-/** The books of one data_dir; `dir` is the folder of the segments. Throws a CheckError if the store's package is not installed. */
+/** The books of one data_dir; `dir` is the folder of the segments, by its absolute path: of a relative one whose beginning has been deleted Node
+ * 20 would try to make the folders for ever. Throws a CheckError if the store's package is not installed. */
 export function ledgerOf({ data_dir, usage, spend, currency }: Config, now: () => number, diagnose: Diagnose) {
-  const store = usage.store === "file" ? createFileStore(join(data_dir, "usage")) : createPostgresStore(usage.store, data_dir);
-  return { dir: join(data_dir, "spend"), store, currency, keepDays: spend.keep_days, now, diagnose };
+  const store = usage.store === "file" ? createFileStore(resolve(data_dir, "usage")) : createPostgresStore(usage.store, data_dir);
+  return { dir: resolve(data_dir, "spend"), store, currency, keepDays: spend.keep_days, now, diagnose };
 }
 
 export class BusyError extends Error {}
