@@ -53,13 +53,12 @@ const typed = <N extends keyof Types, T>(name: N, schema: JsonSchema, rule: (val
   return make({ type: name, ...schema }, (value, all) => (typeOf(value) === name ? rule(value as Types[N], all) : wrongType(expected, value)));
 };
 
-/** Reads the members of a container, by their steps. A fault comes out with its step before its path: the first or, if `all`, each. */
-function members<S extends string | number, T>(steps: Iterable<S>, all: boolean | undefined, read: (step: S) => T): T[] {
+/** Takes the members of a container to `out`, by their steps. A fault comes out with its step before its path: the first or, if `all`, each. */
+function members<S extends string | number, T>(steps: Iterable<S>, all: boolean | undefined, out: T, take: (step: S, out: T) => unknown): T {
   const faults: Fault[] = [];
-  const out: T[] = [];
   for (const step of steps) {
     try {
-      out.push(read(step));
+      take(step, out);
     } catch (error) {
       if (!(error instanceof CheckError)) throw error;
       for (const fault of error.faults) faults.push({ ...fault, path: [step, ...fault.path] }); // there may be too many to spread
@@ -107,7 +106,7 @@ export const array = <T>(item: Check<T>, { min = 0, max = Infinity }: { min?: nu
   typed("array", { items: item.schema, ...(min > 0 && { minItems: min }), ...(max !== Infinity && { maxItems: max }) }, (value, all) => {
     if (value.length < min) return fail("invalid_value", `expected at least ${min} element${min === 1 ? "" : "s"}, got ${value.length}`);
     if (value.length > max) return fail("invalid_value", `expected at most ${max} elements, got ${value.length}`);
-    return members(value.keys(), all, (index) => item(value[index], all));
+    return members(value.keys(), all, [] as T[], (index, out) => out.push(item(value[index], all)));
   });
 
 export const isObject = (value: unknown): value is Record<string, unknown> => typeOf(value) === "object";
@@ -115,20 +114,18 @@ export type Fields = { readonly [name: string]: Check<unknown> };
 
 /** Other fields are left out of the new object that it returns (WIRE 1.2); if `strict`, they are faults: misspelt settings. */
 export function object<F extends Fields>(fields: F, { strict = false } = {}) {
+  const known = new Map(Object.entries(fields));
   const names = Object.keys(fields);
   const required = names.filter((name) => !fields[name]!.optional);
   const properties = Object.fromEntries(names.map((name) => [name, fields[name]!.schema]));
   const schema = { properties, ...(required.length > 0 && { required }), ...(strict && { additionalProperties: false }) };
-  return typed("object", schema, (value, all) => {
-    const out: Record<string, unknown> = {};
-    members(strict ? new Set([...names, ...Object.keys(value)]) : names, all, (name) => {
-      const check = Object.hasOwn(fields, name) ? fields[name]! : fail("invalid_value", `is not a known field; known here: ${names.join(", ")}`);
+  return typed("object", schema, (value, all) =>
+    members(strict ? new Set([...names, ...Object.keys(value)]) : names, all, {} as { -readonly [K in keyof F]: Infer<F[K]> }, (name, out) => {
+      const check = known.get(name) ?? fail("invalid_value", `is not a known field; known here: ${names.join(", ")}`);
       const given = Object.hasOwn(value, name) ? value[name] : undefined;
       if (given === undefined && !check.optional) fail("missing_required_parameter", "is required");
-      out[name] = check(given, all);
-    });
-    return out as { -readonly [K in keyof F]: Infer<F[K]> };
-  });
+      (out as Record<string, unknown>)[name] = check(given, all);
+    }));
 }
 
 export const partial = <F extends Fields>(fields: F) =>
@@ -136,16 +133,14 @@ export const partial = <F extends Fields>(fields: F) =>
 
 /** An object used as a dictionary; a Map, so that no name (`__proto__`) is special. */
 export const record = <T>(check: Check<T>): Check<Map<string, T>> =>
-  typed("object", { additionalProperties: check.schema }, (value, all) => {
-    const read = (name: string) => [name || fail("invalid_value", "a name must not be empty"), check(value[name], all)] as const;
-    return new Map(members(Object.keys(value), all, read));
-  });
+  typed("object", { additionalProperties: check.schema }, (value, all) =>
+    members(Object.keys(value), all, new Map<string, T>(), (name, out) =>
+      out.set(name || fail("invalid_value", "a name must not be empty"), check(value[name], all))));
 
 /** May be left out, or be null, which says the same (WIRE 1.1): `value` is returned. */
 export function withDefault<T>(check: Check<T>, value: NoInfer<T>): Check<T> {
-  const isAbsent = (given: unknown) => given === undefined || (given === null && !check.takesNull);
   const schema = { ...orNull(check.schema), ...(value !== undefined && typeof value !== "object" && { default: value }) };
-  return make(schema, (given, all) => (isAbsent(given) ? value : check(given, all)), { optional: true });
+  return make(schema, (given, all) => (given === undefined || (given === null && !check.takesNull) ? value : check(given, all)), { optional: true });
 }
 
 export const optional = <T>(check: Check<T>): Check<T | undefined> => withDefault<T | undefined>(check, undefined);
@@ -192,5 +187,6 @@ export function jsonObject(maxDepth = 100): Check<Record<string, unknown>> {
 /** A tagged union: the string field `tag` says which check, an object's that has this field itself, applies to the whole. */
 export function variant<V extends Fields>(tag: string, variants: V): Check<Infer<V[keyof V]>> {
   const tagCheck = object({ [tag]: literal(...Object.keys(variants)) });
-  return oneOf(variants, (value) => tagCheck(value)[tag]!);
+  const isName = (given: unknown): given is string => typeof given === "string" && Object.hasOwn(variants, given);
+  return oneOf(variants, (value) => (isObject(value) && isName(value[tag]) ? value[tag] : tagCheck(value)[tag]!));
 }
