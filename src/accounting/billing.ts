@@ -2,6 +2,8 @@
 import { formatMoney } from "./price.ts";
 import { addTo, nothing, USAGE_COLUMNS, type Sum, type UsageFilter, type UsageRecord, type UsageStore } from "./records.ts";
 
+export const MONTH = /^[1-9]\d{3}-(0[1-9]|1[0-2])$/; // of a bill, in UTC
+export const isDay = (text: string): boolean => MONTH.test(text.slice(0, 7)) && new Date(text).toJSON()?.slice(0, 10) === text; // V8 takes the 31st of any month
 /** A sum as it is shown: its cost as an exact decimal. */
 export const shown = <S extends Sum>({ cost, ...sum }: S) => ({ ...sum, cost: formatMoney(cost) });
 

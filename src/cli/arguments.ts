@@ -1,5 +1,6 @@
 // The command line, read: which commands there are, what each takes, and what is wrong with what was typed.
 import { parseArgs } from "node:util";
+import { isDay, MONTH } from "../accounting/billing.ts";
 import COMMANDS from "./commands.json" with { type: "json" };
 
 /** A mistake in the arguments: one line on stderr, exit 2. */
@@ -22,14 +23,12 @@ const parse = (argv: readonly string[]) => parseArgs({ args: [...argv], options:
 export type Values = ReturnType<typeof parse>["values"];
 export interface Arguments { readonly command: CommandName | "help"; readonly operand: string; readonly values: Values }
 
-/** V8 takes the 31st of any month. */
-const isToCome = (value: string): boolean =>
-  Date.parse(value) > Date.now() && new Date(value.slice(0, 10)).toJSON()?.slice(0, 10) === value.slice(0, 10);
+const isToCome = (value: string): boolean => Date.parse(value) > Date.now() && isDay(value.slice(0, 10));
 /** What the options with a form of their own must look like. */
 const FORMS: { readonly [name in keyof Values]?: readonly [test: (value: string) => boolean, expected: string] } = {
   port: [(value) => /^\d{1,5}$/.test(value) && Number(value) <= 65_535, "a number from 0 to 65535"],
   rpm: [(value) => /^\d{1,7}$/.test(value), "a number of requests per minute"],
-  month: [(value) => /^\d{4}-(0[1-9]|1[0-2])$/.test(value), "a month such as 2026-11"],
+  month: [(value) => MONTH.test(value), "a month such as 2026-11"],
   format: [(value) => ["table", "csv", "json"].includes(value), "table, csv or json"],
   expires: [isToCome, "a date to come such as 2027-01-31, or a time in ISO 8601"],
 };

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { shown, statementCsv } from "../accounting/billing.ts";
+import { isDay, MONTH, shown, statementCsv } from "../accounting/billing.ts";
 import { readLines } from "../accounting/files.ts";
 import { parseSpendLine, type Dimension, type OpenRecord, type SettleRecord, type UsageRecord } from "../accounting/records.ts";
 import { segmentsIn } from "../accounting/spend-log.ts";
@@ -11,20 +11,18 @@ import type { Ledger } from "../accounting/sync.ts";
 import { DAY_MS } from "../config/schema.ts";
 import type { Cancel } from "../http/cancel.ts";
 import { sendJson, type Exchange, type Routes } from "../http/exchange.ts";
-import { fail, object, optional, refine, string, withDefault, type Check } from "../protocol/checker.ts";
+import { fail, nonEmpty, object, optional, refine, string, withDefault, type Check } from "../protocol/checker.ts";
 
 const ROWS = 500; // of one answer
 const RECORDS = 100;
 const FRESH = { "Cache-Control": "no-store" };
-const isDay = (text: string) => !Number.isNaN(Date.parse(text)) && new Date(text).toISOString().startsWith(text);
-const date = (pattern: RegExp, expected: string) => refine(string({ pattern, expected }), (text) => (isDay(text) ? text : fail("invalid_value", `expected ${expected}`)));
-const [month, day] = [date(/^[1-9]\d{3}-\d\d$/, "a month such as 2026-11"), date(/^[1-9]\d{3}-\d\d-\d\d$/, "a day such as 2026-11-30")];
+const month = string({ pattern: MONTH, expected: "a month such as 2026-11" });
+const day = optional(refine(nonEmpty, (text) => (isDay(text) ? text : fail("invalid_value", "expected a day such as 2026-11-30"))));
 const by = refine(withDefault(string({ pattern: /^(day|account|model)(,(day|account|model))*$/, expected: "a list of day, account and model" }), "model"),
   (text) => [...new Set([...text.split(","), "currency"])] as Dimension[]);
 const skip = refine(withDefault(string({ pattern: /^\d{1,12}$/, expected: "a number" }), "0"), Number);
 const name = string({ pattern: /^[^\0]+$/, expected: "a name" });
-const recordsQuery = object({ month, day: optional(day), account: optional(name), model: optional(name), by, skip }, { strict: true });
-const traceQuery = object({ request_id: name, day: optional(day) }, { strict: true });
+const recordsQuery = object({ month, day, account: optional(name), model: optional(name), by, skip }, { strict: true });
 /** What a request asks for behind its path's `?`. Throws a CheckError. */
 const asked = <T>({ url = "" }: IncomingMessage, check: Check<T>): T => check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
 const unreadable = (cause: unknown) => Promise.reject(new Error("the usage records cannot be read", { cause })); // not the fault of who asks
@@ -53,7 +51,7 @@ export const costRoutes = ({ dir, store }: Ledger): Routes => ({
   },
   /** All that is known of a request id: its usage records, and what the spend log says, which has the attempts. With a `day` only the spend
    * log is looked at, of that day and the one before: it has what was settled just now. */
-  "/trace": finding(traceQuery, async ({ request_id: requestId, day }, cancel) => {
+  "/trace": finding(object({ request_id: name, day }, { strict: true }), async ({ request_id: requestId, day }, cancel) => {
     const records: UsageRecord[] = [];
     if (day === undefined) for await (const batch of store.records({ requestId, cancel })) if (records.push(...batch) >= ROWS) break;
     // A segment has the name of the day on which it was begun.
