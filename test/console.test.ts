@@ -2,7 +2,6 @@
 // itself is driven by a browser in clients/console.test.ts.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -16,6 +15,7 @@ import { holding, ledgerOf, syncUsage } from "../src/accounting/sync.ts";
 import { checkConfig } from "../src/config/schema.ts";
 import { CheckError } from "../src/protocol/checker.ts";
 import { handMade, openLine, priced, settled, settleLine, spendLines, sum, textOf, usageCount, usageRecords, type Line } from "./support/books.ts";
+import { certificate } from "./support/certificate.ts";
 import { folder } from "./support/folder.ts";
 import { configFor, demo, KEY, startGateway, user, type RunningGateway } from "./support/gateway.ts";
 import { bundled, launch } from "./support/program.ts";
@@ -36,13 +36,6 @@ async function ask(address: string, path: string, headers: Record<string, string
 const adminOf = (gw: RunningGateway): string => gw.gateway.adminAddress()!;
 const basic = (password: string) => ({ authorization: `Basic ${Buffer.from(`operator:${password}`).toString("base64")}` });
 const assertRefused = ({ status, body }: Answer, expected: number, code: string) => assert.deepEqual([status, body.error.code], [expected, code]);
-
-function certificate(): { cert_file: string; key_file: string } {
-  const dir = folder();
-  const files = { cert_file: join(dir, "cert.pem"), key_file: join(dir, "key.pem") };
-  execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost", "-days", "2", "-keyout", files.key_file, "-out", files.cert_file], { stdio: "ignore" });
-  return files;
-}
 
 describe("the page", () => {
   const source = readFileSync("src/console/index.html", "utf8");

@@ -156,7 +156,7 @@ describe("every fault, by name and by alias, whole and streamed", () => {
         const direct = await outcome(byName.gateway, "a", streaming, 10 * patience);
         const took = performance.now() - from;
         // The deadlines are 400 ms; an attempt that is let down otherwise must not wait for one. The bound is for slow machines.
-        if (patience === 400) assert.ok(took < 3_500, `${took} ms`);
+        assert.ok(took < Math.max(3_500, patience), `${took} ms`);
         if (named.endsWith("upstream_timeout")) assert.ok(took >= 390, `${took} ms`);
         assert.equal(direct.got, named);
         if (retryAfter !== undefined) assert.equal(direct.retryAfter, retryAfter);

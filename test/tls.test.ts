@@ -1,7 +1,6 @@
 // HTTPS served directly, with certificates that openssl makes for the test, also with another one while it runs.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,22 +14,14 @@ import tls, { type TLSSocket } from "node:tls";
 import { checkConfig } from "../src/config/schema.ts";
 import { createFetch } from "../src/http/fetch.ts";
 import { CheckError } from "../src/protocol/checker.ts";
+import { certificate } from "./support/certificate.ts";
 import { lines, run } from "./support/command.ts";
 import { configFor, demo, startGateway, user } from "./support/gateway.ts";
 import { waitFor, within } from "./support/wait.ts";
 
-function certificate(t: TestContext): { cert_file: string; key_file: string } {
-  const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
-  t.after(() => rmSync(folder, { recursive: true }));
-  const files = { cert_file: join(folder, "cert.pem"), key_file: join(folder, "key.pem") };
-  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"];
-  execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", ...subject, "-keyout", files.key_file, "-out", files.cert_file], { stdio: "ignore" });
-  return files;
-}
-
 describe("TLS", () => {
   it("serves over HTTPS; a provider whose certificate nobody vouches for is unavailable", async (t) => {
-    const tls = certificate(t);
+    const tls = certificate();
     const gateway = await startGateway(t, demo({ server: { tls } }));
     assert.match(gateway.url, /^https:\/\/127\.0\.0\.1:\d+$/);
     const answer = new Promise<{ status: number; id: string }>((resolve, reject) => {
@@ -53,7 +44,7 @@ describe("TLS", () => {
   });
 
   it("stops though somebody has connected and not shaken hands", async (t) => {
-    const gateway = await startGateway(t, demo({ server: { tls: certificate(t) } }));
+    const gateway = await startGateway(t, demo({ server: { tls: certificate() } }));
     const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
     t.after(() => socket.destroy());
     await within(new Promise((resolve) => socket.once("connect", resolve)), "the connection");
@@ -61,7 +52,7 @@ describe("TLS", () => {
   });
 
   it("files that cannot be read, or are no certificate, are faults with a path", async (t) => {
-    const tls = certificate(t);
+    const tls = certificate();
     await assert.rejects(
       startGateway(t, demo({ server: { tls: { ...tls, key_file: "/nowhere/key.pem" } } })),
       (error) => error instanceof CheckError && error.message === "server.tls.key_file: cannot be read: ENOENT",
@@ -107,7 +98,7 @@ describe("another certificate", () => {
   }
 
   it("in the same files, or in others: by a reload for new connections; an open one goes on", async (t) => {
-    const [files, next, third] = [certificate(t), certificate(t), certificate(t)];
+    const [files, next, third] = [certificate(), certificate(), certificate()];
     const [a, b, c] = [files, next, third].map(fingerprint);
     assert.equal(new Set([a, b, c]).size, 3);
     const config = (server: object) => checkConfig(demo({ server }), {});
@@ -129,7 +120,7 @@ describe("another certificate", () => {
   });
 
   it("that is broken, is missing or has another's key is refused as a whole: what is in force stays, certificate and all", async (t) => {
-    const [files, next] = [certificate(t), certificate(t)];
+    const [files, next] = [certificate(), certificate()];
     const a = fingerprint(files);
     const config = checkConfig(demo({ server: { tls: files }, keys: [{ account: "later", key: "sk-later" }] }), {});
     const gw = await startGateway(t, demo({ server: { tls: files } }));
@@ -166,7 +157,7 @@ describe("another certificate", () => {
 
   for (const workers of [1, 2]) {
     it(`by SIGHUP, with ${workers} ${workers === 1 ? "process" : "workers"}; broken files are told, and change nothing`, async (t) => {
-      const [files, next, third] = [certificate(t), certificate(t), certificate(t)];
+      const [files, next, third] = [certificate(), certificate(), certificate()];
       const [a, b, c] = [files, next, third].map(fingerprint);
       const place = mkdtempSync(join(tmpdir(), "chat-gateway-"));
       t.after(() => rmSync(place, { recursive: true, force: true }));
