@@ -2,9 +2,12 @@
 // where Node would answer by itself. WIRE.md 4.2, 4.6 and 5.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import http from "node:http";
 import net from "node:net";
 import { describe, it } from "node:test";
+import type { Exchange } from "../src/http/exchange.ts";
+import { createServer } from "../src/http/server.ts";
 import { configFor, demo, json, KEY, startGateway, user } from "./support/gateway.ts";
 import { chunkShape, completionShape } from "./support/shapes.ts";
 import { chunk, held, silent, speak, startProvider, stream } from "./support/provider.ts";
@@ -102,6 +105,34 @@ describe("answers that Node would give by itself", () => {
     assert.match(answer.body, /All is well\./);
     assert.equal(answer.text.match(/HTTP\/1\.1/g)?.length, 1);
   });
+
+  for (const method of ["GET", "HEAD"]) {
+    it(`an answer that began before its request's body came is given to its end, though that body is nonsense: ${method}`, async (t) => {
+      const request = `${method} /early HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`;
+      let begun = (): void => undefined;
+      const beginning = new Promise<void>((resolve) => (begun = resolve));
+      const early = async ({ req, res }: Exchange) => {
+        res.writeHead(200, { "Content-Type": "text/plain" });
+        res.write("first, ");
+        begun();
+        await waitFor(() => req.socket.bytesRead === request.length + 4, "the nonsense to be read");
+        res.end("last");
+      };
+      const records: { status: number }[] = [];
+      const server = createServer({ "/early": { GET: early } }, { host: "127.0.0.1", port: 0, receive_ms: 60_000 }, { now: Date.now, access: (record) => records.push(record), failed: (_, error) => { throw error; } });
+      const socket = net.connect(Number(new URL(await server.listen()).port), "127.0.0.1");
+      t.after(() => server.close(0));
+      let text = "";
+      socket.on("data", (bytes) => (text += bytes)).write(request);
+      await within(beginning, "the answer to begin");
+      socket.write("zz\r\n");
+      await within(once(socket, "close"), "the connection to end");
+      assert.match(text, /^HTTP\/1\.1 200 OK\r\n/);
+      assert.equal(text.slice(text.indexOf("\r\n\r\n") + 4), method === "HEAD" ? "" : "7\r\nfirst, \r\n4\r\nlast\r\n0\r\n\r\n");
+      await waitFor(() => records.length > 0, "the access log");
+      assert.deepEqual(records.map(({ status }) => status), [200]);
+    });
+  }
 
   it("a client that resets in the middle of its request leaves no trace but a log line", async (t) => {
     const gateway = await startGateway(t, demo());

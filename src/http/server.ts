@@ -29,6 +29,7 @@ export const stopping = () => new ApiError("server_overloaded", "The gateway is 
 /** A request on its way. `delivered`: all of the answer was handed to the socket; Node also says "finish" when a socket dies with data in it.
  * `status`: what the access log says where `res` does not know. */
 interface Live extends Exchange { readonly connection: Connection; readonly startedAt: number; expiry?: NodeJS.Timeout; delivered: boolean; status?: number }
+const isOwed = ({ req, res }: Live): boolean => req.complete || res.headersSent; // an answer, whatever comes on the connection from here on
 
 /** What the access log needs to know, also of what came to no exchange: method and path are null where they could not be parsed. */
 type Logged = Pick<Live, "requestId" | "log" | "startedAt"> & { readonly req: Partial<Pick<IncomingMessage, "method" | "url">> };
@@ -101,7 +102,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     clearTimeout(exchange.expiry);
     if (!delivered) exchange.abort(new ClientGone("the client left before it had its whole answer"));
     writeAccess(exchange, exchange.status ?? (delivered ? res.statusCode : 499)); // 499: it has not had its whole answer
-    if (connection.broken && ![...connection.live].some((other) => other.req.complete)) connection.socket.end();
+    if (connection.broken && ![...connection.live].some(isOwed)) connection.socket.end();
     if (draining) closeUnused();
   }
 
@@ -130,7 +131,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       return;
     }
     connection.broken = true; // the requests before it get their answers all the same
-    const last = [...connection.live].findLast((exchange) => exchange.req.complete);
+    const last = [...connection.live].findLast(isOwed);
     if (!last) socket.destroy();
     else if (!last.res.headersSent) last.res.setHeader("Connection", "close");
   }
