@@ -10,7 +10,7 @@ import { readJson, readLines, replaceFile } from "./files.ts";
 import { parseMoney } from "./price.ts";
 import { addTo, nothing, type Dimension, type SumBy, type UsageFilter, type UsageRecord, type UsageStore } from "./records.ts";
 
-const BATCH = 1_000; // records that are read at once
+const [BATCH, BATCH_BYTES] = [1_000, 128 * 1024]; // records that are handed over at once, and of their files what is read at once: many may be reading
 const CELLS_AT_ONCE = 5_000; // in one turn of the event loop: there may be one for each account, model and day
 /** `dir` is made when the first record comes. */
 export function createFileStore(dir: string): UsageStore {
@@ -63,7 +63,7 @@ export function createFileStore(dir: string): UsageStore {
       let passed = 0;
       const found: UsageRecord[] = [];
       for (const [month, size] of Object.entries(readCursor().months).filter(([month]) => month === (wanted ?? month)).sort()) {
-        for await (const { lines } of readLines(monthFile(month), 0, size)) {
+        for await (const { lines } of readLines(monthFile(month), 0, size, BATCH_BYTES)) {
           if (cancel?.aborted) throw cancel.reason;
           const fit = lines.filter((line) => words.every((word) => line.includes(word)));
           found.push(...fit.slice(Math.max(0, skip - passed)).map((line) => parse(line, month)));

@@ -9,11 +9,11 @@ import { fail } from "../protocol/checker.ts";
 
 const BATCH_BYTES = 512 * 1024; // some 500 requests of the spend log
 /** Whole lines of the bytes `from` up to `to`, and where each batch ends; not a last one without its end: it is being written, or torn. */
-export async function* readLines(path: string, from = 0, to = Infinity): AsyncGenerator<{ readonly lines: readonly string[]; readonly end: number }> {
+export async function* readLines(path: string, from = 0, to = Infinity, batchBytes = BATCH_BYTES): AsyncGenerator<{ readonly lines: readonly string[]; readonly end: number }> {
   if (from >= to) return;
   let rest = Buffer.alloc(0);
   let end = from;
-  for await (const chunk of createReadStream(path, { start: from, end: to - 1, highWaterMark: BATCH_BYTES })) {
+  for await (const chunk of createReadStream(path, { start: from, end: to - 1, highWaterMark: batchBytes })) {
     const bytes = Buffer.concat([rest, chunk as Buffer]);
     const whole = bytes.lastIndexOf("\n") + 1;
     rest = bytes.subarray(whole);
