@@ -8,20 +8,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { configFile, only, type Line } from "./support/books.ts";
-import { assertOneLine, ended, lines } from "./support/command.ts";
+import { assertOneLine, ended, lines, type RunOptions } from "./support/command.ts";
 import { folder } from "./support/folder.ts";
 import { configFor, json, KEY, startGateway, user, type RunningGateway } from "./support/gateway.ts";
+import { bundled } from "./support/program.ts";
 import { speak, startProvider } from "./support/provider.ts";
 import { waitFor } from "./support/wait.ts";
 
 /** A running gateway with models m and n, and its command line. */
-async function world(t: TestContext, over: object = {}, deps: object = {}) {
+async function world(t: TestContext, over: object = {}, deps: object = {}, options: RunOptions = {}) {
   const dir = folder();
   const provider = await startProvider(t, { m: speak("Hi."), n: speak("Hi.") });
   const config = configFor(provider.url, ["m", "n"], { data_dir: dir, aliases: { team: { models: ["n", "m"] } }, ...over });
   const gw = await startGateway(t, config, deps);
   const file = configFile(config);
-  const keys = (...args: string[]) => ended(t, ["keys", ...args, "--config", file]);
+  const keys = (...args: string[]) => ended(t, ["keys", ...args, "--config", file], options);
   /** Makes a key; what it is and what is known of it. */
   const create = async (...args: string[]): Promise<Line> => {
     const { code, stdout, stderr } = await keys("create", ...args, "--json");
@@ -127,7 +128,7 @@ describe("a key's life", { concurrency: 3 }, () => {
   });
 
   it("ten made at once are ten keys", async (t) => {
-    const { create, stored, gw } = await world(t);
+    const { create, stored, gw } = await world(t, {}, {}, { program: bundled(folder()) }); // one file: ten that compile sources would wait for each other
     const made = await Promise.all(Array.from({ length: 10 }, (_, at) => create("--account", `account ${at}`)));
     assert.equal(new Set(made.map(({ key }) => key)).size, 10);
     assert.deepEqual(stored().map(({ key_id, account }) => [key_id, account]).sort(), made.map(({ key_id, account }) => [key_id, account]).sort());

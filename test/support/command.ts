@@ -7,7 +7,7 @@ import { resolve } from "node:path";
 import type { Readable } from "node:stream";
 import type { TestContext } from "node:test";
 import { folder } from "./folder.ts";
-import { quickest, type Ended } from "./program.ts";
+import { quickest, type Ended, type Program } from "./program.ts";
 import { waitFor, within } from "./wait.ts";
 
 const PROGRAM = quickest(folder());
@@ -30,11 +30,13 @@ export interface RunOptions {
   readonly env?: Record<string, string>;
   /** At the head of a process group of its own, as a terminal starts it. */
   readonly detached?: boolean;
+  /** Another than the quickest by which coverage can be measured. */
+  readonly program?: Program;
 }
 
-export function run(t: TestContext, args: readonly string[], { cwd = folder(), env = {}, detached = false }: RunOptions = {}): Running {
+export function run(t: TestContext, args: readonly string[], { cwd = folder(), env = {}, detached = false, program = PROGRAM }: RunOptions = {}): Running {
   const { PATH = "", NODE_V8_COVERAGE } = process.env;
-  const child = spawn(process.execPath, [...PROGRAM.args, ...args], {
+  const child = spawn(process.execPath, [...program.args, ...args], {
     cwd, detached,
     stdio: ["ignore", "pipe", "pipe"],
     // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not ours.
