@@ -60,7 +60,7 @@ export const CANARY = /canary/i;
 export const PROVIDER_KEY = "sk-canary-of-the-provider";
 /** How much the models send that do not end by themselves. */
 export const FLOOD_BYTES = 128 * 1024 * 1024;
-const [STALLED_LOOKS, LOOK_MS] = [6, 50];
+const [STALLED_LOOKS, LOOK_MS] = [20, 50];
 
 type Json = Readonly<Record<string, unknown>>;
 interface Exchange {
