@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { rmSync, writeFileSync } from "node:fs";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -272,7 +272,10 @@ describe("reload", () => {
       const change = (text: string | undefined, event: string) => {
         const before = gw.stderr().split(`"${event}"`).length;
         if (text === undefined) rmSync(file);
-        else writeFileSync(file, text);
+        else {
+          writeFileSync(`${file}.new`, text); // half of it would be a fault of its own
+          renameSync(`${file}.new`, file);
+        }
         if (how === "SIGHUP") gw.child.kill("SIGHUP");
         return waitFor(() => gw.stderr().split(`"${event}"`).length > before, `${event} on stderr`);
       };
