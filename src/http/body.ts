@@ -71,7 +71,7 @@ function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0) throw new ApiError("invalid_json", "The request body is empty; expected a JSON object.");
   if (!isUtf8(bytes)) throw new ApiError("invalid_json", "The request body is not valid UTF-8.");
   let containers = 0; // by their [ and {
-  for (let i = bytes.length > MAX_CONTAINERS ? 0 : bytes.length; i < bytes.length; i += 1) if (bytes[i] === 0x5b || bytes[i] === 0x7b) containers += 1;
+  if (bytes.length > MAX_CONTAINERS) for (let i = 0; i < bytes.length; i += 1) if (bytes[i] === 0x5b || bytes[i] === 0x7b) containers += 1;
   if (containers > MAX_CONTAINERS) throw new ApiError("invalid_json", `The request body holds more than ${MAX_CONTAINERS} arrays and objects.`);
   const text = bytes.toString("utf8");
   try {

@@ -123,7 +123,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     socket.on("error", () => socket.destroy()); // Node has taken its own listener away
     const [first, second] = connection.live;
     const between = !first && connection.last?.req.complete !== false;
-    const coming = first && !second && !first.req.complete && !first.res.headersSent;
+    const coming = first && !second && !isOwed(first);
     if (between || coming) {
       socket.end(rawError(error, first?.requestId ?? id), () => socket.destroy());
       if (first) first.status = error.status;
