@@ -397,7 +397,7 @@ describe("what it cost", () => {
       ["/costs?month=2026-01&by=colour", "by", /a list of day, account and model/], ["/costs?month=2026-01&by=", "by", /a list/],
       ["/costs?month=2026-01&by=day&day=2026-02-30", "day", /a day such as/], ["/costs?month=2026-01&by=day&skip=-1", "skip", /a number/],
       ["/usage?month=2026-01&what=1", "what", /not a known field/], ["/usage", "month", /is required/], ["/usage.csv", "month", /is required/], ["/trace", "request_id", /is required/],
-      ["/trace?request_id=", "request_id", /a name/], ["/costs?month=2026-01&account=%00", "account", /a name/], ["/costs?month=0000-01", "month", /a month/],
+      ["/trace?request_id=", "request_id", /not empty/], ["/costs?month=2026-01&account=%00", "account", /a name/], ["/costs?month=0000-01", "month", /a month/],
     ];
     for (const [path, param, message] of cases) {
       const { status, body } = await get(path);

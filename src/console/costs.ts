@@ -21,7 +21,7 @@ const day = optional(refine(nonEmpty, (text) => (isDay(text) ? text : fail("inva
 const by = refine(withDefault(string({ pattern: /^(day|account|model)(,(day|account|model))*$/, expected: "a list of day, account and model" }), "model"),
   (text) => [...new Set([...text.split(","), "currency"])] as Dimension[]);
 const skip = refine(withDefault(string({ pattern: /^\d{1,12}$/, expected: "a number" }), "0"), Number);
-const name = string({ pattern: /^[^\0]+$/, expected: "a name" });
+const name = string({ min: 1, pattern: /^[^\0]+$/, expected: "a name" });
 const recordsQuery = object({ month, day, account: optional(name), model: optional(name), by, skip }, { strict: true });
 /** What a request asks for behind its path's `?`. Throws a CheckError. */
 const asked = <T>({ url = "" }: IncomingMessage, check: Check<T>): T => check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
