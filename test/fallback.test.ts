@@ -44,7 +44,7 @@ interface Row {
   /** The other candidate's provider is asked as well. */
   readonly falls: boolean;
   readonly retryAfter?: string;
-  /** For what is no silence, only much: how long it takes says how busy the machine is. */
+  /** The deadlines of an attempt, in ms; longer for what is no silence, only much. */
   readonly patience?: number;
 }
 
@@ -120,8 +120,8 @@ async function bench(t: TestContext, behaviour: Behaviour, over: object = {}, de
 }
 
 /** What a client gets, in the words of the table. Checks on the way what holds for every answer. */
-async function outcome(gateway: RunningGateway, model: string, streaming: boolean, ms = 4_000): Promise<{ got: string; retryAfter: string | null }> {
-  const response = await within(gateway.chat({ model, stream: streaming, messages: user("hi") }), "the answer", ms);
+async function outcome(gateway: RunningGateway, model: string, streaming: boolean): Promise<{ got: string; retryAfter: string | null }> {
+  const response = await within(gateway.chat({ model, stream: streaming, messages: user("hi") }), "the answer", 4_000);
   const retryAfter = response.headers.get("retry-after");
   const served = (name: string) => (model === "x" ? name : "ok");
   if (response.status !== 200) {
@@ -136,7 +136,7 @@ async function outcome(gateway: RunningGateway, model: string, streaming: boolea
     assert.equal(reply.choices[0].message.content, reply.model === "b" ? "Rescued." : "Fine.");
     return { got: served(reply.model), retryAfter };
   }
-  const { chunks, done, error } = await within(readStream(response), "the end of the stream", ms);
+  const { chunks, done, error } = await within(readStream(response), "the end of the stream", 4_000);
   const models = new Set(chunks.map((each) => each.model));
   assert.equal(models.size, 1, "one model in every chunk");
   if (model !== "x") assert.ok(models.has(model), "a named model answers under its name");
@@ -153,17 +153,17 @@ describe("every fault, by name and by alias, whole and streamed", () => {
         const over = { timeouts: { first_token_ms: patience, idle_ms: patience } };
         const byName = await bench(t, behaviour(), over);
         const from = performance.now();
-        const direct = await outcome(byName.gateway, "a", streaming, 10 * patience);
+        const direct = await outcome(byName.gateway, "a", streaming);
         const took = performance.now() - from;
         // The deadlines are 400 ms; an attempt that is let down otherwise must not wait for one. The bound is for slow machines.
-        assert.ok(took < Math.max(3_500, patience), `${took} ms`);
+        assert.ok(took < 3_500, `${took} ms`);
         if (named.endsWith("upstream_timeout")) assert.ok(took >= 390, `${took} ms`);
         assert.equal(direct.got, named);
         if (retryAfter !== undefined) assert.equal(direct.retryAfter, retryAfter);
         assert.deepEqual([byName.first.asked.length, byName.second.asked.length], [tries, 0], "a named model has no fallback");
 
         const byAlias = await bench(t, behaviour(), over);
-        assert.equal((await outcome(byAlias.gateway, "x", streaming, 10 * patience)).got, alias);
+        assert.equal((await outcome(byAlias.gateway, "x", streaming)).got, alias);
         assert.deepEqual([byAlias.first.asked.length, byAlias.second.asked.length], [tries, falls ? 1 : 0]);
         for (const asked of byAlias.first.asked) assert.equal(asked.body["model"], "a");
 
