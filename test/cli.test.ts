@@ -2,13 +2,13 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { renameSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { assertOneLine, ended, lines, run } from "./support/command.ts";
-import { folder } from "./support/folder.ts";
+import { folder, replace } from "./support/folder.ts";
 import { demo, merge } from "./support/gateway.ts";
 import { waitFor, within } from "./support/wait.ts";
 
@@ -272,10 +272,7 @@ describe("reload", () => {
       const change = (text: string | undefined, event: string) => {
         const before = gw.stderr().split(`"${event}"`).length;
         if (text === undefined) rmSync(file);
-        else {
-          writeFileSync(`${file}.new`, text); // half of it would be a fault of its own
-          renameSync(`${file}.new`, file);
-        }
+        else replace(file, text);
         if (how === "SIGHUP") gw.child.kill("SIGHUP");
         return waitFor(() => gw.stderr().split(`"${event}"`).length > before, `${event} on stderr`);
       };

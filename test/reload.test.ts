@@ -2,12 +2,13 @@
 // carried over; by SIGHUP, by a change of the file, and by an editor that puts a new file in its place.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { reload, watchFile } from "../src/config/load.ts";
 import { checkConfig, type Config } from "../src/config/schema.ts";
+import { replace } from "./support/folder.ts";
 import { assemble, configFor, demo, json, KEY, readStream, startGateway, user } from "./support/gateway.ts";
 import { held, speak, startProvider, status } from "./support/provider.ts";
 import { waitFor } from "./support/wait.ts";
@@ -108,8 +109,7 @@ describe("watching the file", () => {
     const write = (text: string, how: "in place" | "replaced") => {
       content = text;
       if (how === "in place") return writeFileSync(file, text);
-      writeFileSync(`${file}.new`, text);
-      renameSync(`${file}.new`, file);
+      replace(file, text);
     };
     return { file, config, applied, told, watcher, again, write };
   }

@@ -4,13 +4,13 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { constants, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { constants, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { connect, createServer, Socket, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { assertOneLine, ended, lines, run, type Running, type RunOptions } from "./support/command.ts";
-import { folder } from "./support/folder.ts";
+import { folder, replace } from "./support/folder.ts";
 import { configFor, demo, KEY, merge, user } from "./support/gateway.ts";
 import { launch, quickest } from "./support/program.ts";
 import { chunk, event, speak, startProvider, status as answerWith, type Asked, type Behaviour, type Provider } from "./support/provider.ts";
@@ -111,11 +111,7 @@ async function bench(t: TestContext, over: object = {}, behaviours: Readonly<Rec
   const cwd = folder();
   const file = join(cwd, "gateway.json");
   const config = configFor(provider.url, ["m", "held"], merge({ data_dir: dir, server: { workers: 3, drain_ms: 60_000 }, usage: { sync_ms: 50 } }, over) as object);
-  // As a whole: it is looked at all the time, and half of it would be a fault of its own.
-  const write = (more: object) => {
-    writeFileSync(`${file}.new`, JSON.stringify(merge(config, more)));
-    renameSync(`${file}.new`, file);
-  };
+  const write = (more: object) => replace(file, JSON.stringify(merge(config, more)));
   write({});
   const gw = run(t, options.named === false ? ["--port", "0"] : ["--config", file], { cwd, ...options });
   const address = await gw.address();

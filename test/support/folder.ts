@@ -1,6 +1,6 @@
-// Folders for tests. They go when the process of a test file ends: by then whatever worked in them has been closed.
+// Folders for tests, and files in them. They go when the process of a test file ends: by then whatever worked in them has been closed.
 
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -12,4 +12,10 @@ export function folder({ inMemory = false } = {}): string {
   const path = mkdtempSync(join(inMemory && existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "chat-gateway-"));
   made.push(path);
   return path;
+}
+
+/** Gives a file another text, all of it at once: somebody looks at it all the time, to whom half of it would be a fault. */
+export function replace(file: string, text: string): void {
+  writeFileSync(`${file}.new`, text);
+  renameSync(`${file}.new`, file);
 }
