@@ -6,7 +6,17 @@
 // that way. Linux only: elsewhere an executable must also be signed. Exit 1, and why, where it cannot be done.
 
 import { execFileSync } from "node:child_process";
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -19,7 +29,9 @@ const FUSE = "NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2";
 const ENTRY = resolve("src/main.ts");
 const BUILT = resolve("dist/chat-gateway.mjs");
 
-const { values } = parseArgs({ options: { out: { type: "string", default: "dist/chat-gateway" } } });
+const { values } = parseArgs({
+  options: { out: { type: "string", default: "dist/chat-gateway" } },
+});
 const out = resolve(values.out);
 const give = (why: string): never => {
   console.error(`build-sea: ${why}`);
@@ -32,8 +44,13 @@ const withoutTopLevelAwait: Plugin = {
   setup: ({ onLoad }) =>
     onLoad({ filter: /[\\/]src[\\/]main\.ts$/ }, ({ path }) => {
       const text = readFileSync(path, "utf8");
-      const contents = text.replace(/^process\.exitCode = \(await (main\(.*\))\) \|\| 0;$/m, "void $1.then((code) => (process.exitCode = code || 0));");
-      return contents === text ? { errors: [{ text: "the last line of main.ts is another than build-sea.ts expects" }] } : { contents, loader: "ts" };
+      const contents = text.replace(
+        /^process\.exitCode = \(await (main\(.*\))\) \|\| 0;$/m,
+        "void $1.then((code) => (process.exitCode = code || 0));",
+      );
+      return contents === text
+        ? { errors: [{ text: "the last line of main.ts is another than build-sea.ts expects" }] }
+        : { contents, loader: "ts" };
     }),
 };
 
@@ -43,41 +60,80 @@ const dropPath = (cluster: string) => `if (${cluster}.isWorker) process.argv.spl
 /** For createRequire the program is where the executable is, as it is with --build-sea. */
 async function writeCommonJs(file: string): Promise<void> {
   await build({
-    entryPoints: [ENTRY], outfile: file, bundle: true, platform: "node", format: "cjs", target: "node20.19", logLevel: "error", plugins: [withoutTopLevelAwait],
+    entryPoints: [ENTRY],
+    outfile: file,
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    target: "node20.19",
+    logLevel: "error",
+    plugins: [withoutTopLevelAwait],
     define: { ...CONSOLE, "import.meta.url": "executableUrl" },
-    banner: { js: `const executableUrl = require("node:url").pathToFileURL(process.execPath).href; ${dropPath('require("node:cluster")')}` },
+    banner: {
+      js: `const executableUrl = require("node:url").pathToFileURL(process.execPath).href; ${dropPath('require("node:cluster")')}`,
+    },
   });
 }
 
-const run = (file: string, args: readonly string[]): void => void execFileSync(file, args, { stdio: ["ignore", "ignore", "pipe"] }); // what it says on stderr is in the error, if there is one
+const run = (file: string, args: readonly string[]): void =>
+  void execFileSync(file, args, { stdio: ["ignore", "ignore", "pipe"] }); // what it says on stderr is in the error, if there is one
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 const byItself = major > 25 || (major === 25 && minor >= 5);
-if (process.platform !== "linux") give(`not on ${process.platform}: an executable that was changed must be signed there`);
-if (!readFileSync(process.execPath).includes(FUSE)) give(`${process.execPath} (${process.version}) was built without support for single executables: take one from nodejs.org`);
+if (process.platform !== "linux")
+  give(`not on ${process.platform}: an executable that was changed must be signed there`);
+if (!readFileSync(process.execPath).includes(FUSE))
+  give(
+    `${process.execPath} (${process.version}) was built without support for single executables: take one from nodejs.org`,
+  );
 if (byItself && !existsSync(BUILT)) give("there is no dist/chat-gateway.mjs: run npm run build");
 
 const folder = mkdtempSync(join(tmpdir(), "build-sea-"));
 process.once("exit", () => rmSync(folder, { recursive: true }));
 try {
-  const [main, blob, config] = [join(folder, byItself ? "main.mjs" : "main.cjs"), join(folder, "program.blob"), join(folder, "sea.json")];
+  const [main, blob, config] = [
+    join(folder, byItself ? "main.mjs" : "main.cjs"),
+    join(folder, "program.blob"),
+    join(folder, "sea.json"),
+  ];
   const common = { disableExperimentalSEAWarning: true, useSnapshot: false, useCodeCache: false };
   mkdirSync(dirname(out), { recursive: true });
   rmSync(out, { force: true });
   if (byItself) {
-    writeFileSync(main, `import ownCluster from "node:cluster";\n${dropPath("ownCluster")}\n${readFileSync(BUILT, "utf8").replace(/^#!.*/, "")}`);
+    writeFileSync(
+      main,
+      `import ownCluster from "node:cluster";\n${dropPath("ownCluster")}\n${readFileSync(BUILT, "utf8").replace(/^#!.*/, "")}`,
+    );
     writeFileSync(config, JSON.stringify({ ...common, main, mainFormat: "module", output: out }));
     run(process.execPath, ["--build-sea", config]);
   } else {
     await writeCommonJs(main);
     writeFileSync(config, JSON.stringify({ ...common, main, output: blob }));
     run(process.execPath, ["--experimental-sea-config", config]);
-    run("npm", ["install", "--silent", "--no-save", "--no-audit", "--no-fund", "--prefix", folder, POSTJECT]);
+    run("npm", [
+      "install",
+      "--silent",
+      "--no-save",
+      "--no-audit",
+      "--no-fund",
+      "--prefix",
+      folder,
+      POSTJECT,
+    ]);
     copyFileSync(process.execPath, out);
     chmodSync(out, 0o755);
-    run(process.execPath, [join(folder, "node_modules/postject/dist/cli.js"), out, "NODE_SEA_BLOB", blob, "--sentinel-fuse", FUSE]);
+    run(process.execPath, [
+      join(folder, "node_modules/postject/dist/cli.js"),
+      out,
+      "NODE_SEA_BLOB",
+      blob,
+      "--sentinel-fuse",
+      FUSE,
+    ]);
   }
-  console.log(`build-sea: ${values.out}, ${(statSync(out).size / 1e6).toFixed(0)} MB, with Node ${process.version}`);
+  console.log(
+    `build-sea: ${values.out}, ${(statSync(out).size / 1e6).toFixed(0)} MB, with Node ${process.version}`,
+  );
 } catch (error) {
   rmSync(out, { force: true }); // half made it is an executable all the same: Node without the program
   give((error as Error).message);

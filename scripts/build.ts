@@ -4,11 +4,22 @@ import { readFileSync } from "node:fs";
 import { build } from "esbuild";
 
 /** What a build of one file puts into the program: the console's page, which otherwise is read from its file. */
-export const CONSOLE = { CONSOLE_PAGE: JSON.stringify(readFileSync(new URL("../src/console/index.html", import.meta.url), "utf8")) };
+export const CONSOLE = {
+  CONSOLE_PAGE: JSON.stringify(
+    readFileSync(new URL("../src/console/index.html", import.meta.url), "utf8"),
+  ),
+};
 
 if (import.meta.filename === process.argv[1]) {
   await build({
-    entryPoints: { "chat-gateway": "src/main.ts", conformance: "scripts/conformance/main.ts" }, outdir: "dist", outExtension: { ".js": ".mjs" },
-    bundle: true, platform: "node", format: "esm", target: "node20.19", logLevel: "warning", define: CONSOLE,
+    entryPoints: { "chat-gateway": "src/main.ts", conformance: "scripts/conformance/main.ts" },
+    outdir: "dist",
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node20.19",
+    logLevel: "warning",
+    define: CONSOLE,
   });
 }

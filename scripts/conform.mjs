@@ -13,10 +13,19 @@ const [gatewayFile, suiteFile] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
 const file = join(folder, "gateway.json");
 // The suite puts its own configuration in the place of this one, and the gateway takes it over.
-const config = { server: { port: 0 }, admin: { port: 0 }, data_dir: join(folder, "data"), providers: {}, models: {}, aliases: {} };
+const config = {
+  server: { port: 0 },
+  admin: { port: 0 },
+  data_dir: join(folder, "data"),
+  providers: {},
+  models: {},
+  aliases: {},
+};
 writeFileSync(file, JSON.stringify(config));
 
-const gateway = spawn(process.execPath, [gatewayFile, "--config", file], { stdio: ["ignore", "pipe", "pipe"] });
+const gateway = spawn(process.execPath, [gatewayFile, "--config", file], {
+  stdio: ["ignore", "pipe", "pipe"],
+});
 let diagnostics = ""; // of every fault of the provider: shown only if something is wrong
 gateway.stderr.setEncoding("utf8").on("data", (text) => (diagnostics += text));
 const exited = once(gateway, "exit");
@@ -26,8 +35,18 @@ try {
   const [line] = await once(lines, "line");
   const address = /http:\S+/.exec(line)?.[0];
   assert.ok(address, `the first line names the address: ${line}`);
-  const args = ["--base-url", address, "--key", "sk-demo", "--with-provider", "--provider-config", file];
-  const suite = spawn(process.execPath, [suiteFile, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  const args = [
+    "--base-url",
+    address,
+    "--key",
+    "sk-demo",
+    "--with-provider",
+    "--provider-config",
+    file,
+  ];
+  const suite = spawn(process.execPath, [suiteFile, ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   let scorecard = "";
   suite.stdout.setEncoding("utf8").on("data", (text) => (scorecard += text));
   const [code] = await once(suite, "close");

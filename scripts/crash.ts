@@ -11,7 +11,13 @@ import { parseArgs } from "node:util";
 import { crash, USAGE_QUERY, type CrashOptions } from "../test/support/crash.ts";
 import { noPostgres, PG_FOLDER, startPostgres } from "../test/support/postgres.ts";
 
-const { values } = parseArgs({ options: { kills: { type: "string", default: "200" }, seed: { type: "string" }, postgres: { type: "boolean", default: false } } });
+const { values } = parseArgs({
+  options: {
+    kills: { type: "string", default: "200" },
+    seed: { type: "string" },
+    postgres: { type: "boolean", default: false },
+  },
+});
 const kills = Math.min(5_000, Number(values.kills));
 const seed = Number(values.seed ?? Date.now() % 1_000_000);
 const built = resolve("dist/chat-gateway.mjs");
@@ -25,29 +31,49 @@ const url = await database?.database("usage");
 let databaseKills = 0;
 
 /** The database dies and comes back, as long as the gateways do. */
-const withDatabase: Partial<CrashOptions> = database === undefined || url === undefined ? {} : {
-  store: url,
-  dataDirs: 2,
-  readUsage: () => database.query(url, USAGE_QUERY),
-  async meanwhile(stop, { between }) {
-    while (!stop.aborted) {
-      await pause(between(200, 1_500), undefined, { signal: stop }).catch(() => undefined);
-      await database.kill();
-      databaseKills += 1;
-      await pause(between(0, 400));
-      await database.start();
-    }
-  },
-};
+const withDatabase: Partial<CrashOptions> =
+  database === undefined || url === undefined
+    ? {}
+    : {
+        store: url,
+        dataDirs: 2,
+        readUsage: () => database.query(url, USAGE_QUERY),
+        async meanwhile(stop, { between }) {
+          while (!stop.aborted) {
+            await pause(between(200, 1_500), undefined, { signal: stop }).catch(() => undefined);
+            await database.kill();
+            databaseKills += 1;
+            await pause(between(0, 400));
+            await database.start();
+          }
+        },
+      };
 
 const startedAt = performance.now();
-console.log(`crash: ${kills} kills, seed ${seed}, Node ${process.version}${database ? ", PostgreSQL" : ""}`);
+console.log(
+  `crash: ${kills} kills, seed ${seed}, Node ${process.version}${database ? ", PostgreSQL" : ""}`,
+);
 try {
   const progress = (done: number) => done % 20 === 0 && console.log(`  ${done} of ${kills}`);
-  const { figures, violations } = await crash({ program: { args: [built], cwd: database ? PG_FOLDER : folder }, folder, kills, seed, clients: 12, lifeMs: 600, progress, ...withDatabase });
-  for (const [what, times] of Object.entries({ ...figures, ...(database && { "database killed": databaseKills }) })) console.log(`  ${String(times).padStart(8)}  ${what}`);
+  const { figures, violations } = await crash({
+    program: { args: [built], cwd: database ? PG_FOLDER : folder },
+    folder,
+    kills,
+    seed,
+    clients: 12,
+    lifeMs: 600,
+    progress,
+    ...withDatabase,
+  });
+  for (const [what, times] of Object.entries({
+    ...figures,
+    ...(database && { "database killed": databaseKills }),
+  }))
+    console.log(`  ${String(times).padStart(8)}  ${what}`);
   for (const violation of violations.slice(0, 20)) console.log(`FAILED: ${violation}`);
-  console.log(`crash: ${violations.length === 0 ? "passed" : `failed; the books are in ${folder}`} after ${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
+  console.log(
+    `crash: ${violations.length === 0 ? "passed" : `failed; the books are in ${folder}`} after ${((performance.now() - startedAt) / 1000).toFixed(0)} s`,
+  );
   if (violations.length === 0) rmSync(folder, { recursive: true });
   else process.exitCode = 1;
 } finally {

@@ -23,7 +23,9 @@ import { table } from "./bench/table.ts";
 import { gateway, pinned, startProvider, type Target } from "./bench/targets.ts";
 
 const FILE = "dist/chat-gateway.mjs";
-const { values } = parseArgs({ options: { scale: { type: "string", default: "1" }, only: { type: "string" } } });
+const { values } = parseArgs({
+  options: { scale: { type: "string", default: "1" }, only: { type: "string" } },
+});
 const scale = Math.min(1, Number(values.scale));
 /** So many at full scale. */
 const scaled = (count: number): number => Math.max(1, Math.round(count * scale));
@@ -41,7 +43,8 @@ interface Client {
 
 /** Everything that is waited for has a deadline; false when that is over. For what no event tells: the state of another process. */
 async function until(check: () => boolean, ms: number): Promise<boolean> {
-  for (const late = performance.now() + ms; !check(); await pause(20)) if (performance.now() > late) return false;
+  for (const late = performance.now() + ms; !check(); await pause(20))
+    if (performance.now() > late) return false;
   return true;
 }
 
@@ -56,12 +59,21 @@ async function atRest(figure: () => number, quietMs: number, ms: number): Promis
 }
 
 /** Connects so many clients, each of which sends its bytes at once. */
-async function connect(port: number, count: number, bytes: (at: number) => string | Buffer, { reads = true } = {}): Promise<Client[]> {
+async function connect(
+  port: number,
+  count: number,
+  bytes: (at: number) => string | Buffer,
+  { reads = true } = {},
+): Promise<Client[]> {
   const clients: Client[] = [];
   while (clients.length < count) {
     // A listen queue holds some hundreds.
     const batch = Array.from({ length: Math.min(100, count - clients.length) }, async (_, i) => {
-      const client: Client = { socket: net.connect({ port, host: "127.0.0.1", noDelay: true }), text: "", closed: false };
+      const client: Client = {
+        socket: net.connect({ port, host: "127.0.0.1", noDelay: true }),
+        text: "",
+        closed: false,
+      };
       const { socket } = client;
       socket.on("error", () => undefined); // "close" tells it as well
       socket.on("close", () => (client.closed = true));
@@ -76,19 +88,32 @@ async function connect(port: number, count: number, bytes: (at: number) => strin
   return clients;
 }
 
-const leave = (clients: readonly Client[]): void => clients.forEach(({ socket }) => socket.destroy());
+const leave = (clients: readonly Client[]): void =>
+  clients.forEach(({ socket }) => socket.destroy());
 const statusOf = ({ text }: Client): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0);
 
 /** `3 x 200, 2 x none`: what clients got, by whatever `of` says of each. */
-function tally(clients: readonly Client[], of: (client: Client) => string | number = statusOf): string {
+function tally(
+  clients: readonly Client[],
+  of: (client: Client) => string | number = statusOf,
+): string {
   const counts = new Map<string | number, number>();
   for (const client of clients) counts.set(of(client), (counts.get(of(client)) ?? 0) + 1);
-  return [...counts].map(([what, times]) => `${times} x ${what === 0 ? "no answer" : what}`).join(", ") || "nothing";
+  return (
+    [...counts]
+      .map(([what, times]) => `${times} x ${what === 0 ? "no answer" : what}`)
+      .join(", ") || "nothing"
+  );
 }
 
 const get = (path: string, more = ""): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${more}\r\n`;
 const head = ({ path, headers }: Target, more: string): string =>
-  [`POST ${path} HTTP/1.1`, "Host: x", ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`), `${more}\r\n`].join("\r\n");
+  [
+    `POST ${path} HTTP/1.1`,
+    "Host: x",
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    `${more}\r\n`,
+  ].join("\r\n");
 const post = (target: Target, body: string, more = ""): string =>
   head(target, `${more}Content-Length: ${Buffer.byteLength(body)}\r\n`) + body;
 const chat = (target: Target, words = "bytes=300"): string => bodyOf(words, target.model);
@@ -97,7 +122,11 @@ const chat = (target: Target, words = "bytes=300"): string => bodyOf(words, targ
 const idOf = (at: number | ""): string => `watched-${at}`;
 const watched = (at: number): string => `X-Request-Id: ${idOf(at)}\r\n`;
 
-interface Answer { readonly status: number; readonly ids: readonly string[]; readonly body: string }
+interface Answer {
+  readonly status: number;
+  readonly ids: readonly string[];
+  readonly body: string;
+}
 
 /** The answers that stand in a text one after the other; stops where one is not whole. */
 function answersIn(text: string): Answer[] {
@@ -118,7 +147,9 @@ function answersIn(text: string): Answer[] {
 // ---- A provider that writes events of 64 KB for as long as it is let. Who asks for no stream gets a small reply.
 
 const EVENT = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "x".repeat(65_000) }, finish_reason: null }] })}\n\n`;
-const REPLY = JSON.stringify({ choices: [{ index: 0, message: { role: "assistant", content: "small" }, finish_reason: "stop" }] });
+const REPLY = JSON.stringify({
+  choices: [{ index: 0, message: { role: "assistant", content: "small" }, finish_reason: "stop" }],
+});
 
 async function startEndless() {
   const streams = new Map<http.ServerResponse, () => number>();
@@ -126,7 +157,8 @@ async function startEndless() {
     let asked = "";
     req.setEncoding("utf8").on("data", (text: string) => (asked += text));
     req.on("end", () => {
-      if (!asked.includes('"stream":true')) return res.writeHead(200, { "content-type": "application/json" }).end(REPLY);
+      if (!asked.includes('"stream":true'))
+        return res.writeHead(200, { "content-type": "application/json" }).end(REPLY);
       const { socket } = res;
       streams.set(res, () => socket!.bytesWritten - socket!.writableLength);
       res.once("close", () => streams.delete(res));
@@ -152,11 +184,13 @@ async function startEndless() {
 // ---- The cases.
 
 interface Scene {
-  readonly target: Target; readonly port: number;
+  readonly target: Target;
+  readonly port: number;
   /** The status that the access log has for a request, by its id. */
   readonly access: ReadonlyMap<string, number>;
   /** Resident bytes of the gateway now, and before the clients came. */
-  readonly memory: () => number; readonly before: number;
+  readonly memory: () => number;
+  readonly before: number;
   /** Its open descriptors. */
   readonly descriptors: () => number;
   readonly expect: (holds: boolean, reason: string) => void;
@@ -169,11 +203,13 @@ interface Case {
   /** Absent: the one of the benchmark. */
   readonly upstream?: string;
   /** Bounds of the memory in MB, above what it was before: at its height, and when the clients have left. */
-  readonly heightMb: number; readonly afterMb: number;
+  readonly heightMb: number;
+  readonly afterMb: number;
   /** Descriptors that may stay: pooled connections to the provider. */
   readonly pooled?: number;
   /** Bounds of /healthz in ms; absent: 1,000 and 3,000. */
-  readonly p99Ms?: number; readonly worstMs?: number;
+  readonly p99Ms?: number;
+  readonly worstMs?: number;
   /** Ends when the clients have left; tells what they did, and what they were answered. */
   readonly run: (scene: Scene) => Promise<readonly [did: string, answered: string]>;
 }
@@ -182,12 +218,16 @@ const text = (from: unknown): string => JSON.stringify(from);
 const endless = await startEndless();
 
 /** The limit of descriptors that a process has. */
-const limitOf = (pid: number): number => Number(/Max open files\s+(\d+)/.exec(readFileSync(`/proc/${pid}/limits`, "utf8"))?.[1] ?? 1024);
+const limitOf = (pid: number): number =>
+  Number(/Max open files\s+(\d+)/.exec(readFileSync(`/proc/${pid}/limits`, "utf8"))?.[1] ?? 1024);
 const room = Math.min(limitOf(process.pid), 1e6) - 500;
 
 async function chatAnswered({ target, port, expect }: Scene): Promise<void> {
   const [client] = await connect(port, 1, () => post(target, chat(target)));
-  expect(await until(() => answersIn(client!.text).length > 0, 5_000) && statusOf(client!) === 200, "a chat request is answered");
+  expect(
+    (await until(() => answersIn(client!.text).length > 0, 5_000)) && statusOf(client!) === 200,
+    "a chat request is answered",
+  );
   leave([client!]);
 }
 
@@ -197,62 +237,114 @@ const CLOSED_MS = RECEIVE_MS * 1.5 + 3_000;
 const short = { server: { receive_ms: RECEIVE_MS, max_body_bytes: 1_000_000 } };
 
 /** All are closed by the gateway in time: the seconds that the last one took. */
-async function closedIn(clients: readonly Client[], ms: number, { expect }: Scene, who: string): Promise<string> {
+async function closedIn(
+  clients: readonly Client[],
+  ms: number,
+  { expect }: Scene,
+  who: string,
+): Promise<string> {
   const began = performance.now();
   const closed = await until(() => clients.every((client) => client.closed), ms);
-  expect(closed, `${who} are closed within ${ms} ms (${clients.filter((client) => !client.closed).length} are not)`);
+  expect(
+    closed,
+    `${who} are closed within ${ms} ms (${clients.filter((client) => !client.closed).length} are not)`,
+  );
   return `${((performance.now() - began) / 1000).toFixed(1)} s`;
 }
 
-const all = (clients: readonly Client[], ...statuses: number[]): boolean => clients.every((client) => statuses.includes(statusOf(client)));
+const all = (clients: readonly Client[], ...statuses: number[]): boolean =>
+  clients.every((client) => statuses.includes(statusOf(client)));
 
 const cases: readonly Case[] = [
   {
-    name: "idle connections", heightMb: 450 * scale + 40, afterMb: 150,
+    name: "idle connections",
+    heightMb: 450 * scale + 40,
+    afterMb: 150,
     async run(scene) {
       const count = Math.min(scaled(15_000), room, limitOf(scene.target.pid) - 500);
       const clients = await connect(scene.port, count, () => get("/healthz"));
-      const done = await until(() => clients.every((client) => answersIn(client.text).length === 1), 20_000);
+      const done = await until(
+        () => clients.every((client) => answersIn(client.text).length === 1),
+        20_000,
+      );
       scene.expect(done && all(clients, 200), `each is answered: ${tally(clients)}`);
       await chatAnswered(scene);
       const kb = (scene.memory() - scene.before) / count / 1000;
-      scene.expect(kb < 30 || scale < 0.5, `${kb.toFixed(1)} KB for each of the connections, expected less than 30`);
-      scene.expect(clients.every((client) => !client.closed), "none is closed meanwhile");
+      scene.expect(
+        kb < 30 || scale < 0.5,
+        `${kb.toFixed(1)} KB for each of the connections, expected less than 30`,
+      );
+      scene.expect(
+        clients.every((client) => !client.closed),
+        "none is closed meanwhile",
+      );
       leave(clients);
-      return [`${count} keep-alive connections, one /healthz each`, `${tally(clients)}; chat 200; ${kb.toFixed(1)} KB each`];
+      return [
+        `${count} keep-alive connections, one /healthz each`,
+        `${tally(clients)}; chat 200; ${kb.toFixed(1)} KB each`,
+      ];
     },
   },
   {
     // In the end all leave in one turn of the event loop, with a bill each: /healthz waits as long.
-    name: "open streams", heightMb: 500 * scale + 60, afterMb: 150, p99Ms: 6_000, worstMs: 6_000,
+    name: "open streams",
+    heightMb: 500 * scale + 60,
+    afterMb: 150,
+    p99Ms: 6_000,
+    worstMs: 6_000,
     async run(scene) {
       const count = Math.min(scaled(5_000), Math.floor(room / 2));
       const seconds = Math.max(1, 5 * scale);
       const kb = (await openStreams(scene.target, count, 1_000, seconds)).bytes / 1000;
-      scene.expect(kb < 100 || scale < 0.5, `${kb.toFixed(1)} KB for each of the streams, expected less than 100`);
-      return [`${count} streams, an event a second each, for ${seconds} s`, `all of them run; ${kb.toFixed(1)} KB each`];
+      scene.expect(
+        kb < 100 || scale < 0.5,
+        `${kb.toFixed(1)} KB for each of the streams, expected less than 100`,
+      );
+      return [
+        `${count} streams, an event a second each, for ${seconds} s`,
+        `all of them run; ${kb.toFixed(1)} KB each`,
+      ];
     },
   },
   {
-    name: "full load", heightMb: 250, afterMb: 100, pooled: 64,
+    name: "full load",
+    heightMb: 250,
+    afterMb: 100,
+    pooled: 64,
     async run({ target }) {
       const seconds = Math.max(1, 5 * scale);
       const { count, perSecond } = await wholeReplies(target, 64, seconds, chat(target));
-      return [`64 at a time, whole replies, ${seconds} s`, `${count} x 200, ${perSecond.toFixed(0)} a second`];
+      return [
+        `64 at a time, whole replies, ${seconds} s`,
+        `${count} x 200, ${perSecond.toFixed(0)} a second`,
+      ];
     },
   },
   {
     // A stream that nobody reads may hold what fits into the kernel's buffers of four sockets, and an event or two in the gateway.
-    name: "slow readers", upstream: endless.url, heightMb: 300 * scale + 60, afterMb: 150, p99Ms: 3_000, worstMs: 5_000,
+    name: "slow readers",
+    upstream: endless.url,
+    heightMb: 300 * scale + 60,
+    afterMb: 150,
+    p99Ms: 3_000,
+    worstMs: 5_000,
     async run({ target, port, expect, descriptors }) {
       const count = scaled(200);
-      const clients = await connect(port, count, () => post(target, chat(target, "events")), { reads: false });
+      const clients = await connect(port, count, () => post(target, chat(target, "events")), {
+        reads: false,
+      });
       expect(await until(() => endless.taken().length === count, 30_000), "all streams begin");
       const sum = () => endless.taken().reduce((total, bytes) => total + bytes, 0);
       expect(await atRest(sum, 1_000, 30_000), "the provider is held up");
       const most = Math.max(...endless.taken());
-      expect(most < 24 * MB, `a stream that nobody reads has taken ${mb(most)} MB of the provider, expected less than 24`);
-      expect(clients.every((client) => !client.closed) && descriptors() > 2 * count, "the streams are still open");
+      expect(
+        most < 24 * MB,
+        `a stream that nobody reads has taken ${mb(most)} MB of the provider, expected less than 24`,
+      );
+      expect(
+        clients.every((client) => !client.closed) && descriptors() > 2 * count,
+        "the streams are still open",
+      );
       leave(clients);
       const gone = await until(() => endless.taken().length === 0, 5_000);
       expect(gone, `the provider's connections close (${endless.taken().length} are open)`);
@@ -261,36 +353,71 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: "slow writers", over: short, heightMb: 80, afterMb: 60,
+    name: "slow writers",
+    over: short,
+    heightMb: 80,
+    afterMb: 60,
     async run(scene) {
-      const clients = await connect(scene.port, scaled(500), () => head(scene.target, "Content-Length: 1000\r\n"));
-      const beat = setInterval(() => clients.forEach(({ socket, closed }) => closed || socket.write("{")), 100);
+      const clients = await connect(scene.port, scaled(500), () =>
+        head(scene.target, "Content-Length: 1000\r\n"),
+      );
+      const beat = setInterval(
+        () => clients.forEach(({ socket, closed }) => closed || socket.write("{")),
+        100,
+      );
       const took = await closedIn(clients, CLOSED_MS, scene, "they");
       clearInterval(beat);
       scene.expect(all(clients, 408), `all get 408: ${tally(clients)}`);
-      return [`${clients.length} send a byte of a body every 100 ms, receive_ms ${RECEIVE_MS}`, `${tally(clients)}; closed after ${took}`];
+      return [
+        `${clients.length} send a byte of a body every 100 ms, receive_ms ${RECEIVE_MS}`,
+        `${tally(clients)}; closed after ${took}`,
+      ];
     },
   },
   {
     // An answer that is not taken has until timeouts.total_ms, and one second; 6 MB are more than the kernel takes in the client's place.
     // One that fits there has been given: its connection is idle, and ends after 75 s or with the client. That does no harm.
-    name: "half-open", over: { ...short, timeouts: { total_ms: 3_000 } }, heightMb: 900 * scale + 150, afterMb: 250, pooled: 100,
-    p99Ms: 2_000, worstMs: 4_000,
+    name: "half-open",
+    over: { ...short, timeouts: { total_ms: 3_000 } },
+    heightMb: 900 * scale + 150,
+    afterMb: 250,
+    pooled: 100,
+    p99Ms: 2_000,
+    worstMs: 4_000,
     async run(scene) {
       const { port, target, expect, access } = scene;
       const [half, silent, large, small] = await Promise.all([
         connect(port, scaled(500), () => "GET /heal"),
         connect(port, scaled(500), () => ""),
-        connect(port, scaled(20), (at) => post(target, chat(target, "bytes=6000000"), watched(at)), { reads: false }),
+        connect(
+          port,
+          scaled(20),
+          (at) => post(target, chat(target, "bytes=6000000"), watched(at)),
+          { reads: false },
+        ),
         connect(port, scaled(80), () => post(target, chat(target)), { reads: false }),
       ]);
-      const took = await closedIn([...half, ...silent], CLOSED_MS, scene, "half a request and silence");
+      const took = await closedIn(
+        [...half, ...silent],
+        CLOSED_MS,
+        scene,
+        "half a request and silence",
+      );
       expect(all(half, 408), `408 for half a request: ${tally(half)}`);
       expect(all(silent, 408, 0), `408 or nothing for silence: ${tally(silent)}`);
       const began = performance.now();
-      const gone = await until(() => large.every((_, at) => access.has(idOf(at))), 3_000 + 1_000 + 3_000);
-      expect(gone, `who does not take its answer is closed within total_ms and a second: ${access.size} of ${large.length}`);
-      expect([...access.values()].every((status) => status === 499), `logged as 499: ${[...new Set(access.values())].join()}`);
+      const gone = await until(
+        () => large.every((_, at) => access.has(idOf(at))),
+        3_000 + 1_000 + 3_000,
+      );
+      expect(
+        gone,
+        `who does not take its answer is closed within total_ms and a second: ${access.size} of ${large.length}`,
+      );
+      expect(
+        [...access.values()].every((status) => status === 499),
+        `logged as 499: ${[...new Set(access.values())].join()}`,
+      );
       const last = ((performance.now() - began) / 1000).toFixed(1);
       leave([...half, ...silent, ...large, ...small]);
       return [
@@ -300,20 +427,32 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: "header floods", heightMb: 100, afterMb: 60,
+    name: "header floods",
+    heightMb: 100,
+    afterMb: 60,
     async run(scene) {
-      const flood = Buffer.from(`${get("/healthz").slice(0, -2)}${`X-Flood: ${"a".repeat(1_000)}\r\n`.repeat(1_000)}\r\n`);
+      const flood = Buffer.from(
+        `${get("/healthz").slice(0, -2)}${`X-Flood: ${"a".repeat(1_000)}\r\n`.repeat(1_000)}\r\n`,
+      );
       const clients = await connect(scene.port, scaled(200), () => flood);
       const took = await closedIn(clients, 5_000, scene, "they");
       // Who goes on sending after the end may lose the answer to it: the connection is reset then, and what is on its way with it.
       const told = clients.filter((client) => statusOf(client) === 431).length;
-      scene.expect(all(clients, 431, 0) && told > clients.length / 2, `most get 431, and nobody anything else: ${tally(clients)}`);
+      scene.expect(
+        all(clients, 431, 0) && told > clients.length / 2,
+        `most get 431, and nobody anything else: ${tally(clients)}`,
+      );
       return [`${clients.length} send 1 MB of headers`, `${tally(clients)}; closed after ${took}`];
     },
   },
   {
-    name: "pipelining", over: { upstream: { max_connections: 64 }, server: { max_in_flight: 200_000 } },
-    heightMb: 900 * scale + 100, afterMb: 150, pooled: 64, p99Ms: 20_000, worstMs: 20_000,
+    name: "pipelining",
+    over: { upstream: { max_connections: 64 }, server: { max_in_flight: 200_000 } },
+    heightMb: 900 * scale + 100,
+    afterMb: 150,
+    pooled: 64,
+    p99Ms: 20_000,
+    worstMs: 20_000,
     async run({ target, port, expect }) {
       const EACH = 1_000;
       const id = (at: number, nth: number) => `${at}-${nth}`;
@@ -322,30 +461,44 @@ const cases: readonly Case[] = [
         const named = `X-Request-Id: ${id(at, nth)}\r\n`;
         return isChat(nth) ? post(target, chat(target, "bytes=30"), named) : get("/healthz", named);
       };
-      const requests = (at: number) => Array.from({ length: EACH }, (_, nth) => ask(at, nth)).join("");
+      const requests = (at: number) =>
+        Array.from({ length: EACH }, (_, nth) => ask(at, nth)).join("");
       const clients = await connect(port, scaled(100), requests);
       const last = (at: number) => `\r\nX-Request-Id: ${id(at, EACH - 1)}\r\n`;
-      const ended = ({ text, closed }: Client, at: number) => closed || (text.slice(-1_000).includes(last(at)) && text.endsWith("}"));
+      const ended = ({ text, closed }: Client, at: number) =>
+        closed || (text.slice(-1_000).includes(last(at)) && text.endsWith("}"));
       const whole = await until(() => clients.every(ended), 60_000);
       let [right, total] = [0, 0];
       for (const [at, client] of clients.entries()) {
         for (const [nth, { status, ids, body }] of answersIn(client.text).entries()) {
           total += 1;
-          const fits = isChat(nth) ? body.includes('"chat.completion"') : body === '{"status":"ok"}';
+          const fits = isChat(nth)
+            ? body.includes('"chat.completion"')
+            : body === '{"status":"ok"}';
           if (status === 200 && ids.length === 1 && ids[0] === id(at, nth) && fits) right += 1;
         }
       }
       const wanted = clients.length * EACH;
       const complete = whole && total === wanted && right === wanted;
-      expect(complete, `${wanted} answers in their order, with one id each: ${total} came, ${right} are right`);
+      expect(
+        complete,
+        `${wanted} answers in their order, with one id each: ${total} came, ${right} are right`,
+      );
       leave(clients);
-      return [`${clients.length} write ${EACH} requests at once, a twentieth are chat`, `${right} x 200 in order, one X-Request-Id each`];
+      return [
+        `${clients.length} write ${EACH} requests at once, a twentieth are chat`,
+        `${right} x 200 in order, one X-Request-Id each`,
+      ];
     },
   },
   {
     // Node parses what it has read at once: 64 KB, some 1,800 requests of 35 bytes, and stops only then if answers are not taken. Each is
     // in hand until its turn comes, at 5 KB or so: 9 MB a client. All come in one turn of the event loop, and /healthz waits as long.
-    name: "pipelining, unread", heightMb: 12 * scaled(100) + 60, afterMb: 150, p99Ms: 20_000, worstMs: 20_000,
+    name: "pipelining, unread",
+    heightMb: 12 * scaled(100) + 60,
+    afterMb: 150,
+    p99Ms: 20_000,
+    worstMs: 20_000,
     async run({ target, port, expect }) {
       const bytes = Buffer.from(get("/openapi.json").repeat(2_000));
       const clients = await connect(port, scaled(100), () => bytes, { reads: false });
@@ -356,9 +509,13 @@ const cases: readonly Case[] = [
         socket.on("drain", write);
         write();
       }
-      const sent = () => clients.reduce((sum, { socket }) => sum + socket.bytesWritten - socket.writableLength, 0);
+      const sent = () =>
+        clients.reduce((sum, { socket }) => sum + socket.bytesWritten - socket.writableLength, 0);
       const busy = () => Math.round(cpuOf(target.pid) / 100_000); // the rest is what the probe costs
-      expect(await atRest(() => sent() + busy(), 1_000, 40_000), "they are held up, and nothing more is done for them");
+      expect(
+        await atRest(() => sent() + busy(), 1_000, 40_000),
+        "they are held up, and nothing more is done for them",
+      );
       const most = sent() / clients.length;
       expect(most < 24 * MB, `${mb(most)} MB are taken from each, expected less than 24`);
       const closed = clients.filter((client) => client.closed).length;
@@ -368,7 +525,11 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: "bodies that lie", over: short, heightMb: 250, afterMb: 150, pooled: 100,
+    name: "bodies that lie",
+    over: short,
+    heightMb: 250,
+    afterMb: 150,
+    pooled: 100,
     async run(scene) {
       const { target, port, expect, access } = scene;
       const count = scaled(50);
@@ -377,7 +538,9 @@ const cases: readonly Case[] = [
       const lie = (bytes: string) => connect(port, count, () => bytes);
       const [shorter, both, two, endlessBody, trickle, half, reset] = await Promise.all([
         lie(`${post(target, body)} and more\r\n\r\n`),
-        lie(`${head(target, `${length(0)}Transfer-Encoding: chunked\r\n`)}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`),
+        lie(
+          `${head(target, `${length(0)}Transfer-Encoding: chunked\r\n`)}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+        ),
         lie(head(target, length(0) + length(1)) + body),
         lie(`${head(target, "Transfer-Encoding: chunked\r\n")}`),
         lie(`${head(target, "Transfer-Encoding: chunked\r\n")}1\r\n{\r\n`),
@@ -393,10 +556,18 @@ const cases: readonly Case[] = [
         socket.on("drain", write);
         write();
       }
-      const beat = setInterval(() => trickle.forEach(({ socket, closed }) => closed || socket.write("1\r\n \r\n")), 100);
+      const beat = setInterval(
+        () => trickle.forEach(({ socket, closed }) => closed || socket.write("1\r\n \r\n")),
+        100,
+      );
       const logged = () => Array.from({ length: count }, (_, at) => access.get(idOf(at)));
       const [shut, , over, late] = await Promise.all([
-        closedIn([...shorter, ...half, ...both, ...two], CLOSED_MS, scene, "lengths that are wrong, of both kinds, and two"),
+        closedIn(
+          [...shorter, ...half, ...both, ...two],
+          CLOSED_MS,
+          scene,
+          "lengths that are wrong, of both kinds, and two",
+        ),
         // The gateway has read these when it has answered somebody who came later.
         chatAnswered(scene).then(() => reset.forEach(({ socket }) => socket.resetAndDestroy())),
         closedIn(endlessBody, CLOSED_MS, scene, "endless chunks"),
@@ -410,9 +581,15 @@ const cases: readonly Case[] = [
       expect(all(two, 400), `400 for two lengths: ${tally(two)}`);
       expect(all(endlessBody, 413, 408), `413 or 408 for endless chunks: ${tally(endlessBody)}`);
       expect(all(trickle, 408), `408 for chunks that trickle: ${tally(trickle)}`);
-      expect(all(half, 400), `400 for a client that says that it ends before its body has: ${tally(half)}`);
+      expect(
+        all(half, 400),
+        `400 for a client that says that it ends before its body has: ${tally(half)}`,
+      );
       const left = await until(() => logged().every((status) => status === 499), 5_000);
-      expect(left, `499 in the log for a client that is gone before its body has come: ${[...new Set(logged())].join()}`);
+      expect(
+        left,
+        `499 in the log for a client that is gone before its body has come: ${[...new Set(logged())].join()}`,
+      );
       return [
         `${count} each: length too short, too long and ended, and reset, both kinds, two, endless chunks, trickling ones`,
         `short: ${tally(shorter)}; long: ${tally(half)}, 499 in the log; both: ${tally(both)}; two: ${tally(two)}; closed after ${shut}; ` +
@@ -421,22 +598,47 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: "large bodies", heightMb: 1_800, afterMb: 350, pooled: 20, p99Ms: 5_000, worstMs: 8_000,
+    name: "large bodies",
+    heightMb: 1_800,
+    afterMb: 350,
+    pooled: 20,
+    p99Ms: 5_000,
+    worstMs: 8_000,
     async run(scene) {
       const { target, port, expect } = scene;
       const SIZE = 10_000_000;
-      const say = (content: unknown, more = "") => `{"model":"m"${more},"messages":[{"role":"user","content":${text(content)}}]}`;
+      const say = (content: unknown, more = "") =>
+        `{"model":"m"${more},"messages":[{"role":"user","content":${text(content)}}]}`;
       const nested = '{"aaaaaaaaaaaaaaaa":'.repeat(450_000) + "1" + "}".repeat(450_000);
       const kinds: readonly (readonly [string, string, number])[] = [
         ["brackets", "[".repeat(SIZE), 400],
         ["one string", say(`bytes=300 ${"x".repeat(SIZE - 200)}`), 200],
-        ["350,000 objects", say(Array.from({ length: 350_000 }, (_, at) => ({ type: "text", text: at === 0 ? "bytes=300" : "" }))), 200],
-        ["nested deeply", say("bytes=300", `,"tools":[{"type":"function","function":{"name":"f","parameters":${nested}}}]`), 400],
+        [
+          "350,000 objects",
+          say(
+            Array.from({ length: 350_000 }, (_, at) => ({
+              type: "text",
+              text: at === 0 ? "bytes=300" : "",
+            })),
+          ),
+          200,
+        ],
+        [
+          "nested deeply",
+          say(
+            "bytes=300",
+            `,"tools":[{"type":"function","function":{"name":"f","parameters":${nested}}}]`,
+          ),
+          400,
+        ],
       ];
       const bodies = kinds.map(([, body]) => Buffer.from(post(target, body)));
       const count = Math.max(kinds.length, scaled(20));
       const clients = await connect(port, count, (at) => bodies[at % kinds.length]!);
-      const done = await until(() => clients.every((client) => client.closed || answersIn(client.text).length > 0), 30_000);
+      const done = await until(
+        () => clients.every((client) => client.closed || answersIn(client.text).length > 0),
+        30_000,
+      );
       expect(done, `all are answered: ${tally(clients)}`);
       const told = kinds.map(([name, , status], kind) => {
         const of = clients.filter((_, at) => at % kinds.length === kind);
@@ -448,31 +650,50 @@ const cases: readonly Case[] = [
       return [`${count} bodies of 10 MB at once`, told.join("; ")];
     },
   },
-  ...([
-    ["server.max_in_flight", { server: { max_in_flight: 100 } }, 503],
-    ["accounts.A.max_in_flight", { accounts: { bench: { max_in_flight: 100 } } }, 429],
-  ] as const).map(
+  ...(
+    [
+      ["server.max_in_flight", { server: { max_in_flight: 100 } }, 503],
+      ["accounts.A.max_in_flight", { accounts: { bench: { max_in_flight: 100 } } }, 429],
+    ] as const
+  ).map(
     ([name, over, refusal]): Case => ({
-      name, over, heightMb: 100, afterMb: 80,
+      name,
+      over,
+      heightMb: 100,
+      afterMb: 80,
       async run(scene) {
         const { target, port, expect } = scene;
         const count = Math.max(200, scaled(1_000));
         const began = performance.now();
-        const clients = await connect(port, count, () => post(target, chat(target, "events=1000000 every=1000")));
+        const clients = await connect(port, count, () =>
+          post(target, chat(target, "events=1000000 every=1000")),
+        );
         const answered = await until(() => clients.every((client) => statusOf(client) > 0), 5_000);
         const took = performance.now() - began;
         expect(answered, `each is answered at once: ${tally(clients)}`);
         const streams = clients.filter((client) => statusOf(client) === 200);
         const refused = clients.filter((client) => statusOf(client) === refusal);
         const most = streams.length === 100 || streams.length === 99; // the probe's own request may be the hundredth
-        expect(most && streams.length + refused.length === count, `100 stream, the others get ${refusal}: ${tally(clients)}`);
-        expect(refused.every(({ text }) => /\r\nRetry-After: [1-9]\d*\r\n/i.test(text)), `Retry-After with each ${refusal}`);
-        const run = await until(() => streams.every(({ text }) => text.split("happy").length > 2), 5_000);
+        expect(
+          most && streams.length + refused.length === count,
+          `100 stream, the others get ${refusal}: ${tally(clients)}`,
+        );
+        expect(
+          refused.every(({ text }) => /\r\nRetry-After: [1-9]\d*\r\n/i.test(text)),
+          `Retry-After with each ${refusal}`,
+        );
+        const run = await until(
+          () => streams.every(({ text }) => text.split("happy").length > 2),
+          5_000,
+        );
         expect(run, "the streams that were let in run on");
         leave(clients);
         expect(await until(() => scene.descriptors() < 100, 5_000), "the connections end");
         await chatAnswered(scene);
-        return [`${count} streams at once`, `${tally(clients)} within ${took.toFixed(0)} ms; chat 200 when they had left`];
+        return [
+          `${count} streams at once`,
+          `${tally(clients)} within ${took.toFixed(0)} ms; chat 200 when they had left`,
+        ];
       },
     }),
   ),
@@ -490,7 +711,8 @@ async function inFlight(admin: string): Promise<number> {
 
 const audit = (config: string): Promise<string | undefined> =>
   new Promise((resolve) => {
-    const told = (error: Error | null, stdout: string, stderr: string) => resolve(error ? `${stdout}${stderr}` : undefined);
+    const told = (error: Error | null, stdout: string, stderr: string) =>
+      resolve(error ? `${stdout}${stderr}` : undefined);
     execFile(process.execPath, [FILE, "audit", "--config", config], told);
   });
 
@@ -504,25 +726,45 @@ const probed = async (message: number | "stop"): Promise<Probed | "begun"> => {
 
 /** Garbage may lie about for as long as nobody needs its room. What is held is what is left when it was taken away; of buffers of some
  * megabytes the C library keeps a part for itself all the same, some 200 MB after the largest bodies. */
-const COLLECTS = ["--expose-gc", "--import", `data:text/javascript,${encodeURIComponent('process.on("SIGUSR2", () => gc())')}`];
+const COLLECTS = [
+  "--expose-gc",
+  "--import",
+  `data:text/javascript,${encodeURIComponent('process.on("SIGUSR2", () => gc())')}`,
+];
 
 async function play(given: Case, upstream: string): Promise<string[]> {
-  const { name, over: settings, run, heightMb, afterMb, pooled = 0, p99Ms = 1_000, worstMs = 3_000 } = given;
-  const expect = (holds: boolean, reason: string) => void (holds || failures.push(`${name}: ${reason}`));
+  const {
+    name,
+    over: settings,
+    run,
+    heightMb,
+    afterMb,
+    pooled = 0,
+    p99Ms = 1_000,
+    worstMs = 3_000,
+  } = given;
+  const expect = (holds: boolean, reason: string) =>
+    void (holds || failures.push(`${name}: ${reason}`));
   const access = new Map<string, number>();
   const complaints: string[] = [];
   let admin = "";
-  const target = await gateway(settings, FILE, {
-    out(line) {
-      admin ||= /admin on (http:[^\s;)]+)/.exec(line)?.[1] ?? "";
-      if (!line.includes(`"${idOf("")}`)) return; // of all others nobody asks
-      const { request_id, status } = JSON.parse(line) as { request_id: string; status: number };
-      access.set(request_id, status);
+  const target = await gateway(
+    settings,
+    FILE,
+    {
+      out(line) {
+        admin ||= /admin on (http:[^\s;)]+)/.exec(line)?.[1] ?? "";
+        if (!line.includes(`"${idOf("")}`)) return; // of all others nobody asks
+        const { request_id, status } = JSON.parse(line) as { request_id: string; status: number };
+        access.set(request_id, status);
+      },
+      err(line) {
+        if (!line.startsWith("{") || /unhandled|internal_error|"level":"error"/i.test(line))
+          complaints.push(line);
+      },
     },
-    err(line) {
-      if (!line.startsWith("{") || /unhandled|internal_error|"level":"error"/i.test(line)) complaints.push(line);
-    },
-  }, COLLECTS).start(given.upstream ?? upstream);
+    COLLECTS,
+  ).start(given.upstream ?? upstream);
   try {
     const { pid } = target;
     const port = Number(new URL(target.url).port);
@@ -531,18 +773,44 @@ async function play(given: Case, upstream: string): Promise<string[]> {
     await probed(port);
     writeFileSync(`/proc/${pid}/clear_refs`, "5"); // its height is counted from here
     const [before, openBefore] = [memory(), descriptors()];
-    const [did, answered] = await run({ target, port, access, memory, before, descriptors, expect });
+    const [did, answered] = await run({
+      target,
+      port,
+      access,
+      memory,
+      before,
+      descriptors,
+      expect,
+    });
     const left = await until(() => descriptors() <= openBefore + pooled, 10_000);
-    expect(left, `${descriptors()} descriptors, ${openBefore} before and ${pooled} pooled, when the clients have left`);
+    expect(
+      left,
+      `${descriptors()} descriptors, ${openBefore} before and ${pooled} pooled, when the clients have left`,
+    );
     const { times, lost } = (await probed("stop")) as Probed;
     const [p50, p99, worst] = [percentile(times, 0.5), percentile(times, 0.99), Math.max(...times)];
-    expect(lost === 0 && times.length > 0, `${lost} of the questions for /healthz were not answered`);
+    expect(
+      lost === 0 && times.length > 0,
+      `${lost} of the questions for /healthz were not answered`,
+    );
     const alive = p99 <= p99Ms && worst <= worstMs;
-    expect(alive, `/healthz: p99 ${p99.toFixed(0)} ms, worst ${worst.toFixed(0)} ms, expected ${p99Ms} and ${worstMs}`);
-    const height = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
-    expect(height - before <= heightMb * MB, `memory grew by ${mb(height - before)} MB, expected at most ${heightMb.toFixed(0)}`);
+    expect(
+      alive,
+      `/healthz: p99 ${p99.toFixed(0)} ms, worst ${worst.toFixed(0)} ms, expected ${p99Ms} and ${worstMs}`,
+    );
+    const height =
+      Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
+    expect(
+      height - before <= heightMb * MB,
+      `memory grew by ${mb(height - before)} MB, expected at most ${heightMb.toFixed(0)}`,
+    );
     let open = NaN;
-    for (const late = performance.now() + 10_000; open !== 0 && performance.now() < late; await pause(20)) open = await inFlight(admin);
+    for (
+      const late = performance.now() + 10_000;
+      open !== 0 && performance.now() < late;
+      await pause(20)
+    )
+      open = await inFlight(admin);
     expect(open === 0, `${open} requests are still in hand`);
     const back = () => memory() <= before + afterMb * MB;
     for (let times = 0; times < 5 && !back(); times += 1) {
@@ -550,11 +818,22 @@ async function play(given: Case, upstream: string): Promise<string[]> {
       await until(back, 1_000);
     }
     const after = memory();
-    expect(back(), `${mb(after - before)} MB of memory are still held, expected at most ${afterMb.toFixed(0)}`);
+    expect(
+      back(),
+      `${mb(after - before)} MB of memory are still held, expected at most ${afterMb.toFixed(0)}`,
+    );
     const books = await audit(join(target.folder!, "gateway.json"));
     expect(books === undefined, `the books: ${books}`);
     expect(complaints.length === 0, `on stderr: ${complaints.slice(0, 5).join("\n")}`);
-    return [name, did, answered, `${mb(before)} / ${mb(height)} / ${mb(after)}`, p50.toFixed(1), p99.toFixed(0), worst.toFixed(0)];
+    return [
+      name,
+      did,
+      answered,
+      `${mb(before)} / ${mb(height)} / ${mb(after)}`,
+      p50.toFixed(1),
+      p99.toFixed(0),
+      worst.toFixed(0),
+    ];
   } finally {
     await target.stop();
   }
@@ -562,20 +841,36 @@ async function play(given: Case, upstream: string): Promise<string[]> {
 
 const startedAt = performance.now();
 const cores = pinned ? "one core each for the gateway and for its clients" : "not pinned to cores";
-console.log(`hostile: scale ${scale}, Node ${process.version}, ${cpus()[0]?.model.trim()}, ${cores}`);
+console.log(
+  `hostile: scale ${scale}, Node ${process.version}, ${cpus()[0]?.model.trim()}, ${cores}`,
+);
 const upstream = await startProvider();
-const rows = [["case", "what the clients did", "what came of it", "MB before / height / after", "/healthz p50, ms", "p99", "worst"]];
+const rows = [
+  [
+    "case",
+    "what the clients did",
+    "what came of it",
+    "MB before / height / after",
+    "/healthz p50, ms",
+    "p99",
+    "worst",
+  ],
+];
 try {
   for (const each of cases) {
     if (values.only && !each.name.startsWith(values.only)) continue;
     const began = performance.now();
     const known = failures.length;
-    rows.push(await play(each, upstream.url).catch((error: Error) => {
-      failures.push(`${each.name}: ${error.stack}`);
-      return [each.name, "", "broken off", "", "", "", ""];
-    }));
+    rows.push(
+      await play(each, upstream.url).catch((error: Error) => {
+        failures.push(`${each.name}: ${error.stack}`);
+        return [each.name, "", "broken off", "", "", "", ""];
+      }),
+    );
     const took = ((performance.now() - began) / 1000).toFixed(1);
-    console.log(`  ${each.name}: ${failures.length === known ? "holds" : "FAILED"} after ${took} s`);
+    console.log(
+      `  ${each.name}: ${failures.length === known ? "holds" : "FAILED"} after ${took} s`,
+    );
     for (const failure of failures.slice(known)) console.log(`    ${failure}`);
   }
 } finally {
@@ -585,5 +880,7 @@ try {
 }
 console.log(`\n${table(rows)}\n`);
 for (const failure of failures) console.log(`FAILED: ${failure}`);
-console.log(`hostile: ${failures.length === 0 ? "passed" : "failed"} after ${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
+console.log(
+  `hostile: ${failures.length === 0 ? "passed" : "failed"} after ${((performance.now() - startedAt) / 1000).toFixed(0)} s`,
+);
 process.exitCode = failures.length === 0 ? 0 : 1;

@@ -13,7 +13,11 @@ const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
 const copy = join(folder, basename(process.argv[2]));
 copyFileSync(process.argv[2], copy);
 const [program, ...args] = copy.endsWith(".mjs") ? [process.execPath, copy] : [copy];
-const gateway = spawn(program, [...args, "--port", "0"], { cwd: folder, env: {}, stdio: ["ignore", "pipe", "inherit"] });
+const gateway = spawn(program, [...args, "--port", "0"], {
+  cwd: folder,
+  env: {},
+  stdio: ["ignore", "pipe", "inherit"],
+});
 const deadline = setTimeout(() => gateway.kill("SIGKILL"), 20_000);
 try {
   const [line] = await once(createInterface(gateway.stdout), "line");
@@ -21,8 +25,15 @@ try {
   assert.ok(address, `the first line names the address: ${line}`);
   const response = await fetch(`${address}/v1/chat/completions`, {
     method: "POST",
-    headers: { authorization: "Bearer sk-demo", "content-type": "application/json", "x-request-id": "smoke" },
-    body: JSON.stringify({ model: "auto/chat", messages: [{ role: "user", content: "Say hello" }] }),
+    headers: {
+      authorization: "Bearer sk-demo",
+      "content-type": "application/json",
+      "x-request-id": "smoke",
+    },
+    body: JSON.stringify({
+      model: "auto/chat",
+      messages: [{ role: "user", content: "Say hello" }],
+    }),
   });
   const reply = await response.json();
   assert.equal(response.status, 200);
@@ -30,9 +41,15 @@ try {
   assert.equal(reply.model, "demo-chat");
   assert.match(reply.choices[0].message.content, /Say hello/);
   const admin = /admin on (http:[^)]+)\)/.exec(line)?.[1];
-  assert.ok(admin, `the first line names the admin listener, for which 127.0.0.1:8081 must be free: ${line}`);
+  assert.ok(
+    admin,
+    `the first line names the admin listener, for which 127.0.0.1:8081 must be free: ${line}`,
+  );
   const page = await (await fetch(admin)).text();
-  assert.ok(page.startsWith("<!doctype html>") && page.endsWith("</html>\n"), "the console is in it");
+  assert.ok(
+    page.startsWith("<!doctype html>") && page.endsWith("</html>\n"),
+    "the console is in it",
+  );
   gateway.kill("SIGTERM");
   const [code] = await once(gateway, "exit");
   assert.equal(code, 0, "SIGTERM ends it cleanly");

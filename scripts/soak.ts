@@ -28,9 +28,15 @@ function random(): number {
 }
 const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
 
-const chunk = (delta: object, finish: string | null = null) => `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
+const chunk = (delta: object, finish: string | null = null) =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
 const usage = { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 };
-const reply = JSON.stringify({ choices: [{ index: 0, message: { role: "assistant", content: "one two three" }, finish_reason: "stop" }], usage });
+const reply = JSON.stringify({
+  choices: [
+    { index: 0, message: { role: "assistant", content: "one two three" }, finish_reason: "stop" },
+  ],
+  usage,
+});
 
 type Answer = (res: http.ServerResponse, streaming: boolean) => void;
 const well: Answer = (res, streaming) => {
@@ -43,10 +49,13 @@ const well: Answer = (res, streaming) => {
     sent += 1;
     if (sent < 5) return;
     clearInterval(beat);
-    res.end(`${chunk({}, "stop")}data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`);
+    res.end(
+      `${chunk({}, "stop")}data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`,
+    );
   }, 10);
 };
-const begin = (res: http.ServerResponse) => res.writeHead(200, { "content-type": "text/event-stream" });
+const begin = (res: http.ServerResponse) =>
+  res.writeHead(200, { "content-type": "text/event-stream" });
 const FAULTS: readonly Answer[] = [
   (res) => res.writeHead(429, { "retry-after": pick(["0", "1", "60"]) }).end("{}"),
   (res) => res.writeHead(500).end("oops"),
@@ -69,14 +78,19 @@ const FAULTS: readonly Answer[] = [
     res.on("close", () => clearInterval(beat));
   },
   (res) => void begin(res).end('data: {"error":{"message":"first"}}\n\n'),
-  (res) => void begin(res).end(`${chunk({ content: "a" })}data: {{{\n\n${chunk({ content: "b" }, "stop")}`),
+  (res) =>
+    void begin(res).end(
+      `${chunk({ content: "a" })}data: {{{\n\n${chunk({ content: "b" }, "stop")}`,
+    ),
 ];
 
 function provider(failing: number): http.Server {
   return http.createServer({ noDelay: true }, (req, res) => {
     let body = "";
     req.setEncoding("utf8").on("data", (text: string) => (body += text));
-    req.on("end", () => (random() < failing ? pick(FAULTS) : well)(res, body.includes('"stream":true')));
+    req.on("end", () =>
+      (random() < failing ? pick(FAULTS) : well)(res, body.includes('"stream":true')),
+    );
     res.on("error", () => undefined);
   });
 }
@@ -89,20 +103,34 @@ function ask(url: string, agent: http.Agent): Promise<void> {
   const streaming = random() < 0.5;
   const model = pick(["flaky", "auto/x", "auto/x", "auto/x"]);
   const leaves = random() < 0.05 ? random() * 60 : undefined;
-  const body = JSON.stringify({ model, stream: streaming, messages: [{ role: "user", content: "hello" }] });
+  const body = JSON.stringify({
+    model,
+    stream: streaming,
+    messages: [{ role: "user", content: "hello" }],
+  });
   return new Promise((resolve) => {
-    const headers = { authorization: "Bearer sk-soak", "content-type": "application/json", "content-length": body.length };
-    const req = http.request(`${url}/v1/chat/completions`, { method: "POST", agent, headers }, (res) => {
-      let text = "";
-      res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
-      res.on("error", () => undefined);
-      res.on("close", () => {
-        const verdict = leaves !== undefined && !res.complete ? "left" : judge(res, text, streaming);
-        count(verdict);
-        if (verdict.startsWith("WRONG")) wrong.push(`${verdict} ${res.statusCode} ${text.slice(0, 300)}`);
-        resolve();
-      });
-    });
+    const headers = {
+      authorization: "Bearer sk-soak",
+      "content-type": "application/json",
+      "content-length": body.length,
+    };
+    const req = http.request(
+      `${url}/v1/chat/completions`,
+      { method: "POST", agent, headers },
+      (res) => {
+        let text = "";
+        res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+        res.on("error", () => undefined);
+        res.on("close", () => {
+          const verdict =
+            leaves !== undefined && !res.complete ? "left" : judge(res, text, streaming);
+          count(verdict);
+          if (verdict.startsWith("WRONG"))
+            wrong.push(`${verdict} ${res.statusCode} ${text.slice(0, 300)}`);
+          resolve();
+        });
+      },
+    );
     req.setTimeout(20_000, () => {
       wrong.push(`WRONG: no end within 20 s (${model})`);
       req.destroy();
@@ -122,9 +150,13 @@ function judge(res: http.IncomingMessage, text: string, streaming: boolean): str
   if (!res.complete) return "WRONG: cut";
   try {
     if (res.statusCode !== 200) return `${res.statusCode} ${JSON.parse(text).error.code}`;
-    if (!streaming) return JSON.parse(text).choices[0].finish_reason === "stop" ? "whole" : "WRONG: no finish";
+    if (!streaming)
+      return JSON.parse(text).choices[0].finish_reason === "stop" ? "whole" : "WRONG: no finish";
     const last = text.trimEnd().split("\n\n").at(-1)!;
-    if (last === "data: [DONE]") return text.includes('"finish_reason":"stop"') && !text.includes('{"error"') ? "stream" : "WRONG: [DONE] without a finish";
+    if (last === "data: [DONE]")
+      return text.includes('"finish_reason":"stop"') && !text.includes('{"error"')
+        ? "stream"
+        : "WRONG: [DONE] without a finish";
     return `stream with ${JSON.parse(last.slice(6)).error.code}`;
   } catch {
     return "WRONG: unreadable";
@@ -142,34 +174,60 @@ const steady = provider(0.02);
 const folder = mkdtempSync(join(tmpdir(), "soak-"));
 const config = join(folder, "gateway.json");
 const dialect = "openai";
-writeFileSync(config, JSON.stringify({
-  admin: { port: 0 },
-  data_dir: join(folder, "data"),
-  providers: { flaky: { dialect, base_url: await listening(flaky) }, steady: { dialect, base_url: await listening(steady) } },
-  models: { flaky: { provider: "flaky" }, steady: { provider: "steady" } },
-  aliases: { "auto/x": { models: ["flaky", "steady"] } },
-  keys: [{ account: "soak", key: "sk-soak" }],
-  limits: { rpm: null },
-  timeouts: { connect_ms: 1_000, first_token_ms: 1_000, idle_ms: 1_000, total_ms: 10_000 },
-  retry: { max_retries: 1, backoff_ms: 20, max_wait_ms: 1_000 },
-  breaker: { failures: 20, cooldown_ms: 500 },
-}));
+writeFileSync(
+  config,
+  JSON.stringify({
+    admin: { port: 0 },
+    data_dir: join(folder, "data"),
+    providers: {
+      flaky: { dialect, base_url: await listening(flaky) },
+      steady: { dialect, base_url: await listening(steady) },
+    },
+    models: { flaky: { provider: "flaky" }, steady: { provider: "steady" } },
+    aliases: { "auto/x": { models: ["flaky", "steady"] } },
+    keys: [{ account: "soak", key: "sk-soak" }],
+    limits: { rpm: null },
+    timeouts: { connect_ms: 1_000, first_token_ms: 1_000, idle_ms: 1_000, total_ms: 10_000 },
+    retry: { max_retries: 1, backoff_ms: 20, max_wait_ms: 1_000 },
+    breaker: { failures: 20, cooldown_ms: 500 },
+  }),
+);
 
-const gateway = spawn(process.execPath, ["--unhandled-rejections=strict", "--trace-warnings", "dist/chat-gateway.mjs", "serve", "--config", config, "--port", "0"], { stdio: ["ignore", "pipe", "pipe"] });
+const gateway = spawn(
+  process.execPath,
+  [
+    "--unhandled-rejections=strict",
+    "--trace-warnings",
+    "dist/chat-gateway.mjs",
+    "serve",
+    "--config",
+    config,
+    "--port",
+    "0",
+  ],
+  { stdio: ["ignore", "pipe", "pipe"] },
+);
 let complaints = "";
 gateway.stderr.setEncoding("utf8").on("data", (text: string) => {
-  for (const line of text.split("\n")) if (line !== "" && !line.startsWith("{") && complaints.length < 10_000) complaints += `${line}\n`;
+  for (const line of text.split("\n"))
+    if (line !== "" && !line.startsWith("{") && complaints.length < 10_000)
+      complaints += `${line}\n`;
 });
 gateway.once("exit", () => complaints !== "" && console.error(complaints));
-const [firstLine] = (await Promise.race([once(createInterface(gateway.stdout), "line"), once(gateway, "exit")])) as [string | number];
-if (typeof firstLine !== "string") throw new Error("the gateway did not start: has `npm run build` been run?");
+const [firstLine] = (await Promise.race([
+  once(createInterface(gateway.stdout), "line"),
+  once(gateway, "exit"),
+])) as [string | number];
+if (typeof firstLine !== "string")
+  throw new Error("the gateway did not start: has `npm run build` been run?");
 gateway.stdout.resume();
 const url = /http:\S+/.exec(firstLine)![0];
 let ended = false;
 gateway.once("exit", () => (ended = true));
 
 const sample = () => ({
-  rss: Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gateway.pid}/status`, "utf8"))?.[1]) / 1024,
+  rss:
+    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gateway.pid}/status`, "utf8"))?.[1]) / 1024,
   fds: readdirSync(`/proc/${gateway.pid}/fd`).length,
 });
 
@@ -185,13 +243,17 @@ while (!ended && performance.now() - startedAt < seconds * 1000) {
     open += 1;
     void ask(url, agent).then(() => (open -= 1));
   }
-  if (elapsed > samples.length * (seconds / 40)) samples.push({ at: Math.round(elapsed), ...sample() });
+  if (elapsed > samples.length * (seconds / 40))
+    samples.push({ at: Math.round(elapsed), ...sample() });
   await new Promise((resolve) => setTimeout(resolve, 5));
 }
-while (!ended && open > 0 && performance.now() - startedAt < seconds * 1000 + 30_000) await new Promise((resolve) => setTimeout(resolve, 20));
+while (!ended && open > 0 && performance.now() - startedAt < seconds * 1000 + 30_000)
+  await new Promise((resolve) => setTimeout(resolve, 20));
 agent.destroy();
-const half = (from: number, to: number) => samples.slice(Math.floor(samples.length * from), Math.floor(samples.length * to));
-const mean = (list: { rss: number; fds: number }[], field: "rss" | "fds") => list.reduce((sum, each) => sum + each[field], 0) / list.length;
+const half = (from: number, to: number) =>
+  samples.slice(Math.floor(samples.length * from), Math.floor(samples.length * to));
+const mean = (list: { rss: number; fds: number }[], field: "rss" | "fds") =>
+  list.reduce((sum, each) => sum + each[field], 0) / list.length;
 const [early, late] = [half(0.25, 0.5), half(0.75, 1)];
 if (!ended) gateway.kill("SIGTERM");
 const code = ended ? gateway.exitCode : (await once(gateway, "exit"))[0];
@@ -202,8 +264,11 @@ steady.close();
 rmSync(folder, { recursive: true });
 
 console.log(`sent ${sent}, unanswered ${open}, exit code after SIGTERM ${code}`);
-for (const [what, times] of Object.entries(counts).sort((a, b) => b[1] - a[1])) console.log(`  ${String(times).padStart(8)}  ${what}`);
-console.log(`memory (MB): second quarter ${mean(early, "rss").toFixed(1)}, last quarter ${mean(late, "rss").toFixed(1)}; descriptors: ${mean(early, "fds").toFixed(0)}, ${mean(late, "fds").toFixed(0)}`);
+for (const [what, times] of Object.entries(counts).sort((a, b) => b[1] - a[1]))
+  console.log(`  ${String(times).padStart(8)}  ${what}`);
+console.log(
+  `memory (MB): second quarter ${mean(early, "rss").toFixed(1)}, last quarter ${mean(late, "rss").toFixed(1)}; descriptors: ${mean(early, "fds").toFixed(0)}, ${mean(late, "fds").toFixed(0)}`,
+);
 const failures = [
   ...wrong.slice(0, 10),
   ...(open > 0 ? [`${open} requests were never answered`] : []),

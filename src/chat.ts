@@ -13,58 +13,102 @@ import type { Diagnose } from "./http/log.ts";
 import type { Metrics } from "./metrics.ts";
 import { chatRequest, type ChatRequest } from "./protocol/chat-request.ts";
 import { ApiError, errorBody, toApiError } from "./protocol/errors.ts";
-import { createChunkWriter, createWholeWriter, replyHead, type Part, type ReplyWriter } from "./protocol/reply.ts";
+import {
+  createChunkWriter,
+  createWholeWriter,
+  replyHead,
+  type Part,
+  type ReplyWriter,
+} from "./protocol/reply.ts";
 import type { Catalog, Model } from "./routing/catalog.ts";
 import { faultWords, verdict } from "./routing/failure.ts";
 import { serve, type Tally } from "./routing/fallback.ts";
 
 /** What a configuration makes of the gateway; a request keeps those that it began with. */
-interface ChatDeps { readonly config: Config; readonly keyring: Keyring; readonly catalog: Catalog }
+interface ChatDeps {
+  readonly config: Config;
+  readonly keyring: Keyring;
+  readonly catalog: Catalog;
+}
 /** `now` is the wall clock in milliseconds; `inFlight`: the requests that this process has in hand. */
 interface ChatWorld {
-  readonly limiter: Limiter; readonly books: Books; readonly metrics: Metrics; readonly diagnose: Diagnose;
-  readonly now: () => number; readonly inFlight: () => number;
+  readonly limiter: Limiter;
+  readonly books: Books;
+  readonly metrics: Metrics;
+  readonly diagnose: Diagnose;
+  readonly now: () => number;
+  readonly inFlight: () => number;
 }
 
-export const createChatHandler = (current: () => ChatDeps, world: ChatWorld): Handler => async (exchange) => {
-  const { config, keyring, catalog } = current();
-  const { req, res } = exchange;
-  if (world.inFlight() > config.server.max_in_flight) throw new ApiError("server_overloaded", "The gateway has too many requests in hand.", SOON);
-  const caller = keyring.authenticate(req.headers.authorization);
-  Object.assign(exchange.log, { account: caller.account, key_id: caller.keyId });
-  const decision = world.limiter.admit(caller);
-  // Who need not wait must not: the body is read in passing only if that begins in this very turn.
-  admit(decision instanceof Promise ? await decision : decision, caller, exchange);
-  let placed = true;
-  const leave = () => {
-    if (placed) world.limiter.release(caller);
-    placed = false;
+export const createChatHandler =
+  (current: () => ChatDeps, world: ChatWorld): Handler =>
+  async (exchange) => {
+    const { config, keyring, catalog } = current();
+    const { req, res } = exchange;
+    if (world.inFlight() > config.server.max_in_flight)
+      throw new ApiError("server_overloaded", "The gateway has too many requests in hand.", SOON);
+    const caller = keyring.authenticate(req.headers.authorization);
+    Object.assign(exchange.log, { account: caller.account, key_id: caller.keyId });
+    const decision = world.limiter.admit(caller);
+    // Who need not wait must not: the body is read in passing only if that begins in this very turn.
+    admit(decision instanceof Promise ? await decision : decision, caller, exchange);
+    let placed = true;
+    const leave = () => {
+      if (placed) world.limiter.release(caller);
+      placed = false;
+    };
+    try {
+      const asked = chatRequest(
+        await readJson(req, res, config.server.max_body_bytes, exchange.cancel),
+      );
+      const chat = Object.assign(asked, {
+        tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default),
+      });
+      await answer(exchange, chat, caller, catalog.candidates(chat, caller), config, world, leave);
+    } finally {
+      leave();
+    }
   };
-  try {
-    const asked = chatRequest(await readJson(req, res, config.server.max_body_bytes, exchange.cancel));
-    const chat = Object.assign(asked, { tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default) });
-    await answer(exchange, chat, caller, catalog.candidates(chat, caller), config, world, leave);
-  } finally {
-    leave();
-  }
-};
 
 const SOON = { headers: { "Retry-After": "1" } };
 
 /** Says how the request stands to its limits; throws the 429 of SPEC.md "Errors" with WIRE.md 4.4's headers. */
-function admit({ admitted, limit, remaining, resetMs, because }: Decision, caller: Caller, { res }: Exchange): void {
-  if (because === "store") throw new ApiError("server_overloaded", "The limits cannot be looked up at the moment.", SOON);
-  if (because === "in_flight") throw new ApiError("rate_limit_exceeded", `This account may have ${caller.maxInFlight} requests in flight, and has.`, SOON);
+function admit(
+  { admitted, limit, remaining, resetMs, because }: Decision,
+  caller: Caller,
+  { res }: Exchange,
+): void {
+  if (because === "store")
+    throw new ApiError("server_overloaded", "The limits cannot be looked up at the moment.", SOON);
+  if (because === "in_flight")
+    throw new ApiError(
+      "rate_limit_exceeded",
+      `This account may have ${caller.maxInFlight} requests in flight, and has.`,
+      SOON,
+    );
   if (limit === null) return;
   const seconds = Math.max(1, Math.ceil(resetMs / 1000));
   res.setHeader("x-ratelimit-limit-requests", limit);
   res.setHeader("x-ratelimit-remaining-requests", remaining);
   res.setHeader("x-ratelimit-reset-requests", `${seconds}s`);
   const headers = { "Retry-After": String(seconds) };
-  if (!admitted) throw new ApiError("rate_limit_exceeded", `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`, { headers });
+  if (!admitted)
+    throw new ApiError(
+      "rate_limit_exceeded",
+      `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`,
+      { headers },
+    );
 }
 
-async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, candidates: readonly Model[], config: Config, { books, metrics, now, diagnose }: ChatWorld, leave: () => void): Promise<void> {
+async function answer(
+  exchange: Exchange,
+  chat: ChatRequest,
+  caller: Caller,
+  candidates: readonly Model[],
+  config: Config,
+  { books, metrics, now, diagnose }: ChatWorld,
+  leave: () => void,
+): Promise<void> {
   const { res, log, cancel, requestId } = exchange;
   const startedAt = performance.now();
   const { total_ms } = config.timeouts;
@@ -73,20 +117,47 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
   let lastPieceAt = 0;
   const tell = (event: string, { name, provider }: Model, words: object) =>
     diagnose({ event, request_id: requestId, model: name, provider: provider.name, ...words });
-  const bill = books.open({ requestId, caller, model: chat.model, stream: chat.stream, currency: config.currency });
-  const settle = (status: Outcome["status"], http_status: number, error_code: string | null = null) => {
+  const bill = books.open({
+    requestId,
+    caller,
+    model: chat.model,
+    stream: chat.stream,
+    currency: config.currency,
+  });
+  const settle = (
+    status: Outcome["status"],
+    http_status: number,
+    error_code: string | null = null,
+  ) => {
     leave(); // before the end is heard: who then asks again finds the place free
     const { attempts, meter, begunAt } = tally;
     const { usage, source } = meter.usage();
     if (source === "estimated") log.usage_source = "estimated";
     const first_token_ms = begunAt === undefined ? null : Math.round(begunAt - startedAt);
     const model = begunAt !== undefined || source !== "none" ? tally.model : undefined;
-    return bill.settle({ status, http_status, error_code, finish_reason: meter.finishReason(), model, attempts, usage, source, first_token_ms });
+    return bill.settle({
+      status,
+      http_status,
+      error_code,
+      finish_reason: meter.finishReason(),
+      model,
+      attempts,
+      usage,
+      source,
+      first_token_ms,
+    });
   };
   const begin = ({ name, fingerprint, reasoning }: Model): ReplyWriter => {
     log.model = name;
-    const options = { showReasoning: chat.thinking && reasoning, showLogprobs: chat.logprobs, includeUsage: chat.includeUsage };
-    return (sink ? createChunkWriter : createWholeWriter)(replyHead(name, fingerprint, now()), options);
+    const options = {
+      showReasoning: chat.thinking && reasoning,
+      showLogprobs: chat.logprobs,
+      includeUsage: chat.includeUsage,
+    };
+    return (sink ? createChunkWriter : createWholeWriter)(
+      replyHead(name, fingerprint, now()),
+      options,
+    );
   };
   const deliver = (parts: readonly Part[]) => {
     const events = (reply ??= begin(tally.model)).add(parts);
@@ -96,12 +167,20 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
     lastPieceAt = time;
     return sink!.write(events);
   };
-  exchange.expire(total_ms, () => new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`));
+  exchange.expire(
+    total_ms,
+    () => new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`),
+  );
   const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, cancel) : undefined;
   try {
     log.model = tally.model.name;
     await bill.opened;
-    await serve(chat, candidates, tally, deliver, { cancel, tell, endsAt: startedAt + total_ms, account: caller.account });
+    await serve(chat, candidates, tally, deliver, {
+      cancel,
+      tell,
+      endsAt: startedAt + total_ms,
+      account: caller.account,
+    });
     const last = reply!.end(tally.meter.usage().usage, tally.meter.finishReason()!);
     await settle("completed", 200); // before the last byte leaves: nobody has a whole answer that is not in the books
     if (sink) sink.end(last);
@@ -112,10 +191,21 @@ async function answer(exchange: Exchange, chat: ChatRequest, caller: Caller, can
       await settle("cancelled", 499);
       throw error;
     }
-    if (error instanceof ProviderFault) tell(tally.begunAt === undefined ? "request_timed_out" : "reply_cut", tally.model, faultWords(error));
-    const failure = error instanceof ProviderFault ? verdict(chat.model, [{ model: tally.model, fault: error }]) : toApiError(error);
+    if (error instanceof ProviderFault)
+      tell(
+        tally.begunAt === undefined ? "request_timed_out" : "reply_cut",
+        tally.model,
+        faultWords(error),
+      );
+    const failure =
+      error instanceof ProviderFault
+        ? verdict(chat.model, [{ model: tally.model, fault: error }])
+        : toApiError(error);
     const settled = settle("failed", res.headersSent ? 200 : failure.status, failure.code);
-    await bill.opened.then(() => settled, () => undefined); // where the books cannot be written there is nothing to wait for
+    await bill.opened.then(
+      () => settled,
+      () => undefined,
+    ); // where the books cannot be written there is nothing to wait for
     // Past the commit point: status and first events are out, so the failure is an event of its own, and no [DONE] follows.
     if (res.headersSent) res.end(`data: ${JSON.stringify(errorBody(failure, requestId))}\n\n`);
     throw failure.code === "internal_error" ? error : failure;

@@ -22,14 +22,39 @@ import { createCatalog, createMemory } from "./routing/catalog.ts";
 /** Absent means the real thing, and no log. `now` is the wall clock, `monotonic` that of limiter and breakers, both in milliseconds.
  * `limits`, where this is one of several processes, are those of all; it then has no admin listener of its own. */
 export interface GatewayDeps {
-  readonly fetch?: Fetch; readonly now?: () => number; readonly monotonic?: () => number; readonly limits?: Limiter;
-  readonly accessLog?: WriteLines; readonly diagnostics?: WriteLines;
+  readonly fetch?: Fetch;
+  readonly now?: () => number;
+  readonly monotonic?: () => number;
+  readonly limits?: Limiter;
+  readonly accessLog?: WriteLines;
+  readonly diagnostics?: WriteLines;
 }
 
 export type Gateway = ReturnType<typeof createGateway>;
 /** Settings that are read once, at start. */
-const fixedSettings = ({ server: { host, port, tls, receive_ms, workers }, admin, data_dir, limits: { store, on_error }, spend, usage, upstream }: Config) =>
-  JSON.stringify([host, port, tls !== undefined, receive_ms, workers, admin, data_dir, store, on_error, spend, usage, upstream]);
+const fixedSettings = ({
+  server: { host, port, tls, receive_ms, workers },
+  admin,
+  data_dir,
+  limits: { store, on_error },
+  spend,
+  usage,
+  upstream,
+}: Config) =>
+  JSON.stringify([
+    host,
+    port,
+    tls !== undefined,
+    receive_ms,
+    workers,
+    admin,
+    data_dir,
+    store,
+    on_error,
+    spend,
+    usage,
+    upstream,
+  ]);
 /** The certificate of a configuration that is to follow `initial`. Throws a CheckError if it does not fit the address listened on, or its
  * certificate cannot be used. */
 export function checkFit(config: Config, { server: { host, tls } }: Config): Tls | undefined {
@@ -43,13 +68,24 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const { now = Date.now, monotonic } = deps;
   const access = createLineLog(deps.accessLog ?? (() => undefined));
   const diagnostics = createLineLog(deps.diagnostics ?? (() => undefined));
-  const diagnose: Diagnose = (event) => diagnostics.write({ time: new Date(now()).toISOString(), ...event });
-  const { upstream: { client, max_connections }, server: { tls } } = initial;
+  const diagnose: Diagnose = (event) =>
+    diagnostics.write({ time: new Date(now()).toISOString(), ...event });
+  const {
+    upstream: { client, max_connections },
+    server: { tls },
+  } = initial;
   const pooled = createFetch(max_connections ?? undefined);
-  const send = deps.fetch ? throughFetch(deps.fetch) : client === "fetch" ? throughFetch(fetch) : pooled;
+  const send = deps.fetch
+    ? throughFetch(deps.fetch)
+    : client === "fetch"
+      ? throughFetch(fetch)
+      : pooled;
   const memory = createMemory();
   const own = deps.limits ?? createLimiter(monotonic);
-  const shared = initial.limits.store === "memory" ? undefined : createRedisLimiter(initial.limits, own, diagnose);
+  const shared =
+    initial.limits.store === "memory"
+      ? undefined
+      : createRedisLimiter(initial.limits, own, diagnose);
   const limiter = shared ?? own;
   const metrics = createMetrics();
   const loop = monitorEventLoopDelay({ resolution: LOOK_MS });
@@ -61,7 +97,10 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
 
   /** All that a configuration decides: replaced as one. */
   const build = (config: Config) => ({
-    config, keyring: createKeyring(config, stored, now), catalog: createCatalog(config, send, memory, monotonic), loadedAt: new Date(now()).toISOString(),
+    config,
+    keyring: createKeyring(config, stored, now),
+    catalog: createCatalog(config, send, memory, monotonic),
+    loadedAt: new Date(now()).toISOString(),
   });
   let current = build(initial);
   /** What a request begins with. */
@@ -75,26 +114,44 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
       stored = readKeys(keys);
       current = { ...current, keyring: createKeyring(current.config, stored, now) };
     } catch (error) {
-      diagnose({ event: "keys_unreadable", level: "error", detail: `the keys before it stay in force: ${(error as Error).message}` });
+      diagnose({
+        event: "keys_unreadable",
+        level: "error",
+        detail: `the keys before it stay in force: ${(error as Error).message}`,
+      });
     }
   });
 
   const routes: Routes = {
-    "/v1/chat/completions": { POST: createChatHandler(inForce, { limiter, books, metrics, now, inFlight: () => server.inFlight(), diagnose }) },
+    "/v1/chat/completions": {
+      POST: createChatHandler(inForce, {
+        limiter,
+        books,
+        metrics,
+        now,
+        inFlight: () => server.inFlight(),
+        diagnose,
+      }),
+    },
     "/v1/models": {
       GET: ({ req, res, log }) => {
         const caller = current.keyring.authenticate(req.headers.authorization);
         Object.assign(log, { account: caller.account, key_id: caller.keyId });
-        const data = current.catalog.names(caller).map((id) => ({ id, object: "model", created, owned_by: "chat-gateway" }));
+        const data = current.catalog
+          .names(caller)
+          .map((id) => ({ id, object: "model", created, owned_by: "chat-gateway" }));
         sendJson(res, 200, { object: "list", data });
       },
     },
-    "/healthz": { GET: ({ res }) => sendJson(res, 200, { status: "ok" }, { "Cache-Control": "no-store" }) },
+    "/healthz": {
+      GET: ({ res }) => sendJson(res, 200, { status: "ok" }, { "Cache-Control": "no-store" }),
+    },
     "/readyz": {
       GET: ({ res }) => {
         const models = [...inForce().catalog.models.values()];
         if (books.status().spendFault !== null) throw unwritable();
-        if (models.every((model) => model.status().retryMs > 0)) throw new ApiError("model_unavailable", "No model can serve at the moment.");
+        if (models.every((model) => model.status().retryMs > 0))
+          throw new ApiError("model_unavailable", "No model can serve at the moment.");
         sendJson(res, 200, { status: "ready" }, { "Cache-Control": "no-store" });
       },
     },
@@ -103,23 +160,55 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
 
   const accessed: AccessLog = (record) => {
     access.write(record);
-    metrics.answered(Object.hasOwn(routes, record.path ?? "") ? record.path! : "other", record.status, record.model);
+    metrics.answered(
+      Object.hasOwn(routes, record.path ?? "") ? record.path! : "other",
+      record.status,
+      record.model,
+    );
   };
-  const server = createServer(routes, { ...initial.server, tls: tls && readTls(tls) }, { now, access: accessed, failed: failing(diagnose) });
+  const server = createServer(
+    routes,
+    { ...initial.server, tls: tls && readTls(tls) },
+    { now, access: accessed, failed: failing(diagnose) },
+  );
   const report = (): Report => {
     const late = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000);
-    const loopDelay = { 0.5: late(loop.percentile(50)), 0.99: late(loop.percentile(99)), 1: late(loop.max) };
+    const loopDelay = {
+      0.5: late(loop.percentile(50)),
+      0.99: late(loop.percentile(99)),
+      1: late(loop.max),
+    };
     loop.reset();
-    const { catalog: { models, ranking }, loadedAt } = current;
+    const {
+      catalog: { models, ranking },
+      loadedAt,
+    } = current;
     return {
-      draining, inFlight: server.inFlight(), loopDelay, samples: metrics.samples, ranking, books: books.status(), limitsFault: shared?.fault() ?? null, loadedAt,
-      models: [...models.values()].map(({ name, provider, upstreamModel, status }) =>
-        ({ model: name, provider: provider.name, upstream_model: upstreamModel, breaker: status() })),
+      draining,
+      inFlight: server.inFlight(),
+      loopDelay,
+      samples: metrics.samples,
+      ranking,
+      books: books.status(),
+      limitsFault: shared?.fault() ?? null,
+      loadedAt,
+      models: [...models.values()].map(({ name, provider, upstreamModel, status }) => ({
+        model: name,
+        provider: provider.name,
+        upstream_model: upstreamModel,
+        breaker: status(),
+      })),
     };
   };
-  const admin = deps.limits ? undefined : createAdmin(initial, {
-    current: () => current.config, reports: () => [report()], accounts: () => current.keyring.accounts, used: limiter.used, diagnose,
-  });
+  const admin = deps.limits
+    ? undefined
+    : createAdmin(initial, {
+        current: () => current.config,
+        reports: () => [report()],
+        accounts: () => current.keyring.accounts,
+        used: limiter.used,
+        diagnose,
+      });
 
   /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
   async function close(drainMs = 0): Promise<void> {
@@ -150,15 +239,18 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
         throw error;
       }
     },
-    adminAddress: () => admin?.address(), report,
+    adminAddress: () => admin?.address(),
+    report,
     /** A line for the operator. */
     diagnose,
     /** For requests and connections that come from now on; breakers and limits go on. Throws as checkFit does. */
     reload(config: Config): void {
       const renewed = checkFit(config, initial);
       if (renewed) server.setTls(renewed);
-      const detail = "host, port, whether there is tls, receive_ms, workers, admin, data_dir, limits.store, limits.on_error, spend, usage and upstream are read at start only";
-      if (fixedSettings(config) !== fixedSettings(initial)) diagnose({ event: "restart_needed", level: "warn", detail });
+      const detail =
+        "host, port, whether there is tls, receive_ms, workers, admin, data_dir, limits.store, limits.on_error, spend, usage and upstream are read at start only";
+      if (fixedSettings(config) !== fixedSettings(initial))
+        diagnose({ event: "restart_needed", level: "warn", detail });
       current = build(config);
       diagnose({ event: "reloaded", level: "info" });
     },

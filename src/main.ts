@@ -15,24 +15,37 @@ async function serve({ config: file, host, port }: Values): Promise<void> {
   // Once a file was read, its absence is a fault: the demo configuration, whose key everybody knows, must not creep back in.
   let source = file;
   const load = (): Config => {
-    const loaded = loadConfig({ file: source, host, port: port === undefined ? undefined : Number(port), env: process.env });
+    const loaded = loadConfig({
+      file: source,
+      host,
+      port: port === undefined ? undefined : Number(port),
+      env: process.env,
+    });
     source ??= loaded.source;
     return loaded.config;
   };
   const config = load();
-  const gateway = config.server.workers > 1 ? createSupervisor(config, SINKS) : createGateway(config, SINKS);
+  const gateway =
+    config.server.workers > 1 ? createSupervisor(config, SINKS) : createGateway(config, SINKS);
   const address = await gateway.listen();
   const again = () => reload(gateway, load);
   watchFile(source ?? "gateway.json", again);
   process.on("SIGHUP", again);
   onStop(() => end(gateway));
-  const name = source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
+  const name =
+    source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
   const admin = gateway.adminAddress();
-  process.stdout.write(`chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; console and admin on ${admin}`})\n`);
+  process.stdout.write(
+    `chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; console and admin on ${admin}`})\n`,
+  );
 }
 
-const SINKS = { accessLog: (lines: string) => process.stdout.write(lines), diagnostics: (lines: string) => process.stderr.write(lines) };
-const end = (gateway?: Pick<Gateway, "drain">): void => void (gateway ? gateway.drain().then(() => process.exit(0)) : process.exit(1));
+const SINKS = {
+  accessLog: (lines: string) => process.stdout.write(lines),
+  diagnostics: (lines: string) => process.stderr.write(lines),
+};
+const end = (gateway?: Pick<Gateway, "drain">): void =>
+  void (gateway ? gateway.drain().then(() => process.exit(0)) : process.exit(1));
 
 /** One of several processes, which the first one has started. */
 function work(): void {
@@ -57,15 +70,25 @@ function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): vo
 async function main(argv: readonly string[]): Promise<number | void> {
   // A reader of our output that goes away must not take the gateway with it.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
-  const print = (text: string) => new Promise<void>((resolve, reject) => process.stdout.write(text, (error) => (error ? reject(error) : resolve())));
+  const print = (text: string) =>
+    new Promise<void>((resolve, reject) =>
+      process.stdout.write(text, (error) => (error ? reject(error) : resolve())),
+    );
   try {
     const args = readArguments(argv);
     if (args.command === "serve") return cluster.isWorker ? work() : await serve(args.values);
     const stop = new AbortController();
     if (args.command === "usage sync") onStop(() => stop.abort());
-    return await COMMANDS[args.command](args, { env: process.env, print, say, stopped: stop.signal, actAs });
+    return await COMMANDS[args.command](args, {
+      env: process.env,
+      print,
+      say,
+      stopped: stop.signal,
+      actAs,
+    });
   } catch (error) {
-    if (argv.includes("--json") && error instanceof CheckError) process.stdout.write(`${JSON.stringify({ ok: false, faults: toldFaults(error) })}\n`);
+    if (argv.includes("--json") && error instanceof CheckError)
+      process.stdout.write(`${JSON.stringify({ ok: false, faults: toldFaults(error) })}\n`);
     else for (const line of (error as Error).message.split("\n")) say(line); // a CheckError's are its faults
     return error instanceof UsageError ? 2 : 1;
   }

@@ -6,10 +6,17 @@ import rows from "./metrics.json" with { type: "json" };
 import { BREAKER_STATES } from "./routing/breaker.ts";
 
 type Name = keyof typeof rows;
-interface Row { readonly type: string; readonly help: string; readonly labels?: readonly string[]; readonly buckets?: readonly number[] }
+interface Row {
+  readonly type: string;
+  readonly help: string;
+  readonly labels?: readonly string[];
+  readonly buckets?: readonly number[];
+}
 /** By name, and by the values of the labels with "\0" between them: of a histogram the count of each bucket and that of what is above them
  * all, and last the sum, which is all that counts of the others. */
-export interface Samples { [name: string]: { [values: string]: number[] } }
+export interface Samples {
+  [name: string]: { [values: string]: number[] };
+}
 
 export type Metrics = ReturnType<typeof createMetrics>;
 export function createMetrics() {
@@ -27,19 +34,40 @@ export function createMetrics() {
   return {
     samples,
     /** A response has left, whole or not. */
-    answered: (path: string, status: number, model: string | null) => add("chat_gateway_requests_total", `${path}\0${status}\0${model ?? ""}`),
+    answered: (path: string, status: number, model: string | null) =>
+      add("chat_gateway_requests_total", `${path}\0${status}\0${model ?? ""}`),
     /** A piece of a stream has come, so many milliseconds after the one before. */
-    piece: (model: string, ms: number) => add("chat_gateway_time_between_chunks_seconds", model, ms / 1000),
-    settled({ attempts, model_served, model_requested, provider, error_code, duration_ms, first_token_ms, usage, usage_source, cost, currency }: SettleRecord): void {
-      for (const { provider, model, outcome } of attempts) add("chat_gateway_attempts_total", `${provider}\0${model}\0${outcome}`);
+    piece: (model: string, ms: number) =>
+      add("chat_gateway_time_between_chunks_seconds", model, ms / 1000),
+    settled({
+      attempts,
+      model_served,
+      model_requested,
+      provider,
+      error_code,
+      duration_ms,
+      first_token_ms,
+      usage,
+      usage_source,
+      cost,
+      currency,
+    }: SettleRecord): void {
+      for (const { provider, model, outcome } of attempts)
+        add("chat_gateway_attempts_total", `${provider}\0${model}\0${outcome}`);
       const served = `${provider ?? ""}\0${model_served ?? ""}`;
-      add("gen_ai_server_request_duration_seconds", `${served}\0${model_requested}\0${error_code ?? ""}`, duration_ms / 1000);
-      if (first_token_ms !== null) add("gen_ai_server_time_to_first_token_seconds", served, first_token_ms / 1000);
+      add(
+        "gen_ai_server_request_duration_seconds",
+        `${served}\0${model_requested}\0${error_code ?? ""}`,
+        duration_ms / 1000,
+      );
+      if (first_token_ms !== null)
+        add("gen_ai_server_time_to_first_token_seconds", served, first_token_ms / 1000);
       if (usage_source !== "none") {
         add("gen_ai_client_token_usage", `input\0${served}`, usage.prompt_tokens);
         add("gen_ai_client_token_usage", `output\0${served}`, usage.completion_tokens);
       }
-      if (cost !== "0") add("chat_gateway_cost_total", `${model_served ?? ""}\0${currency}`, Number(cost));
+      if (cost !== "0")
+        add("chat_gateway_cost_total", `${model_served ?? ""}\0${currency}`, Number(cost));
     },
   };
 }
@@ -49,18 +77,48 @@ const DRAWN = ["chat_gateway_requests_total", "gen_ai_server_time_to_first_token
 export const FIRST_TOKEN_BUCKETS = rows.gen_ai_server_time_to_first_token_seconds.buckets;
 /** What of it has been counted since `before`; what a process that ended had counted is gone. */
 export function since(samples: Samples, before: Samples): Samples {
-  return Object.fromEntries(DRAWN.map((name) => [name, Object.fromEntries(Object.entries(samples[name] ?? {}).map(([values, figures]) =>
-    [values, figures.map((figure, at) => Math.max(0, figure - (before[name]?.[values]?.[at] ?? 0)))] as const).filter(([, figures]) => figures.some((figure) => figure > 0)))]));
+  return Object.fromEntries(
+    DRAWN.map((name) => [
+      name,
+      Object.fromEntries(
+        Object.entries(samples[name] ?? {})
+          .map(
+            ([values, figures]) =>
+              [
+                values,
+                figures.map((figure, at) =>
+                  Math.max(0, figure - (before[name]?.[values]?.[at] ?? 0)),
+                ),
+              ] as const,
+          )
+          .filter(([, figures]) => figures.some((figure) => figure > 0)),
+      ),
+    ]),
+  );
 }
 
 /** What is so at the moment. */
-function gaugesOf({ in_flight, workers, models, event_loop_delay, limits, spend, usage }: Status): Samples {
+function gaugesOf({
+  in_flight,
+  workers,
+  models,
+  event_loop_delay,
+  limits,
+  spend,
+  usage,
+}: Status): Samples {
   const flag = (fault: string | null) => ({ "": [fault === null ? 1 : 0] });
   return {
-    chat_gateway_in_flight_requests: { "": [in_flight] }, chat_gateway_workers: { "": [workers] },
-    chat_gateway_breaker_state: Object.fromEntries(models.map(({ model, breaker }) => [model, [BREAKER_STATES.indexOf(breaker.state)]])),
-    chat_gateway_event_loop_delay_seconds: Object.fromEntries(Object.entries(event_loop_delay).map(([quantile, seconds]) => [quantile, [seconds]])),
-    chat_gateway_limits_store_up: flag(limits.fault), chat_gateway_spend_log_writable: flag(spend.fault),
+    chat_gateway_in_flight_requests: { "": [in_flight] },
+    chat_gateway_workers: { "": [workers] },
+    chat_gateway_breaker_state: Object.fromEntries(
+      models.map(({ model, breaker }) => [model, [BREAKER_STATES.indexOf(breaker.state)]]),
+    ),
+    chat_gateway_event_loop_delay_seconds: Object.fromEntries(
+      Object.entries(event_loop_delay).map(([quantile, seconds]) => [quantile, [seconds]]),
+    ),
+    chat_gateway_limits_store_up: flag(limits.fault),
+    chat_gateway_spend_log_writable: flag(spend.fault),
     chat_gateway_usage_sync_lag_seconds: { "": [usage.lag_seconds] },
   } satisfies { [name in Name]?: unknown };
 }
@@ -70,7 +128,8 @@ export function merge(all: readonly Samples[]): Samples {
   const sums: Samples = {};
   for (const [name, counted] of all.flatMap(Object.entries<Samples[string]>)) {
     const sum = (sums[name] ??= {});
-    for (const [values, figures] of Object.entries(counted)) sum[values] = figures.map((figure, at) => figure + (sum[values]?.[at] ?? 0));
+    for (const [values, figures] of Object.entries(counted))
+      sum[values] = figures.map((figure, at) => figure + (sum[values]?.[at] ?? 0));
   }
   return sums;
 }
@@ -79,15 +138,34 @@ export function merge(all: readonly Samples[]): Samples {
 export function render(samples: Samples, status: Status): string {
   const shown = { ...samples, ...gaugesOf(status) };
   const written = (value: number) => (value === Infinity ? "+Inf" : String(value));
-  return Object.entries<Row>(rows).map(([name, { type, help, labels = [], buckets }]) => {
-    const lines = Object.entries(shown[name] ?? {}).flatMap(([values, figures]) => {
-      const stated = values.split("\0").flatMap((value, at) => labels.slice(at, at + 1).map((label) => `${label}="${value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`));
-      const line = (ending: string, value: number, ...more: string[]) => `${name}${ending}{${[...stated, ...more].join()}} ${written(value)}`;
-      if (!buckets) return [line("", figures.at(-1)!)];
-      const bounds = [...buckets, Infinity];
-      const counts = bounds.map((_, at) => figures.slice(0, at + 1).reduce((sum, each) => sum + each));
-      return [...bounds.map((bound, at) => line("_bucket", counts[at]!, `le="${written(bound)}"`)), line("_sum", figures.at(-1)!), line("_count", counts.at(-1)!)];
-    });
-    return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines, ""].join("\n").replaceAll("{} ", " ");
-  }).join("");
+  return Object.entries<Row>(rows)
+    .map(([name, { type, help, labels = [], buckets }]) => {
+      const lines = Object.entries(shown[name] ?? {}).flatMap(([values, figures]) => {
+        const stated = values
+          .split("\0")
+          .flatMap((value, at) =>
+            labels
+              .slice(at, at + 1)
+              .map(
+                (label) => `${label}="${value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`,
+              ),
+          );
+        const line = (ending: string, value: number, ...more: string[]) =>
+          `${name}${ending}{${[...stated, ...more].join()}} ${written(value)}`;
+        if (!buckets) return [line("", figures.at(-1)!)];
+        const bounds = [...buckets, Infinity];
+        const counts = bounds.map((_, at) =>
+          figures.slice(0, at + 1).reduce((sum, each) => sum + each),
+        );
+        return [
+          ...bounds.map((bound, at) => line("_bucket", counts[at]!, `le="${written(bound)}"`)),
+          line("_sum", figures.at(-1)!),
+          line("_count", counts.at(-1)!),
+        ];
+      });
+      return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines, ""]
+        .join("\n")
+        .replaceAll("{} ", " ");
+    })
+    .join("");
 }

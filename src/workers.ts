@@ -5,7 +5,13 @@ import cluster, { type Worker } from "node:cluster";
 import type { EventEmitter } from "node:events";
 import { createInterface } from "node:readline";
 import { createKeyring, keyFile, readKeys } from "./accounts/keys.ts";
-import { createLimiter, decide, type Ask, type Decision, type Limiter } from "./accounts/limiter.ts";
+import {
+  createLimiter,
+  decide,
+  type Ask,
+  type Decision,
+  type Limiter,
+} from "./accounts/limiter.ts";
 import { createAdmin, type Report } from "./admin.ts";
 import { reload } from "./config/load.ts";
 import type { Config } from "./config/schema.ts";
@@ -17,17 +23,31 @@ const LATE_MS = 2_000; // a worker that has not said how it is by then stands st
 
 /** What a worker says: that it was born, where it listens or why it cannot, how it is, who asks for admission, whose place is free again. */
 interface Word {
-  readonly born?: true; readonly listening?: string; readonly failed?: string; readonly report?: Report;
-  readonly asks?: readonly Ask[]; readonly released?: Ask;
+  readonly born?: true;
+  readonly listening?: string;
+  readonly failed?: string;
+  readonly report?: Report;
+  readonly asks?: readonly Ask[];
+  readonly released?: Ask;
 }
 /** What it is told: the answers to its asks, in their order; what is in force from now on; what to do. */
-interface Order { readonly decisions?: readonly Decision[]; readonly config?: Config; readonly report?: true; readonly stop?: true }
-const tell = (worker: Worker, what: Word | Order) => void (worker.isConnected() && worker.send(what));
+interface Order {
+  readonly decisions?: readonly Decision[];
+  readonly config?: Config;
+  readonly report?: true;
+  readonly stop?: true;
+}
+const tell = (worker: Worker, what: Word | Order) =>
+  void (worker.isConnected() && worker.send(what));
 
 /** A gateway of several processes, to be used as one: what the first process is. */
-export function createSupervisor(initial: Config, { accessLog, diagnostics: told }: Required<Pick<GatewayDeps, "accessLog" | "diagnostics">>): Omit<Gateway, "close" | "report"> {
+export function createSupervisor(
+  initial: Config,
+  { accessLog, diagnostics: told }: Required<Pick<GatewayDeps, "accessLog" | "diagnostics">>,
+): Omit<Gateway, "close" | "report"> {
   const diagnostics = createLineLog(told);
-  const diagnose: Diagnose = (event) => diagnostics.write({ time: new Date().toISOString(), ...event });
+  const diagnose: Diagnose = (event) =>
+    diagnostics.write({ time: new Date().toISOString(), ...event });
   const limiter = createLimiter();
   const running = new Set<Worker>();
   let config = initial;
@@ -53,13 +73,28 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
         if (born || report) worker.emit("report", report); // who asked before its birth was not heard
         if (released) {
           limiter.release(released);
-          placed.splice(placed.findIndex(({ account }) => account === released.account), 1);
+          placed.splice(
+            placed.findIndex(({ account }) => account === released.account),
+            1,
+          );
         }
         const decisions = asks.map((ask) => limiter.admit(ask));
-        placed.push(...asks.filter(({ maxInFlight }, at) => maxInFlight !== null && decisions[at]!.admitted));
+        placed.push(
+          ...asks.filter(({ maxInFlight }, at) => maxInFlight !== null && decisions[at]!.admitted),
+        );
         if (decisions.length > 0) tell(worker, { decisions });
       });
-      worker.on("error", ({ message }) => stopping || diagnose({ event: "worker_unreachable", level: "error", worker: worker.id, detail: message }));
+      worker.on(
+        "error",
+        ({ message }) =>
+          stopping ||
+          diagnose({
+            event: "worker_unreachable",
+            level: "error",
+            worker: worker.id,
+            detail: message,
+          }),
+      );
       const { process: child } = worker;
       createInterface({ input: child.stdout! }).on("line", (line) => accessLog(`${line}\n`));
       createInterface({ input: child.stderr! }).on("line", (line) => told(`${line}\n`));
@@ -70,25 +105,51 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
         placed.forEach(limiter.release);
         reject(new Error(`a worker did not begin to listen: ${detail}`));
         if (stopping) return;
-        diagnose({ event: "worker_died", level: "error", worker: worker.id, detail: `${detail}, and is replaced` });
-        setTimeout(() => stopping || start().catch(() => undefined), address === undefined ? RETRY_MS : 0);
+        diagnose({
+          event: "worker_died",
+          level: "error",
+          worker: worker.id,
+          detail: `${detail}, and is replaced`,
+        });
+        setTimeout(
+          () => stopping || start().catch(() => undefined),
+          address === undefined ? RETRY_MS : 0,
+        );
       });
     });
   }
 
   /** Of those that are at hand; one that ends meanwhile has none. */
-  const reports = async () => (await Promise.all([...running].map(async (worker) => {
-    tell(worker, { report: true });
-    const late = setTimeout(() => worker.emit("report"), LATE_MS);
-    return await new Promise<Report | undefined>((resolve) => (worker as EventEmitter).once("report", resolve)).finally(() => clearTimeout(late));
-  }))).filter((report) => report !== undefined);
-  const accounts = () => createKeyring(config, readKeys(keyFile(config.data_dir)), Date.now).accounts;
-  const admin = createAdmin(initial, { current: () => config, reports, accounts, used: limiter.used, diagnose });
+  const reports = async () =>
+    (
+      await Promise.all(
+        [...running].map(async (worker) => {
+          tell(worker, { report: true });
+          const late = setTimeout(() => worker.emit("report"), LATE_MS);
+          return await new Promise<Report | undefined>((resolve) =>
+            (worker as EventEmitter).once("report", resolve),
+          ).finally(() => clearTimeout(late));
+        }),
+      )
+    ).filter((report) => report !== undefined);
+  const accounts = () =>
+    createKeyring(config, readKeys(keyFile(config.data_dir)), Date.now).accounts;
+  const admin = createAdmin(initial, {
+    current: () => config,
+    reports,
+    accounts,
+    used: limiter.used,
+    diagnose,
+  });
 
   async function drain(): Promise<void> {
     stopping = true;
     tellAll({ stop: true });
-    await Promise.all([...running].map(({ process: child }) => new Promise((resolve) => child.once("close", resolve)))); // whatever else it says
+    await Promise.all(
+      [...running].map(
+        ({ process: child }) => new Promise((resolve) => child.once("close", resolve)),
+      ),
+    ); // whatever else it says
     await admin.close();
     diagnostics.flush();
   }
@@ -97,14 +158,19 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
     async listen(): Promise<string> {
       try {
         const address = await start(); // if this one cannot, none can
-        await Promise.all([...Array.from({ length: initial.server.workers - 1 }, start), admin.listen(address)]);
+        await Promise.all([
+          ...Array.from({ length: initial.server.workers - 1 }, start),
+          admin.listen(address),
+        ]);
         return address;
       } catch (error) {
         await drain();
         throw error;
       }
     },
-    adminAddress: admin.address, diagnose, drain,
+    adminAddress: admin.address,
+    diagnose,
+    drain,
     reload(changed: Config): void {
       checkFit(changed, initial);
       config = changed;
@@ -115,7 +181,10 @@ export function createSupervisor(initial: Config, { accessLog, diagnostics: told
 
 /** In a worker: a gateway as the first process wants it. `make` makes one of a configuration and the limits of all; `end` ends it and the
  * process, or if there is none, because it could not listen, the process alone. Returns what stops it, as soon as it serves. */
-export function serveAsWorker(make: (config: Config, limits: Limiter) => Gateway, end: (gateway?: Gateway) => void): () => void {
+export function serveAsWorker(
+  make: (config: Config, limits: Limiter) => Gateway,
+  end: (gateway?: Gateway) => void,
+): () => void {
   const { worker } = cluster as { worker: Worker };
   const waiting: ((decision: Decision) => void)[] = [];
   const asks: Ask[] = []; // of this turn of the event loop
@@ -124,13 +193,18 @@ export function serveAsWorker(make: (config: Config, limits: Limiter) => Gateway
   const askOf = ({ account, limits, maxInFlight }: Ask): Ask => ({ account, limits, maxInFlight });
   const limits: Limiter = {
     admit(ask) {
-      if (ask.maxInFlight === null && ask.limits.every(({ rpm }) => rpm === null)) return decide(true, []);
-      if (asks.length === 0) setImmediate(() => asks.length > 0 && tell(worker, { asks: asks.splice(0) }));
+      if (ask.maxInFlight === null && ask.limits.every(({ rpm }) => rpm === null))
+        return decide(true, []);
+      if (asks.length === 0)
+        setImmediate(() => asks.length > 0 && tell(worker, { asks: asks.splice(0) }));
       asks.push(askOf(ask));
       return new Promise((resolve) => waiting.push(resolve));
     },
     /** At once: it must be heard before the end of the answer is. */
-    release: (ask) => void (ask.maxInFlight !== null && tell(worker, { asks: asks.splice(0), released: askOf(ask) })),
+    release: (ask) =>
+      void (
+        ask.maxInFlight !== null && tell(worker, { asks: asks.splice(0), released: askOf(ask) })
+      ),
     used: () => 0, // the first process tells
   };
 
@@ -148,7 +222,8 @@ export function serveAsWorker(make: (config: Config, limits: Limiter) => Gateway
     for (const decision of decisions) waiting.shift()?.(decision);
     if (config && serving) void serving.then((gateway) => gateway && reload(gateway, () => config));
     else if (config) serving = begin(config);
-    if (report) void serving?.then((gateway) => gateway && worker.send({ report: gateway.report() }));
+    if (report)
+      void serving?.then((gateway) => gateway && worker.send({ report: gateway.report() }));
     if (toStop) stop();
   });
   worker.send({ born: true });

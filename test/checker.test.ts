@@ -4,8 +4,27 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
-  array, boolean, byType, CheckError, fail, faultText, jsonObject, lenient, literal, nullable, number, object, optional, pathText, record,
-  refine, string, variant, withDefault, type Check, type FaultCode,
+  array,
+  boolean,
+  byType,
+  CheckError,
+  fail,
+  faultText,
+  jsonObject,
+  lenient,
+  literal,
+  nullable,
+  number,
+  object,
+  optional,
+  pathText,
+  record,
+  refine,
+  string,
+  variant,
+  withDefault,
+  type Check,
+  type FaultCode,
 } from "../src/protocol/checker.ts";
 
 type Plain = readonly [path: string, code: FaultCode, message: string];
@@ -21,8 +40,13 @@ function faults(check: Check<unknown>, value: unknown, all = false): Plain[] {
   return assert.fail(`accepted: ${JSON.stringify(value)}`);
 }
 
-const refused = (check: Check<unknown>, value: unknown, code: FaultCode, message: string, path = "") =>
-  assert.deepEqual(faults(check, value), [[path, code, message]]);
+const refused = (
+  check: Check<unknown>,
+  value: unknown,
+  code: FaultCode,
+  message: string,
+  path = "",
+) => assert.deepEqual(faults(check, value), [[path, code, message]]);
 
 /** `[[...]]`, or `{"a":{"a":...}}`, of so many levels. */
 function nested(levels: number, wrap: (inner: unknown) => unknown): unknown {
@@ -37,9 +61,16 @@ describe("string", () => {
     assert.equal(string()("\u0000é𝄞"), "\u0000é𝄞");
   });
 
-  for (const [value, got] of [[null, "null"], [[], "an array"], [{}, "an object"], [1, "a number"], [true, "a boolean"],
-    [undefined, "nothing"]] as const) {
-    it(`refuses ${got}`, () => refused(string(), value, "invalid_type", `expected a string, got ${got}`));
+  for (const [value, got] of [
+    [null, "null"],
+    [[], "an array"],
+    [{}, "an object"],
+    [1, "a number"],
+    [true, "a boolean"],
+    [undefined, "nothing"],
+  ] as const) {
+    it(`refuses ${got}`, () =>
+      refused(string(), value, "invalid_type", `expected a string, got ${got}`));
   }
 
   it("min: accepts the shortest that is allowed, refuses one shorter", () => {
@@ -63,27 +94,47 @@ describe("string", () => {
   });
 
   it("secret: never shows the value", () =>
-    refused(string({ pattern: /^x$/, expected: "x", secret: true }), "CANARY", "invalid_value", "expected x"));
+    refused(
+      string({ pattern: /^x$/, expected: "x", secret: true }),
+      "CANARY",
+      "invalid_value",
+      "expected x",
+    ));
 
   it("carries its schema", () => {
     assert.deepEqual(string().schema, { type: "string" });
-    assert.deepEqual(string({ min: 1, pattern: /^a+$/ }).schema, { type: "string", minLength: 1, pattern: "^a+$" });
+    assert.deepEqual(string({ min: 1, pattern: /^a+$/ }).schema, {
+      type: "string",
+      minLength: 1,
+      pattern: "^a+$",
+    });
   });
 });
 
 describe("boolean", () => {
-  it("accepts true and false", () => assert.deepEqual([true, false].map((value) => boolean()(value)), [true, false]));
-  for (const [value, got] of [["true", "a string"], [0, "a number"], [null, "null"]] as const) {
-    it(`refuses ${got}`, () => refused(boolean(), value, "invalid_type", `expected a boolean, got ${got}`));
+  it("accepts true and false", () =>
+    assert.deepEqual(
+      [true, false].map((value) => boolean()(value)),
+      [true, false],
+    ));
+  for (const [value, got] of [
+    ["true", "a string"],
+    [0, "a number"],
+    [null, "null"],
+  ] as const) {
+    it(`refuses ${got}`, () =>
+      refused(boolean(), value, "invalid_type", `expected a boolean, got ${got}`));
   }
   it("carries its schema", () => assert.deepEqual(boolean().schema, { type: "boolean" }));
 });
 
 describe("number", () => {
   const range = number({ min: -2, max: 2 });
-  for (const value of [-2, -1.5, 0, 2]) it(`accepts ${value} in -2 to 2`, () => assert.equal(range(value), value));
+  for (const value of [-2, -1.5, 0, 2])
+    it(`accepts ${value} in -2 to 2`, () => assert.equal(range(value), value));
   for (const value of [-2.0000001, 2.0000001, Infinity, -Infinity, NaN]) {
-    it(`refuses ${value} in -2 to 2`, () => refused(range, value, "invalid_value", `expected a number from -2 to 2, got ${value}`));
+    it(`refuses ${value} in -2 to 2`, () =>
+      refused(range, value, "invalid_value", `expected a number from -2 to 2, got ${value}`));
   }
 
   it("without bounds still refuses what is not finite", () => {
@@ -91,9 +142,12 @@ describe("number", () => {
     refused(number(), JSON.parse("1e400"), "invalid_value", "expected a number, got Infinity");
   });
 
-  it("with a lower bound alone says so", () => refused(number({ min: 1 }), 0, "invalid_value", "expected a number of at least 1, got 0"));
-  it("refuses a number in a string", () => refused(range, "1", "invalid_type", "expected a number, got a string"));
-  it("refuses a boolean", () => refused(range, true, "invalid_type", "expected a number, got a boolean"));
+  it("with a lower bound alone says so", () =>
+    refused(number({ min: 1 }), 0, "invalid_value", "expected a number of at least 1, got 0"));
+  it("refuses a number in a string", () =>
+    refused(range, "1", "invalid_type", "expected a number, got a string"));
+  it("refuses a boolean", () =>
+    refused(range, true, "invalid_type", "expected a number, got a boolean"));
 
   it("integer: a fraction is of the wrong type", () => {
     const check = number({ min: 1, integer: true });
@@ -106,22 +160,38 @@ describe("number", () => {
 
   it("integer: exact up to 2^53 - 1, refused from there on", () => {
     assert.equal(number({ integer: true })(2 ** 53 - 1), 2 ** 53 - 1);
-    refused(number({ integer: true }), 2 ** 53, "invalid_value", "expected an integer below 2^53, got 9007199254740992");
+    refused(
+      number({ integer: true }),
+      2 ** 53,
+      "invalid_value",
+      "expected an integer below 2^53, got 9007199254740992",
+    );
   });
 
   it("carries its schema", () => {
     assert.deepEqual(number().schema, { type: "number" });
     assert.deepEqual(number({ min: 0, max: 2 }).schema, { type: "number", minimum: 0, maximum: 2 });
-    assert.deepEqual(number({ min: 0, integer: true }).schema, { type: "integer", minimum: 0, maximum: 2 ** 53 - 1 });
+    assert.deepEqual(number({ min: 0, integer: true }).schema, {
+      type: "integer",
+      minimum: 0,
+      maximum: 2 ** 53 - 1,
+    });
     assert.deepEqual(number({ max: 20, integer: true }).schema, { type: "integer", maximum: 20 });
   });
 });
 
 describe("literal", () => {
-  it("accepts each of its values", () => assert.deepEqual(["a", "b"].map((value) => literal("a", "b")(value)), ["a", "b"]));
-  it("refuses others", () => refused(literal("a", "b"), "c", "invalid_value", 'expected one of "a", "b", got "c"'));
-  it("refuses names that every object has", () => refused(literal("a"), "constructor", "invalid_value", 'expected "a", got "constructor"'));
-  it("refuses another type", () => refused(literal("a", "b"), 1, "invalid_type", 'expected one of "a", "b", got a number'));
+  it("accepts each of its values", () =>
+    assert.deepEqual(
+      ["a", "b"].map((value) => literal("a", "b")(value)),
+      ["a", "b"],
+    ));
+  it("refuses others", () =>
+    refused(literal("a", "b"), "c", "invalid_value", 'expected one of "a", "b", got "c"'));
+  it("refuses names that every object has", () =>
+    refused(literal("a"), "constructor", "invalid_value", 'expected "a", got "constructor"'));
+  it("refuses another type", () =>
+    refused(literal("a", "b"), 1, "invalid_type", 'expected one of "a", "b", got a number'));
   it("carries its schema", () => assert.deepEqual(literal("a", "b").schema, { enum: ["a", "b"] }));
 });
 
@@ -133,30 +203,50 @@ describe("array", () => {
     assert.deepEqual(given, ["a", "b"]);
   });
 
-  it("refuses an object", () => refused(array(string()), {}, "invalid_type", "expected an array, got an object"));
-  it("says which element is wrong", () => refused(array(string()), ["a", 2], "invalid_type", "expected a string, got a number", "[1]"));
+  it("refuses an object", () =>
+    refused(array(string()), {}, "invalid_type", "expected an array, got an object"));
+  it("says which element is wrong", () =>
+    refused(array(string()), ["a", 2], "invalid_type", "expected a string, got a number", "[1]"));
 
   it("min: at the limit and one under it", () => {
     assert.deepEqual(array(string(), { min: 1 })(["a"]), ["a"]);
     refused(array(string(), { min: 1 }), [], "invalid_value", "expected at least 1 element, got 0");
-    refused(array(string(), { min: 2 }), ["a"], "invalid_value", "expected at least 2 elements, got 1");
+    refused(
+      array(string(), { min: 2 }),
+      ["a"],
+      "invalid_value",
+      "expected at least 2 elements, got 1",
+    );
   });
 
   it("max: at the limit and one past it", () => {
     assert.equal(array(string(), { max: 4 })(["a", "b", "c", "d"]).length, 4);
-    refused(array(string(), { max: 4 }), ["a", "b", "c", "d", "e"], "invalid_value", "expected at most 4 elements, got 5");
+    refused(
+      array(string(), { max: 4 }),
+      ["a", "b", "c", "d", "e"],
+      "invalid_value",
+      "expected at most 4 elements, got 5",
+    );
   });
 
   it("too many elements are refused before any of them is looked at", () => {
     let looked = 0;
-    const check = array(refine(string(), (text) => ((looked += 1), text)), { max: 1 });
+    const check = array(
+      refine(string(), (text) => ((looked += 1), text)),
+      { max: 1 },
+    );
     refused(check, ["a", "b"], "invalid_value", "expected at most 1 elements, got 2");
     assert.equal(looked, 0);
   });
 
   it("carries its schema", () => {
     assert.deepEqual(array(string()).schema, { type: "array", items: { type: "string" } });
-    assert.deepEqual(array(string(), { min: 1, max: 4 }).schema, { type: "array", items: { type: "string" }, minItems: 1, maxItems: 4 });
+    assert.deepEqual(array(string(), { min: 1, max: 4 }).schema, {
+      type: "array",
+      items: { type: "string" },
+      minItems: 1,
+      maxItems: 4,
+    });
   });
 });
 
@@ -170,20 +260,43 @@ describe("object", () => {
     assert.notEqual(out, given);
   });
 
-  it("says which required field is missing", () => refused(check, { b: 1 }, "missing_required_parameter", "is required", "a"));
+  it("says which required field is missing", () =>
+    refused(check, { b: 1 }, "missing_required_parameter", "is required", "a"));
   it("null in a required field is of the wrong type, not missing", () =>
     refused(check, { a: null }, "invalid_type", "expected a string, got null", "a"));
-  for (const [value, got] of [[[], "an array"], [null, "null"], ["x", "a string"]] as const) {
-    it(`refuses ${got}`, () => refused(check, value, "invalid_type", `expected an object, got ${got}`));
+  for (const [value, got] of [
+    [[], "an array"],
+    [null, "null"],
+    ["x", "a string"],
+  ] as const) {
+    it(`refuses ${got}`, () =>
+      refused(check, value, "invalid_type", `expected an object, got ${got}`));
   }
 
   it("builds the whole path on the way out", () =>
-    refused(object({ list: array(object({ "odd name": check })) }), { list: [{ "odd name": { a: "x" } }, { "odd name": { a: 1 } }] },
-      "invalid_type", "expected a string, got a number", 'list[1]["odd name"].a'));
+    refused(
+      object({ list: array(object({ "odd name": check })) }),
+      { list: [{ "odd name": { a: "x" } }, { "odd name": { a: 1 } }] },
+      "invalid_type",
+      "expected a string, got a number",
+      'list[1]["odd name"].a',
+    ));
 
   it("does not take inherited properties for fields", () => {
-    refused(object({ toString: string() }), {}, "missing_required_parameter", "is required", "toString");
-    refused(check, Object.create({ a: "inherited" }), "missing_required_parameter", "is required", "a");
+    refused(
+      object({ toString: string() }),
+      {},
+      "missing_required_parameter",
+      "is required",
+      "toString",
+    );
+    refused(
+      check,
+      Object.create({ a: "inherited" }),
+      "missing_required_parameter",
+      "is required",
+      "a",
+    );
   });
 
   it("a __proto__ key is an unknown field like any other, and pollutes nothing", () => {
@@ -192,47 +305,81 @@ describe("object", () => {
     assert.equal(out.b, undefined);
     assert.equal(Object.getPrototypeOf(out), Object.prototype);
     assert.equal(({} as { polluted?: unknown }).polluted, undefined);
-    refused(check, JSON.parse('{"__proto__":{"a":"x"}}'), "missing_required_parameter", "is required", "a");
+    refused(
+      check,
+      JSON.parse('{"__proto__":{"a":"x"}}'),
+      "missing_required_parameter",
+      "is required",
+      "a",
+    );
   });
 
   it("strict: an unknown field is a fault that names the known ones", () =>
-    refused(object({ a: string(), b: optional(string()) }, { strict: true }), { a: "x", bb: 1 },
-      "invalid_value", "is not a known field; known here: a, b", "bb"));
+    refused(
+      object({ a: string(), b: optional(string()) }, { strict: true }),
+      { a: "x", bb: 1 },
+      "invalid_value",
+      "is not a known field; known here: a, b",
+      "bb",
+    ));
 
   it("strict: __proto__ is an unknown field too", () =>
-    refused(object({ a: string() }, { strict: true }), JSON.parse('{"a":"x","__proto__":1}'),
-      "invalid_value", "is not a known field; known here: a", "__proto__"));
+    refused(
+      object({ a: string() }, { strict: true }),
+      JSON.parse('{"a":"x","__proto__":1}'),
+      "invalid_value",
+      "is not a known field; known here: a",
+      "__proto__",
+    ));
 
   it("without `all` it stops at the first fault", () => {
     let looked = 0;
     const counting = refine(string(), (text) => ((looked += 1), text));
-    assert.deepEqual(faults(object({ a: counting, b: counting, c: counting }), { a: "x", b: 1, c: "y" }), [
-      ["b", "invalid_type", "expected a string, got a number"],
-    ]);
+    assert.deepEqual(
+      faults(object({ a: counting, b: counting, c: counting }), { a: "x", b: 1, c: "y" }),
+      [["b", "invalid_type", "expected a string, got a number"]],
+    );
     assert.equal(looked, 1);
     assert.equal(faults(object({ a: string(), b: string() }), {}).length, 1);
     assert.equal(faults(array(string()), [1, 2]).length, 1);
   });
 
   it("with `all` it gathers every fault below it, in order, nothing twice", () => {
-    const deep = object({ a: string(), list: array(object({ n: number({ min: 0 }) }, { strict: true })), map: record(boolean()) },
-      { strict: true });
-    assert.deepEqual(faults(deep, { list: [{ n: -1 }, {}, { n: 1, m: 2 }], map: { x: 1, y: true, z: null }, typo: 0 }, true), [
-      ["a", "missing_required_parameter", "is required"],
-      ["list[0].n", "invalid_value", "expected a number of at least 0, got -1"],
-      ["list[1].n", "missing_required_parameter", "is required"],
-      ["list[2].m", "invalid_value", "is not a known field; known here: n"],
-      ["map.x", "invalid_type", "expected a boolean, got a number"],
-      ["map.z", "invalid_type", "expected a boolean, got null"],
-      ["typo", "invalid_value", "is not a known field; known here: a, list, map"],
-    ]);
+    const deep = object(
+      {
+        a: string(),
+        list: array(object({ n: number({ min: 0 }) }, { strict: true })),
+        map: record(boolean()),
+      },
+      { strict: true },
+    );
+    assert.deepEqual(
+      faults(
+        deep,
+        { list: [{ n: -1 }, {}, { n: 1, m: 2 }], map: { x: 1, y: true, z: null }, typo: 0 },
+        true,
+      ),
+      [
+        ["a", "missing_required_parameter", "is required"],
+        ["list[0].n", "invalid_value", "expected a number of at least 0, got -1"],
+        ["list[1].n", "missing_required_parameter", "is required"],
+        ["list[2].m", "invalid_value", "is not a known field; known here: n"],
+        ["map.x", "invalid_type", "expected a boolean, got a number"],
+        ["map.z", "invalid_type", "expected a boolean, got null"],
+        ["typo", "invalid_value", "is not a known field; known here: a, list, map"],
+      ],
+    );
   });
 
   it("with `all` gathering goes on through optional, withDefault, nullable, byType, variant and refine", () => {
     const two = object({ x: string(), y: string() });
     const wrapped: Record<string, Check<unknown>> = {
-      optional: optional(two), withDefault: withDefault(two, { x: "", y: "" }), nullable: nullable(two), byType: byType({ object: two }),
-      variant: variant("x", { k: object({ y: string(), z: string() }) }), refine: refine(two, (value) => value),
+      optional: optional(two),
+      withDefault: withDefault(two, { x: "", y: "" }),
+      nullable: nullable(two),
+      byType: byType({ object: two }),
+      variant: variant("x", { k: object({ y: string(), z: string() }) }),
+      refine: refine(two, (value) => value),
     };
     for (const [name, each] of Object.entries(wrapped))
       assert.equal(faults(each, { x: name === "variant" ? "k" : 1, y: 2 }, true).length, 2, name);
@@ -240,31 +387,63 @@ describe("object", () => {
 
   it("an error that is no CheckError passes through as it is", () => {
     const bug = new TypeError("a bug");
-    const broken = object({ a: refine(string(), () => { throw bug; }) });
-    assert.throws(() => broken({ a: "x" }), (error) => error === bug);
-    assert.throws(() => broken({ a: "x" }, true), (error) => error === bug);
+    const broken = object({
+      a: refine(string(), () => {
+        throw bug;
+      }),
+    });
+    assert.throws(
+      () => broken({ a: "x" }),
+      (error) => error === bug,
+    );
+    assert.throws(
+      () => broken({ a: "x" }, true),
+      (error) => error === bug,
+    );
   });
 
   it("carries its schema", () => {
-    assert.deepEqual(check.schema, { type: "object", properties: { a: { type: "string" }, b: { type: ["number", "null"] } },
-      required: ["a"] });
+    assert.deepEqual(check.schema, {
+      type: "object",
+      properties: { a: { type: "string" }, b: { type: ["number", "null"] } },
+      required: ["a"],
+    });
     assert.deepEqual(object({ b: optional(string()) }, { strict: true }).schema, {
-      type: "object", properties: { b: { type: ["string", "null"] } }, additionalProperties: false,
+      type: "object",
+      properties: { b: { type: ["string", "null"] } },
+      additionalProperties: false,
     });
   });
 });
 
 describe("record", () => {
   const check = record(number());
-  it("returns a Map", () => assert.deepEqual(check({ a: 1, "b c": 2 }), new Map([["a", 1], ["b c", 2]])));
+  it("returns a Map", () =>
+    assert.deepEqual(
+      check({ a: 1, "b c": 2 }),
+      new Map([
+        ["a", 1],
+        ["b c", 2],
+      ]),
+    ));
   it("takes __proto__ and constructor as names", () => {
     const out = check(JSON.parse('{"__proto__":1,"constructor":2}'));
-    assert.deepEqual([...out], [["__proto__", 1], ["constructor", 2]]);
+    assert.deepEqual(
+      [...out],
+      [
+        ["__proto__", 1],
+        ["constructor", 2],
+      ],
+    );
   });
-  it("says which value is wrong", () => refused(check, { "a b": "x" }, "invalid_type", "expected a number, got a string", '["a b"]'));
-  it("refuses an empty name", () => refused(check, { "": 1 }, "invalid_value", "a name must not be empty", '[""]'));
-  it("refuses an array", () => refused(check, [1], "invalid_type", "expected an object, got an array"));
-  it("carries its schema", () => assert.deepEqual(check.schema, { type: "object", additionalProperties: { type: "number" } }));
+  it("says which value is wrong", () =>
+    refused(check, { "a b": "x" }, "invalid_type", "expected a number, got a string", '["a b"]'));
+  it("refuses an empty name", () =>
+    refused(check, { "": 1 }, "invalid_value", "a name must not be empty", '[""]'));
+  it("refuses an array", () =>
+    refused(check, [1], "invalid_type", "expected an object, got an array"));
+  it("carries its schema", () =>
+    assert.deepEqual(check.schema, { type: "object", additionalProperties: { type: "number" } }));
 });
 
 describe("absent and null", () => {
@@ -277,7 +456,10 @@ describe("absent and null", () => {
 
   it("withDefault: absent and null are the default", () => {
     const check = withDefault(number({ min: 0, max: 2 }), 1);
-    assert.deepEqual([undefined, null, 0, 2].map((value) => check(value)), [1, 1, 0, 2]);
+    assert.deepEqual(
+      [undefined, null, 0, 2].map((value) => check(value)),
+      [1, 1, 0, 2],
+    );
     refused(check, 3, "invalid_value", "expected a number from 0 to 2, got 3");
     assert.deepEqual(object({ t: check })({}), { t: 1 });
   });
@@ -298,18 +480,29 @@ describe("absent and null", () => {
   });
 
   it("carry their schemas", () => {
-    assert.deepEqual(optional(string({ min: 1 })).schema, { type: ["string", "null"], minLength: 1 });
+    assert.deepEqual(optional(string({ min: 1 })).schema, {
+      type: ["string", "null"],
+      minLength: 1,
+    });
     assert.deepEqual(optional(literal("a")).schema, { anyOf: [{ enum: ["a"] }, { type: "null" }] });
     assert.deepEqual(withDefault(number(), 1).schema, { type: ["number", "null"], default: 1 });
-    assert.deepEqual(withDefault(array(string()), ["a"]).schema, { type: ["array", "null"], items: { type: "string" } });
+    assert.deepEqual(withDefault(array(string()), ["a"]).schema, {
+      type: ["array", "null"],
+      items: { type: "string" },
+    });
     assert.deepEqual(nullable(boolean()).schema, { type: ["boolean", "null"] });
     const one = refine(number(), (n) => n, { const: 1 });
-    for (const check of [optional(one), nullable(one)]) assert.deepEqual(check.schema, { anyOf: [{ type: "number", const: 1 }, { type: "null" }] });
+    for (const check of [optional(one), nullable(one)])
+      assert.deepEqual(check.schema, { anyOf: [{ type: "number", const: 1 }, { type: "null" }] });
   });
 });
 
 describe("byType", () => {
-  const check = byType({ string: string({ min: 1 }), array: array(string(), { max: 2 }), object: object({ n: number() }) });
+  const check = byType({
+    string: string({ min: 1 }),
+    array: array(string(), { max: 2 }),
+    object: object({ n: number() }),
+  });
   it("checks each type by its own rules", () => {
     assert.equal(check("a"), "a");
     assert.deepEqual(check(["a", "b"]), ["a", "b"]);
@@ -320,11 +513,26 @@ describe("byType", () => {
     refused(check, ["a", 1], "invalid_type", "expected a string, got a number", "[1]");
     refused(check, { n: "x" }, "invalid_type", "expected a number, got a string", "n");
   });
-  for (const [value, got] of [[1, "a number"], [true, "a boolean"], [null, "null"]] as const) {
-    it(`refuses ${got}`, () => refused(check, value, "invalid_type", `expected a string or an array or an object, got ${got}`));
+  for (const [value, got] of [
+    [1, "a number"],
+    [true, "a boolean"],
+    [null, "null"],
+  ] as const) {
+    it(`refuses ${got}`, () =>
+      refused(
+        check,
+        value,
+        "invalid_type",
+        `expected a string or an array or an object, got ${got}`,
+      ));
   }
   it("refuses a type that it has no check for", () =>
-    refused(byType({ string: string(), array: array(string()) }), {}, "invalid_type", "expected a string or an array, got an object"));
+    refused(
+      byType({ string: string(), array: array(string()) }),
+      {},
+      "invalid_type",
+      "expected a string or an array, got an object",
+    ));
   it("carries its schema", () =>
     assert.deepEqual(byType({ string: string(), array: array(string()) }).schema, {
       anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }],
@@ -332,10 +540,14 @@ describe("byType", () => {
 });
 
 describe("refine", () => {
-  const even = refine(number({ integer: true }), (n) => (n % 2 === 0 ? n / 2 : fail("unsupported_value", "must be even", ["half"])),
-    { multipleOf: 2 });
+  const even = refine(
+    number({ integer: true }),
+    (n) => (n % 2 === 0 ? n / 2 : fail("unsupported_value", "must be even", ["half"])),
+    { multipleOf: 2 },
+  );
   it("returns what the rule returns", () => assert.equal(even(8), 4));
-  it("checks the inner rule first", () => refused(even, "8", "invalid_type", "expected an integer, got a string"));
+  it("checks the inner rule first", () =>
+    refused(even, "8", "invalid_type", "expected an integer, got a string"));
   it("refuses what the rule refuses, at the rule's path", () =>
     refused(object({ n: even }), { n: 3 }, "unsupported_value", "must be even", "n.half"));
   it("stays optional", () => {
@@ -343,19 +555,29 @@ describe("refine", () => {
     assert.deepEqual(check({}), { n: -1 });
     assert.deepEqual(check({ n: null }), { n: -1 });
   });
-  it("carries the schema with its own addition", () => assert.deepEqual(even.schema, { type: "integer", maximum: 2 ** 53 - 1, multipleOf: 2 }));
+  it("carries the schema with its own addition", () =>
+    assert.deepEqual(even.schema, { type: "integer", maximum: 2 ** 53 - 1, multipleOf: 2 }));
 });
 
 describe("lenient", () => {
   it("takes what passes and drops the rest", () => {
     const check = object({ seed: lenient(number({ integer: true })) });
     assert.deepEqual(check({ seed: 7 }), { seed: 7 });
-    for (const seed of ["7", 1.5, null, {}, [], undefined]) assert.deepEqual(check({ seed }), { seed: undefined });
+    for (const seed of ["7", 1.5, null, {}, [], undefined])
+      assert.deepEqual(check({ seed }), { seed: undefined });
     assert.deepEqual(check({}), { seed: undefined });
   });
   it("does not hide a bug", () => {
     const bug = new TypeError("a bug");
-    assert.throws(() => lenient(refine(string(), () => { throw bug; }))("x"), (error) => error === bug);
+    assert.throws(
+      () =>
+        lenient(
+          refine(string(), () => {
+            throw bug;
+          }),
+        )("x"),
+      (error) => error === bug,
+    );
   });
   it("carries a schema that allows anything", () => assert.deepEqual(lenient(string()).schema, {}));
 });
@@ -382,8 +604,18 @@ describe("jsonObject", () => {
     refused(jsonObject(3), { a: [[[]]] }, "invalid_value", "expected at most 3 levels of nesting");
   });
   it("does not exhaust the stack on 100,000 levels", () => {
-    refused(jsonObject(), objects(100_000), "invalid_value", "expected at most 100 levels of nesting");
-    refused(jsonObject(), { a: nested(100_000, (inner) => [inner]) }, "invalid_value", "expected at most 100 levels of nesting");
+    refused(
+      jsonObject(),
+      objects(100_000),
+      "invalid_value",
+      "expected at most 100 levels of nesting",
+    );
+    refused(
+      jsonObject(),
+      { a: nested(100_000, (inner) => [inner]) },
+      "invalid_value",
+      "expected at most 100 levels of nesting",
+    );
   });
   it("carries its schema", () => assert.deepEqual(jsonObject().schema, { type: "object" }));
 });
@@ -398,22 +630,53 @@ describe("variant", () => {
     assert.deepEqual(check({ type: "mark", text: 5 }), { type: "mark" });
   });
   it("refuses an unknown tag", () =>
-    refused(check, { type: "image" }, "invalid_value", 'expected one of "text", "mark", got "image"', "type"));
+    refused(
+      check,
+      { type: "image" },
+      "invalid_value",
+      'expected one of "text", "mark", got "image"',
+      "type",
+    ));
   for (const tag of ["__proto__", "constructor", "toString"]) {
     it(`refuses ${tag} as a tag`, () =>
-      refused(check, { type: tag }, "invalid_value", `expected one of "text", "mark", got "${tag}"`, "type"));
+      refused(
+        check,
+        { type: tag },
+        "invalid_value",
+        `expected one of "text", "mark", got "${tag}"`,
+        "type",
+      ));
   }
-  it("refuses a missing tag", () => refused(check, { text: "hi" }, "missing_required_parameter", "is required", "type"));
+  it("refuses a missing tag", () =>
+    refused(check, { text: "hi" }, "missing_required_parameter", "is required", "type"));
   it("refuses a tag in __proto__", () =>
-    refused(check, JSON.parse('{"__proto__":{"type":"mark"}}'), "missing_required_parameter", "is required", "type"));
+    refused(
+      check,
+      JSON.parse('{"__proto__":{"type":"mark"}}'),
+      "missing_required_parameter",
+      "is required",
+      "type",
+    ));
   it("refuses a tag of another type", () =>
-    refused(check, { type: 1 }, "invalid_type", 'expected one of "text", "mark", got a number', "type"));
-  it("refuses what is not an object", () => refused(check, "text", "invalid_type", "expected an object, got a string"));
-  it("refuses by the rules of the tagged check", () => refused(check, { type: "text" }, "missing_required_parameter", "is required", "text"));
+    refused(
+      check,
+      { type: 1 },
+      "invalid_type",
+      'expected one of "text", "mark", got a number',
+      "type",
+    ));
+  it("refuses what is not an object", () =>
+    refused(check, "text", "invalid_type", "expected an object, got a string"));
+  it("refuses by the rules of the tagged check", () =>
+    refused(check, { type: "text" }, "missing_required_parameter", "is required", "text"));
   it("carries its schema", () =>
     assert.deepEqual(check.schema, {
       anyOf: [
-        { type: "object", properties: { type: { enum: ["text"] }, text: { type: "string" } }, required: ["type", "text"] },
+        {
+          type: "object",
+          properties: { type: { enum: ["text"] }, text: { type: "string" } },
+          required: ["type", "text"],
+        },
         { type: "object", properties: { type: { enum: ["mark"] } }, required: ["type"] },
       ],
     }));
@@ -437,16 +700,25 @@ describe("paths and messages", () => {
   }
 
   it("a fault's text leads with the path, if there is one", () => {
-    assert.equal(faultText({ path: ["a", 0], code: "invalid_value", message: "is wrong" }), "a[0]: is wrong");
+    assert.equal(
+      faultText({ path: ["a", 0], code: "invalid_value", message: "is wrong" }),
+      "a[0]: is wrong",
+    );
     assert.equal(faultText({ path: [], code: "invalid_value", message: "is wrong" }), "is wrong");
   });
 
   it("a CheckError's message is one line a fault", () =>
-    assert.throws(() => object({ a: string(), b: string() })({ a: 1 }, true),
-      { message: "a: expected a string, got a number\nb: is required" }));
+    assert.throws(() => object({ a: string(), b: string() })({ a: 1 }, true), {
+      message: "a: expected a string, got a number\nb: is required",
+    }));
 
   it("fail throws one fault, by default at the root", () => {
-    assert.throws(() => fail("invalid_value", "no"), (error) => error instanceof CheckError && error.faults.length === 1
-      && error.faults[0]?.path.length === 0);
+    assert.throws(
+      () => fail("invalid_value", "no"),
+      (error) =>
+        error instanceof CheckError &&
+        error.faults.length === 1 &&
+        error.faults[0]?.path.length === 0,
+    );
   });
 });

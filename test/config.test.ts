@@ -37,14 +37,25 @@ function faultsOf(run: () => unknown): { path: string; code: string; message: st
   return assert.fail("accepted");
 }
 
-const refusedConfig = (over: object, env: Environment = {}) => faultsOf(() => checkConfig(merge(LAB, over), env));
-const pathsOf = (over: object, env: Environment = {}) => refusedConfig(over, env).map(({ path }) => path);
+const refusedConfig = (over: object, env: Environment = {}) =>
+  faultsOf(() => checkConfig(merge(LAB, over), env));
+const pathsOf = (over: object, env: Environment = {}) =>
+  refusedConfig(over, env).map(({ path }) => path);
 const accepted = (over: object, env: Environment = {}) => checkConfig(merge(LAB, over), env);
 
 describe("defaults", () => {
   const DEFAULTS = {
-    server: { host: "127.0.0.1", port: 8080, max_body_bytes: 10_485_760, receive_ms: 120_000, keep_alive_ms: 15_000, drain_ms: 30_000, max_in_flight: 10_000, workers: 1,
-      tls: undefined },
+    server: {
+      host: "127.0.0.1",
+      port: 8080,
+      max_body_bytes: 10_485_760,
+      receive_ms: 120_000,
+      keep_alive_ms: 15_000,
+      drain_ms: 30_000,
+      max_in_flight: 10_000,
+      workers: 1,
+      tls: undefined,
+    },
     admin: undefined,
     data_dir: "./data",
     providers: new Map(),
@@ -63,45 +74,95 @@ describe("defaults", () => {
     currency: "USD",
   };
 
-  it("everything but providers, models and aliases has one", () => assert.deepEqual(checkConfig(MINIMAL, {}), DEFAULTS));
+  it("everything but providers, models and aliases has one", () =>
+    assert.deepEqual(checkConfig(MINIMAL, {}), DEFAULTS));
 
   it("an empty section, an absent one and null are the same", () => {
-    const sections = ["server", "limits", "spend", "usage", "timeouts", "retry", "breaker", "compat"];
+    const sections = [
+      "server",
+      "limits",
+      "spend",
+      "usage",
+      "timeouts",
+      "retry",
+      "breaker",
+      "compat",
+    ];
     for (const value of [{}, null]) {
-      assert.deepEqual(checkConfig({ ...MINIMAL, ...Object.fromEntries(sections.map((name) => [name, value])) }, {}), DEFAULTS);
+      assert.deepEqual(
+        checkConfig(
+          { ...MINIMAL, ...Object.fromEntries(sections.map((name) => [name, value])) },
+          {},
+        ),
+        DEFAULTS,
+      );
     }
   });
 
   it("an admin section that is there is meant: its port must be free", () => {
-    assert.deepEqual(checkConfig({ ...MINIMAL, admin: {} }, {}).admin, { host: "127.0.0.1", port: 8081, password: undefined, tls: undefined });
-    assert.deepEqual(refusedConfig({ admin: { host: "0.0.0.0" } }).map(({ path }) => path), ["admin.host"]);
+    assert.deepEqual(checkConfig({ ...MINIMAL, admin: {} }, {}).admin, {
+      host: "127.0.0.1",
+      port: 8081,
+      password: undefined,
+      tls: undefined,
+    });
+    assert.deepEqual(
+      refusedConfig({ admin: { host: "0.0.0.0" } }).map(({ path }) => path),
+      ["admin.host"],
+    );
   });
 
   it("one field given leaves the others at their defaults", () => {
-    assert.deepEqual(checkConfig({ ...MINIMAL, timeouts: { idle_ms: 1 } }, {}).timeouts, { ...DEFAULTS.timeouts, idle_ms: 1 });
-    assert.deepEqual(checkConfig({ ...MINIMAL, server: { port: 0 } }, {}).server, { ...DEFAULTS.server, port: 0 });
+    assert.deepEqual(checkConfig({ ...MINIMAL, timeouts: { idle_ms: 1 } }, {}).timeouts, {
+      ...DEFAULTS.timeouts,
+      idle_ms: 1,
+    });
+    assert.deepEqual(checkConfig({ ...MINIMAL, server: { port: 0 } }, {}).server, {
+      ...DEFAULTS.server,
+      port: 0,
+    });
   });
 
   it("providers, models and aliases must be there", () =>
     assert.deepEqual(
       faultsOf(() => checkConfig({}, {})),
-      ["providers", "models", "aliases"].map((path) => ({ path, code: "missing_required_parameter", message: "is required" })),
+      ["providers", "models", "aliases"].map((path) => ({
+        path,
+        code: "missing_required_parameter",
+        message: "is required",
+      })),
     ));
 
   it("of a provider", () =>
     assert.deepEqual(accepted({}).providers.get("lab"), {
-      dialect: "openai", base_url: "http://127.0.0.1:8000/v1", api_key: undefined, vendor: undefined, ...NO_TRAITS, timeouts: undefined,
-      retry: undefined, pace_ms: 20,
+      dialect: "openai",
+      base_url: "http://127.0.0.1:8000/v1",
+      api_key: undefined,
+      vendor: undefined,
+      ...NO_TRAITS,
+      timeouts: undefined,
+      retry: undefined,
+      pace_ms: 20,
     }));
 
   it("of a model", () =>
     assert.deepEqual(accepted({}).models.get("m"), {
-      provider: "lab", upstream_model: undefined, reasoning: false, ...NO_TRAITS, context_tokens: undefined, reasoning_score: undefined, quality_score: undefined, price: undefined,
+      provider: "lab",
+      upstream_model: undefined,
+      reasoning: false,
+      ...NO_TRAITS,
+      context_tokens: undefined,
+      reasoning_score: undefined,
+      quality_score: undefined,
+      price: undefined,
     }));
 
   it("of an alias", () =>
-    assert.deepEqual(accepted({ aliases: { a: { policy: "value" } } }).aliases.get("a"),
-      { policy: "value", models: undefined, enabled: true }));
+    assert.deepEqual(accepted({ aliases: { a: { policy: "value" } } }).aliases.get("a"), {
+      policy: "value",
+      models: undefined,
+      enabled: true,
+    }));
 
   it("of a key: its text is gone, its digest stays", () =>
     assert.deepEqual(accepted({ keys: [{ account: "acme", key: "sk-secret" }] }).keys, [
@@ -109,10 +170,16 @@ describe("defaults", () => {
     ]));
 
   it("null is unlimited, absent is the default", () => {
-    const { limits, accounts, keys } = accepted({ limits: { rpm: null }, accounts: { a: { rpm: null }, b: {}, c: { rpm: 0 } },
-      keys: [{ account: "a", key: "k", rpm: null }] });
+    const { limits, accounts, keys } = accepted({
+      limits: { rpm: null },
+      accounts: { a: { rpm: null }, b: {}, c: { rpm: 0 } },
+      keys: [{ account: "a", key: "k", rpm: null }],
+    });
     assert.equal(limits.rpm, null);
-    assert.deepEqual([...accounts.values()], [null, undefined, 0].map((rpm) => ({ rpm, max_in_flight: undefined })));
+    assert.deepEqual(
+      [...accounts.values()],
+      [null, undefined, 0].map((rpm) => ({ rpm, max_in_flight: undefined })),
+    );
     assert.equal(keys[0]?.rpm, null);
   });
 });
@@ -150,7 +217,8 @@ describe("ranges", () => {
     ["accounts.acme.rpm", 0, 1_000_000],
   ] as const) {
     it(`${path}: ${min} to ${max ?? "any"}`, () => {
-      const over = (value: unknown) => path.split(".").reduceRight<unknown>((inner, step) => ({ [step]: inner }), value) as object;
+      const over = (value: unknown) =>
+        path.split(".").reduceRight<unknown>((inner, step) => ({ [step]: inner }), value) as object;
       for (const value of [min, max ?? 1e9]) assert.ok(accepted(over(value)));
       for (const value of [min - 1, ...(max === null ? [] : [max + 1]), min + 0.5, "1", true, []])
         assert.deepEqual(pathsOf(over(value)), [path], String(value));
@@ -164,45 +232,88 @@ describe("ranges", () => {
   });
 
   it("prices: from 0, with at most six decimals", () => {
-    const price = (input_cache_miss: unknown) => ({ models: { m: { price: { input_cache_miss, output: 1 } } } });
-    for (const value of [0, 0.000001, 0.28, 1_000_000, 999_999.999999, 0.1]) assert.ok(accepted(price(value)), String(value));
+    const price = (input_cache_miss: unknown) => ({
+      models: { m: { price: { input_cache_miss, output: 1 } } },
+    });
+    for (const value of [0, 0.000001, 0.28, 1_000_000, 999_999.999999, 0.1])
+      assert.ok(accepted(price(value)), String(value));
     for (const value of [-0.01, 1_000_001, 0.0000001, 0.1234567, "0.28"])
       assert.deepEqual(pathsOf(price(value)), ["models.m.price.input_cache_miss"], String(value));
     assert.match(refusedConfig(price(0.1234567))[0]?.message ?? "", /six decimals/);
-    const bare = accepted({ models: { m: { price: { input_cache_miss: 1, output: 2 } } } }).models.get("m");
+    const bare = accepted({
+      models: { m: { price: { input_cache_miss: 1, output: 2 } } },
+    }).models.get("m");
     assert.deepEqual(bare?.price, { input_cache_hit: undefined, input_cache_miss: 1, output: 2 });
-    assert.deepEqual(pathsOf({ models: { m: { price: {} } } }), ["models.m.price.input_cache_miss", "models.m.price.output"]);
+    assert.deepEqual(pathsOf({ models: { m: { price: {} } } }), [
+      "models.m.price.input_cache_miss",
+      "models.m.price.output",
+    ]);
   });
 
   for (const [path, good, bad] of [
     ["currency", ["USD", "EUR"], ["usd", "US", "EURO", "", "$"]],
     ["compat.tool_choice_default", ["none", "auto"], ["required", ""]],
-    ["providers.lab.thinking", ["thinking", "reasoning_effort", "reasoning", "enable_thinking", "chat_template_kwargs", "always", "none"], ["on", ""]],
+    [
+      "providers.lab.thinking",
+      [
+        "thinking",
+        "reasoning_effort",
+        "reasoning",
+        "enable_thinking",
+        "chat_template_kwargs",
+        "always",
+        "none",
+      ],
+      ["on", ""],
+    ],
     ["data_dir", ["./data", "/var/lib/x"], [""]],
     ["server.host", ["0.0.0.0", "::1", "gateway.internal"], [""]],
-    ["providers.lab.base_url", ["http://x", "https://api.x.com/v1", "http://[::1]:8000/v1"], [
-      "", "x", "api.x.com/v1", "ftp://x/", "file:///etc/passwd", "http://user:pass@x/", "http://user@x/", "http://x/?key=1", "http://x/#a",
-    ]],
+    [
+      "providers.lab.base_url",
+      ["http://x", "https://api.x.com/v1", "http://[::1]:8000/v1"],
+      [
+        "",
+        "x",
+        "api.x.com/v1",
+        "ftp://x/",
+        "file:///etc/passwd",
+        "http://user:pass@x/",
+        "http://user@x/",
+        "http://x/?key=1",
+        "http://x/#a",
+      ],
+    ],
   ] as const) {
     it(`${path}: ${good.join(", ")}`, () => {
-      const over = (value: unknown) => path.split(".").reduceRight<unknown>((inner, step) => ({ [step]: inner }), value) as object;
+      const over = (value: unknown) =>
+        path.split(".").reduceRight<unknown>((inner, step) => ({ [step]: inner }), value) as object;
       for (const value of good) assert.ok(accepted(over(value)), value);
-      for (const value of [...bad, 1, true]) assert.deepEqual(pathsOf(over(value)), [path], String(value));
+      for (const value of [...bad, 1, true])
+        assert.deepEqual(pathsOf(over(value)), [path], String(value));
     });
   }
 
   it("a slash at the end of an address is dropped", () =>
-    assert.equal(accepted({ providers: { lab: { base_url: "http://x/v1//" } } }).providers.get("lab")?.base_url, "http://x/v1"));
+    assert.equal(
+      accepted({ providers: { lab: { base_url: "http://x/v1//" } } }).providers.get("lab")
+        ?.base_url,
+      "http://x/v1",
+    ));
 
   it("supports: known capabilities only", () => {
     const all = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"];
     assert.deepEqual(accepted({ models: { m: { supports: all } } }).models.get("m")?.supports, all);
     assert.deepEqual(accepted({ models: { m: { supports: [] } } }).models.get("m")?.supports, []);
-    assert.deepEqual(pathsOf({ models: { m: { supports: ["tools", "vision"] } } }), ["models.m.supports[1]"]);
+    assert.deepEqual(pathsOf({ models: { m: { supports: ["tools", "vision"] } } }), [
+      "models.m.supports[1]",
+    ]);
   });
 
   it("tls: both files or neither", () => {
-    assert.deepEqual(accepted({ server: { tls: { cert_file: "c", key_file: "k" } } }).server.tls, { cert_file: "c", key_file: "k" });
+    assert.deepEqual(accepted({ server: { tls: { cert_file: "c", key_file: "k" } } }).server.tls, {
+      cert_file: "c",
+      key_file: "k",
+    });
     assert.deepEqual(pathsOf({ server: { tls: { cert_file: "c" } } }), ["server.tls.key_file"]);
   });
 
@@ -224,7 +335,10 @@ describe("unknown fields", () => {
     ["providers.lab.timeouts.idle", { providers: { lab: { timeouts: { idle: 1 } } } }],
     ["providers.lab.retry.retries", { providers: { lab: { retry: { retries: 1 } } } }],
     ["models.m.contxt_tokens", { models: { m: { contxt_tokens: 1 } } }],
-    ["models.m.price.input", { models: { m: { price: { input_cache_miss: 1, output: 1, input: 1 } } } }],
+    [
+      "models.m.price.input",
+      { models: { m: { price: { input_cache_miss: 1, output: 1, input: 1 } } } },
+    ],
     ["aliases.a.enable", { aliases: { a: { policy: "value", enable: true } } }],
     ["accounts.acme.rps", { accounts: { acme: { rps: 1 } } }],
     ["keys[0].name", { keys: [{ account: "a", key: "k", name: "x" }] }],
@@ -251,10 +365,20 @@ describe("all faults at once", () => {
         checkConfig(
           {
             server: { port: "8080", drain_ms: -1 },
-            providers: { a: { dialect: "carrier-pigeon", base_url: "nowhere" }, "b c": { dialect: "openai", api_key: "$UNSET" } },
+            providers: {
+              a: { dialect: "carrier-pigeon", base_url: "nowhere" },
+              "b c": { dialect: "openai", api_key: "$UNSET" },
+            },
             models: { m: { provider: "", supports: ["x"], price: { output: -1 } } },
-            aliases: { both: { policy: "value", models: ["m"] }, neither: {}, none: { models: [] } },
-            keys: [{ account: "", key: "k" }, { key: "k", sha256: HEX }],
+            aliases: {
+              both: { policy: "value", models: ["m"] },
+              neither: {},
+              none: { models: [] },
+            },
+            keys: [
+              { account: "", key: "k" },
+              { key: "k", sha256: HEX },
+            ],
             limits: { rpm: -1 },
             colour: "red",
           },
@@ -262,9 +386,23 @@ describe("all faults at once", () => {
         ),
       ).map(({ path }) => path),
       [
-        "server.port", "server.drain_ms", "providers.a.dialect", "providers.a.base_url", 'providers["b c"].api_key', "models.m.provider",
-        "models.m.supports[0]", "models.m.price.input_cache_miss", "models.m.price.output", "aliases.both", "aliases.neither",
-        "aliases.none.models", "keys[0].account", "keys[1].account", "limits.rpm", "colour", 'providers["b c"].base_url',
+        "server.port",
+        "server.drain_ms",
+        "providers.a.dialect",
+        "providers.a.base_url",
+        'providers["b c"].api_key',
+        "models.m.provider",
+        "models.m.supports[0]",
+        "models.m.price.input_cache_miss",
+        "models.m.price.output",
+        "aliases.both",
+        "aliases.neither",
+        "aliases.none.models",
+        "keys[0].account",
+        "keys[1].account",
+        "limits.rpm",
+        "colour",
+        'providers["b c"].base_url',
       ],
     ));
 
@@ -274,58 +412,211 @@ describe("all faults at once", () => {
         providers: { far: { dialect: "openai" }, claude: { base_url: "https://x" } },
         models: { n: { provider: "nobody" } },
         aliases: { m: { policy: "value" }, a: { models: ["m", "ghost"] } },
-        keys: [{ account: "x", key: "k" }, { account: "y", key: "k", models: ["m", "a", "ghost"] }],
+        keys: [
+          { account: "x", key: "k" },
+          { account: "y", key: "k", models: ["m", "a", "ghost"] },
+        ],
       }),
-      ["providers.far.base_url", "providers.claude.dialect", "models.n.provider", "aliases.m", "aliases.a.models[1]",
-        "keys[1].models[2]", "keys[1]"],
+      [
+        "providers.far.base_url",
+        "providers.claude.dialect",
+        "models.n.provider",
+        "aliases.m",
+        "aliases.a.models[1]",
+        "keys[1].models[2]",
+        "keys[1]",
+      ],
     ));
 
   it("a misspelt field does not hide a dangling reference elsewhere", () =>
-    assert.deepEqual(pathsOf({ models: { n: { provider: "nobody" } }, server: { prot: 1 } }).sort(), ["models.n.provider", "server.prot"]));
+    assert.deepEqual(
+      pathsOf({ models: { n: { provider: "nobody" } }, server: { prot: 1 } }).sort(),
+      ["models.n.provider", "server.prot"],
+    ));
 
-  for (const [got, value] of [["an array", []], ["null", null], ["a string", "x"], ["a number", 1]] as const) {
+  for (const [got, value] of [
+    ["an array", []],
+    ["null", null],
+    ["a string", "x"],
+    ["a number", 1],
+  ] as const) {
     it(`${got} is no configuration`, () =>
-      assert.deepEqual(faultsOf(() => checkConfig(value, {})),
-        [{ path: "", code: "invalid_type", message: `expected an object, got ${got}` }]));
+      assert.deepEqual(
+        faultsOf(() => checkConfig(value, {})),
+        [{ path: "", code: "invalid_type", message: `expected an object, got ${got}` }],
+      ));
   }
 });
 
 describe("references", () => {
   for (const [what, over, path, words] of [
-    ["a model of an unknown provider", { models: { n: { provider: "nobody" } } }, "models.n.provider", /no provider named "nobody"/],
-    ["an alias of an unknown model", { aliases: { a: { models: ["m", "ghost"] } } }, "aliases.a.models[1]", /no model named "ghost"/],
-    ["an alias that lists a model twice", { aliases: { a: { models: ["m", "m"] } } }, "aliases.a.models[1]", /twice/],
-    ["an alias of an alias", { aliases: { a: { policy: "value" }, b: { models: ["a"] } } }, "aliases.b.models[0]", /no model named "a"/],
-    ["an alias with a model's name", { aliases: { m: { policy: "value" } } }, "aliases.m", /same name/],
-    ["an alias with both a policy and models", { aliases: { a: { policy: "value", models: ["m"] } } }, "aliases.a",
-      /exactly one of policy and models/],
-    ["an alias with neither", { aliases: { a: {} } }, "aliases.a", /exactly one of policy and models/],
-    ["a key for an unknown model", { keys: [{ account: "a", key: "k", models: ["ghost"] }] }, "keys[0].models[0]",
-      /no model or alias named "ghost"/],
-    ["a key with both a text and a digest", { keys: [{ account: "a", key: "k", sha256: HEX }] }, "keys[0]", /exactly one of key and sha256/],
-    ["a key with neither", { keys: [{ account: "a" }] }, "keys[0]", /exactly one of key and sha256/],
-    ["a key twice", { keys: [{ account: "a", key: "k" }, { account: "b", key: "k" }] }, "keys[1]", /twice/],
-    ["a key twice, once as a digest", { keys: [{ account: "a", key: "k" }, { account: "b", sha256: sha256("k") }] }, "keys[1]", /twice/],
-    ["a provider without an address", { providers: { x: { dialect: "openai" } } }, "providers.x.base_url", /required/],
-    ["a provider without dialect and vendor", { providers: { x: { base_url: "https://x" } } }, "providers.x.dialect", /required where no vendor/],
-    ["a vendor without a usual address", { providers: { x: { vendor: "llama.cpp" } } }, "providers.x.base_url", /required/],
-    ["a vendor that nobody knows", { providers: { x: { vendor: "acme", base_url: "https://x" } } }, "providers.x.vendor", /expected one of/],
-    ["a vendor of another dialect", { providers: { x: { vendor: "gemini", dialect: "openai" } } }, "providers.x.dialect", /this vendor's is "gemini"/],
-    ["a switch of another dialect", { providers: { x: { vendor: "anthropic", thinking: "level" } } }, "providers.x.thinking",
-      /the anthropic dialect knows adaptive, budget, none/],
-    ["a model's switch of another dialect", { models: { n: { provider: "lab", thinking: "adaptive" } } }, "models.n.thinking", /the openai dialect knows/],
-    ["what a dialect has no words for", { providers: { x: { vendor: "anthropic", supports: ["tools", "logprobs"] } } }, "providers.x.supports[1]",
-      /the anthropic dialect does not know it/],
-    ["a dialect that nobody knows", { providers: { x: { dialect: "morse", base_url: "https://x" } } }, "providers.x.dialect",
-      /expected one of/],
-    ["limits in what is no Redis", { limits: { store: "http://127.0.0.1" } }, "limits.store", /expected "memory" or the address of a Redis or Valkey server \(redis:\/\/\.\.\.\)/],
-    ["limits in Redis without an address", { limits: { store: "redis://" } }, "limits.store", /expected "memory" or/],
-    ["what to do without the limits' store", { limits: { on_error: "ignore" } }, "limits.on_error", /"local".*"refuse"/],
-    ["usage in another database", { usage: { store: "mysql://127.0.0.1" } }, "usage.store", /expected "file" or the address of a PostgreSQL database/],
+    [
+      "a model of an unknown provider",
+      { models: { n: { provider: "nobody" } } },
+      "models.n.provider",
+      /no provider named "nobody"/,
+    ],
+    [
+      "an alias of an unknown model",
+      { aliases: { a: { models: ["m", "ghost"] } } },
+      "aliases.a.models[1]",
+      /no model named "ghost"/,
+    ],
+    [
+      "an alias that lists a model twice",
+      { aliases: { a: { models: ["m", "m"] } } },
+      "aliases.a.models[1]",
+      /twice/,
+    ],
+    [
+      "an alias of an alias",
+      { aliases: { a: { policy: "value" }, b: { models: ["a"] } } },
+      "aliases.b.models[0]",
+      /no model named "a"/,
+    ],
+    [
+      "an alias with a model's name",
+      { aliases: { m: { policy: "value" } } },
+      "aliases.m",
+      /same name/,
+    ],
+    [
+      "an alias with both a policy and models",
+      { aliases: { a: { policy: "value", models: ["m"] } } },
+      "aliases.a",
+      /exactly one of policy and models/,
+    ],
+    [
+      "an alias with neither",
+      { aliases: { a: {} } },
+      "aliases.a",
+      /exactly one of policy and models/,
+    ],
+    [
+      "a key for an unknown model",
+      { keys: [{ account: "a", key: "k", models: ["ghost"] }] },
+      "keys[0].models[0]",
+      /no model or alias named "ghost"/,
+    ],
+    [
+      "a key with both a text and a digest",
+      { keys: [{ account: "a", key: "k", sha256: HEX }] },
+      "keys[0]",
+      /exactly one of key and sha256/,
+    ],
+    [
+      "a key with neither",
+      { keys: [{ account: "a" }] },
+      "keys[0]",
+      /exactly one of key and sha256/,
+    ],
+    [
+      "a key twice",
+      {
+        keys: [
+          { account: "a", key: "k" },
+          { account: "b", key: "k" },
+        ],
+      },
+      "keys[1]",
+      /twice/,
+    ],
+    [
+      "a key twice, once as a digest",
+      {
+        keys: [
+          { account: "a", key: "k" },
+          { account: "b", sha256: sha256("k") },
+        ],
+      },
+      "keys[1]",
+      /twice/,
+    ],
+    [
+      "a provider without an address",
+      { providers: { x: { dialect: "openai" } } },
+      "providers.x.base_url",
+      /required/,
+    ],
+    [
+      "a provider without dialect and vendor",
+      { providers: { x: { base_url: "https://x" } } },
+      "providers.x.dialect",
+      /required where no vendor/,
+    ],
+    [
+      "a vendor without a usual address",
+      { providers: { x: { vendor: "llama.cpp" } } },
+      "providers.x.base_url",
+      /required/,
+    ],
+    [
+      "a vendor that nobody knows",
+      { providers: { x: { vendor: "acme", base_url: "https://x" } } },
+      "providers.x.vendor",
+      /expected one of/,
+    ],
+    [
+      "a vendor of another dialect",
+      { providers: { x: { vendor: "gemini", dialect: "openai" } } },
+      "providers.x.dialect",
+      /this vendor's is "gemini"/,
+    ],
+    [
+      "a switch of another dialect",
+      { providers: { x: { vendor: "anthropic", thinking: "level" } } },
+      "providers.x.thinking",
+      /the anthropic dialect knows adaptive, budget, none/,
+    ],
+    [
+      "a model's switch of another dialect",
+      { models: { n: { provider: "lab", thinking: "adaptive" } } },
+      "models.n.thinking",
+      /the openai dialect knows/,
+    ],
+    [
+      "what a dialect has no words for",
+      { providers: { x: { vendor: "anthropic", supports: ["tools", "logprobs"] } } },
+      "providers.x.supports[1]",
+      /the anthropic dialect does not know it/,
+    ],
+    [
+      "a dialect that nobody knows",
+      { providers: { x: { dialect: "morse", base_url: "https://x" } } },
+      "providers.x.dialect",
+      /expected one of/,
+    ],
+    [
+      "limits in what is no Redis",
+      { limits: { store: "http://127.0.0.1" } },
+      "limits.store",
+      /expected "memory" or the address of a Redis or Valkey server \(redis:\/\/\.\.\.\)/,
+    ],
+    [
+      "limits in Redis without an address",
+      { limits: { store: "redis://" } },
+      "limits.store",
+      /expected "memory" or/,
+    ],
+    [
+      "what to do without the limits' store",
+      { limits: { on_error: "ignore" } },
+      "limits.on_error",
+      /"local".*"refuse"/,
+    ],
+    [
+      "usage in another database",
+      { usage: { store: "mysql://127.0.0.1" } },
+      "usage.store",
+      /expected "file" or the address of a PostgreSQL database/,
+    ],
   ] as const) {
     it(`${what} is a fault`, () => {
       const found = refusedConfig(over);
-      assert.deepEqual(found.map((fault) => fault.path), [path]);
+      assert.deepEqual(
+        found.map((fault) => fault.path),
+        [path],
+      );
       assert.match(found[0]?.message ?? "", words);
     });
   }
@@ -338,25 +629,37 @@ describe("references", () => {
     assert.deepEqual(config.keys[0]?.models, ["m", "a", "off"]);
   });
 
-  it("a provider of the demo dialect needs no address", () => assert.ok(accepted({ providers: { d: { dialect: "demo" } } })));
+  it("a provider of the demo dialect needs no address", () =>
+    assert.ok(accepted({ providers: { d: { dialect: "demo" } } })));
 
   it("names such as __proto__ are names", () => {
-    const text = '{"providers":{"__proto__":{"dialect":"demo"}},"models":{"constructor":{"provider":"__proto__"},"x":{"provider":"toString"}},"aliases":{}}';
-    assert.deepEqual(faultsOf(() => checkConfig(JSON.parse(text), {})).map(({ path }) => path), ["models.x.provider"]);
+    const text =
+      '{"providers":{"__proto__":{"dialect":"demo"}},"models":{"constructor":{"provider":"__proto__"},"x":{"provider":"toString"}},"aliases":{}}';
+    assert.deepEqual(
+      faultsOf(() => checkConfig(JSON.parse(text), {})).map(({ path }) => path),
+      ["models.x.provider"],
+    );
   });
 });
 
 describe("secrets", () => {
   for (const bad of ["sk-a\n", "sk a", "sk-\u00e9"]) {
     it(`one that no header can carry is refused: ${JSON.stringify(bad)}`, () => {
-      const over = { providers: { lab: { dialect: "openai", base_url: "http://x", api_key: "$SECRET" } } };
+      const over = {
+        providers: { lab: { dialect: "openai", base_url: "http://x", api_key: "$SECRET" } },
+      };
       const [fault] = faultsOf(() => checkConfig({ ...LAB, ...over }, { SECRET: bad }));
-      assert.deepEqual([fault?.path, fault?.message], ["providers.lab.api_key", "expected printable ASCII without spaces or line ends"]);
+      assert.deepEqual(
+        [fault?.path, fault?.message],
+        ["providers.lab.api_key", "expected printable ASCII without spaces or line ends"],
+      );
     });
   }
 
   it("one that begins with $ but is no variable's name is not repeated", () => {
-    const [fault] = refusedConfig({ providers: { lab: { dialect: "openai", base_url: "http://x", api_key: "$2b$10$CANARY" } } });
+    const [fault] = refusedConfig({
+      providers: { lab: { dialect: "openai", base_url: "http://x", api_key: "$2b$10$CANARY" } },
+    });
     assert.equal(fault?.path, "providers.lab.api_key");
     assert.doesNotMatch(fault?.message ?? "CANARY", /CANARY|2b/);
   });
@@ -369,34 +672,68 @@ describe("secrets", () => {
   for (const [path, over] of Object.entries(places)) {
     it(`${path}: "$NAME" is looked up; unset or empty is a fault that names it`, () => {
       const found = (config: ReturnType<typeof checkConfig>) =>
-      (path.startsWith("keys") ? config.keys[0]?.digest : config.providers.get("lab")?.api_key);
+        path.startsWith("keys") ? config.keys[0]?.digest : config.providers.get("lab")?.api_key;
       const seen = (text: string) => (path.startsWith("keys") ? sha256(text) : text);
       assert.equal(found(accepted(over("$LAB_KEY"), { LAB_KEY: "sk-1" })), seen("sk-1"));
       assert.equal(found(accepted(over("sk-literal"), {})), seen("sk-literal"));
-      assert.equal(found(accepted(over("sk-$LAB_KEY"), { LAB_KEY: "x" })), seen("sk-$LAB_KEY"), "only as a whole string");
-      assert.equal(found(accepted(over("$LAB_KEY"), { LAB_KEY: "$OTHER", OTHER: "x" })), seen("$OTHER"), "looked up once");
+      assert.equal(
+        found(accepted(over("sk-$LAB_KEY"), { LAB_KEY: "x" })),
+        seen("sk-$LAB_KEY"),
+        "only as a whole string",
+      );
+      assert.equal(
+        found(accepted(over("$LAB_KEY"), { LAB_KEY: "$OTHER", OTHER: "x" })),
+        seen("$OTHER"),
+        "looked up once",
+      );
       for (const env of [{}, { LAB_KEY: "" }, { LAB_KEY: undefined }]) {
-        assert.deepEqual(refusedConfig(over("$LAB_KEY"), env),
-          [{ path, code: "invalid_value", message: "the environment variable LAB_KEY is not set" }]);
+        assert.deepEqual(refusedConfig(over("$LAB_KEY"), env), [
+          { path, code: "invalid_value", message: "the environment variable LAB_KEY is not set" },
+        ]);
       }
       assert.deepEqual(pathsOf(over("")), [path]);
     });
 
     for (const name of ["constructor", "__proto__", "toString"]) {
-      it(`${path}: "$${name}" is not set just because every object has one`, () => assert.deepEqual(pathsOf(over(`$${name}`), {}), [path]));
+      it(`${path}: "$${name}" is not set just because every object has one`, () =>
+        assert.deepEqual(pathsOf(over(`$${name}`), {}), [path]));
     }
   }
 
   it("a store's address is looked up too", () => {
     assert.equal(accepted({ limits: { store: "$S" } }, { S: "memory" }).limits.store, "memory");
-    assert.equal(accepted({ limits: { store: "$S" } }, { S: "rediss://x" }).limits.store, "rediss://x");
-    assert.deepEqual(pathsOf({ limits: { store: "$S" }, usage: { store: "$T" } }, { S: "mysql://x" }), ["limits.store", "usage.store"]);
+    assert.equal(
+      accepted({ limits: { store: "$S" } }, { S: "rediss://x" }).limits.store,
+      "rediss://x",
+    );
+    assert.deepEqual(
+      pathsOf({ limits: { store: "$S" }, usage: { store: "$T" } }, { S: "mysql://x" }),
+      ["limits.store", "usage.store"],
+    );
   });
 
   const C = "CANARY";
   for (const [place, over, env] of [
-    ["a key that stands twice", { keys: [{ account: "a", key: C }, { account: "b", key: C }] }, {}],
-    ["a key from the environment that stands twice", { keys: [{ account: "a", key: "$K" }, { account: "b", key: "$K" }] }, { K: C }],
+    [
+      "a key that stands twice",
+      {
+        keys: [
+          { account: "a", key: C },
+          { account: "b", key: C },
+        ],
+      },
+      {},
+    ],
+    [
+      "a key from the environment that stands twice",
+      {
+        keys: [
+          { account: "a", key: "$K" },
+          { account: "b", key: "$K" },
+        ],
+      },
+      { K: C },
+    ],
     ["a key beside a digest", { keys: [{ account: "a", key: C, sha256: HEX }] }, {}],
     ["a key in the digest's place", { keys: [{ account: "a", sha256: C }] }, {}],
     ["a key in a list", { keys: [{ account: "a", key: [C] }] }, {}],
@@ -407,20 +744,38 @@ describe("secrets", () => {
     ["a provider's key in a list", { providers: { lab: { api_key: [C] } } }, {}],
     ["a provider's key in a misspelt field", { providers: { lab: { apikey: C } } }, {}],
     ["a provider's key beside a fault", { providers: { lab: { api_key: C, thinking: "x" } } }, {}],
-    ["a provider's key from the environment beside a fault", { providers: { lab: { api_key: "$K", thinking: "x" } } }, { K: C }],
+    [
+      "a provider's key from the environment beside a fault",
+      { providers: { lab: { api_key: "$K", thinking: "x" } } },
+      { K: C },
+    ],
     ["a password in an address", { providers: { lab: { base_url: `http://user:${C}@x/` } } }, {}],
     ["a key in an address's query", { providers: { lab: { base_url: `http://x/?key=${C}` } } }, {}],
     ["a key in an address's fragment", { providers: { lab: { base_url: `http://x/#${C}` } } }, {}],
-    ["a broken address with a password", { providers: { lab: { base_url: `http://user:${C}@` } } }, {}],
-    ["a store's password", { limits: { store: `mysql://:${C}@x` }, usage: { store: `postgres://u:${C}@x` } }, {}],
-    ["a store's password from the environment", { limits: { store: "$R" } }, { R: `mysql://:${C}@x` }],
+    [
+      "a broken address with a password",
+      { providers: { lab: { base_url: `http://user:${C}@` } } },
+      {},
+    ],
+    [
+      "a store's password",
+      { limits: { store: `mysql://:${C}@x` }, usage: { store: `postgres://u:${C}@x` } },
+      {},
+    ],
+    [
+      "a store's password from the environment",
+      { limits: { store: "$R" } },
+      { R: `mysql://:${C}@x` },
+    ],
   ] as const) {
     it(`${place} is not repeated`, () => {
       const faults = refusedConfig(over, env);
       assert.ok(faults.length > 0);
       assert.doesNotMatch(JSON.stringify(faults), /CANARY/);
-      assert.throws(() => checkConfig(merge(LAB, over), env), (error) =>
-        !/CANARY/.test(`${(error as Error).message}${(error as Error).stack}`));
+      assert.throws(
+        () => checkConfig(merge(LAB, over), env),
+        (error) => !/CANARY/.test(`${(error as Error).message}${(error as Error).stack}`),
+      );
     });
   }
 
@@ -433,7 +788,10 @@ describe("the demo", () => {
     const config = checkConfig(demoConfig, {});
     assert.deepEqual([...config.models.keys()], ["demo-chat", "demo-reasoner"]);
     assert.deepEqual([...config.aliases.keys()], ["auto/reasoning", "auto/chat"]);
-    assert.deepEqual(config.keys.map(({ account, digest }) => [account, digest]), [["demo", sha256("sk-demo")]]);
+    assert.deepEqual(
+      config.keys.map(({ account, digest }) => [account, digest]),
+      [["demo", sha256("sk-demo")]],
+    );
     assert.equal(config.server.host, "127.0.0.1");
   });
 
@@ -444,8 +802,17 @@ describe("the demo", () => {
     ["as a digest", { account: "x", sha256: sha256("sk-demo") }, {}],
   ] as const) {
     it(`its key, ${what}, is valid on loopback only`, () => {
-      for (const host of ["127.0.0.1", "127.255.0.9", "::1", "localhost"]) assert.ok(accepted({ server: { host }, keys: [key] }, env), host);
-      for (const host of ["0.0.0.0", "::", "192.168.1.5", "gateway.internal", "127.0.0.1.evil.com", "localhost.evil.com", "::ffff:0.0.0.0"]) {
+      for (const host of ["127.0.0.1", "127.255.0.9", "::1", "localhost"])
+        assert.ok(accepted({ server: { host }, keys: [key] }, env), host);
+      for (const host of [
+        "0.0.0.0",
+        "::",
+        "192.168.1.5",
+        "gateway.internal",
+        "127.0.0.1.evil.com",
+        "localhost.evil.com",
+        "::ffff:0.0.0.0",
+      ]) {
         const [fault, ...others] = refusedConfig({ server: { host }, keys: [key] }, env);
         assert.equal(fault?.path, "server.host", host);
         assert.match(fault?.message ?? "", /loopback/);
@@ -455,31 +822,60 @@ describe("the demo", () => {
   }
 
   it("without its key any host will do", () =>
-    assert.equal(accepted({ server: { host: "0.0.0.0" }, keys: [{ account: "a", key: "k" }] }).server.host, "0.0.0.0"));
+    assert.equal(
+      accepted({ server: { host: "0.0.0.0" }, keys: [{ account: "a", key: "k" }] }).server.host,
+      "0.0.0.0",
+    ));
 });
 
 describe("a configuration with everything in it", () => {
   const example = {
-    server: { host: "127.0.0.1", port: 8080, max_body_bytes: 10_485_760, drain_ms: 30_000,
-      tls: { cert_file: "cert.pem", key_file: "key.pem" } },
+    server: {
+      host: "127.0.0.1",
+      port: 8080,
+      max_body_bytes: 10_485_760,
+      drain_ms: 30_000,
+      tls: { cert_file: "cert.pem", key_file: "key.pem" },
+    },
     admin: undefined,
     data_dir: "./data",
     providers: {
-      deepseek: { dialect: "openai", base_url: "https://api.deepseek.com", api_key: "$DEEPSEEK_API_KEY", thinking: "thinking" },
-      lab: { dialect: "openai", base_url: "http://127.0.0.1:8000/v1", thinking: "chat_template_kwargs" },
+      deepseek: {
+        dialect: "openai",
+        base_url: "https://api.deepseek.com",
+        api_key: "$DEEPSEEK_API_KEY",
+        thinking: "thinking",
+      },
+      lab: {
+        dialect: "openai",
+        base_url: "http://127.0.0.1:8000/v1",
+        thinking: "chat_template_kwargs",
+      },
       demo: { dialect: "demo" },
     },
     models: {
       "deepseek-chat": {
-        provider: "deepseek", upstream_model: "deepseek-chat", reasoning: true, supports: ["tools", "json_object", "logprobs"],
-        context_tokens: 128_000, max_output_tokens: 8_192, reasoning_score: 78, quality_score: 74,
+        provider: "deepseek",
+        upstream_model: "deepseek-chat",
+        reasoning: true,
+        supports: ["tools", "json_object", "logprobs"],
+        context_tokens: 128_000,
+        max_output_tokens: 8_192,
+        reasoning_score: 78,
+        quality_score: 74,
         price: { input_cache_hit: 0.028, input_cache_miss: 0.28, output: 0.42 },
       },
     },
-    aliases: { "auto/reasoning": { policy: "reasoning" }, "auto/chat": { policy: "value" },
-      "team/fast": { models: ["deepseek-chat"], enabled: true } },
+    aliases: {
+      "auto/reasoning": { policy: "reasoning" },
+      "auto/chat": { policy: "value" },
+      "team/fast": { models: ["deepseek-chat"], enabled: true },
+    },
     accounts: { acme: { rpm: 600 } },
-    keys: [{ account: "acme", key: "$ACME_KEY" }, { account: "beta", sha256: HEX, rpm: 60, models: ["auto/chat"] }],
+    keys: [
+      { account: "acme", key: "$ACME_KEY" },
+      { account: "beta", sha256: HEX, rpm: 60, models: ["auto/chat"] },
+    ],
     limits: { rpm: 60, store: "memory" },
     spend: { keep_days: 400, segment_bytes: 64 * 1024 * 1024 },
     usage: { store: "file", sync_ms: 5_000 },
@@ -494,24 +890,44 @@ describe("a configuration with everything in it", () => {
   it("passes, and says what it said", () => {
     const config = checkConfig(example, { DEEPSEEK_API_KEY: "sk-ds", ACME_KEY: "sk-acme" });
     assert.equal(config.providers.get("deepseek")?.api_key, "sk-ds");
-    assert.deepEqual(config.models.get("deepseek-chat"), { ...NO_TRAITS, ...example.models["deepseek-chat"] });
+    assert.deepEqual(config.models.get("deepseek-chat"), {
+      ...NO_TRAITS,
+      ...example.models["deepseek-chat"],
+    });
     assert.deepEqual(config.accounts.get("acme"), { rpm: 600, max_in_flight: undefined });
     assert.deepEqual(config.keys, [
       { account: "acme", rpm: undefined, models: undefined, digest: sha256("sk-acme") },
       { account: "beta", rpm: 60, models: ["auto/chat"], digest: HEX },
     ]);
-    assert.deepEqual([config.timeouts, config.retry, config.breaker, config.compat],
-      [example.timeouts, example.retry, example.breaker, example.compat]);
+    assert.deepEqual(
+      [config.timeouts, config.retry, config.breaker, config.compat],
+      [example.timeouts, example.retry, example.breaker, example.compat],
+    );
   });
 
   it("without the environment both secrets are faults", () =>
-    assert.deepEqual(faultsOf(() => checkConfig(example, {})), [
-      { path: "providers.deepseek.api_key", code: "invalid_value", message: "the environment variable DEEPSEEK_API_KEY is not set" },
-      { path: "keys[0].key", code: "invalid_value", message: "the environment variable ACME_KEY is not set" },
-    ]));
+    assert.deepEqual(
+      faultsOf(() => checkConfig(example, {})),
+      [
+        {
+          path: "providers.deepseek.api_key",
+          code: "invalid_value",
+          message: "the environment variable DEEPSEEK_API_KEY is not set",
+        },
+        {
+          path: "keys[0].key",
+          code: "invalid_value",
+          message: "the environment variable ACME_KEY is not set",
+        },
+      ],
+    ));
 
   it("every field of it is in the JSON Schema of the file, and that is closed", () => {
-    const schema = configSchema({}).schema as { properties: Record<string, unknown>; required: string[]; additionalProperties: boolean };
+    const schema = configSchema({}).schema as {
+      properties: Record<string, unknown>;
+      required: string[];
+      additionalProperties: boolean;
+    };
     for (const name of Object.keys(example)) assert.ok(name in schema.properties, name);
     assert.deepEqual(schema.required, ["providers", "models", "aliases"]);
     assert.equal(schema.additionalProperties, false);
@@ -567,8 +983,10 @@ describe("where it comes from", () => {
 
   it("a named file that is missing is an error, not the demo", (t) => {
     directory(t);
-    assert.deepEqual(faultsOf(() => load({ file: "nowhere.json" })),
-      [{ path: "", code: "invalid_value", message: "cannot read nowhere.json: ENOENT" }]);
+    assert.deepEqual(
+      faultsOf(() => load({ file: "nowhere.json" })),
+      [{ path: "", code: "invalid_value", message: "cannot read nowhere.json: ENOENT" }],
+    );
   });
 
   it("a directory in its place is an error", (t) => {
@@ -578,7 +996,10 @@ describe("where it comes from", () => {
   });
 
   it("a BOM does not matter", (t) => {
-    assert.deepEqual([...load({ file: written(t, `\ufeff${JSON.stringify(LAB)}`) }).config.models.keys()], ["m"]);
+    assert.deepEqual(
+      [...load({ file: written(t, `\ufeff${JSON.stringify(LAB)}`) }).config.models.keys()],
+      ["m"],
+    );
   });
 
   for (const [what, text, line, column] of [
@@ -594,31 +1015,60 @@ describe("where it comes from", () => {
   ] as const) {
     it(`${what} is told with its line and column`, (t) => {
       const file = written(t, text);
-      assert.deepEqual(faultsOf(() => load({ file })), [
-        { path: "", code: "invalid_value", message: `${file} is not JSON: the fault is at line ${line}, column ${column}` },
-      ]);
+      assert.deepEqual(
+        faultsOf(() => load({ file })),
+        [
+          {
+            path: "",
+            code: "invalid_value",
+            message: `${file} is not JSON: the fault is at line ${line}, column ${column}`,
+          },
+        ],
+      );
     });
   }
 
   it("of a bare word V8 states no place: its first character is told", (t) => {
     const file = written(t, '{\n  "a": xyz\n}\n');
-    assert.equal(faultsOf(() => load({ file }))[0]?.message, `${file} is not JSON: Unexpected token 'x'`);
+    assert.equal(
+      faultsOf(() => load({ file }))[0]?.message,
+      `${file} is not JSON: Unexpected token 'x'`,
+    );
   });
 
   it("a syntax error repeats nothing of the file", (t) => {
     const file = written(t, "");
-    for (const text of ['{"api_key": "CANARY" "x": 1}', '{"api_key": CANARY}', "CANARY", '{"api_key": "CANARY\n"}', '{"api_key":"CANARY"',
-      "['CANARY']"]) {
+    for (const text of [
+      '{"api_key": "CANARY" "x": 1}',
+      '{"api_key": CANARY}',
+      "CANARY",
+      '{"api_key": "CANARY\n"}',
+      '{"api_key":"CANARY"',
+      "['CANARY']",
+    ]) {
       writeFileSync(file, text);
-      assert.throws(() => load({ file }), (error) => error instanceof CheckError
-        && !/CANARY/.test(JSON.stringify(error.faults) + error.stack), text);
+      assert.throws(
+        () => load({ file }),
+        (error) =>
+          error instanceof CheckError && !/CANARY/.test(JSON.stringify(error.faults) + error.stack),
+        text,
+      );
     }
   });
 
   it("host and port given beside it go before its own", (t) => {
-    const file = written(t, JSON.stringify({ ...LAB, server: { host: "::1", port: 1, drain_ms: 7 } }));
-    assert.deepEqual(load({ file, port: 2 }).config.server, { ...load({ file }).config.server, port: 2 });
-    assert.deepEqual(load({ file, host: "127.0.0.2" }).config.server, { ...load({ file }).config.server, host: "127.0.0.2" });
+    const file = written(
+      t,
+      JSON.stringify({ ...LAB, server: { host: "::1", port: 1, drain_ms: 7 } }),
+    );
+    assert.deepEqual(load({ file, port: 2 }).config.server, {
+      ...load({ file }).config.server,
+      port: 2,
+    });
+    assert.deepEqual(load({ file, host: "127.0.0.2" }).config.server, {
+      ...load({ file }).config.server,
+      host: "127.0.0.2",
+    });
     assert.equal(load({ file, host: "0.0.0.0", port: 0 }).config.server.host, "0.0.0.0");
     writeFileSync(file, JSON.stringify(LAB));
     assert.equal(load({ file, port: 3 }).config.server.port, 3);
@@ -628,23 +1078,41 @@ describe("where it comes from", () => {
 
   it("host and port given beside it do not hide a fault in its own", (t) => {
     const file = written(t, "");
-    for (const [server, path] of [["x", "server"], [[1], "server"], [{ prot: 1 }, "server.prot"], [5, "server"]] as const) {
+    for (const [server, path] of [
+      ["x", "server"],
+      [[1], "server"],
+      [{ prot: 1 }, "server.prot"],
+      [5, "server"],
+    ] as const) {
       writeFileSync(file, JSON.stringify({ ...LAB, server }));
-      assert.deepEqual(faultsOf(() => load({ file, port: 3 })).map((fault) => fault.path), [path], JSON.stringify(server));
+      assert.deepEqual(
+        faultsOf(() => load({ file, port: 3 })).map((fault) => fault.path),
+        [path],
+        JSON.stringify(server),
+      );
     }
     writeFileSync(file, "[]");
-    assert.deepEqual(faultsOf(() => load({ file, port: 3 })).map((fault) => fault.message), ["expected an object, got an array"]);
+    assert.deepEqual(
+      faultsOf(() => load({ file, port: 3 })).map((fault) => fault.message),
+      ["expected an object, got an array"],
+    );
   });
 
   it("the demo stays on loopback whatever host is given", (t) => {
     directory(t);
-    assert.deepEqual(faultsOf(() => load({ host: "0.0.0.0" })).map(({ path }) => path), ["server.host"]);
+    assert.deepEqual(
+      faultsOf(() => load({ host: "0.0.0.0" })).map(({ path }) => path),
+      ["server.host"],
+    );
     assert.equal(load({ host: "::1", port: 9 }).config.server.host, "::1");
   });
 
   it("the environment reaches the file", (t) => {
     const file = written(t, JSON.stringify({ ...LAB, keys: [{ account: "a", key: "$K" }] }));
     assert.equal(load({ file, env: { K: "sk-1" } }).config.keys[0]?.digest, sha256("sk-1"));
-    assert.deepEqual(faultsOf(() => load({ file })).map(({ path }) => path), ["keys[0].key"]);
+    assert.deepEqual(
+      faultsOf(() => load({ file })).map(({ path }) => path),
+      ["keys[0].key"],
+    );
   });
 });

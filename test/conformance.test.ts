@@ -14,7 +14,14 @@ import { LABS } from "../scripts/conformance/checks/robust.ts";
 import { parseJson } from "../scripts/conformance/client.ts";
 import { startProvider } from "../scripts/conformance/provider.ts";
 import { readyConfig } from "../scripts/conformance/ready.ts";
-import { levelOf, LEVELS, runChecks, type Check, type Options, type Result } from "../scripts/conformance/suite.ts";
+import {
+  levelOf,
+  LEVELS,
+  runChecks,
+  type Check,
+  type Options,
+  type Result,
+} from "../scripts/conformance/suite.ts";
 import { checkConfig } from "../src/config/schema.ts";
 import { folder } from "./support/folder.ts";
 import { demo, startGateway } from "./support/gateway.ts";
@@ -33,16 +40,35 @@ async function bench(t: TestContext, rpm: number | null = null) {
   const provider = await startProvider();
   t.after(() => provider.close());
   const wires = [await startWire(t, provider.url), await startWire(t, provider.loneUrl)] as const;
-  const ready = readyConfig({ url: wires[0].url, loneUrl: wires[1].url, goneUrl: provider.goneUrl }, LABS, "sk-demo");
-  const keys = [...ready.keys.slice(1), { account: "demo", key: "sk-demo", rpm }, { account: "limited", key: "sk-limited", rpm: RPM }];
-  const { url } = await startGateway(t, demo({ ...ready, keys, upstream: { client: "pooled" } }), { monotonic: () => clock + performance.now() });
+  const ready = readyConfig(
+    { url: wires[0].url, loneUrl: wires[1].url, goneUrl: provider.goneUrl },
+    LABS,
+    "sk-demo",
+  );
+  const keys = [
+    ...ready.keys.slice(1),
+    { account: "demo", key: "sk-demo", rpm },
+    { account: "limited", key: "sk-limited", rpm: RPM },
+  ];
+  const { url } = await startGateway(t, demo({ ...ready, keys, upstream: { client: "pooled" } }), {
+    monotonic: () => clock + performance.now(),
+  });
   return {
-    url, provider,
+    url,
+    provider,
     wire: (change: Change | undefined) => wires.forEach((wire) => wire.turn(change)),
     pass: (seconds: number) => void (clock += seconds * 1_000),
     run(baseUrl: string, checks: readonly Check[] = CHECKS, over: Partial<Options> = {}) {
       clock += 61_000;
-      return runChecks(checks, { baseUrl, key: "sk-demo", model: "demo-chat", limited: { key: "sk-limited", rpm: RPM }, provider, deadlineMs: 10_000, ...over });
+      return runChecks(checks, {
+        baseUrl,
+        key: "sk-demo",
+        model: "demo-chat",
+        limited: { key: "sk-limited", rpm: RPM },
+        provider,
+        deadlineMs: 10_000,
+        ...over,
+      });
     },
   };
 }
@@ -69,23 +95,37 @@ describe("conformance", () => {
   it("waits where the limit of its key makes it, and then asks again", async (t) => {
     const { url, run, pass } = await bench(t, 60);
     const waits: number[] = [];
-    const results = await run(url, NOT_ROBUST, { concurrency: 1, pause: async (seconds) => pass(waits[waits.push(seconds) - 1]!) });
+    const results = await run(url, NOT_ROBUST, {
+      concurrency: 1,
+      pause: async (seconds) => pass(waits[waits.push(seconds) - 1]!),
+    });
     assert.deepEqual(notPassed(results), []);
     assert.ok(waits.length > 0 && waits.every((seconds) => seconds <= 60), waits.join(" "));
   });
 
   it("imports nothing but node: modules and its own files", () => {
-    for (const name of readdirSync("scripts/conformance", { recursive: true, encoding: "utf8" }).filter((each) => each.endsWith(".ts"))) {
+    for (const name of readdirSync("scripts/conformance", {
+      recursive: true,
+      encoding: "utf8",
+    }).filter((each) => each.endsWith(".ts"))) {
       const text = readFileSync(join("scripts/conformance", name), "utf8");
       assert.match(text, /^\/\/ \S/, name);
-      for (const [, from] of text.matchAll(/ from "([^"]+)"/g)) assert.match(from!, name.includes("/") ? /^(node:|\.\.?\/[a-z]+\.ts$)/ : /^(node:|\.\/)/, name);
+      for (const [, from] of text.matchAll(/ from "([^"]+)"/g))
+        assert.match(
+          from!,
+          name.includes("/") ? /^(node:|\.\.?\/[a-z]+\.ts$)/ : /^(node:|\.\/)/,
+          name,
+        );
     }
   });
 
   it("each check has an id of its own, of a level, a source and a title", () => {
     assert.equal(new Set(CHECKS.map(({ id }) => id)).size, CHECKS.length);
     for (const { id, source, title } of CHECKS) {
-      assert.ok(LEVELS.some((level) => level === levelOf({ id })), id);
+      assert.ok(
+        LEVELS.some((level) => level === levelOf({ id })),
+        id,
+      );
       assert.match(source, /^(SPEC|WIRE|PITFALLS)\.md \S/, id);
       assert.ok(title.length >= 10, id);
     }
@@ -106,7 +146,9 @@ describe("a wrong gateway", () => {
 
   /** The faults that were not noticed by their own check alone. */
   async function surprises(
-    faults: readonly (readonly [string, Fault])[], among: readonly Check[], make: () => Promise<Bench & { wrong: WrongGateway }>,
+    faults: readonly (readonly [string, Fault])[],
+    among: readonly Check[],
+    make: () => Promise<Bench & { wrong: WrongGateway }>,
   ): Promise<object[]> {
     const surprising: object[] = [];
     for (const [name, fault] of faults) {
@@ -115,9 +157,14 @@ describe("a wrong gateway", () => {
       wire(fault.wire);
       const own = among.filter(({ id }) => id === checkOf(name));
       const whole = matrix === "all" || (matrix !== undefined && !isRobust(own[0]!));
-      const checks = whole ? among : own[0]?.when === "last" ? among.filter(({ when }) => when === "last") : own;
+      const checks = whole
+        ? among
+        : own[0]?.when === "last"
+          ? among.filter(({ when }) => when === "last")
+          : own;
       const found = failed(await run(wrong.url, checks));
-      if (found.length !== 1 || found[0]!.id !== checkOf(name)) surprising.push({ fault: name, found });
+      if (found.length !== 1 || found[0]!.id !== checkOf(name))
+        surprising.push({ fault: name, found });
     }
     return surprising;
   }
@@ -128,32 +175,65 @@ describe("a wrong gateway", () => {
 
   it(`fails the check that is about its fault, and no other${matrix === undefined ? "" : ", of the whole suite"}`, async (t) => {
     const made = await wrongBench(t);
-    assert.deepEqual(await surprises([...FAULTS].filter(([name]) => !isRobust({ id: name })), NOT_ROBUST, async () => made), []);
+    assert.deepEqual(
+      await surprises(
+        [...FAULTS].filter(([name]) => !isRobust({ id: name })),
+        NOT_ROBUST,
+        async () => made,
+      ),
+      [],
+    );
   });
 
   // What goes wrong at a provider is remembered by a gateway, so each of these faults has a gateway of its own. They touch what checks
   // of this level send, and nothing else.
-  it("so it does where the provider has a part in it", { concurrency: matrix === "all" ? 2 : 4 }, async (t) => {
+  it("so it does where the provider has a part in it", {
+    concurrency: matrix === "all" ? 2 : 4,
+  }, async (t) => {
     const faults = [...FAULTS].filter(([name]) => isRobust({ id: name }));
     const found: object[] = [];
-    await Promise.all(faults.map((fault) =>
-      t.test(fault[0], async (t) => void found.push(...(await surprises([fault], CHECKS.filter(isRobust), () => wrongBench(t)))))));
+    await Promise.all(
+      faults.map((fault) =>
+        t.test(
+          fault[0],
+          async (t) =>
+            void found.push(
+              ...(await surprises([fault], CHECKS.filter(isRobust), () => wrongBench(t))),
+            ),
+        ),
+      ),
+    );
     assert.deepEqual(found, []);
   });
 });
 
 describe("the command", () => {
   const sources = fromSources(process.cwd());
-  const program = { ...sources, args: [...sources.args.slice(0, -1), resolve("scripts/conformance/main.ts")] };
+  const program = {
+    ...sources,
+    args: [...sources.args.slice(0, -1), resolve("scripts/conformance/main.ts")],
+  };
   const conformance = (...args: string[]) => runToEnd(program, args);
 
   it("prints a scorecard, says why it skips, and exits with 0 when nothing failed", async (t) => {
     const { url } = await bench(t);
-    const { code, stdout } = await conformance("--base-url", url, "--key", "sk-demo", "--level", "spec", "--only", "spec.healthz,spec.model.canonical,spec.limit.code");
+    const { code, stdout } = await conformance(
+      "--base-url",
+      url,
+      "--key",
+      "sk-demo",
+      "--level",
+      "spec",
+      "--only",
+      "spec.healthz,spec.model.canonical,spec.limit.code",
+    );
     assert.equal(code, 0);
     assert.match(stdout, /^pass  spec\.healthz +SPEC\.md GET \/healthz +200 while/m);
     assert.match(stdout, /^skip  spec\.model\.canonical .*\n +skipped   needs --model$/m);
-    assert.match(stdout, /^skip  spec\.limit\.code .*\n +skipped   needs --limited-key and --limited-rpm$/m);
+    assert.match(
+      stdout,
+      /^skip  spec\.limit\.code .*\n +skipped   needs --limited-key and --limited-rpm$/m,
+    );
     assert.match(stdout, /^spec +5 checks: 2 passed, 0 failed, 3 skipped$/m);
   });
 
@@ -166,32 +246,76 @@ describe("the command", () => {
     t.after(() => server.close());
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    await conformance("--base-url", url, "--key", "k", "--only", "spec.healthz", "--header", "x-route=a=b");
+    await conformance(
+      "--base-url",
+      url,
+      "--key",
+      "k",
+      "--only",
+      "spec.healthz",
+      "--header",
+      "x-route=a=b",
+    );
     assert.ok(heard.length > 0 && heard.every((value) => value === "a=b"), heard.join());
-    assert.equal((await conformance("--base-url", url, "--key", "k", "--header", "x-route")).code, 2);
+    assert.equal(
+      (await conformance("--base-url", url, "--key", "k", "--header", "x-route")).code,
+      2,
+    );
   });
 
   it("shows what was expected and what came, and exits with 1", async (t) => {
     const { url } = await bench(t);
     const wrong = await startWrongGateway(t, url);
     wrong.turn(FAULTS.get("spec.error.code"));
-    const args = ["--base-url", wrong.url, "--key", "sk-demo", "--model", "demo-chat", "--only", "spec.error"];
+    const args = [
+      "--base-url",
+      wrong.url,
+      "--key",
+      "sk-demo",
+      "--model",
+      "demo-chat",
+      "--only",
+      "spec.error",
+    ];
     const { code, stdout } = await conformance(...args);
     assert.equal(code, 1);
-    assert.match(stdout, /^fail  spec\.error\.code .*\n +expected  error\.code to be a non-empty string\n +got       404 \(in 1 of \d+, first in GET \/v1\/no-such-path, 404, of the sample\)$/m);
+    assert.match(
+      stdout,
+      /^fail  spec\.error\.code .*\n +expected  error\.code to be a non-empty string\n +got       404 \(in 1 of \d+, first in GET \/v1\/no-such-path, 404, of the sample\)$/m,
+    );
     const document = JSON.parse((await conformance(...args, "--json")).stdout);
     assert.equal(document.passed, false);
-    assert.deepEqual(document.checks.filter(({ result }: Result) => result === "fail").map(({ id }: Result) => id), ["spec.error.code"]);
+    assert.deepEqual(
+      document.checks.filter(({ result }: Result) => result === "fail").map(({ id }: Result) => id),
+      ["spec.error.code"],
+    );
   });
 
   it("starts its own provider, says how the gateway is to be configured, and begins when it is", async (t) => {
     const file = join(folder(), "gateway.json");
     const { url, gateway } = await startGateway(t, demo());
-    const ended = conformance("--base-url", url, "--key", "sk-demo", "--with-provider", "--provider-config", file, "--only", "robust.usage,robust.leaving");
-    const config = await waitFor(() => existsSync(file) && parseJson(readFileSync(file, "utf8")), "the file with the configuration", 20_000);
+    const ended = conformance(
+      "--base-url",
+      url,
+      "--key",
+      "sk-demo",
+      "--with-provider",
+      "--provider-config",
+      file,
+      "--only",
+      "robust.usage,robust.leaving",
+    );
+    const config = await waitFor(
+      () => existsSync(file) && parseJson(readFileSync(file, "utf8")),
+      "the file with the configuration",
+      20_000,
+    );
     gateway.reload(checkConfig(config, {}));
     const { code, stdout, stderr } = await ended;
-    assert.match(stderr, /^conformance: the gateway's provider is to be http:.*; waiting until http:/);
+    assert.match(
+      stderr,
+      /^conformance: the gateway's provider is to be http:.*; waiting until http:/,
+    );
     assert.match(stdout, /^robust +\d+ checks: (\d+) passed, 0 failed, 0 skipped$/m);
     assert.equal(code, 0);
   });
@@ -203,7 +327,10 @@ describe("the command", () => {
     [["--base-url", "http://127.0.0.1:1", "--key", "k", "--only", "none"], /no such check/],
     [["--base-url", "http://127.0.0.1:1", "--key", "k", "--without", "luck"], /without luck/],
     [["--base-url", "http://127.0.0.1:1", "--key", "k", "--limited-rpm", "3"], /go together/],
-    [["--base-url", "http://127.0.0.1:1", "--key", "k", "--concurrency", "0"], /a positive integer/],
+    [
+      ["--base-url", "http://127.0.0.1:1", "--key", "k", "--concurrency", "0"],
+      /a positive integer/,
+    ],
     [["--surprise"], /Unknown option/],
     [["--base-url", "http://127.0.0.1:1", "--key", "k"], /the connection failed/],
   ] as const) {
@@ -219,7 +346,14 @@ describe("the command", () => {
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     t.after(() => silent.close());
     const { port } = silent.address() as AddressInfo;
-    const { code, stderr } = await conformance("--base-url", `http://127.0.0.1:${port}`, "--key", "k", "--timeout-ms", "200");
+    const { code, stderr } = await conformance(
+      "--base-url",
+      `http://127.0.0.1:${port}`,
+      "--key",
+      "k",
+      "--timeout-ms",
+      "200",
+    );
     assert.equal(code, 2);
     assert.equal(stderr, "conformance: waited 200 ms for the head of the answer to GET /healthz\n");
   });

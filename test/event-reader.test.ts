@@ -10,7 +10,8 @@ const TOO_LARGE = { name: "RangeError", message: "an event of more than 1000 cha
 function read(bytes: Buffer, size = bytes.length): string[] {
   const reader = createEventReader();
   const events: string[] = [];
-  for (let at = 0; at < bytes.length; at += size) events.push(...reader.push(bytes.subarray(at, at + size)));
+  for (let at = 0; at < bytes.length; at += size)
+    events.push(...reader.push(bytes.subarray(at, at + size)));
   return [...events, ...reader.end()];
 }
 
@@ -31,7 +32,11 @@ const cases: [name: string, text: string, events: string[]][] = [
   ["a byte order mark", "\ufeffdata: a\n\n", ["a"]],
   ["a byte order mark inside is text", "data: \ufeffa\n\n", ["\ufeffa"]],
   ["blank lines", "\n\n\ndata: a\n\n\n\n", ["a"]],
-  ["multi-byte characters", "data: \u00e9 \u20ac \u{1f600} \u{1d11e}\n\ndata: \u6f22\u5b57\n\n", ["\u00e9 \u20ac \u{1f600} \u{1d11e}", "\u6f22\u5b57"]],
+  [
+    "multi-byte characters",
+    "data: \u00e9 \u20ac \u{1f600} \u{1d11e}\n\ndata: \u6f22\u5b57\n\n",
+    ["\u00e9 \u20ac \u{1f600} \u{1d11e}", "\u6f22\u5b57"],
+  ],
   ["nothing", "", []],
 ];
 
@@ -39,7 +44,8 @@ describe("event reader", () => {
   for (const [name, text, events] of cases) {
     it(`${name}, in pieces of every size`, () => {
       const bytes = Buffer.from(text);
-      for (let size = 1; size <= Math.max(1, bytes.length); size += 1) assert.deepEqual(read(bytes, size), events, `pieces of ${size}`);
+      for (let size = 1; size <= Math.max(1, bytes.length); size += 1)
+        assert.deepEqual(read(bytes, size), events, `pieces of ${size}`);
     });
   }
 
@@ -48,14 +54,23 @@ describe("event reader", () => {
     for (let i = 0; i <= bytes.length; i += 1) {
       for (let j = i; j <= bytes.length; j += 1) {
         const reader = createEventReader();
-        const events = [bytes.subarray(0, i), bytes.subarray(i, j), bytes.subarray(j)].flatMap((piece) => reader.push(piece));
-        assert.deepEqual([...events, ...reader.end()], ["\u{1f600}", "\u00e9\nz"], `cut at ${i} and ${j}`);
+        const events = [bytes.subarray(0, i), bytes.subarray(i, j), bytes.subarray(j)].flatMap(
+          (piece) => reader.push(piece),
+        );
+        assert.deepEqual(
+          [...events, ...reader.end()],
+          ["\u{1f600}", "\u00e9\nz"],
+          `cut at ${i} and ${j}`,
+        );
       }
     }
   });
 
   it("a line of 1 MB, and one of exactly the bound; one past it is an error", () => {
-    assert.equal(read(Buffer.from(`data: ${"x".repeat(1_000_000)}\n\n`), 4_096)[0]!.length, 1_000_000);
+    assert.equal(
+      read(Buffer.from(`data: ${"x".repeat(1_000_000)}\n\n`), 4_096)[0]!.length,
+      1_000_000,
+    );
     const bound = 1_000;
     const line = (size: number) => Buffer.from(`data: ${"x".repeat(size - 6)}`);
     assert.deepEqual(createEventReader(bound).push(line(bound)), []);
@@ -78,7 +93,8 @@ describe("event reader", () => {
     let events = 0;
     let size = 0;
     for (let sent = 0; sent < 50_000_000; sent += piece.length) {
-      if (sent % 8_000_000 === 0) events += reader.push(Buffer.from(`${sent === 0 ? "" : "\n\n"}data: `)).length;
+      if (sent % 8_000_000 === 0)
+        events += reader.push(Buffer.from(`${sent === 0 ? "" : "\n\n"}data: `)).length;
       events += reader.push(piece).length;
       size += piece.length;
     }

@@ -3,8 +3,34 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { POOLED_ONLY, assemble, configFor, json, KEY, merge, readStream, startGateway, user, type RunningGateway } from "./support/gateway.ts";
-import { chunk, completion, endless, event, held, rawStream, reset, silent, speak, startProvider, status, stream, type Behaviour, type Provider } from "./support/provider.ts";
+import {
+  POOLED_ONLY,
+  assemble,
+  configFor,
+  json,
+  KEY,
+  merge,
+  readStream,
+  startGateway,
+  user,
+  type RunningGateway,
+} from "./support/gateway.ts";
+import {
+  chunk,
+  completion,
+  endless,
+  event,
+  held,
+  rawStream,
+  reset,
+  silent,
+  speak,
+  startProvider,
+  status,
+  stream,
+  type Behaviour,
+  type Provider,
+} from "./support/provider.ts";
 import { waitFor, within } from "./support/wait.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -17,7 +43,10 @@ function inTurn(...behaviours: Behaviour[]): Behaviour {
   return (asked) => behaviours[Math.min(count++, behaviours.length - 1)]!(asked);
 }
 
-const streamedElse = (streamed: Behaviour, whole: Behaviour): Behaviour => (asked) => (asked.body["stream"] ? streamed : whole)(asked);
+const streamedElse =
+  (streamed: Behaviour, whole: Behaviour): Behaviour =>
+  (asked) =>
+    (asked.body["stream"] ? streamed : whole)(asked);
 
 const filler = Buffer.alloc(1024 * 1024, "x");
 const late: Behaviour = (asked) => void setTimeout(() => void speak("Fine.")(asked), 60);
@@ -27,9 +56,15 @@ const commentsAfterFinish: Behaviour = ({ res }) => {
   const beat = setInterval(() => res.write(": ping\n\n"), 50);
   res.on("close", () => clearInterval(beat));
 };
-const headersOnly: Behaviour = ({ res, body }) => void res.writeHead(200, { "content-type": body["stream"] ? "text/event-stream" : "application/json" }).flushHeaders();
-const cutBody: Behaviour = ({ res, socket }) => void (res.writeHead(200, { ...JSON_TYPE, "content-length": "99" }), res.write("{", () => socket.resetAndDestroy()));
-const flood: Behaviour = ({ socket }) => void socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(2_000)}`);
+const headersOnly: Behaviour = ({ res, body }) =>
+  void res
+    .writeHead(200, { "content-type": body["stream"] ? "text/event-stream" : "application/json" })
+    .flushHeaders();
+const cutBody: Behaviour = ({ res, socket }) =>
+  void (res.writeHead(200, { ...JSON_TYPE, "content-length": "99" }),
+  res.write("{", () => socket.resetAndDestroy()));
+const flood: Behaviour = ({ socket }) =>
+  void socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(2_000)}`);
 
 interface Row {
   readonly fault: string;
@@ -48,51 +83,285 @@ interface Row {
   readonly patience?: number;
 }
 
-const row = (fault: string, behaviour: () => Behaviour, tries: number, named: string, alias: string, more: object = {}): Row => ({ fault, behaviour, tries, named, alias, falls: alias === "b", ...more });
+const row = (
+  fault: string,
+  behaviour: () => Behaviour,
+  tries: number,
+  named: string,
+  alias: string,
+  more: object = {},
+): Row => ({ fault, behaviour, tries, named, alias, falls: alias === "b", ...more });
 const streamedOnly = { only: "streamed" } as const;
 
 const ROWS: Row[] = [
   row("none", () => speak("Fine."), 1, "ok", "a"),
   row("429", () => status(429), 2, "model_overloaded", "b", { retryAfter: "5" }),
-  row("429 with a short Retry-After", () => status(429, {}, { ...JSON_TYPE, "retry-after": "0" }), 2, "model_overloaded", "b", { retryAfter: "1" }),
-  row("429 with a Retry-After beyond max_wait_ms", () => status(429, {}, { ...JSON_TYPE, "retry-after": "7" }), 1, "model_overloaded", "b", { retryAfter: "7" }),
-  row("429 for an empty purse", () => status(429, words("You exceeded your quota", { code: "insufficient_quota" })), 1, "model_unavailable", "b"),
+  row(
+    "429 with a short Retry-After",
+    () => status(429, {}, { ...JSON_TYPE, "retry-after": "0" }),
+    2,
+    "model_overloaded",
+    "b",
+    { retryAfter: "1" },
+  ),
+  row(
+    "429 with a Retry-After beyond max_wait_ms",
+    () => status(429, {}, { ...JSON_TYPE, "retry-after": "7" }),
+    1,
+    "model_overloaded",
+    "b",
+    { retryAfter: "7" },
+  ),
+  row(
+    "429 for an empty purse",
+    () => status(429, words("You exceeded your quota", { code: "insufficient_quota" })),
+    1,
+    "model_unavailable",
+    "b",
+  ),
   row("500 once", () => inTurn(status(500), speak("Fine.")), 2, "ok", "a"),
   row("503 always", () => status(503), 2, "model_overloaded", "b"),
   row("a reset before the headers", () => reset, 2, "upstream_error", "b"),
   row("a reset before the headers, once", () => inTurn(reset, speak("Fine.")), 2, "ok", "a"),
-  row("a reset in the body", () => streamedElse(stream([], "cut"), cutBody), 2, "upstream_error", "b"),
+  row(
+    "a reset in the body",
+    () => streamedElse(stream([], "cut"), cutBody),
+    2,
+    "upstream_error",
+    "b",
+  ),
   row("silence", () => silent, 1, "upstream_timeout", "b"),
   row("headers, then silence", () => headersOnly, 1, "upstream_timeout", "b"),
   row("a late first token", () => late, 1, "ok", "a"),
-  row("a stream cut after text", () => stream(begun, "cut"), 1, "in-band upstream_error", "in-band upstream_error", streamedOnly),
-  row("a stream stalled after text", () => stream(begun, "open"), 1, "in-band upstream_timeout", "in-band upstream_timeout", streamedOnly),
-  row("a stream finished without [DONE]", () => stream([...begun, chunk({}, "stop")], "eof"), 1, "ok", "a", streamedOnly),
-  row("a stream finished, then comments without end", () => commentsAfterFinish, 1, "ok", "a", streamedOnly),
-  row("a stream ended without finish_reason", () => stream(begun, "eof"), 1, "in-band upstream_error", "in-band upstream_error", streamedOnly),
-  row("a stream ended before any text", () => stream([begun[0]], "done"), 2, "upstream_error", "b", streamedOnly),
-  row("a garbage event", () => rawStream(`data: {{{\n\n${event(begun[1])}${event(chunk({}, "stop"))}`), 1, "ok", "a", streamedOnly),
-  row("nothing but garbage", () => rawStream("data: {{{\n\n"), 2, "upstream_error", "b", streamedOnly),
-  row("an error event first", () => stream([words("overloaded", { code: 529 })], "eof"), 2, "model_overloaded", "b", streamedOnly),
-  row("an error event first that names the client's long context", () => stream([words("x", { code: "context_length_exceeded" })], "eof"), 1, "context_length_exceeded", "b", streamedOnly),
-  row("an error inside a 200 that names a filter", () => streamedElse(stream([words("x", { code: "content_filter" })], "eof"), status(200, words("x", { code: "content_filter" }))), 1, "content_filter", "content_filter"),
-  row("an error inside a 200 that names a rate limit", () => streamedElse(stream([words("x", { code: "rate_limit_exceeded" })], "eof"), status(200, words("x", { type: "overloaded_error" }))), 2, "model_overloaded", "b"),
-  row("an error inside a 200 that names a bad key", () => streamedElse(stream([words("x", { type: "authentication_error" })], "eof"), status(200, words("x", { type: "authentication_error" }))), 1, "model_unavailable", "b"),
-  row("an error inside a 200 in words only", () => status(200, words("This model's maximum context length is 10 tokens")), 1, "context_length_exceeded", "b"),
-  row("429 that mentions billing", () => status(429, words("Rate limit reached. Visit /account/billing to add a payment method", { code: "rate_limit_exceeded" })), 2, "model_overloaded", "b"),
-  row("401 whose body never comes", () => ({ res }) => void (res.writeHead(401, { ...JSON_TYPE, "content-length": "99" }), res.write("{")), 1, "model_unavailable", "b"),
-  row("an error event after text", () => stream([...begun, words("x")], "eof"), 1, "in-band upstream_error", "in-band upstream_error", streamedOnly),
-  row("a failed finish_reason after text", () => stream([...begun, chunk({}, "abort")]), 1, "in-band upstream_error", "in-band upstream_error", streamedOnly),
-  row("a failed finish_reason first", () => streamedElse(stream([chunk({}, "network_error")]), status(200, completion({ content: "" }, "error"))), 2, "upstream_error", "b"),
-  row("a context that is too long", () => status(400, words("maximum context length is 10 tokens")), 1, "context_length_exceeded", "b"),
-  row("a content filter", () => status(400, words("x", { code: "content_filter" })), 1, "content_filter", "content_filter"),
-  row("another 400", () => status(400, words("no such field")), 1, "upstream_rejected", "upstream_rejected"),
-  ...[401, 402, 403, 404].map((code) => row(String(code), () => status(code, words("sk-provider-secret is wrong")), 1, "model_unavailable", "b")),
-  row("a page with status 200", () => status(200, "<html>", { "content-type": "text/html" }), 2, "upstream_error", "b"),
+  row(
+    "a stream cut after text",
+    () => stream(begun, "cut"),
+    1,
+    "in-band upstream_error",
+    "in-band upstream_error",
+    streamedOnly,
+  ),
+  row(
+    "a stream stalled after text",
+    () => stream(begun, "open"),
+    1,
+    "in-band upstream_timeout",
+    "in-band upstream_timeout",
+    streamedOnly,
+  ),
+  row(
+    "a stream finished without [DONE]",
+    () => stream([...begun, chunk({}, "stop")], "eof"),
+    1,
+    "ok",
+    "a",
+    streamedOnly,
+  ),
+  row(
+    "a stream finished, then comments without end",
+    () => commentsAfterFinish,
+    1,
+    "ok",
+    "a",
+    streamedOnly,
+  ),
+  row(
+    "a stream ended without finish_reason",
+    () => stream(begun, "eof"),
+    1,
+    "in-band upstream_error",
+    "in-band upstream_error",
+    streamedOnly,
+  ),
+  row(
+    "a stream ended before any text",
+    () => stream([begun[0]], "done"),
+    2,
+    "upstream_error",
+    "b",
+    streamedOnly,
+  ),
+  row(
+    "a garbage event",
+    () => rawStream(`data: {{{\n\n${event(begun[1])}${event(chunk({}, "stop"))}`),
+    1,
+    "ok",
+    "a",
+    streamedOnly,
+  ),
+  row(
+    "nothing but garbage",
+    () => rawStream("data: {{{\n\n"),
+    2,
+    "upstream_error",
+    "b",
+    streamedOnly,
+  ),
+  row(
+    "an error event first",
+    () => stream([words("overloaded", { code: 529 })], "eof"),
+    2,
+    "model_overloaded",
+    "b",
+    streamedOnly,
+  ),
+  row(
+    "an error event first that names the client's long context",
+    () => stream([words("x", { code: "context_length_exceeded" })], "eof"),
+    1,
+    "context_length_exceeded",
+    "b",
+    streamedOnly,
+  ),
+  row(
+    "an error inside a 200 that names a filter",
+    () =>
+      streamedElse(
+        stream([words("x", { code: "content_filter" })], "eof"),
+        status(200, words("x", { code: "content_filter" })),
+      ),
+    1,
+    "content_filter",
+    "content_filter",
+  ),
+  row(
+    "an error inside a 200 that names a rate limit",
+    () =>
+      streamedElse(
+        stream([words("x", { code: "rate_limit_exceeded" })], "eof"),
+        status(200, words("x", { type: "overloaded_error" })),
+      ),
+    2,
+    "model_overloaded",
+    "b",
+  ),
+  row(
+    "an error inside a 200 that names a bad key",
+    () =>
+      streamedElse(
+        stream([words("x", { type: "authentication_error" })], "eof"),
+        status(200, words("x", { type: "authentication_error" })),
+      ),
+    1,
+    "model_unavailable",
+    "b",
+  ),
+  row(
+    "an error inside a 200 in words only",
+    () => status(200, words("This model's maximum context length is 10 tokens")),
+    1,
+    "context_length_exceeded",
+    "b",
+  ),
+  row(
+    "429 that mentions billing",
+    () =>
+      status(
+        429,
+        words("Rate limit reached. Visit /account/billing to add a payment method", {
+          code: "rate_limit_exceeded",
+        }),
+      ),
+    2,
+    "model_overloaded",
+    "b",
+  ),
+  row(
+    "401 whose body never comes",
+    () =>
+      ({ res }) =>
+        void (res.writeHead(401, { ...JSON_TYPE, "content-length": "99" }), res.write("{")),
+    1,
+    "model_unavailable",
+    "b",
+  ),
+  row(
+    "an error event after text",
+    () => stream([...begun, words("x")], "eof"),
+    1,
+    "in-band upstream_error",
+    "in-band upstream_error",
+    streamedOnly,
+  ),
+  row(
+    "a failed finish_reason after text",
+    () => stream([...begun, chunk({}, "abort")]),
+    1,
+    "in-band upstream_error",
+    "in-band upstream_error",
+    streamedOnly,
+  ),
+  row(
+    "a failed finish_reason first",
+    () =>
+      streamedElse(
+        stream([chunk({}, "network_error")]),
+        status(200, completion({ content: "" }, "error")),
+      ),
+    2,
+    "upstream_error",
+    "b",
+  ),
+  row(
+    "a context that is too long",
+    () => status(400, words("maximum context length is 10 tokens")),
+    1,
+    "context_length_exceeded",
+    "b",
+  ),
+  row(
+    "a content filter",
+    () => status(400, words("x", { code: "content_filter" })),
+    1,
+    "content_filter",
+    "content_filter",
+  ),
+  row(
+    "another 400",
+    () => status(400, words("no such field")),
+    1,
+    "upstream_rejected",
+    "upstream_rejected",
+  ),
+  ...[401, 402, 403, 404].map((code) =>
+    row(
+      String(code),
+      () => status(code, words("sk-provider-secret is wrong")),
+      1,
+      "model_unavailable",
+      "b",
+    ),
+  ),
+  row(
+    "a page with status 200",
+    () => status(200, "<html>", { "content-type": "text/html" }),
+    2,
+    "upstream_error",
+    "b",
+  ),
   row("half a JSON", () => status(200, '{"choices":[{'), 2, "upstream_error", "b"),
-  row("a compressed body", () => status(200, "x", { ...JSON_TYPE, "content-encoding": "gzip" }), 2, "upstream_error", "b"),
-  row("a redirect", () => status(302, "", { location: "http://127.0.0.1:1/" }), 2, "upstream_error", "b"),
-  row("a body without end", () => streamedElse(endless("text/event-stream", filler), endless("application/json", filler)), 2, "upstream_error", "b", { patience: 20_000 }),
+  row(
+    "a compressed body",
+    () => status(200, "x", { ...JSON_TYPE, "content-encoding": "gzip" }),
+    2,
+    "upstream_error",
+    "b",
+  ),
+  row(
+    "a redirect",
+    () => status(302, "", { location: "http://127.0.0.1:1/" }),
+    2,
+    "upstream_error",
+    "b",
+  ),
+  row(
+    "a body without end",
+    () => streamedElse(endless("text/event-stream", filler), endless("application/json", filler)),
+    2,
+    "upstream_error",
+    "b",
+    { patience: 20_000 },
+  ),
   row("a flood of headers", () => flood, 2, "upstream_error", "b"),
 ];
 
@@ -103,13 +372,22 @@ interface Bench {
 }
 
 /** Model a at a provider that does what it is told, model b at one that is well; x is [a, b]. */
-async function bench(t: TestContext, behaviour: Behaviour, over: object = {}, deps: object = {}): Promise<Bench> {
+async function bench(
+  t: TestContext,
+  behaviour: Behaviour,
+  over: object = {},
+  deps: object = {},
+): Promise<Bench> {
   const first = await startProvider(t, { a: behaviour });
   const second = await startProvider(t, { b: speak("Rescued."), c: speak("Also well.") });
   const config = merge(
     configFor(first.url, ["a"], {
       providers: { other: { dialect: "openai", base_url: second.url } },
-      models: { a: { context_tokens: 1_000 }, b: { provider: "other", context_tokens: 9_000 }, c: { provider: "other", context_tokens: 500 } },
+      models: {
+        a: { context_tokens: 1_000 },
+        b: { provider: "other", context_tokens: 9_000 },
+        c: { provider: "other", context_tokens: 500 },
+      },
       aliases: { x: { models: ["a", "b"] } },
       retry: { max_retries: 1, backoff_ms: 1, max_wait_ms: 100 },
       timeouts: { first_token_ms: 400, idle_ms: 400 },
@@ -120,13 +398,24 @@ async function bench(t: TestContext, behaviour: Behaviour, over: object = {}, de
 }
 
 /** What a client gets, in the words of the table. Checks on the way what holds for every answer. */
-async function outcome(gateway: RunningGateway, model: string, streaming: boolean): Promise<{ got: string; retryAfter: string | null }> {
-  const response = await within(gateway.chat({ model, stream: streaming, messages: user("hi") }), "the answer", 4_000);
+async function outcome(
+  gateway: RunningGateway,
+  model: string,
+  streaming: boolean,
+): Promise<{ got: string; retryAfter: string | null }> {
+  const response = await within(
+    gateway.chat({ model, stream: streaming, messages: user("hi") }),
+    "the answer",
+    4_000,
+  );
   const retryAfter = response.headers.get("retry-after");
   const served = (name: string) => (model === "x" ? name : "ok");
   if (response.status !== 200) {
     const { error } = await json(response);
-    assert.equal(response.status, /^(context|content|upstream_rejected)/.test(error.code) ? 400 : 503);
+    assert.equal(
+      response.status,
+      /^(context|content|upstream_rejected)/.test(error.code) ? 400 : 503,
+    );
     assert.ok(!/sk-provider|127\.0\.0\.1|\blab\b|\bother\b/.test(JSON.stringify(error)));
     return { got: error.code, retryAfter };
   }
@@ -136,19 +425,38 @@ async function outcome(gateway: RunningGateway, model: string, streaming: boolea
     assert.equal(reply.choices[0].message.content, reply.model === "b" ? "Rescued." : "Fine.");
     return { got: served(reply.model), retryAfter };
   }
-  const { chunks, done, error } = await within(readStream(response), "the end of the stream", 4_000);
+  const { chunks, done, error } = await within(
+    readStream(response),
+    "the end of the stream",
+    4_000,
+  );
   const models = new Set(chunks.map((each) => each.model));
   assert.equal(models.size, 1, "one model in every chunk");
   if (model !== "x") assert.ok(models.has(model), "a named model answers under its name");
   assert.equal(done, error === undefined, "[DONE] if and only if there was no error");
   const text = assemble(chunks).message["content"];
-  assert.ok(models.has("b") ? text === "Rescued." : ["Fine.", "Once"].includes(text), `never two answers in one: ${text}`);
+  assert.ok(
+    models.has("b") ? text === "Rescued." : ["Fine.", "Once"].includes(text),
+    `never two answers in one: ${text}`,
+  );
   return { got: error ? `in-band ${error.code}` : served(chunks[0]!.model), retryAfter };
 }
 
 describe("every fault, by name and by alias, whole and streamed", () => {
-  for (const { fault, behaviour, only, tries, named, alias, falls, retryAfter, patience = 400 } of ROWS) {
-    for (const streaming of [false, true].filter((each) => only === undefined || each === (only === "streamed"))) {
+  for (const {
+    fault,
+    behaviour,
+    only,
+    tries,
+    named,
+    alias,
+    falls,
+    retryAfter,
+    patience = 400,
+  } of ROWS) {
+    for (const streaming of [false, true].filter(
+      (each) => only === undefined || each === (only === "streamed"),
+    )) {
       it(`${fault}${streaming ? ", streamed" : ""}`, async (t) => {
         const over = { timeouts: { first_token_ms: patience, idle_ms: patience } };
         const byName = await bench(t, behaviour(), over);
@@ -160,14 +468,25 @@ describe("every fault, by name and by alias, whole and streamed", () => {
         if (named.endsWith("upstream_timeout")) assert.ok(took >= 390, `${took} ms`);
         assert.equal(direct.got, named);
         if (retryAfter !== undefined) assert.equal(direct.retryAfter, retryAfter);
-        assert.deepEqual([byName.first.asked.length, byName.second.asked.length], [tries, 0], "a named model has no fallback");
+        assert.deepEqual(
+          [byName.first.asked.length, byName.second.asked.length],
+          [tries, 0],
+          "a named model has no fallback",
+        );
 
         const byAlias = await bench(t, behaviour(), over);
         assert.equal((await outcome(byAlias.gateway, "x", streaming)).got, alias);
-        assert.deepEqual([byAlias.first.asked.length, byAlias.second.asked.length], [tries, falls ? 1 : 0]);
+        assert.deepEqual(
+          [byAlias.first.asked.length, byAlias.second.asked.length],
+          [tries, falls ? 1 : 0],
+        );
         for (const asked of byAlias.first.asked) assert.equal(asked.body["model"], "a");
 
-        assert.equal((await byAlias.gateway.chat({ model: "b", messages: user("hi") })).status, 200, "the gateway serves on");
+        assert.equal(
+          (await byAlias.gateway.chat({ model: "b", messages: user("hi") })).status,
+          200,
+          "the gateway serves on",
+        );
       });
     }
   }
@@ -188,7 +507,11 @@ describe("attempts", () => {
   });
 
   it("after a context that is too long, only to a model with more room", async (t) => {
-    const { gateway, first, second } = await bench(t, status(400, words("maximum context length")), { aliases: { x: { models: ["a", "c"] } } });
+    const { gateway, first, second } = await bench(
+      t,
+      status(400, words("maximum context length")),
+      { aliases: { x: { models: ["a", "c"] } } },
+    );
     assert.equal((await outcome(gateway, "x", false)).got, "context_length_exceeded");
     assert.deepEqual([first.asked.length, second.asked.length], [1, 0]);
   });
@@ -201,28 +524,57 @@ describe("attempts", () => {
   });
 
   it("different faults of different models: model_unavailable, with the soonest Retry-After if all are known", async (t) => {
-    const second = await startProvider(t, { b: status(429, {}, { ...JSON_TYPE, "retry-after": "9" }) });
-    const { gateway } = await bench(t, status(500), { providers: { other: { base_url: second.url } } });
-    assert.deepEqual(await outcome(gateway, "x", false), { got: "model_unavailable", retryAfter: null }, "the first may be asked at once");
+    const second = await startProvider(t, {
+      b: status(429, {}, { ...JSON_TYPE, "retry-after": "9" }),
+    });
+    const { gateway } = await bench(t, status(500), {
+      providers: { other: { base_url: second.url } },
+    });
+    assert.deepEqual(
+      await outcome(gateway, "x", false),
+      { got: "model_unavailable", retryAfter: null },
+      "the first may be asked at once",
+    );
     const third = await startProvider(t, { b: status(401) });
-    const shut = await bench(t, status(503, {}, { ...JSON_TYPE, "retry-after": "9" }), { providers: { other: { base_url: third.url } } });
-    assert.deepEqual(await outcome(shut.gateway, "x", false), { got: "model_unavailable", retryAfter: "9" });
+    const shut = await bench(t, status(503, {}, { ...JSON_TYPE, "retry-after": "9" }), {
+      providers: { other: { base_url: third.url } },
+    });
+    assert.deepEqual(await outcome(shut.gateway, "x", false), {
+      got: "model_unavailable",
+      retryAfter: "9",
+    });
   });
 
   it("the model with more room is only shut out for a while: that is no fault of the client", async (t) => {
     const second = await startProvider(t, { b: status(401) });
-    const { gateway } = await bench(t, status(400, words("maximum context length")), { providers: { other: { base_url: second.url } } });
-    assert.deepEqual(await outcome(gateway, "b", false), { got: "model_unavailable", retryAfter: "15" });
-    assert.deepEqual(await outcome(gateway, "x", false), { got: "model_unavailable", retryAfter: "15" });
+    const { gateway } = await bench(t, status(400, words("maximum context length")), {
+      providers: { other: { base_url: second.url } },
+    });
+    assert.deepEqual(await outcome(gateway, "b", false), {
+      got: "model_unavailable",
+      retryAfter: "15",
+    });
+    assert.deepEqual(await outcome(gateway, "x", false), {
+      got: "model_unavailable",
+      retryAfter: "15",
+    });
   });
 
   it("Retry-After: of one model the later, of several the earlier", async (t) => {
     const rules = { breaker: { failures: 1, cooldown_ms: 30_000 }, retry: { max_retries: 0 } };
     const busy = status(429, {}, { ...JSON_TYPE, "retry-after": "2" });
-    assert.deepEqual(await outcome((await bench(t, busy, rules)).gateway, "a", false), { got: "model_overloaded", retryAfter: "30" });
-    const second = await startProvider(t, { b: status(429, {}, { ...JSON_TYPE, "retry-after": "50" }) });
+    assert.deepEqual(await outcome((await bench(t, busy, rules)).gateway, "a", false), {
+      got: "model_overloaded",
+      retryAfter: "30",
+    });
+    const second = await startProvider(t, {
+      b: status(429, {}, { ...JSON_TYPE, "retry-after": "50" }),
+    });
     const both = await bench(t, busy, { ...rules, providers: { other: { base_url: second.url } } });
-    assert.deepEqual(await outcome(both.gateway, "x", false), { got: "model_overloaded", retryAfter: "30" });
+    assert.deepEqual(await outcome(both.gateway, "x", false), {
+      got: "model_overloaded",
+      retryAfter: "30",
+    });
   });
 
   it("there is no waiting for a breaker that has just opened, nor beyond the request's own time", async (t) => {
@@ -238,16 +590,29 @@ describe("attempts", () => {
   });
 
   it("a provider that is silent for the whole of the request's time counts as failing", async (t) => {
-    const { gateway, first } = await bench(t, silent, { timeouts: { total_ms: 50 }, breaker: { failures: 2 } });
-    for (let i = 0; i < 2; i += 1) assert.equal((await outcome(gateway, "a", false)).got, "upstream_timeout");
+    const { gateway, first } = await bench(t, silent, {
+      timeouts: { total_ms: 50 },
+      breaker: { failures: 2 },
+    });
+    for (let i = 0; i < 2; i += 1)
+      assert.equal((await outcome(gateway, "a", false)).got, "upstream_timeout");
     assert.equal((await outcome(gateway, "a", false)).got, "model_unavailable");
     assert.equal(first.asked.length, 2);
-    assert.deepEqual(gateway.diagnostics.map((line) => line["event"]), ["request_timed_out", "request_timed_out"]);
+    assert.deepEqual(
+      gateway.diagnostics.map((line) => line["event"]),
+      ["request_timed_out", "request_timed_out"],
+    );
   });
 
   it("a reply that is nested beyond what this Node can write is the provider's fault, never ours", async (t) => {
     const nested = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
-    const { gateway } = await bench(t, status(200, `{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":${nested}}}]}}]}`));
+    const { gateway } = await bench(
+      t,
+      status(
+        200,
+        `{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":${nested}}}]}}]}`,
+      ),
+    );
     const copes = (() => {
       try {
         return JSON.stringify(JSON.parse(nested)) === nested;
@@ -255,13 +620,23 @@ describe("attempts", () => {
         return false; // newer Node lines do not recurse here
       }
     })();
-    assert.equal((await json(await gateway.chat({ model: "x", messages: user("hi") }))).model, copes ? "a" : "b");
+    assert.equal(
+      (await json(await gateway.chat({ model: "x", messages: user("hi") }))).model,
+      copes ? "a" : "b",
+    );
     const named = await gateway.chat({ model: "a", messages: user("hi") });
-    assert.equal(copes ? named.status : (await json(named)).error.code, copes ? 200 : "upstream_error");
+    assert.equal(
+      copes ? named.status : (await json(named)).error.code,
+      copes ? 200 : "upstream_error",
+    );
   });
 
   it("max_retries is obeyed, also a provider's own", async (t) => {
-    for (const [over, tries] of [[{ retry: { max_retries: 3 } }, 4], [{ providers: { lab: { retry: { max_retries: 2 } } } }, 3], [{ retry: { max_retries: 0 } }, 1]] as const) {
+    for (const [over, tries] of [
+      [{ retry: { max_retries: 3 } }, 4],
+      [{ providers: { lab: { retry: { max_retries: 2 } } } }, 3],
+      [{ retry: { max_retries: 0 } }, 1],
+    ] as const) {
       const { gateway, first } = await bench(t, status(500), over);
       await outcome(gateway, "a", false);
       assert.equal(first.asked.length, tries);
@@ -275,11 +650,24 @@ describe("attempts", () => {
   });
 
   it("a client that leaves between two attempts ends them", async (t) => {
-    const { gateway, first } = await bench(t, status(429, {}, { ...JSON_TYPE, "retry-after": "60" }), { retry: { max_wait_ms: 86_400_000 }, timeouts: { total_ms: 120_000 } });
+    const { gateway, first } = await bench(
+      t,
+      status(429, {}, { ...JSON_TYPE, "retry-after": "60" }),
+      { retry: { max_wait_ms: 86_400_000 }, timeouts: { total_ms: 120_000 } },
+    );
     const control = new AbortController();
-    const headers = { "content-type": "application/json", authorization: `Bearer ${KEY}`, "x-request-id": "left" };
+    const headers = {
+      "content-type": "application/json",
+      authorization: `Bearer ${KEY}`,
+      "x-request-id": "left",
+    };
     const body = JSON.stringify({ model: "a", messages: user("hi") });
-    const request = fetch(`${gateway.url}/v1/chat/completions`, { method: "POST", headers, body, signal: control.signal });
+    const request = fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers,
+      body,
+      signal: control.signal,
+    });
     await waitFor(() => gateway.diagnostics.length === 1, "the first attempt to fail");
     control.abort();
     await request.catch(() => undefined);
@@ -290,15 +678,24 @@ describe("attempts", () => {
   it("the operator is told of a refused key, loudly", async (t) => {
     const { gateway } = await bench(t, status(401));
     await outcome(gateway, "x", false);
-    const line = await waitFor(() => gateway.diagnostics.find((each) => each["event"] === "attempt_failed"), "the diagnostic line");
-    assert.deepEqual([line["level"], line["blame"], line["status"], line["model"]], ["error", "operator", 401, "a"]);
+    const line = await waitFor(
+      () => gateway.diagnostics.find((each) => each["event"] === "attempt_failed"),
+      "the diagnostic line",
+    );
+    assert.deepEqual(
+      [line["level"], line["blame"], line["status"], line["model"]],
+      ["error", "operator", 401, "a"],
+    );
   });
 
   it("comments may go out before the first delta; the fallback after them is still invisible", async (t) => {
     let fail = () => {};
     const failure = new Promise<void>((resolve) => (fail = resolve));
     const failing: Behaviour = ({ res }) => failure.then(() => void res.destroy());
-    const { gateway } = await bench(t, failing, { server: { keep_alive_ms: 20 }, timeouts: { first_token_ms: 20_000 } });
+    const { gateway } = await bench(t, failing, {
+      server: { keep_alive_ms: 20 },
+      timeouts: { first_token_ms: 20_000 },
+    });
     const response = await gateway.chat({ model: "x", stream: true, messages: user("hi") }); // it has begun, with a comment
     fail();
     const { chunks, comments, done } = await readStream(response);
@@ -314,13 +711,19 @@ describe("breaker", () => {
     let up = false;
     const clock = { now: 0 };
     const behaviour: Behaviour = (asked) => (up ? speak("Fine.") : status(503))(asked);
-    const { gateway, first, second } = await bench(t, behaviour, rules, { monotonic: () => clock.now });
+    const { gateway, first, second } = await bench(t, behaviour, rules, {
+      monotonic: () => clock.now,
+    });
     const ask = async () => (await outcome(gateway, "x", false)).got;
     for (let i = 0; i < 3; i += 1) assert.equal(await ask(), "b");
     assert.equal(first.asked.length, 3);
     for (let i = 0; i < 5; i += 1) assert.equal(await ask(), "b");
     assert.equal(first.asked.length, 3, "an open breaker lets nothing through");
-    assert.deepEqual(await outcome(gateway, "a", true), { got: "model_unavailable", retryAfter: "10" }, "nor for a client who named the model");
+    assert.deepEqual(
+      await outcome(gateway, "a", true),
+      { got: "model_unavailable", retryAfter: "10" },
+      "nor for a client who named the model",
+    );
 
     clock.now += 10_000;
     assert.deepEqual(new Set(await Promise.all(Array.from({ length: 10 }, ask))), new Set(["b"]));
@@ -339,7 +742,12 @@ describe("breaker", () => {
     const clock = { now: 0 };
     const up = () => Math.floor(clock.now / 5_000) % 2 === 0;
     const behaviour: Behaviour = (asked) => (up() ? speak("Fine.") : reset)(asked);
-    const { gateway, first } = await bench(t, behaviour, { ...rules, breaker: { failures: 2, cooldown_ms: 2_000 } }, { monotonic: () => clock.now });
+    const { gateway, first } = await bench(
+      t,
+      behaviour,
+      { ...rules, breaker: { failures: 2, cooldown_ms: 2_000 } },
+      { monotonic: () => clock.now },
+    );
     let downs = 0;
     for (; clock.now < 60_000; clock.now += 250) {
       const before = first.asked.length;
@@ -362,7 +770,8 @@ describe("breaker", () => {
 
   it("a stream that is cut counts, though it had begun", async (t) => {
     const { gateway, first } = await bench(t, stream(begun, "cut"), rules);
-    for (let i = 0; i < 3; i += 1) assert.equal((await outcome(gateway, "a", true)).got, "in-band upstream_error");
+    for (let i = 0; i < 3; i += 1)
+      assert.equal((await outcome(gateway, "a", true)).got, "in-band upstream_error");
     assert.equal((await outcome(gateway, "a", true)).got, "model_unavailable");
     assert.equal(first.asked.length, 3);
   });
@@ -375,10 +784,23 @@ describe("breaker", () => {
     clock.now += 10_000;
     const ready = async () => (await fetch(`${gateway.url}/readyz`)).status;
     const control = new AbortController();
-    const headers = { "content-type": "application/json", authorization: `Bearer ${KEY}`, "x-request-id": "probe" };
-    const request = fetch(`${gateway.url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify({ model: "a", messages: user("hi") }), signal: control.signal });
+    const headers = {
+      "content-type": "application/json",
+      authorization: `Bearer ${KEY}`,
+      "x-request-id": "probe",
+    };
+    const request = fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ model: "a", messages: user("hi") }),
+      signal: control.signal,
+    });
     await first.nth(1);
-    assert.deepEqual(await outcome(gateway, "a", false), { got: "model_unavailable", retryAfter: "1" }, "one probe at a time");
+    assert.deepEqual(
+      await outcome(gateway, "a", false),
+      { got: "model_unavailable", retryAfter: "1" },
+      "one probe at a time",
+    );
     assert.equal(await ready(), 200, "other models can serve");
     control.abort();
     await request.catch(() => undefined);
@@ -396,10 +818,18 @@ describe("readyz and status", () => {
   it("ready while a model can serve; status tells which, in what order, and why not", async (t) => {
     const clock = { now: 0 };
     const second = await startProvider(t, { b: status(401) });
-    const over = { breaker: { failures: 1, cooldown_ms: 10_000 }, retry: { max_retries: 0 }, providers: { other: { base_url: second.url } }, accounts: { acme: { rpm: 50 } } };
+    const over = {
+      breaker: { failures: 1, cooldown_ms: 10_000 },
+      retry: { max_retries: 0 },
+      providers: { other: { base_url: second.url } },
+      accounts: { acme: { rpm: 50 } },
+    };
     const { gateway } = await bench(t, status(500), over, { monotonic: () => clock.now });
     const admin = gateway.gateway.adminAddress()!;
-    assert.deepEqual(await get(`${gateway.url}/readyz`), { status: 200, body: { status: "ready" } });
+    assert.deepEqual(await get(`${gateway.url}/readyz`), {
+      status: 200,
+      body: { status: "ready" },
+    });
     await outcome(gateway, "x", false);
     assert.equal((await get(`${gateway.url}/readyz`)).status, 200, "c is not known to fail");
     await outcome(gateway, "c", false);
@@ -408,8 +838,23 @@ describe("readyz and status", () => {
     assert.equal(notReady.body.error.code, "model_unavailable");
     assert.equal((await get(`${gateway.url}/healthz`)).status, 200);
     const { body } = await get(`${admin}/status`);
-    assert.deepEqual(body.models.map((model: any) => [model.model, model.provider, model.breaker.state, model.breaker.retry_ms]), [["a", "lab", "open", 10_000], ["b", "other", "open", 10_000], ["c", "other", "open", 10_000]]);
-    assert.match(body.models[1].breaker.last_fault, /model_unavailable: the provider answered with status 401/);
+    assert.deepEqual(
+      body.models.map((model: any) => [
+        model.model,
+        model.provider,
+        model.breaker.state,
+        model.breaker.retry_ms,
+      ]),
+      [
+        ["a", "lab", "open", 10_000],
+        ["b", "other", "open", 10_000],
+        ["c", "other", "open", 10_000],
+      ],
+    );
+    assert.match(
+      body.models[1].breaker.last_fault,
+      /model_unavailable: the provider answered with status 401/,
+    );
     assert.deepEqual(body.aliases, [
       {
         alias: "x",
@@ -420,7 +865,14 @@ describe("readyz and status", () => {
         ],
       },
     ]);
-    assert.deepEqual([body.status, body.in_flight, body.limits], ["serving", 0, { store: "memory", fault: null, accounts: [{ account: "acme", rpm: 50, used: 2 }] }]);
+    assert.deepEqual(
+      [body.status, body.in_flight, body.limits],
+      [
+        "serving",
+        0,
+        { store: "memory", fault: null, accounts: [{ account: "acme", rpm: 50, used: 2 }] },
+      ],
+    );
     clock.now += 10_000;
     assert.equal((await get(`${gateway.url}/readyz`)).status, 200, "a probe could be served");
     assert.ok(!JSON.stringify(body).includes("sk-"));

@@ -9,23 +9,39 @@ import { selfTest } from "../scripts/fuzz/self-test.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 
 describe("fuzz", () => {
-  it("the judge notices every wrong answer, and no right one", async () => assert.deepEqual(await selfTest(), []));
+  it("the judge notices every wrong answer, and no right one", async () =>
+    assert.deepEqual(await selfTest(), []));
 
   it("a case follows from its seed and its number", () => {
-    for (let number = 0; number < 200; number += 1) assert.deepEqual(makeCase(7, number), makeCase(7, number));
-    const bytes = new Set(Array.from({ length: 200 }, (_, number) => Buffer.concat(makeCase(7, number).pieces).toString("latin1")));
+    for (let number = 0; number < 200; number += 1)
+      assert.deepEqual(makeCase(7, number), makeCase(7, number));
+    const bytes = new Set(
+      Array.from({ length: 200 }, (_, number) =>
+        Buffer.concat(makeCase(7, number).pieces).toString("latin1"),
+      ),
+    );
     assert.ok(bytes.size > 190, "the cases differ");
   });
 
   it("every answer is well-formed and none a 5xx", async (t) => {
-    const gateway = await startGateway(t, demo({ server: { max_body_bytes: 65_536, receive_ms: 1_000 } }));
-    const ports = [gateway.url, gateway.gateway.adminAddress()!].map((url) => Number(new URL(url).port));
-    const faults = await Promise.all(Array.from({ length: 300 }, async (_, number) => {
-      const sent = makeCase(3, number);
-      const { fault } = await play(ports[sent.admin ? 1 : 0]!, sent);
-      return fault === undefined ? [] : [`case ${number} (${sent.told}): ${fault}`];
-    }));
+    const gateway = await startGateway(
+      t,
+      demo({ server: { max_body_bytes: 65_536, receive_ms: 1_000 } }),
+    );
+    const ports = [gateway.url, gateway.gateway.adminAddress()!].map((url) =>
+      Number(new URL(url).port),
+    );
+    const faults = await Promise.all(
+      Array.from({ length: 300 }, async (_, number) => {
+        const sent = makeCase(3, number);
+        const { fault } = await play(ports[sent.admin ? 1 : 0]!, sent);
+        return fault === undefined ? [] : [`case ${number} (${sent.told}): ${fault}`];
+      }),
+    );
     assert.deepEqual(faults.flat(), []);
-    assert.deepEqual(gateway.diagnostics.filter(({ event }) => event === "internal_error"), []);
+    assert.deepEqual(
+      gateway.diagnostics.filter(({ event }) => event === "internal_error"),
+      [],
+    );
   });
 });

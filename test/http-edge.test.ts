@@ -21,7 +21,8 @@ function assertError(answer: RawAnswer, status: number, code: string): void {
   assert.equal(answer.headers["content-type"], "application/json");
   const { error } = JSON.parse(answer.body);
   assert.equal(error.code, code);
-  for (const field of ["message", "type", "code", "request_id"]) assert.equal(typeof error[field], "string", field);
+  for (const field of ["message", "type", "code", "request_id"])
+    assert.equal(typeof error[field], "string", field);
   assert.equal(error.request_id, answer.headers["x-request-id"]);
   assert.equal(Number(answer.headers["content-length"]), Buffer.byteLength(answer.body));
 }
@@ -31,16 +32,61 @@ const close = "Connection: close\r\n";
 describe("answers that Node would give by itself", () => {
   const cases: [name: string, bytes: string, status: number, code: string][] = [
     ["no HTTP at all", "hello\r\n\r\n", 400, "malformed_request"],
-    ["a bad header line", "GET /healthz HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n", 400, "malformed_request"],
-    ["a control character in a header", "GET /healthz HTTP/1.1\r\nHost: x\r\nA: b\u0001c\r\n\r\n", 400, "malformed_request"],
+    [
+      "a bad header line",
+      "GET /healthz HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n",
+      400,
+      "malformed_request",
+    ],
+    [
+      "a control character in a header",
+      "GET /healthz HTTP/1.1\r\nHost: x\r\nA: b\u0001c\r\n\r\n",
+      400,
+      "malformed_request",
+    ],
     ["HTTP/1.1 without Host", "GET /healthz HTTP/1.1\r\n\r\n", 400, "malformed_request"],
-    ["both lengths", "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "malformed_request"],
-    ["two lengths", "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 400, "malformed_request"],
-    ["headers over 16 KiB", `GET /healthz HTTP/1.1\r\nHost: x\r\nA: ${"a".repeat(20_000)}\r\n\r\n`, 431, "headers_too_large"],
-    ["a URL over 16 KiB", `GET /${"a".repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431, "headers_too_large"],
-    ["CONNECT", "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n", 405, "method_not_allowed"],
-    ["an unknown expectation", `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n${close}Content-Length: 0\r\n\r\n`, 417, "expectation_failed"],
-    ["an upgrade", `GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n`, 404, "unknown_url"],
+    [
+      "both lengths",
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+      400,
+      "malformed_request",
+    ],
+    [
+      "two lengths",
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+      400,
+      "malformed_request",
+    ],
+    [
+      "headers over 16 KiB",
+      `GET /healthz HTTP/1.1\r\nHost: x\r\nA: ${"a".repeat(20_000)}\r\n\r\n`,
+      431,
+      "headers_too_large",
+    ],
+    [
+      "a URL over 16 KiB",
+      `GET /${"a".repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+      431,
+      "headers_too_large",
+    ],
+    [
+      "CONNECT",
+      "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n",
+      405,
+      "method_not_allowed",
+    ],
+    [
+      "an unknown expectation",
+      `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n${close}Content-Length: 0\r\n\r\n`,
+      417,
+      "expectation_failed",
+    ],
+    [
+      "an upgrade",
+      `GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n`,
+      404,
+      "unknown_url",
+    ],
     ["OPTIONS *", `OPTIONS * HTTP/1.1\r\nHost: x\r\n${close}\r\n`, 404, "unknown_url"],
   ];
   for (const [name, bytes, status, code] of cases) {
@@ -57,7 +103,10 @@ describe("answers that Node would give by itself", () => {
 
   it("uses the client's id even where the request cannot be parsed", async (t) => {
     const gateway = await startGateway(t, demo());
-    const answer = await rawRequest(gateway.url, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine-7\r\nbad header\r\n\r\n");
+    const answer = await rawRequest(
+      gateway.url,
+      "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine-7\r\nbad header\r\n\r\n",
+    );
     assertError(answer, 400, "malformed_request");
     assert.equal(answer.headers["x-request-id"], "mine-7");
   });
@@ -76,10 +125,16 @@ describe("answers that Node would give by itself", () => {
 
   it("a refusal waits for what came in the same packet: bad chunks are the answer, nonsense after it ends the connection", async (t) => {
     const gateway = await startGateway(t, demo());
-    const chunks = await rawRequest(gateway.url, "POST /nowhere HTTP/1.1\r\nHost: x\r\nX-Request-Id: both-1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+    const chunks = await rawRequest(
+      gateway.url,
+      "POST /nowhere HTTP/1.1\r\nHost: x\r\nX-Request-Id: both-1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    );
     assertError(chunks, 400, "malformed_request");
     assert.equal((await gateway.accessOf("both-1"))["status"], 400);
-    const after = await rawRequest(gateway.url, "GET /nowhere HTTP/1.1\r\nHost: x\r\nX-Request-Id: both-2\r\n\r\nNONSENSE\r\n\r\n");
+    const after = await rawRequest(
+      gateway.url,
+      "GET /nowhere HTTP/1.1\r\nHost: x\r\nX-Request-Id: both-2\r\n\r\nNONSENSE\r\n\r\n",
+    );
     assertError(after, 404, "unknown_url");
     assert.equal(after.headers["connection"], "close");
     assert.equal((await gateway.accessOf("both-2"))["status"], 404);
@@ -87,7 +142,11 @@ describe("answers that Node would give by itself", () => {
 
   it("a head, and a body, that does not arrive in time: 408", async (t) => {
     const gateway = await startGateway(t, demo({ server: { receive_ms: 300 } }));
-    assertError(await rawRequest(gateway.url, "GET /healthz HTTP/1.1\r\nHost: x\r\n"), 408, "request_timeout");
+    assertError(
+      await rawRequest(gateway.url, "GET /healthz HTTP/1.1\r\nHost: x\r\n"),
+      408,
+      "request_timeout",
+    );
     const slow = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-demo\r\nContent-Length: 100\r\nX-Request-Id: slow-1\r\n\r\n{"mod`;
     const answer = await rawRequest(gateway.url, slow);
     assertError(answer, 408, "request_timeout");
@@ -119,7 +178,17 @@ describe("answers that Node would give by itself", () => {
         res.end("last");
       };
       const records: { status: number }[] = [];
-      const server = createServer({ "/early": { GET: early } }, { host: "127.0.0.1", port: 0, receive_ms: 60_000 }, { now: Date.now, access: (record) => records.push(record), failed: (_, error) => { throw error; } });
+      const server = createServer(
+        { "/early": { GET: early } },
+        { host: "127.0.0.1", port: 0, receive_ms: 60_000 },
+        {
+          now: Date.now,
+          access: (record) => records.push(record),
+          failed: (_, error) => {
+            throw error;
+          },
+        },
+      );
       const socket = net.connect(Number(new URL(await server.listen()).port), "127.0.0.1");
       t.after(() => server.close(0));
       let text = "";
@@ -128,18 +197,29 @@ describe("answers that Node would give by itself", () => {
       socket.write("zz\r\n");
       await within(once(socket, "close"), "the connection to end");
       assert.match(text, /^HTTP\/1\.1 200 OK\r\n/);
-      assert.equal(text.slice(text.indexOf("\r\n\r\n") + 4), method === "HEAD" ? "" : "7\r\nfirst, \r\n4\r\nlast\r\n0\r\n\r\n");
+      assert.equal(
+        text.slice(text.indexOf("\r\n\r\n") + 4),
+        method === "HEAD" ? "" : "7\r\nfirst, \r\n4\r\nlast\r\n0\r\n\r\n",
+      );
       await waitFor(() => records.length > 0, "the access log");
-      assert.deepEqual(records.map(({ status }) => status), [200]);
+      assert.deepEqual(
+        records.map(({ status }) => status),
+        [200],
+      );
     });
   }
 
   it("a client that resets in the middle of its request leaves no trace but a log line", async (t) => {
     const gateway = await startGateway(t, demo());
     const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
-    socket.write("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-demo\r\nX-Request-Id: gone-1\r\nContent-Length: 100\r\n\r\n{");
+    socket.write(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-demo\r\nX-Request-Id: gone-1\r\nContent-Length: 100\r\n\r\n{",
+    );
     await within(new Promise((resolve) => socket.once("connect", resolve)), "the connection");
-    await waitFor(() => socket.bytesWritten > 0 && socket.writableLength === 0, "the bytes to leave");
+    await waitFor(
+      () => socket.bytesWritten > 0 && socket.writableLength === 0,
+      "the bytes to leave",
+    );
     // The gateway has the head when it answers another request on a connection made after it.
     assert.equal((await fetch(`${gateway.url}/healthz`)).status, 200);
     socket.resetAndDestroy();
@@ -150,7 +230,8 @@ describe("answers that Node would give by itself", () => {
 describe("connections that carry more than one request", () => {
   const post = (body: string, more = "") =>
     `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nContent-Type: application/json\r\n${more}Content-Length: ${body.length}\r\n\r\n${body}`;
-  const ask = (model: string, id: string) => post(JSON.stringify({ model, stream: true, messages: user("hi") }), `X-Request-Id: ${id}\r\n`);
+  const ask = (model: string, id: string) =>
+    post(JSON.stringify({ model, stream: true, messages: user("hi") }), `X-Request-Id: ${id}\r\n`);
 
   it("a client that leaves leaves all of its pipelined requests: each is aborted and logged, once", async (t) => {
     const provider = await startProvider(t, { m: stream([chunk({ content: "Once" })], "open") });
@@ -160,29 +241,49 @@ describe("connections that carry more than one request", () => {
     socket.write(ids.map((id) => ask("m", id)).join(""));
     await provider.nth(ids.length - 1);
     socket.destroy();
-    await waitFor(() => provider.asked.every((asked) => asked.closed()), "all of the provider's connections to close");
+    await waitFor(
+      () => provider.asked.every((asked) => asked.closed()),
+      "all of the provider's connections to close",
+    );
     for (const id of ids) assert.equal((await gateway.accessOf(id))["status"], 499);
     assert.equal(gateway.access.length, ids.length);
   });
 
   it("a client that leaves before its pipelined answers could be given leaves no timer behind", async (t) => {
-    const provider = await startProvider(t, { m: stream([chunk({ content: "Once" })], "open"), whole: speak("Ready.") });
+    const provider = await startProvider(t, {
+      m: stream([chunk({ content: "Once" })], "open"),
+      whole: speak("Ready."),
+    });
     const gateway = await startGateway(t, configFor(provider.url, ["m", "whole"]));
     // The provider's pooled connections and this test's own waits come and go; what must not stay are the requests' deadlines.
-    const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
+    const timers = () =>
+      process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
     const before = timers();
     const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
-    const answered = (index: number) => post(JSON.stringify({ model: "whole", messages: user("hi") }), `X-Request-Id: queued-${index}\r\n`);
-    socket.write(ask("m", "head") + Array.from({ length: 5 }, (_, index) => answered(index)).join(""));
+    const answered = (index: number) =>
+      post(
+        JSON.stringify({ model: "whole", messages: user("hi") }),
+        `X-Request-Id: queued-${index}\r\n`,
+      );
+    socket.write(
+      ask("m", "head") + Array.from({ length: 5 }, (_, index) => answered(index)).join(""),
+    );
     await provider.nth(5);
-    await waitFor(() => provider.asked.slice(1).every(({ res }) => res.writableFinished), "the queued answers to be ready");
+    await waitFor(
+      () => provider.asked.slice(1).every(({ res }) => res.writableFinished),
+      "the queued answers to be ready",
+    );
     socket.destroy();
-    for (let index = 0; index < 5; index += 1) assert.equal((await gateway.accessOf(`queued-${index}`))["status"], 499);
+    for (let index = 0; index < 5; index += 1)
+      assert.equal((await gateway.accessOf(`queued-${index}`))["status"], 499);
     await waitFor(() => timers() <= before, "the timers to be gone");
   });
 
   const nonsense: [name: string, bytes: string][] = [
-    ["a body in bad chunks", `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n`],
+    [
+      "a body in bad chunks",
+      `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n`,
+    ],
     ["no HTTP", "nonsense\r\n\r\n"],
     ["CONNECT", "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"],
   ];
@@ -215,7 +316,10 @@ describe("connections that carry more than one request", () => {
       socket.on("error", () => undefined);
       await within(new Promise((resolve) => socket.once("connect", resolve)), "the connection");
       const closed = new Promise((resolve) => socket.once("close", resolve));
-      socket.write(`${"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".repeat(i)}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`, () => socket.resetAndDestroy());
+      socket.write(
+        `${"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".repeat(i)}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`,
+        () => socket.resetAndDestroy(),
+      );
       await within(closed, "the reset");
     }
     assert.equal((await fetch(`${gateway.url}/healthz`)).status, 200);
@@ -224,7 +328,10 @@ describe("connections that carry more than one request", () => {
   it("what follows a request that was refused before its body came gets no second answer", async (t) => {
     const gateway = await startGateway(t, demo({ server: { receive_ms: 300 } }));
     const head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\n";
-    for (const [first, then] of [[`${head}Transfer-Encoding: chunked\r\n\r\n`, "ZZ\r\n"], [`${head}Content-Length: 100\r\n\r\n{`, ""]]) {
+    for (const [first, then] of [
+      [`${head}Transfer-Encoding: chunked\r\n\r\n`, "ZZ\r\n"],
+      [`${head}Content-Length: 100\r\n\r\n{`, ""],
+    ]) {
       const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
       let text = "";
       socket.on("data", (data: Buffer) => (text += data.toString()));
@@ -235,7 +342,10 @@ describe("connections that carry more than one request", () => {
       await within(closed, "the connection to close", 10_000);
       assert.equal(text.match(/HTTP\/1\.1 /g)?.length, 1, text);
     }
-    assert.deepEqual(gateway.access.map((line) => line["status"]), [401, 401]);
+    assert.deepEqual(
+      gateway.access.map((line) => line["status"]),
+      [401, 401],
+    );
   });
 
   it("a 413 is in the log as one, although the client hangs up on it", async (t) => {
@@ -243,7 +353,9 @@ describe("connections that carry more than one request", () => {
     const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
     let text = "";
     socket.on("data", (data: Buffer) => (text += data.toString()));
-    socket.write("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-demo\r\nX-Request-Id: large\r\nContent-Length: 100\r\n\r\n{");
+    socket.write(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-demo\r\nX-Request-Id: large\r\nContent-Length: 100\r\n\r\n{",
+    );
     await waitFor(() => text.includes("request_too_large"), "the refusal");
     socket.destroy();
     assert.equal((await gateway.accessOf("large"))["status"], 413);
@@ -251,14 +363,20 @@ describe("connections that carry more than one request", () => {
 
   it("three thousand small headers: none is lost", async (t) => {
     const gateway = await startGateway(t, demo());
-    const answer = await rawRequest(gateway.url, `GET /healthz HTTP/1.1\r\nHost: x\r\n${"a:\r\n".repeat(3_000)}X-Request-Id: last\r\n${close}\r\n`);
+    const answer = await rawRequest(
+      gateway.url,
+      `GET /healthz HTTP/1.1\r\nHost: x\r\n${"a:\r\n".repeat(3_000)}X-Request-Id: last\r\n${close}\r\n`,
+    );
     assert.deepEqual([answer.status, answer.headers["x-request-id"]], [200, "last"]);
   });
 
   it("100 Continue is not said to HTTP/1.0", async (t) => {
     const gateway = await startGateway(t, demo());
     const body = JSON.stringify({ model: "demo-chat", messages: user("hi") });
-    const answer = await rawRequest(gateway.url, `POST /v1/chat/completions HTTP/1.0\r\nAuthorization: Bearer sk-demo\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    const answer = await rawRequest(
+      gateway.url,
+      `POST /v1/chat/completions HTTP/1.0\r\nAuthorization: Bearer sk-demo\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
     assert.equal(answer.status, 200, answer.text.slice(0, 200));
   });
 
@@ -267,7 +385,9 @@ describe("connections that carry more than one request", () => {
     const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
     let text = "";
     socket.on("data", (data: Buffer) => (text += data.toString()));
-    socket.write("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-demo\r\nX-Request-Id: half\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{");
+    socket.write(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-demo\r\nX-Request-Id: half\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+    );
     await waitFor(() => socket.bytesWritten > 0, "the bytes to leave");
     await (await fetch(`${gateway.url}/healthz`)).text();
     await within(gateway.gateway.close(0), "the gateway to close");
@@ -291,7 +411,14 @@ describe("routes", () => {
 
   it("unknown path 404, wrong method 405 with Allow", async (t) => {
     const gateway = await startGateway(t, demo());
-    for (const path of ["/", "/v1", "/v1/chat/completions/", "/constructor", "/__proto__", "//healthz"]) {
+    for (const path of [
+      "/",
+      "/v1",
+      "/v1/chat/completions/",
+      "/constructor",
+      "/__proto__",
+      "//healthz",
+    ]) {
       const response = await fetch(gateway.url + path, { method: "POST" });
       assert.equal(response.status, 404, path);
       assert.equal((await json(response)).error.code, "unknown_url");
@@ -307,7 +434,10 @@ describe("routes", () => {
 
   it("takes the absolute form of a proxy", async (t) => {
     const gateway = await startGateway(t, demo());
-    const answer = await rawRequest(gateway.url, `GET http://gateway.test/healthz?x=1 HTTP/1.1\r\nHost: gateway.test\r\n${close}\r\n`);
+    const answer = await rawRequest(
+      gateway.url,
+      `GET http://gateway.test/healthz?x=1 HTTP/1.1\r\nHost: gateway.test\r\n${close}\r\n`,
+    );
     assert.equal(answer.status, 200);
   });
 
@@ -326,14 +456,22 @@ describe("routes", () => {
     });
     const gateway = await startGateway(t, config);
     const list = async (key: string) => {
-      const response = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+      const response = await fetch(`${gateway.url}/v1/models`, {
+        headers: { authorization: `Bearer ${key}` },
+      });
       assert.equal(response.status, 200);
       const body = await json(response);
       assert.equal(body.object, "list");
-      for (const model of body.data) assert.deepEqual(Object.keys(model), ["id", "object", "created", "owned_by"]);
+      for (const model of body.data)
+        assert.deepEqual(Object.keys(model), ["id", "object", "created", "owned_by"]);
       return body.data.map((model: { id: string }) => model.id);
     };
-    assert.deepEqual(await list("sk-demo"), ["demo-chat", "demo-reasoner", "auto/reasoning", "auto/chat"]);
+    assert.deepEqual(await list("sk-demo"), [
+      "demo-chat",
+      "demo-reasoner",
+      "auto/reasoning",
+      "auto/chat",
+    ]);
     assert.deepEqual(await list("sk-narrow"), ["demo-reasoner", "auto/chat"]);
     assert.equal((await fetch(`${gateway.url}/v1/models`)).status, 401);
   });
@@ -345,18 +483,38 @@ describe("routes", () => {
     const document = await json(response);
     assert.equal(document.openapi, "3.1.0");
     // What is published of replies is what the tests hold all replies against.
-    assert.deepEqual(document.components.schemas.ChatCompletion, JSON.parse(JSON.stringify(completionShape.schema)));
-    assert.deepEqual(document.components.schemas.ChatCompletionChunk, JSON.parse(JSON.stringify(chunkShape.schema)));
+    assert.deepEqual(
+      document.components.schemas.ChatCompletion,
+      JSON.parse(JSON.stringify(completionShape.schema)),
+    );
+    assert.deepEqual(
+      document.components.schemas.ChatCompletionChunk,
+      JSON.parse(JSON.stringify(chunkShape.schema)),
+    );
     const request = document.components.schemas.ChatCompletionRequest;
     assert.deepEqual(request.required, ["model", "messages"]);
     const { temperature, n, tools, tool_choice } = request.properties;
     assert.deepEqual([temperature.minimum, temperature.maximum], [0, 2]);
-    assert.deepEqual(n, { anyOf: [{ type: "integer", maximum: 2 ** 53 - 1, const: 1 }, { type: "null" }] });
-    for (const { properties } of [tools.items, tool_choice.anyOf[0].anyOf[1]]) assert.deepEqual(properties.type, { type: "string", const: "function" });
-    assert.deepEqual(request.dependentSchemas.stream_options.anyOf[1], { properties: { stream: { const: true } }, required: ["stream"] });
-    assert.deepEqual(request.dependentSchemas.tool_choice.anyOf[1], { properties: { tools: { type: "array", minItems: 1 } }, required: ["tools"] });
-    const assistant = request.properties.messages.items.anyOf.find(({ properties }: any) => properties.role.enum[0] === "assistant");
-    assert.deepEqual(assistant.anyOf.flatMap(({ required }: any) => required), ["content", "refusal", "tool_calls"]);
+    assert.deepEqual(n, {
+      anyOf: [{ type: "integer", maximum: 2 ** 53 - 1, const: 1 }, { type: "null" }],
+    });
+    for (const { properties } of [tools.items, tool_choice.anyOf[0].anyOf[1]])
+      assert.deepEqual(properties.type, { type: "string", const: "function" });
+    assert.deepEqual(request.dependentSchemas.stream_options.anyOf[1], {
+      properties: { stream: { const: true } },
+      required: ["stream"],
+    });
+    assert.deepEqual(request.dependentSchemas.tool_choice.anyOf[1], {
+      properties: { tools: { type: "array", minItems: 1 } },
+      required: ["tools"],
+    });
+    const assistant = request.properties.messages.items.anyOf.find(
+      ({ properties }: any) => properties.role.enum[0] === "assistant",
+    );
+    assert.deepEqual(
+      assistant.anyOf.flatMap(({ required }: any) => required),
+      ["content", "refusal", "tool_calls"],
+    );
     const refs = JSON.stringify(document).match(/#\/components\/schemas\/\w+/g) ?? [];
     assert.ok(refs.length > 5);
     for (const ref of refs) assert.ok(document.components.schemas[ref.split("/").at(-1)!], ref);
@@ -376,7 +534,13 @@ describe("keys", () => {
     it(`${name}: ${status} ${code}`, async (t) => {
       const gateway = await startGateway(t, demo());
       const line = authorization === undefined ? "" : `Authorization: ${authorization}\r\n`;
-      const answer = await rawRequest(gateway.url, Buffer.from(`POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n${line}${close}Content-Length: 2\r\n\r\n{}`, "latin1"));
+      const answer = await rawRequest(
+        gateway.url,
+        Buffer.from(
+          `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n${line}${close}Content-Length: 2\r\n\r\n{}`,
+          "latin1",
+        ),
+      );
       assertError(answer, status, code);
       assert.match(answer.headers["www-authenticate"]!, /^Bearer/);
     });
@@ -386,19 +550,35 @@ describe("keys", () => {
     const digest = "5e5b9ad3dd0e0a0ae4b3e1a5ba66bb7bbcd4a1e0dd5e6f25bfdd8f9a2c2b4a01";
     const { createHash } = await import("node:crypto");
     const real = createHash("sha256").update("sk-by-digest").digest("hex");
-    const gateway = await startGateway(t, demo({ keys: [{ account: "a", sha256: real }, { account: "b", sha256: digest }] }));
+    const gateway = await startGateway(
+      t,
+      demo({
+        keys: [
+          { account: "a", sha256: real },
+          { account: "b", sha256: digest },
+        ],
+      }),
+    );
     const ask = (authorization: string) =>
-      gateway.chat({ model: "demo-chat", messages: user("hi") }, { authorization }).then((response) => response.status);
+      gateway
+        .chat({ model: "demo-chat", messages: user("hi") }, { authorization })
+        .then((response) => response.status);
     assert.equal(await ask("bEaReR sk-by-digest"), 200);
     assert.equal(await ask(`Bearer ${digest}`), 401);
   });
 
   it("a model that the key may not use: 403, whether it exists for others or not by alias", async (t) => {
-    const gateway = await startGateway(t, demo({ keys: [{ account: "a", key: KEY, models: ["auto/chat"] }] }));
+    const gateway = await startGateway(
+      t,
+      demo({ keys: [{ account: "a", key: KEY, models: ["auto/chat"] }] }),
+    );
     const refused = await gateway.chat({ model: "demo-chat", messages: user("hi") });
     assert.equal(refused.status, 403);
     const { error } = await json(refused);
-    assert.deepEqual([error.type, error.code, error.param], ["permission_error", "model_not_allowed", "model"]);
+    assert.deepEqual(
+      [error.type, error.code, error.param],
+      ["permission_error", "model_not_allowed", "model"],
+    );
     const allowed = await gateway.chat({ model: "auto/chat", messages: user("hi") });
     assert.equal(allowed.status, 200);
     assert.equal((await json(allowed)).model, "demo-chat");
@@ -417,9 +597,11 @@ describe("keys", () => {
       }
     }
     await waitFor(() => gateway.access.length === 6, "six access log lines");
-    const everything = bodies.join() + JSON.stringify(gateway.access) + JSON.stringify(gateway.diagnostics);
+    const everything =
+      bodies.join() + JSON.stringify(gateway.access) + JSON.stringify(gateway.diagnostics);
     assert.match(everything, /upstream_timeout/);
-    for (const secret of [KEY, "sk-canary", "sk-provider", "provider-secret", "lab/", provider.url]) assert.ok(!everything.includes(secret), secret);
+    for (const secret of [KEY, "sk-canary", "sk-provider", "provider-secret", "lab/", provider.url])
+      assert.ok(!everything.includes(secret), secret);
   });
 });
 
@@ -430,13 +612,22 @@ describe("request ids", () => {
   it("a usable one is used and echoed as it came; others are replaced", async (t) => {
     const gateway = await startGateway(t, demo());
     for (const id of kept) {
-      const answer = await rawRequest(gateway.url, `GET /nowhere HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n${close}\r\n`);
+      const answer = await rawRequest(
+        gateway.url,
+        `GET /nowhere HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n${close}\r\n`,
+      );
       assertError(answer, 404, "unknown_url");
       assert.equal(answer.headers["x-request-id"], id);
       assert.equal((await gateway.accessOf(id))["path"], "/nowhere");
     }
     for (const id of replaced) {
-      const answer = await rawRequest(gateway.url, Buffer.from(`GET /healthz HTTP/1.1\r\nHost: x\r\nx-request-id: ${id}\r\n${close}\r\n`, "latin1"));
+      const answer = await rawRequest(
+        gateway.url,
+        Buffer.from(
+          `GET /healthz HTTP/1.1\r\nHost: x\r\nx-request-id: ${id}\r\n${close}\r\n`,
+          "latin1",
+        ),
+      );
       assert.equal(answer.status, 200);
       assert.match(answer.headers["x-request-id"]!, GENERATED);
     }
@@ -444,10 +635,14 @@ describe("request ids", () => {
 
   it("of several the first counts; generated ones differ", async (t) => {
     const gateway = await startGateway(t, demo());
-    const answer = await rawRequest(gateway.url, `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: one\r\nX-REQUEST-ID: two\r\n${close}\r\n`);
+    const answer = await rawRequest(
+      gateway.url,
+      `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: one\r\nX-REQUEST-ID: two\r\n${close}\r\n`,
+    );
     assert.equal(answer.headers["x-request-id"], "one");
     const ids = new Set<string>();
-    for (let i = 0; i < 20; i += 1) ids.add((await fetch(`${gateway.url}/healthz`)).headers.get("x-request-id")!);
+    for (let i = 0; i < 20; i += 1)
+      ids.add((await fetch(`${gateway.url}/healthz`)).headers.get("x-request-id")!);
     assert.equal(ids.size, 20);
   });
 });
@@ -455,11 +650,24 @@ describe("request ids", () => {
 describe("access log", () => {
   it("one line a response, with the fields of its contract", async (t) => {
     const gateway = await startGateway(t, demo());
-    const response = await gateway.chat({ model: "auto/chat", messages: user("hi") }, { authorization: "Bearer sk-demo", "x-request-id": "line-1" });
+    const response = await gateway.chat(
+      { model: "auto/chat", messages: user("hi") },
+      { authorization: "Bearer sk-demo", "x-request-id": "line-1" },
+    );
     assert.equal(response.status, 200);
     await response.text();
     const record = await gateway.accessOf("line-1");
-    assert.deepEqual(Object.keys(record), ["time", "request_id", "method", "path", "status", "duration_ms", "account", "key_id", "model"]);
+    assert.deepEqual(Object.keys(record), [
+      "time",
+      "request_id",
+      "method",
+      "path",
+      "status",
+      "duration_ms",
+      "account",
+      "key_id",
+      "model",
+    ]);
     assert.deepEqual(
       [record["method"], record["path"], record["status"], record["account"], record["model"]],
       ["POST", "/v1/chat/completions", 200, "demo", "demo-chat"],
@@ -477,21 +685,38 @@ describe("connections", () => {
     const smuggled = "GET /smuggled HTTP/1.1\r\nHost: x\r\nX-Request-Id: smuggled\r\n\r\n";
     const rest = `0\r\n\r\n${smuggled}`;
     const lengths = [
-      `Content-Length: ${rest.length}\r\nTransfer-Encoding: chunked\r\n`, `Transfer-Encoding: chunked\r\nContent-Length: ${rest.length}\r\n`,
-      `transfer-encoding: Chunked\r\ncontent-length: 0\r\n`, `Transfer-Encoding: gzip, chunked\r\nContent-Length: 5\r\n`, `Content-Length: 5\r\nA: b\r\nTransfer-Encoding:\tchunked\r\n`,
-      "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\nContent-Length: 5\r\n", "Transfer-Encoding: chunked, identity\r\n",
+      `Content-Length: ${rest.length}\r\nTransfer-Encoding: chunked\r\n`,
+      `Transfer-Encoding: chunked\r\nContent-Length: ${rest.length}\r\n`,
+      `transfer-encoding: Chunked\r\ncontent-length: 0\r\n`,
+      `Transfer-Encoding: gzip, chunked\r\nContent-Length: 5\r\n`,
+      `Content-Length: 5\r\nA: b\r\nTransfer-Encoding:\tchunked\r\n`,
+      "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\nContent-Length: 5\r\n",
+      "Transfer-Encoding: chunked, identity\r\n",
     ];
     for (const [index, given] of lengths.entries()) {
       const id = `lengths-${index}`;
-      const answer = await rawRequest(gateway.url, `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\nAuthorization: Bearer sk-demo\r\n${given}\r\n${rest}`);
+      const answer = await rawRequest(
+        gateway.url,
+        `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\nAuthorization: Bearer sk-demo\r\n${given}\r\n${rest}`,
+      );
       assertError(answer, 400, "malformed_request");
       assert.equal(answer.headers["connection"], "close");
       assert.equal(answer.text.match(/HTTP\/1\.1/g)?.length, 1, answer.text);
     }
-    assert.equal((await fetch(`${gateway.url}/healthz`, { headers: { "x-request-id": "after" } })).status, 200);
+    assert.equal(
+      (await fetch(`${gateway.url}/healthz`, { headers: { "x-request-id": "after" } })).status,
+      200,
+    );
     await gateway.accessOf("after");
-    assert.deepEqual(gateway.access.map((line) => line["status"]), [...lengths.map(() => 400), 200]);
-    assert.ok(gateway.access.every((line) => line["path"] !== "/smuggled" && line["request_id"] !== "smuggled"));
+    assert.deepEqual(
+      gateway.access.map((line) => line["status"]),
+      [...lengths.map(() => 400), 200],
+    );
+    assert.ok(
+      gateway.access.every(
+        (line) => line["path"] !== "/smuggled" && line["request_id"] !== "smuggled",
+      ),
+    );
   });
 
   it("a thousand idle ones leave a request answered, and end with the gateway", async (t) => {
@@ -509,7 +734,10 @@ describe("connections", () => {
     });
     await waitFor(() => answered === sockets.length, "a thousand answers", 30_000);
     assert.equal(closed, 0, "they are kept");
-    const response = await gateway.chat({ model: "demo-chat", messages: user("hi") }, { authorization: "Bearer sk-demo" });
+    const response = await gateway.chat(
+      { model: "demo-chat", messages: user("hi") },
+      { authorization: "Bearer sk-demo" },
+    );
     assert.equal(response.status, 200);
     await response.text();
     assert.equal(gateway.gateway.report().inFlight, 0, "who is idle is not in flight");
@@ -532,16 +760,28 @@ describe("connections", () => {
         });
         req.on("error", reject);
       });
-    const answers = [await ask("/healthz"), await ask("/nowhere"), await ask("/v1/models"), await ask("/healthz")];
-    assert.deepEqual(answers.map((answer) => answer.status), [200, 404, 401, 200]);
+    const answers = [
+      await ask("/healthz"),
+      await ask("/nowhere"),
+      await ask("/v1/models"),
+      await ask("/healthz"),
+    ];
+    assert.deepEqual(
+      answers.map((answer) => answer.status),
+      [200, 404, 401, 200],
+    );
     assert.equal(new Set(answers.map((answer) => answer.port)).size, 1);
   });
 
   it("pipelined requests are answered in their order", async (t) => {
     const gateway = await startGateway(t, demo());
-    const one = (id: string, last = false) => `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n${last ? close : ""}\r\n`;
+    const one = (id: string, last = false) =>
+      `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n${last ? close : ""}\r\n`;
     const { text } = await rawRequest(gateway.url, one("p1") + one("p2") + one("p3", true));
-    const ids = text.split("HTTP/1.1 200").slice(1).map((part) => parseAnswer(`HTTP/1.1 200${part}`).headers["x-request-id"]);
+    const ids = text
+      .split("HTTP/1.1 200")
+      .slice(1)
+      .map((part) => parseAnswer(`HTTP/1.1 200${part}`).headers["x-request-id"]);
     assert.deepEqual(ids, ["p1", "p2", "p3"]);
   });
 
@@ -553,7 +793,12 @@ describe("connections", () => {
         let continued = false;
         const req = http.request(`${gateway.url}/v1/chat/completions`, {
           method: "POST",
-          headers: { expect: "100-continue", "content-type": "application/json", "content-length": body.length, authorization: `Bearer ${key}` },
+          headers: {
+            expect: "100-continue",
+            "content-type": "application/json",
+            "content-length": body.length,
+            authorization: `Bearer ${key}`,
+          },
         });
         req.flushHeaders();
         req.on("continue", () => {
@@ -569,7 +814,13 @@ describe("connections", () => {
         });
         req.on("error", reject);
       });
-    assert.deepEqual(await within(ask("sk-demo"), "the answer after 100-continue"), { status: 200, continued: true });
-    assert.deepEqual(await within(ask("sk-other"), "the refusal"), { status: 401, continued: false });
+    assert.deepEqual(await within(ask("sk-demo"), "the answer after 100-continue"), {
+      status: 200,
+      continued: true,
+    });
+    assert.deepEqual(await within(ask("sk-other"), "the refusal"), {
+      status: 401,
+      continued: false,
+    });
   });
 });

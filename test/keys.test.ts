@@ -3,23 +3,49 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { configFile, only, type Line } from "./support/books.ts";
 import { assertOneLine, ended, lines, type RunOptions } from "./support/command.ts";
 import { folder } from "./support/folder.ts";
-import { configFor, json, KEY, startGateway, user, type RunningGateway } from "./support/gateway.ts";
+import {
+  configFor,
+  json,
+  KEY,
+  startGateway,
+  user,
+  type RunningGateway,
+} from "./support/gateway.ts";
 import { bundled } from "./support/program.ts";
 import { speak, startProvider } from "./support/provider.ts";
 import { waitFor } from "./support/wait.ts";
 
 /** A running gateway with models m and n, and its command line. */
-async function world(t: TestContext, over: object = {}, deps: object = {}, options: RunOptions = {}) {
+async function world(
+  t: TestContext,
+  over: object = {},
+  deps: object = {},
+  options: RunOptions = {},
+) {
   const dir = folder();
   const provider = await startProvider(t, { m: speak("Hi."), n: speak("Hi.") });
-  const config = configFor(provider.url, ["m", "n"], { data_dir: dir, aliases: { team: { models: ["n", "m"] } }, ...over });
+  const config = configFor(provider.url, ["m", "n"], {
+    data_dir: dir,
+    aliases: { team: { models: ["n", "m"] } },
+    ...over,
+  });
   const gw = await startGateway(t, config, deps);
   const file = configFile(config);
   const keys = (...args: string[]) => ended(t, ["keys", ...args, "--config", file], options);
@@ -29,66 +55,130 @@ async function world(t: TestContext, over: object = {}, deps: object = {}, optio
     assert.equal(code, 0, stderr);
     return JSON.parse(stdout);
   };
-  const ask = (key: string, model = "m") => gw.chat({ model, messages: user("hi") }, { authorization: `Bearer ${key}` });
-  return { dir, gw, config, keys, create, ask, stored: () => JSON.parse(readFileSync(join(dir, "keys.json"), "utf8")) as Line[] };
+  const ask = (key: string, model = "m") =>
+    gw.chat({ model, messages: user("hi") }, { authorization: `Bearer ${key}` });
+  return {
+    dir,
+    gw,
+    config,
+    keys,
+    create,
+    ask,
+    stored: () => JSON.parse(readFileSync(join(dir, "keys.json"), "utf8")) as Line[],
+  };
 }
 
 /** The status of /v1/models with this key, as soon as it is another than `not`: a change that must be heard of within a second. */
 async function heard({ url }: RunningGateway, key: string, not: number): Promise<Response> {
   for (const end = performance.now() + 1_500; ; ) {
-    const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+    const response = await fetch(`${url}/v1/models`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
     if (response.status !== not) return response;
     await response.text();
-    assert.ok(performance.now() < end, `waited 1500 ms for the gateway to hear of the key: still ${not}`);
+    assert.ok(
+      performance.now() < end,
+      `waited 1500 ms for the gateway to hear of the key: still ${not}`,
+    );
   }
 }
 
 async function assertDisabled(response: Response): Promise<void> {
   const { error } = await json(response);
-  assert.deepEqual([response.status, error.type, error.code, response.headers.get("www-authenticate")], [401, "authentication_error", "api_key_disabled", 'Bearer error="invalid_token"']);
+  assert.deepEqual(
+    [response.status, error.type, error.code, response.headers.get("www-authenticate")],
+    [401, "authentication_error", "api_key_disabled", 'Bearer error="invalid_token"'],
+  );
 }
 
 /** The text of every file under a folder. */
 const everyFile = (dir: string): string =>
-  readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => readFileSync(join(entry.parentPath ?? entry.path, entry.name), "utf8")).join("\n");
+  readdirSync(dir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath ?? entry.path, entry.name), "utf8"))
+    .join("\n");
 
 describe("a key's life", { concurrency: 3 }, () => {
   it("made, heard of, used within its limits, listed, revoked; shown once and stored nowhere", async (t) => {
     const { dir, gw, keys, ask, stored } = await world(t);
-    const { code, stdout, stderr } = await keys("create", "--account", "beta", "--name", "Jo's key", "--rpm", "3", "--models", "m,team");
+    const { code, stdout, stderr } = await keys(
+      "create",
+      "--account",
+      "beta",
+      "--name",
+      "Jo's key",
+      "--rpm",
+      "3",
+      "--models",
+      "m,team",
+    );
     assert.equal(code, 0);
     assert.match(stdout, /^sk-[\w-]{32}\n$/);
     const key = stdout.trim();
     const [entry, ...others] = stored();
     assert.equal(others.length, 0);
     const { key_id, sha256, created, ...rest } = entry!;
-    assert.deepEqual(Object.keys(entry!).filter((name) => name !== "expires"), ["key_id", "account", "name", "sha256", "rpm", "models", "created", "revoked"]);
-    assert.deepEqual(rest, { account: "beta", name: "Jo's key", rpm: 3, models: ["m", "team"], expires: null, revoked: null });
+    assert.deepEqual(
+      Object.keys(entry!).filter((name) => name !== "expires"),
+      ["key_id", "account", "name", "sha256", "rpm", "models", "created", "revoked"],
+    );
+    assert.deepEqual(rest, {
+      account: "beta",
+      name: "Jo's key",
+      rpm: 3,
+      models: ["m", "team"],
+      expires: null,
+      revoked: null,
+    });
     assert.match(key_id, /^key_[0-9a-f]{16}$/);
     assert.ok(Math.abs(Date.parse(created) - Date.now()) < 60_000);
-    assert.ok(stderr.startsWith(`chat-gateway: ${key_id} of account beta: `) && lines(stderr).length === 1 && !stderr.includes(key), stderr);
+    assert.ok(
+      stderr.startsWith(`chat-gateway: ${key_id} of account beta: `) &&
+        lines(stderr).length === 1 &&
+        !stderr.includes(key),
+      stderr,
+    );
     assert.equal(statSync(join(dir, "keys.json")).mode & 0o777, 0o600);
 
     const names = await json(await heard(gw, key, 401));
-    assert.deepEqual(names.data.map(({ id }: Line) => id), ["m", "team"]);
+    assert.deepEqual(
+      names.data.map(({ id }: Line) => id),
+      ["m", "team"],
+    );
     assert.equal((await json(await ask(key, "n"))).error.code, "model_not_allowed");
     const response = await ask(key);
-    assert.deepEqual([response.status, response.headers.get("x-ratelimit-limit-requests")], [200, "3"]);
+    assert.deepEqual(
+      [response.status, response.headers.get("x-ratelimit-limit-requests")],
+      [200, "3"],
+    );
     await response.text();
-    assert.equal((await json(await ask(key, "team"))).model, "m", "of the models behind the alias only the one that it may use by name");
+    assert.equal(
+      (await json(await ask(key, "team"))).model,
+      "m",
+      "of the models behind the alias only the one that it may use by name",
+    );
     assert.equal((await ask(key)).status, 429);
     await waitFor(() => gw.access.some((line) => line["status"] === 429), "the access log");
-    assert.ok(gw.access.filter(({ path }) => path === "/v1/chat/completions").every((line) => line["account"] === "beta" && line["key_id"] === key_id));
+    assert.ok(
+      gw.access
+        .filter(({ path }) => path === "/v1/chat/completions")
+        .every((line) => line["account"] === "beta" && line["key_id"] === key_id),
+    );
 
     const [listed, table] = await Promise.all([keys("list", "--json"), keys("list")]);
     const [fixed, made, ...more] = JSON.parse(listed.stdout) as [Line, Line];
     assert.deepEqual([fixed["account"], fixed["created"], more.length], ["acme", null, 0]);
     assert.deepEqual(made, { key_id, ...rest, created });
     assert.match(table.stdout, new RegExp(`\\n *${key_id} +beta +Jo's key +3 +m,team +`));
-    for (const { stdout } of [listed, table]) assert.ok(!stdout.includes(key) && !stdout.includes(sha256));
+    for (const { stdout } of [listed, table])
+      assert.ok(!stdout.includes(key) && !stdout.includes(sha256));
 
     const both = await Promise.all([keys("revoke", key_id), keys("revoke", key_id)]);
-    assert.deepEqual(both.map(({ code, stdout }) => [code, stdout]), Array(2).fill([0, `${key_id} of account beta is revoked\n`]), "once revoked it stays so");
+    assert.deepEqual(
+      both.map(({ code, stdout }) => [code, stdout]),
+      Array(2).fill([0, `${key_id} of account beta is revoked\n`]),
+      "once revoked it stays so",
+    );
     await assertDisabled(await heard(gw, key, 200));
     await assertDisabled(await ask(key));
     assert.equal((await ask(KEY)).status, 200, "other keys go on");
@@ -96,7 +186,10 @@ describe("a key's life", { concurrency: 3 }, () => {
   });
 
   it("its account's limit is shared with the account's other keys, and its spend is the account's", async (t) => {
-    const { dir, gw, create, ask } = await world(t, { accounts: { acme: { rpm: 3 } }, limits: { rpm: 1 } });
+    const { dir, gw, create, ask } = await world(t, {
+      accounts: { acme: { rpm: 3 } },
+      limits: { rpm: 1 },
+    });
     const { key, key_id } = await create("--account", "acme");
     await heard(gw, key, 401);
     const statuses = [];
@@ -120,7 +213,11 @@ describe("a key's life", { concurrency: 3 }, () => {
     assert.equal((await ask(key)).status, 200);
     clock.now += 1;
     await assertDisabled(await ask(key));
-    const set = (time: string | null) => writeFileSync(join(dir, "keys.json"), JSON.stringify(stored().map((entry) => ({ ...entry, expires: time }))));
+    const set = (time: string | null) =>
+      writeFileSync(
+        join(dir, "keys.json"),
+        JSON.stringify(stored().map((entry) => ({ ...entry, expires: time }))),
+      );
     set(null);
     assert.equal((await heard(gw, key, 401)).status, 200);
     set("2031-01-01T00:00:00Z");
@@ -129,27 +226,49 @@ describe("a key's life", { concurrency: 3 }, () => {
 
   it("ten made at once are ten keys", async (t) => {
     const { create, stored, gw } = await world(t, {}, {}, { program: bundled(folder()) }); // one file: ten that compile sources would wait for each other
-    const made = await Promise.all(Array.from({ length: 10 }, (_, at) => create("--account", `account ${at}`)));
+    const made = await Promise.all(
+      Array.from({ length: 10 }, (_, at) => create("--account", `account ${at}`)),
+    );
     assert.equal(new Set(made.map(({ key }) => key)).size, 10);
-    assert.deepEqual(stored().map(({ key_id, account }) => [key_id, account]).sort(), made.map(({ key_id, account }) => [key_id, account]).sort());
-    await Promise.all(made.map(async ({ key }) => assert.equal((await heard(gw, key, 401)).status, 200)));
+    assert.deepEqual(
+      stored()
+        .map(({ key_id, account }) => [key_id, account])
+        .sort(),
+      made.map(({ key_id, account }) => [key_id, account]).sort(),
+    );
+    await Promise.all(
+      made.map(async ({ key }) => assert.equal((await heard(gw, key, 401)).status, 200)),
+    );
   });
 });
 
 describe("what cannot be", { concurrency: 3 }, () => {
   for (const [args, code, words] of [
     [["create"], 2, /keys create needs --account/],
-    [["create", "--account", "a", "--models", "m,ghost"], 2, /--models: there is no model or alias named 'ghost'/],
+    [
+      ["create", "--account", "a", "--models", "m,ghost"],
+      2,
+      /--models: there is no model or alias named 'ghost'/,
+    ],
     [["create", "--account", "a", "--rpm", "many"], 2, /--rpm must be a number/],
     [["create", "--account", "a", "--expires", "2031-02-30x"], 2, /--expires must be a date/],
     [["create", "--account", "a", "--expires", "2031-02-30"], 2, /--expires must be a date/],
-    [["create", "--account", "a", "--expires", "2020-02-02"], 2, /--expires must be a date to come/],
+    [
+      ["create", "--account", "a", "--expires", "2020-02-02"],
+      2,
+      /--expires must be a date to come/,
+    ],
     [["revoke"], 2, /keys revoke needs KEY_ID/],
     [["revoke", "key_0000000000000000"], 1, /there is no key key_0000000000000000/],
   ] as const) {
     it(`keys ${args.join(" ")}: one line, exit ${code}, and no file`, async (t) => {
       const dir = folder();
-      const end = await ended(t, ["keys", ...args, "--config", configFile(configFor("http://127.0.0.1:1", ["m"], { data_dir: dir }))]);
+      const end = await ended(t, [
+        "keys",
+        ...args,
+        "--config",
+        configFile(configFor("http://127.0.0.1:1", ["m"], { data_dir: dir })),
+      ]);
       assertOneLine(end, words);
       assert.equal(end.code, code);
       assert.ok(!existsSync(join(dir, "keys.json")));
@@ -159,7 +278,10 @@ describe("what cannot be", { concurrency: 3 }, () => {
   it("revoking a key of the configuration: exit 1, and where it stands", async (t) => {
     const { keys, ask, gw } = await world(t);
     await (await ask(KEY)).text();
-    const end = await keys("revoke", String((await waitFor(() => gw.access[0], "the access log"))["key_id"]));
+    const end = await keys(
+      "revoke",
+      String((await waitFor(() => gw.access[0], "the access log"))["key_id"]),
+    );
     assertOneLine(end, /stands in the configuration/);
     assert.equal(end.code, 1);
   });
@@ -167,7 +289,17 @@ describe("what cannot be", { concurrency: 3 }, () => {
 
 describe("a keys.json that cannot be read", { concurrency: 6 }, () => {
   const digest = "0123456789abcdef".repeat(4);
-  const entry = { key_id: "key_1", account: "beta", name: null, sha256: digest, rpm: null, models: null, created: "2026-01-01T00:00:00.000Z", expires: null, revoked: null };
+  const entry = {
+    key_id: "key_1",
+    account: "beta",
+    name: null,
+    sha256: digest,
+    rpm: null,
+    models: null,
+    created: "2026-01-01T00:00:00.000Z",
+    expires: null,
+    revoked: null,
+  };
   const BROKEN: [name: string, text: string][] = [
     ["no JSON", "[{"],
     ["no list", "{}"],
@@ -184,7 +316,11 @@ describe("a keys.json that cannot be read", { concurrency: 6 }, () => {
       writeFileSync(file, JSON.stringify([good]));
       await heard(gw, key, 401);
       writeFileSync(file, text);
-      const told = await waitFor(() => gw.diagnostics.find(({ event }) => event === "keys_unreadable"), "the fault to be told", 1_500);
+      const told = await waitFor(
+        () => gw.diagnostics.find(({ event }) => event === "keys_unreadable"),
+        "the fault to be told",
+        1_500,
+      );
       assert.equal(told["level"], "error");
       assert.doesNotMatch(JSON.stringify(told), /CANARY/);
       assert.deepEqual([(await ask(key)).status, (await ask(KEY)).status], [200, 200]);
@@ -208,24 +344,41 @@ describe("a keys.json that cannot be read", { concurrency: 6 }, () => {
 });
 
 describe("made for a gateway that is another user's", () => {
-  it("by root: what is written belongs to the owner of data_dir", { skip: process.getuid?.() !== 0 && "this takes root" }, async (t) => {
+  it("by root: what is written belongs to the owner of data_dir", {
+    skip: process.getuid?.() !== 0 && "this takes root",
+  }, async (t) => {
     const dir = mkdtempSync(join(tmpdir(), "chat-gateway-")); // other users can get there
     t.after(() => rmSync(dir, { recursive: true }));
     const file = configFile(configFor("http://127.0.0.1:9", ["m"], { data_dir: dir }));
     chownSync(dir, 65_534, 65_534);
-    assert.equal((await ended(t, ["keys", "create", "--account", "acme", "--config", file])).code, 0);
+    assert.equal(
+      (await ended(t, ["keys", "create", "--account", "acme", "--config", file])).code,
+      0,
+    );
     assert.equal((await ended(t, ["audit", "--config", file])).code, 0);
-    const owners = readdirSync(dir, { recursive: true, encoding: "utf8" }).map((name) => [name, statSync(join(dir, name)).uid]);
+    const owners = readdirSync(dir, { recursive: true, encoding: "utf8" }).map((name) => [
+      name,
+      statSync(join(dir, name)).uid,
+    ]);
     assert.ok(owners.length >= 2, String(owners));
-    assert.deepEqual(owners.filter(([, uid]) => uid !== 65_534), []);
+    assert.deepEqual(
+      owners.filter(([, uid]) => uid !== 65_534),
+      [],
+    );
   });
 
-  it("a file that can no longer be read is told, and the keys before it stay", { skip: process.getuid?.() === 0 && "root reads everything" }, async (t) => {
+  it("a file that can no longer be read is told, and the keys before it stay", {
+    skip: process.getuid?.() === 0 && "root reads everything",
+  }, async (t) => {
     const { gw, dir, create, ask } = await world(t);
     const { key } = await create("--account", "acme");
     await heard(gw, key, 401);
     chmodSync(join(dir, "keys.json"), 0);
-    await waitFor(() => gw.diagnostics.find(({ event }) => event === "keys_unreadable"), "the fault to be told", 1_500);
+    await waitFor(
+      () => gw.diagnostics.find(({ event }) => event === "keys_unreadable"),
+      "the fault to be told",
+      1_500,
+    );
     assert.equal((await ask(key)).status, 200);
   });
 });

@@ -18,29 +18,45 @@ describe("promises", () => {
   it("src stays under 4,000 lines of code, 5,000 in all, and the README states its size within 5 %", () => {
     assert.ok(code < 4_000, `${code} lines of code`);
     assert.ok(total < 5_000, `${total} lines`);
-    const stated = /src is ([\d,]+) lines of code in (\d+) files/.exec(readFileSync("README.md", "utf8"));
+    const stated = /src is ([\d,]+) lines of code in (\d+) files/.exec(
+      readFileSync("README.md", "utf8"),
+    );
     assert.ok(stated, "the README states the size");
-    assert.ok(Math.abs(Number(stated[1]!.replace(",", "")) / code - 1) < 0.05, `${code} lines of code, README: ${stated[1]}`);
+    assert.ok(
+      Math.abs(Number(stated[1]!.replace(",", "")) / code - 1) < 0.05,
+      `${code} lines of code, README: ${stated[1]}`,
+    );
     assert.equal(Number(stated[2]), sources.length);
   });
 
   it("the README's table of providers says what the code goes by", () => {
-    for (const line of providersTable().split("\n")) assert.ok(readFileSync("README.md", "utf8").includes(`${line}\n`), line);
+    for (const line of providersTable().split("\n"))
+      assert.ok(readFileSync("README.md", "utf8").includes(`${line}\n`), line);
   });
 
   it("no runtime dependency, and the listed development ones only", () => {
     const { dependencies, devDependencies } = JSON.parse(readFileSync("package.json", "utf8"));
     assert.deepEqual(Object.keys(dependencies ?? {}), []);
-    assert.deepEqual(Object.keys(devDependencies).sort(), ["@types/node", "c8", "esbuild", "tsx", "typescript"]);
+    assert.deepEqual(Object.keys(devDependencies).sort(), [
+      "@types/node",
+      "c8",
+      "esbuild",
+      "tsx",
+      "typescript",
+    ]);
   });
 
   it("sources import node: modules, each other and data beside them, nothing else", () => {
     for (const { name, lines } of sources) {
       for (const line of lines) {
-        const from = /^(?:(?:import|export) .*?|\} )from "([^"]+)"( with \{ type: "json" \})?;|^import "([^"]+)";/.exec(line);
+        const from =
+          /^(?:(?:import|export) .*?|\} )from "([^"]+)"( with \{ type: "json" \})?;|^import "([^"]+)";/.exec(
+            line,
+          );
         const module = from?.[1] ?? from?.[3];
         const own = from?.[2] ? /^\.\.?\/.*\.json$/ : /^\.\.?\/.*\.ts$/;
-        if (module !== undefined) assert.ok(module.startsWith("node:") || own.test(module), `${name}: ${module}`);
+        if (module !== undefined)
+          assert.ok(module.startsWith("node:") || own.test(module), `${name}: ${module}`);
       }
     }
   });

@@ -22,18 +22,27 @@ const ci = readFileSync(".ci/run", "utf8");
 
 /** Runs a script to its end; fails if it does. */
 async function run(script: string): Promise<string> {
-  const child = spawn("bash", ["-euo", "pipefail", "-c", script], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn("bash", ["-euo", "pipefail", "-c", script], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let output = "";
   child.stdout.on("data", (data: Buffer) => (output += data.toString()));
   child.stderr.on("data", (data: Buffer) => (output += data.toString()));
-  const code = await within(new Promise((resolve) => child.once("close", resolve)), `the end of: ${script}`, 30_000);
+  const code = await within(
+    new Promise((resolve) => child.once("close", resolve)),
+    `the end of: ${script}`,
+    30_000,
+  );
   assert.equal(code, 0, `${script}\n${output}`);
   return output;
 }
 
 /** Runs a script that serves, until it says where; then ends it, with all that it started. */
 async function serve(t: TestContext, script: string): Promise<string> {
-  const child = spawn("bash", ["-euo", "pipefail", "-c", script], { stdio: ["ignore", "pipe", "pipe"], detached: true });
+  const child = spawn("bash", ["-euo", "pipefail", "-c", script], {
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
   let output = "";
   child.stdout.on("data", (data: Buffer) => (output += data.toString()));
   child.stderr.on("data", (data: Buffer) => (output += data.toString()));
@@ -42,7 +51,13 @@ async function serve(t: TestContext, script: string): Promise<string> {
     if (child.exitCode === null) process.kill(-child.pid!, "SIGTERM");
     await within(closed, `the end of: ${script}`, 10_000);
   });
-  return waitFor(() => /chat-gateway listens on (http:\S+)/.exec(output)?.[1] ?? (child.exitCode !== null && assert.fail(output)), `the address of: ${script}`, 30_000);
+  return waitFor(
+    () =>
+      /chat-gateway listens on (http:\S+)/.exec(output)?.[1] ??
+      (child.exitCode !== null && assert.fail(output)),
+    `the address of: ${script}`,
+    30_000,
+  );
 }
 
 // A developer's own ./gateway.json is theirs: where there is one, the demo is run by its name.
@@ -53,8 +68,27 @@ const own = existsSync("gateway.json") ? ` --config ${join(folder, "demo.json")}
 
 describe("README", () => {
   it("has the shell blocks that this test knows how to run", () => {
-    const kinds = shell.map((block) => (block.startsWith("curl") ? "curl" : block.split(/\s/).slice(0, 4).join(" ")));
-    assert.deepEqual(kinds, ["npm ci && npm", "curl", "curl", "curl", "npm start --silent --", "npm start --silent --", "export DEEPSEEK_API_KEY=sk-from-deepseek ANTHROPIC_API_KEY=sk-from-anthropic ACME_KEY=sk-for-your-client", "cat data/spend/*.jsonl | jq", "npm ci && npm", "npm run build node", "npm ci --prefix test/clients", "npm run conformance --", "npm ci && npm ci --prefix test/clients"].map((kind) => kind.split(/\s/).slice(0, 4).join(" ")));
+    const kinds = shell.map((block) =>
+      block.startsWith("curl") ? "curl" : block.split(/\s/).slice(0, 4).join(" "),
+    );
+    assert.deepEqual(
+      kinds,
+      [
+        "npm ci && npm",
+        "curl",
+        "curl",
+        "curl",
+        "npm start --silent --",
+        "npm start --silent --",
+        "export DEEPSEEK_API_KEY=sk-from-deepseek ANTHROPIC_API_KEY=sk-from-anthropic ACME_KEY=sk-for-your-client",
+        "cat data/spend/*.jsonl | jq",
+        "npm ci && npm",
+        "npm run build node",
+        "npm ci --prefix test/clients",
+        "npm run conformance --",
+        "npm ci && npm ci --prefix test/clients",
+      ].map((kind) => kind.split(/\s/).slice(0, 4).join(" ")),
+    );
   });
 
   it("npm ci && npm start", async (t) => {
@@ -70,21 +104,31 @@ describe("README", () => {
       const gateway = await startGateway(t, demo());
       assert.ok(block.includes("http://127.0.0.1:8080"));
       const output = await run(block.replace("http://127.0.0.1:8080", gateway.url));
-      assert.match(output, block.includes('"stream": true') ? /data: \[DONE\]\n\n$/ : /"object":"chat\.completion"/);
+      assert.match(
+        output,
+        block.includes('"stream": true') ? /data: \[DONE\]\n\n$/ : /"object":"chat\.completion"/,
+      );
       assert.equal(output.includes('"reasoning_content":"The"'), block.includes('"thinking"'));
-      assert.equal(output.includes('"usage":{'), !block.includes('"stream": true') || block.includes("include_usage"));
+      assert.equal(
+        output.includes('"usage":{'),
+        !block.includes('"stream": true') || block.includes("include_usage"),
+      );
       if (block.includes("X-Request-Id")) await gateway.accessOf("my-first-thought");
     });
   });
 
-  it("the books: trace, statement, audit, keys, and the same sum by jq", { skip: noJq }, async (t) => {
+  it("the books: trace, statement, audit, keys, and the same sum by jq", {
+    skip: noJq,
+  }, async (t) => {
     const data_dir = mkdtempSync(join(tmpdir(), "chat-gateway-"));
     t.after(() => rmSync(data_dir, { recursive: true }));
     const config = join(data_dir, "gateway.json");
     writeFileSync(config, JSON.stringify(demo({ data_dir })));
     const gateway = await startGateway(t, demo({ data_dir }));
-    for (let calls = 0; calls < 3; calls += 1) await run(shell[3]!.replace("http://127.0.0.1:8080", gateway.url));
-    const commands = (block: string) => block.split("\n").map((line) => `${line} --config ${config}`);
+    for (let calls = 0; calls < 3; calls += 1)
+      await run(shell[3]!.replace("http://127.0.0.1:8080", gateway.url));
+    const commands = (block: string) =>
+      block.split("\n").map((line) => `${line} --config ${config}`);
     const [traced, , audited] = await Promise.all(commands(shell[4]!).map(run));
     assert.equal(traced!.match(/demo-reasoner  demo  +completed/g)?.length, 3);
     assert.match(audited!, /^settled 3 for \S+ USD; recorded 3 for .*\nthe books are right\n$/);
@@ -96,7 +140,10 @@ describe("README", () => {
     assert.deepEqual(Object.keys(summed), ["demo-reasoner"]);
     assert.equal(summed["demo-reasoner"].requests, 3);
     const { units, micro, pico } = summed["demo-reasoner"];
-    assert.equal(BigInt(units) * 10n ** 12n + BigInt(micro) * 10n ** 6n + BigInt(pico), parseMoney(lines[0].cost));
+    assert.equal(
+      BigInt(units) * 10n ** 12n + BigInt(micro) * 10n ** 6n + BigInt(pico),
+      parseMoney(lines[0].cost),
+    );
   });
 
   it("a configuration of one's own: check it, serve it", async (t) => {
@@ -104,11 +151,18 @@ describe("README", () => {
     t.after(() => rmSync(folder, { recursive: true }));
     const file = join(folder, "gateway.json");
     writeFileSync(file, blocksOf("json")[0]!);
-    const [environment, check, explain, server] = shell[6]!.replaceAll("gateway.json", file).split("\n");
+    const [environment, check, explain, server] = shell[6]!
+      .replaceAll("gateway.json", file)
+      .split("\n");
     assert.match(await run(`${environment}\n${check}`), /is valid: 3 models, 3 aliases, 1 keys/);
-    assert.match(await run(`${environment}\n${explain}`), /1 +qwen-local .*= 960\.00[^\n]*\n +2 +deepseek-chat .*= 234\.92/);
+    assert.match(
+      await run(`${environment}\n${explain}`),
+      /1 +qwen-local .*= 960\.00[^\n]*\n +2 +deepseek-chat .*= 234\.92/,
+    );
     const address = await serve(t, `${environment}\n${server} --port 0`);
-    const models = await fetch(`${address}/v1/models`, { headers: { authorization: "Bearer sk-for-your-client" } });
+    const models = await fetch(`${address}/v1/models`, {
+      headers: { authorization: "Bearer sk-for-your-client" },
+    });
     assert.equal(models.status, 200);
   });
 
@@ -122,10 +176,17 @@ describe("README", () => {
   it("the conformance of a running gateway", async (t) => {
     const gateway = await startGateway(t, demo());
     assert.ok(shell[11]!.includes("http://127.0.0.1:8080"));
-    assert.match(await run(shell[11]!.replace("http://127.0.0.1:8080", gateway.url)), /^spec +(\d+) checks: \1 passed, 0 failed, 0 skipped$/m);
+    assert.match(
+      await run(shell[11]!.replace("http://127.0.0.1:8080", gateway.url)),
+      /^spec +(\d+) checks: \1 passed, 0 failed, 0 skipped$/m,
+    );
     for (const level of LEVELS) {
       const checks = CHECKS.filter((check) => levelOf(check) === level).length;
-      assert.match(readme, new RegExp(`${checks} (checks )?of what [^(]*\\(\`${level}\`\\)`), `${level} has ${checks} checks`);
+      assert.match(
+        readme,
+        new RegExp(`${checks} (checks )?of what [^(]*\\(\`${level}\`\\)`),
+        `${level} has ${checks} checks`,
+      );
     }
   });
 
@@ -134,10 +195,15 @@ describe("README", () => {
     assert.equal(spawnSync("bash", ["-n", peers!]).status, 0);
     assert.ok(statSync(peers!).mode & 0o100, `${peers} can be run`);
     assert.equal(bench, "npm run bench");
-    assert.ok(existsSync(/tsx (\S+)/.exec(JSON.parse(readFileSync("package.json", "utf8")).scripts.bench)![1]!));
+    assert.ok(
+      existsSync(
+        /tsx (\S+)/.exec(JSON.parse(readFileSync("package.json", "utf8")).scripts.bench)![1]!,
+      ),
+    );
   });
 
   it("the blocks that install from the registry are run by .ci/run, word for word", () => {
-    for (const block of [shell[8]!, shell[10]!]) for (const line of block.split("\n")) assert.ok(ci.includes(line), line);
+    for (const block of [shell[8]!, shell[10]!])
+      for (const line of block.split("\n")) assert.ok(ci.includes(line), line);
   });
 });

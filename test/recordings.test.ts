@@ -10,39 +10,79 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { completionShape } from "./support/shapes.ts";
-import { assemble, assertSound, configFor, json, readStream, startGateway, user } from "./support/gateway.ts";
+import {
+  assemble,
+  assertSound,
+  configFor,
+  json,
+  readStream,
+  startGateway,
+  user,
+} from "./support/gateway.ts";
 import { readRefusal, readReply, type Call, type Reply } from "./support/recording.ts";
 
-const RECORDINGS = process.env["RECORDINGS"] ?? fileURLToPath(new URL("../../shared/fixtures", import.meta.url));
+const RECORDINGS =
+  process.env["RECORDINGS"] ?? fileURLToPath(new URL("../../shared/fixtures", import.meta.url));
 const PIECES = [Infinity, 1_000, 7, 1];
 
 /** Folders of other names are read as OpenAI-compatible traffic. */
-const VENDORS = ["openai", "deepseek", "mistral", "groq", "openrouter", "vllm", "sglang", "llama.cpp", "ollama", "qwen", "moonshot", "zhipu", "xai", "anthropic", "gemini"];
+const VENDORS = [
+  "openai",
+  "deepseek",
+  "mistral",
+  "groq",
+  "openrouter",
+  "vllm",
+  "sglang",
+  "llama.cpp",
+  "ollama",
+  "qwen",
+  "moonshot",
+  "zhipu",
+  "xai",
+  "anthropic",
+  "gemini",
+];
 /** How the provider whose traffic lies in this folder is configured. */
-const providerOf = (folder: string, url: string): object => ({ ...(VENDORS.includes(folder) ? { vendor: folder } : { dialect: "openai" }), base_url: url, api_key: "sk-provider-secret" });
+const providerOf = (folder: string, url: string): object => ({
+  ...(VENDORS.includes(folder) ? { vendor: folder } : { dialect: "openai" }),
+  base_url: url,
+  api_key: "sk-provider-secret",
+});
 
 /** Where each dialect is to be called, seen from base_url. */
 function pathOf(folder: string, streamed: boolean): RegExp {
   if (folder === "anthropic") return /^\/v1\/messages$/;
-  if (folder === "gemini") return streamed ? /^\/v1beta\/models\/m:streamGenerateContent\?alt=sse$/ : /^\/v1beta\/models\/m:generateContent$/;
+  if (folder === "gemini")
+    return streamed
+      ? /^\/v1beta\/models\/m:streamGenerateContent\?alt=sse$/
+      : /^\/v1beta\/models\/m:generateContent$/;
   return /^\/chat\/completions$/;
 }
 
 /** The bytes of a stream of these events, as the vendor frames them. */
 function framed(folder: string, lines: readonly string[]): string {
-  const named = (line: string) => (folder === "anthropic" ? `event: ${JSON.parse(line).type}\n` : "");
+  const named = (line: string) =>
+    folder === "anthropic" ? `event: ${JSON.parse(line).type}\n` : "";
   const events = lines.map((line) => `${named(line)}data: ${line}\n\n`).join("");
   return ["anthropic", "gemini"].includes(folder) ? events : `${events}data: [DONE]\n\n`;
 }
 
 /** A provider that answers every request with these bytes, in pieces of `size`, each of them an HTTP chunk of its own. */
-async function startReplay(t: TestContext, status: number, mediaType: string, bytes: Buffer, size: number) {
+async function startReplay(
+  t: TestContext,
+  status: number,
+  mediaType: string,
+  bytes: Buffer,
+  size: number,
+) {
   const paths: string[] = [];
   const server = http.createServer(async (req, res) => {
     paths.push(req.url ?? "");
     req.resume();
     res.writeHead(status, { "content-type": mediaType });
-    for (let at = 0; at < bytes.length; at += size) await new Promise((resolve) => res.write(bytes.subarray(at, at + size), resolve));
+    for (let at = 0; at < bytes.length; at += size)
+      await new Promise((resolve) => res.write(bytes.subarray(at, at + size), resolve));
     res.end();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -54,14 +94,32 @@ async function startReplay(t: TestContext, status: number, mediaType: string, by
 }
 
 /** What a client gets that asks for thinking and has the tools that the recording calls. */
-async function replay(t: TestContext, folder: string, recorded: { status?: number; mediaType: string; text: string; size: number }, streaming: boolean, calls: readonly Call[] = []) {
-  const { url, paths } = await startReplay(t, recorded.status ?? 200, recorded.mediaType, Buffer.from(recorded.text), recorded.size);
-  const gateway = await startGateway(t, configFor(url, ["m"], {
-    providers: { recorded: providerOf(folder, url) },
-    models: { m: { provider: "recorded" } },
-    timeouts: { first_token_ms: 60_000, total_ms: 120_000 },
+async function replay(
+  t: TestContext,
+  folder: string,
+  recorded: { status?: number; mediaType: string; text: string; size: number },
+  streaming: boolean,
+  calls: readonly Call[] = [],
+) {
+  const { url, paths } = await startReplay(
+    t,
+    recorded.status ?? 200,
+    recorded.mediaType,
+    Buffer.from(recorded.text),
+    recorded.size,
+  );
+  const gateway = await startGateway(
+    t,
+    configFor(url, ["m"], {
+      providers: { recorded: providerOf(folder, url) },
+      models: { m: { provider: "recorded" } },
+      timeouts: { first_token_ms: 60_000, total_ms: 120_000 },
+    }),
+  );
+  const tools = [...new Set(calls.map(({ name }) => name))].map((name) => ({
+    type: "function",
+    function: { name, parameters: { type: "object" } },
   }));
-  const tools = [...new Set(calls.map(({ name }) => name))].map((name) => ({ type: "function", function: { name, parameters: { type: "object" } } }));
   const response = await gateway.chat({
     model: "m",
     messages: user("Say what you said."),
@@ -73,14 +131,21 @@ async function replay(t: TestContext, folder: string, recorded: { status?: numbe
 }
 
 function assertCalls(given: readonly any[], recorded: readonly Call[]): void {
-  assert.deepEqual(given.map((call) => call.function.name), recorded.map(({ name }) => name));
+  assert.deepEqual(
+    given.map((call) => call.function.name),
+    recorded.map(({ name }) => name),
+  );
   given.forEach((call, index) => {
     const { id, args } = recorded[index]!;
     if (id) assert.equal(call.id, id);
     if (typeof args === "string") assert.equal(call.function.arguments, args);
     else assert.deepEqual(JSON.parse(call.function.arguments), args);
   });
-  assert.equal(new Set(given.map(({ id }) => id)).size, given.length, "every call has an id of its own");
+  assert.equal(
+    new Set(given.map(({ id }) => id)).size,
+    given.length,
+    "every call has an id of its own",
+  );
 }
 
 function assertMessage(message: any, recorded: Reply): void {
@@ -99,9 +164,20 @@ function assertUsage(usage: any, recorded: Reply, accessLine: Record<string, unk
   assert.equal(accessLine["usage_source"], recorded.usage === undefined ? "estimated" : undefined);
 }
 
-async function assertWhole(t: TestContext, folder: string, text: string, size: number): Promise<void> {
+async function assertWhole(
+  t: TestContext,
+  folder: string,
+  text: string,
+  size: number,
+): Promise<void> {
   const recorded = readReply(folder, [JSON.parse(text)]);
-  const { response, gateway, paths } = await replay(t, folder, { mediaType: "application/json", text, size }, false, recorded.calls);
+  const { response, gateway, paths } = await replay(
+    t,
+    folder,
+    { mediaType: "application/json", text, size },
+    false,
+    recorded.calls,
+  );
   const given = await json(response);
   assert.match(paths.join(" "), pathOf(folder, false));
   if (recorded.finish === undefined || recorded.finish === "failed") {
@@ -117,22 +193,48 @@ async function assertWhole(t: TestContext, folder: string, text: string, size: n
   assertUsage(given.usage, recorded, await gateway.accessOf(response.headers.get("x-request-id")!));
 }
 
-async function assertStreamed(t: TestContext, folder: string, text: string, size: number): Promise<void> {
+async function assertStreamed(
+  t: TestContext,
+  folder: string,
+  text: string,
+  size: number,
+): Promise<void> {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
-  const recorded = readReply(folder, lines.map((line) => JSON.parse(line)));
-  const { response, gateway, paths } = await replay(t, folder, { mediaType: "text/event-stream", text: framed(folder, lines), size }, true, recorded.calls);
+  const recorded = readReply(
+    folder,
+    lines.map((line) => JSON.parse(line)),
+  );
+  const { response, gateway, paths } = await replay(
+    t,
+    folder,
+    { mediaType: "text/event-stream", text: framed(folder, lines), size },
+    true,
+    recorded.calls,
+  );
   assert.match(paths.join(" "), pathOf(folder, true));
   if (recorded.finish === undefined || recorded.finish === "failed") {
-    const told = lines.map((line) => readRefusal(JSON.parse(line))?.told).find((each) => each !== undefined) ?? { status: 503, code: "upstream_error" };
+    const told = lines
+      .map((line) => readRefusal(JSON.parse(line))?.told)
+      .find((each) => each !== undefined) ?? { status: 503, code: "upstream_error" };
     if (response.status !== 200) {
-      assert.equal(recorded.text + recorded.thinking, "", "what had come until it broke off was not shown");
-      assert.deepEqual([response.status, (await json(response)).error.code], [told.status, told.code]);
+      assert.equal(
+        recorded.text + recorded.thinking,
+        "",
+        "what had come until it broke off was not shown",
+      );
+      assert.deepEqual(
+        [response.status, (await json(response)).error.code],
+        [told.status, told.code],
+      );
       return;
     }
     const { chunks, done, error } = await readStream(response);
     assertSound(chunks, "m", { finished: false });
     const { message } = assemble(chunks);
-    assert.deepEqual([message["content"] ?? "", message["reasoning_content"] ?? ""], [recorded.text, recorded.thinking]);
+    assert.deepEqual(
+      [message["content"] ?? "", message["reasoning_content"] ?? ""],
+      [recorded.text, recorded.thinking],
+    );
     assert.deepEqual([done, error?.code], [false, told.code]);
     return;
   }
@@ -143,23 +245,51 @@ async function assertStreamed(t: TestContext, folder: string, text: string, size
   const { message, finish_reason } = assemble(chunks);
   assertMessage(message, recorded);
   assert.equal(finish_reason, recorded.finish);
-  const fragments = chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => delta["tool_calls"] ?? []));
-  const begun = fragments.filter((fragment) => "id" in fragment || "type" in fragment || "name" in fragment.function);
-  assert.deepEqual(begun.map(({ index, type }) => [index, type]), recorded.calls.map((_, index) => [index, "function"]));
+  const fragments = chunks.flatMap(({ choices }) =>
+    choices.flatMap(({ delta }) => delta["tool_calls"] ?? []),
+  );
+  const begun = fragments.filter(
+    (fragment) => "id" in fragment || "type" in fragment || "name" in fragment.function,
+  );
+  assert.deepEqual(
+    begun.map(({ index, type }) => [index, type]),
+    recorded.calls.map((_, index) => [index, "function"]),
+  );
   const counted = chunks.filter(({ usage }) => usage !== null);
-  assert.deepEqual(counted.map((chunk) => [chunks.indexOf(chunk), chunk.choices]), [[chunks.length - 1, []]]);
-  assertUsage(counted[0]!.usage, recorded, await gateway.accessOf(response.headers.get("x-request-id")!));
+  assert.deepEqual(
+    counted.map((chunk) => [chunks.indexOf(chunk), chunk.choices]),
+    [[chunks.length - 1, []]],
+  );
+  assertUsage(
+    counted[0]!.usage,
+    recorded,
+    await gateway.accessOf(response.headers.get("x-request-id")!),
+  );
 }
 
-async function assertRefused(t: TestContext, folder: string, text: string, size: number): Promise<void> {
+async function assertRefused(
+  t: TestContext,
+  folder: string,
+  text: string,
+  size: number,
+): Promise<void> {
   const recorded = readRefusal(JSON.parse(text))!;
   for (const streaming of [false, true]) {
-    const { response, paths } = await replay(t, folder, { status: recorded.status, mediaType: "application/json", text, size }, streaming);
+    const { response, paths } = await replay(
+      t,
+      folder,
+      { status: recorded.status, mediaType: "application/json", text, size },
+      streaming,
+    );
     assert.match(paths.join(" "), pathOf(folder, streaming));
     const { error } = await json(response);
     assert.deepEqual([response.status, error.code], [recorded.told.status, recorded.told.code]);
-    assert.equal(error.type, response.status === 400 ? "invalid_request_error" : "service_unavailable_error");
-    for (const word of recorded.words) assert.ok(!error.message.includes(word), `the client reads ${JSON.stringify(word)}`);
+    assert.equal(
+      error.type,
+      response.status === 400 ? "invalid_request_error" : "service_unavailable_error",
+    );
+    for (const word of recorded.words)
+      assert.ok(!error.message.includes(word), `the client reads ${JSON.stringify(word)}`);
     if (error.code !== "model_overloaded") continue;
     const seconds = response.headers.get("retry-after") ?? "none";
     assert.match(seconds, /^([1-9]|[1-5]\d|60)$/);
@@ -169,18 +299,28 @@ async function assertRefused(t: TestContext, folder: string, text: string, size:
 }
 
 const skip = !existsSync(RECORDINGS) && `there are no recordings at ${RECORDINGS}`;
-const folders = skip ? [] : readdirSync(RECORDINGS, { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => name);
-const recordings = folders.flatMap((folder) => readdirSync(join(RECORDINGS, folder)).filter((name) => /\.json$|\.chunks\.txt$/.test(name)).map((name) => [folder, name] as const));
+const folders = skip
+  ? []
+  : readdirSync(RECORDINGS, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+const recordings = folders.flatMap((folder) =>
+  readdirSync(join(RECORDINGS, folder))
+    .filter((name) => /\.json$|\.chunks\.txt$/.test(name))
+    .map((name) => [folder, name] as const),
+);
 
 describe("recordings", { skip }, () => {
-  it("are there", () => assert.ok(recordings.length > 0, `there is nothing to replay in ${RECORDINGS}`));
+  it("are there", () =>
+    assert.ok(recordings.length > 0, `there is nothing to replay in ${RECORDINGS}`));
 
   for (const [folder, name] of recordings) {
     for (const size of PIECES) {
       it(`${folder}/${name}${size === Infinity ? "" : `, in pieces of ${size}`}`, async (t) => {
         const text = readFileSync(join(RECORDINGS, folder, name), "utf8");
         if (name.endsWith(".chunks.txt")) await assertStreamed(t, folder, text, size);
-        else if (readRefusal(JSON.parse(text)) !== undefined) await assertRefused(t, folder, text, size);
+        else if (readRefusal(JSON.parse(text)) !== undefined)
+          await assertRefused(t, folder, text, size);
         else await assertWhole(t, folder, text, size);
       });
     }

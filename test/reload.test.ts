@@ -9,7 +9,16 @@ import { describe, it, type TestContext } from "node:test";
 import { reload, watchFile } from "../src/config/load.ts";
 import { checkConfig, type Config } from "../src/config/schema.ts";
 import { replace } from "./support/folder.ts";
-import { assemble, configFor, demo, json, KEY, readStream, startGateway, user } from "./support/gateway.ts";
+import {
+  assemble,
+  configFor,
+  demo,
+  json,
+  KEY,
+  readStream,
+  startGateway,
+  user,
+} from "./support/gateway.ts";
 import { held, speak, startProvider, status } from "./support/provider.ts";
 import { waitFor } from "./support/wait.ts";
 
@@ -19,8 +28,14 @@ describe("reload", () => {
     const provider = await startProvider(t, { old: behaviour, new: speak("New.") });
     const gateway = await startGateway(t, configFor(provider.url, ["old"]));
     const response = await gateway.chat({ model: "old", stream: true, messages: user("hi") });
-    gateway.gateway.reload(checkConfig(configFor(provider.url, ["new"], { keys: [{ account: "beta", key: "sk-new" }] }), {}));
-    const ask = (model: string, key: string) => gateway.chat({ model, messages: user("hi") }, { authorization: `Bearer ${key}` });
+    gateway.gateway.reload(
+      checkConfig(
+        configFor(provider.url, ["new"], { keys: [{ account: "beta", key: "sk-new" }] }),
+        {},
+      ),
+    );
+    const ask = (model: string, key: string) =>
+      gateway.chat({ model, messages: user("hi") }, { authorization: `Bearer ${key}` });
     assert.equal((await ask("new", KEY)).status, 401);
     assert.equal((await ask("old", "sk-new")).status, 404);
     assert.equal((await json(await ask("new", "sk-new"))).choices[0].message.content, "New.");
@@ -32,8 +47,16 @@ describe("reload", () => {
 
   it("limit windows go on, under the new limit", async (t) => {
     const clock = { now: 0 };
-    const gateway = await startGateway(t, demo({ limits: { rpm: 3 } }), { monotonic: () => clock.now });
-    const ask = async () => (await gateway.chat({ model: "demo-chat", messages: user("hi") }, { authorization: "Bearer sk-demo" })).status;
+    const gateway = await startGateway(t, demo({ limits: { rpm: 3 } }), {
+      monotonic: () => clock.now,
+    });
+    const ask = async () =>
+      (
+        await gateway.chat(
+          { model: "demo-chat", messages: user("hi") },
+          { authorization: "Bearer sk-demo" },
+        )
+      ).status;
     assert.deepEqual([await ask(), await ask()], [200, 200]);
     gateway.gateway.reload(checkConfig(demo({ limits: { rpm: 3 } }), {}));
     assert.deepEqual([await ask(), await ask()], [200, 429]);
@@ -49,7 +72,8 @@ describe("reload", () => {
     const provider = await startProvider(t, { m: status(500) });
     const config = configFor(provider.url, ["m"], { breaker: { failures: 2 } });
     const gateway = await startGateway(t, config);
-    const ask = async () => (await json(await gateway.chat({ model: "m", messages: user("hi") }))).error.code;
+    const ask = async () =>
+      (await json(await gateway.chat({ model: "m", messages: user("hi") }))).error.code;
     assert.equal(await ask(), "upstream_error");
     gateway.gateway.reload(checkConfig(config, {}));
     assert.equal(await ask(), "upstream_error");
@@ -59,22 +83,34 @@ describe("reload", () => {
   });
 
   it("a breaker stays with its model, provider and key: a new key is a new start", async (t) => {
-    const provider = await startProvider(t, { m: (asked) => (asked.headers.authorization === "Bearer sk-good" ? speak("Fine.") : status(401))(asked) });
-    const config = (key: string) => checkConfig(configFor(provider.url, ["m"], { providers: { lab: { api_key: key } } }), {});
+    const provider = await startProvider(t, {
+      m: (asked) =>
+        (asked.headers.authorization === "Bearer sk-good" ? speak("Fine.") : status(401))(asked),
+    });
+    const config = (key: string) =>
+      checkConfig(configFor(provider.url, ["m"], { providers: { lab: { api_key: key } } }), {});
     const gateway = await startGateway(t, configFor(provider.url, ["m"]));
     const ask = async () => (await gateway.chat({ model: "m", messages: user("hi") })).status;
     assert.deepEqual([await ask(), await ask(), provider.asked.length], [503, 503, 1]);
     gateway.gateway.reload(config("sk-good"));
     assert.equal(await ask(), 200);
     gateway.gateway.reload(config("sk-provider-secret"));
-    assert.deepEqual([await ask(), provider.asked.length], [503, 3], "what is gone from the configuration is forgotten");
+    assert.deepEqual(
+      [await ask(), provider.asked.length],
+      [503, 3],
+      "what is gone from the configuration is forgotten",
+    );
   });
 
   it("the demo key does not come in by reload while the gateway listens beyond loopback", async (t) => {
-    const gateway = await startGateway(t, demo({ server: { host: "0.0.0.0" }, keys: [{ account: "a", key: KEY }] }));
+    const gateway = await startGateway(
+      t,
+      demo({ server: { host: "0.0.0.0" }, keys: [{ account: "a", key: KEY }] }),
+    );
     assert.throws(() => gateway.gateway.reload(checkConfig(demo(), {})), /demo key/);
     const local = gateway.url.replace("0.0.0.0", "127.0.0.1");
-    const status = async (key: string) => (await fetch(`${local}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
+    const status = async (key: string) =>
+      (await fetch(`${local}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
     assert.deepEqual([await status("sk-demo"), await status(KEY)], [401, 200]);
   });
 
@@ -82,10 +118,15 @@ describe("reload", () => {
     const data_dir = mkdtempSync(join(tmpdir(), "chat-gateway-"));
     t.after(() => rmSync(data_dir, { recursive: true, force: true }));
     const gateway = await startGateway(t, demo({ data_dir }));
-    gateway.gateway.reload(checkConfig(demo({ data_dir, server: { port: 1, keep_alive_ms: 5 } }), {}));
+    gateway.gateway.reload(
+      checkConfig(demo({ data_dir, server: { port: 1, keep_alive_ms: 5 } }), {}),
+    );
     gateway.gateway.reload(checkConfig(demo({ data_dir, server: { keep_alive_ms: 6 } }), {}));
     await waitFor(() => gateway.diagnostics.length === 3, "three diagnostic lines");
-    assert.deepEqual(gateway.diagnostics.map(({ event: name }) => name), ["restart_needed", "reloaded", "reloaded"]);
+    assert.deepEqual(
+      gateway.diagnostics.map(({ event: name }) => name),
+      ["restart_needed", "reloaded", "reloaded"],
+    );
   });
 });
 
@@ -99,7 +140,10 @@ describe("watching the file", () => {
     const told: Record<string, unknown>[] = [];
     let content = "";
     const load = () => checkConfig(JSON.parse(content), {});
-    const gateway = { reload: (next: Config) => void applied.push(next.limits.rpm), diagnose: (line: object) => void told.push({ ...line }) };
+    const gateway = {
+      reload: (next: Config) => void applied.push(next.limits.rpm),
+      diagnose: (line: object) => void told.push({ ...line }),
+    };
     const again = () => reload(gateway, load);
     const watcher = watchFile(file, again);
     t.after(() => {
@@ -122,7 +166,9 @@ describe("watching the file", () => {
       write(config("many"), how);
       const line = await waitFor(() => told[0], "the fault");
       assert.equal(line["event"], "reload_failed");
-      assert.deepEqual(line["faults"], [{ path: "limits.rpm", message: "expected an integer, got a string" }]);
+      assert.deepEqual(line["faults"], [
+        { path: "limits.rpm", message: "expected an integer, got a string" },
+      ]);
       write("{", how);
       await waitFor(() => told[1], "the second fault");
       write(config(3), how);

@@ -25,10 +25,14 @@ describe("TLS", () => {
     const gateway = await startGateway(t, demo({ server: { tls } }));
     assert.match(gateway.url, /^https:\/\/127\.0\.0\.1:\d+$/);
     const answer = new Promise<{ status: number; id: string }>((resolve, reject) => {
-      const req = https.get(`${gateway.url}/healthz`, { ca: readFileSync(tls.cert_file), agent: false }, (res) => {
-        res.resume();
-        resolve({ status: res.statusCode!, id: String(res.headers["x-request-id"]) });
-      });
+      const req = https.get(
+        `${gateway.url}/healthz`,
+        { ca: readFileSync(tls.cert_file), agent: false },
+        (res) => {
+          res.resume();
+          resolve({ status: res.statusCode!, id: String(res.headers["x-request-id"]) });
+        },
+      );
       req.on("error", reject);
     });
     const { status, id } = await within(answer, "the answer over TLS");
@@ -37,7 +41,9 @@ describe("TLS", () => {
 
     const trusting = createFetch();
     t.after(() => trusting.close());
-    const client = await startGateway(t, configFor(`${gateway.url}/v1`, ["demo-chat"]), { fetch: trusting });
+    const client = await startGateway(t, configFor(`${gateway.url}/v1`, ["demo-chat"]), {
+      fetch: trusting,
+    });
     const refused = await client.chat({ model: "demo-chat", messages: user("hi") });
     assert.equal(refused.status, 503);
     assert.match(await refused.text(), /model_unavailable/);
@@ -55,20 +61,31 @@ describe("TLS", () => {
     const tls = certificate();
     await assert.rejects(
       startGateway(t, demo({ server: { tls: { ...tls, key_file: "/nowhere/key.pem" } } })),
-      (error) => error instanceof CheckError && error.message === "server.tls.key_file: cannot be read: ENOENT",
+      (error) =>
+        error instanceof CheckError &&
+        error.message === "server.tls.key_file: cannot be read: ENOENT",
     );
     writeFileSync(tls.cert_file, "nonsense");
-    await assert.rejects(startGateway(t, demo({ server: { tls } })), (error) => error instanceof CheckError && error.message.startsWith("server.tls: not a certificate"));
+    await assert.rejects(
+      startGateway(t, demo({ server: { tls } })),
+      (error) =>
+        error instanceof CheckError && error.message.startsWith("server.tls: not a certificate"),
+    );
   });
 });
 
 describe("another certificate", () => {
   type Files = ReturnType<typeof certificate>;
-  const fingerprint = ({ cert_file }: Files): string => new X509Certificate(readFileSync(cert_file)).fingerprint256;
+  const fingerprint = ({ cert_file }: Files): string =>
+    new X509Certificate(readFileSync(cert_file)).fingerprint256;
 
   /** The certificate that a new connection is shown. */
   async function shown(url: string): Promise<string> {
-    const socket = tls.connect({ port: Number(new URL(url).port), host: "127.0.0.1", rejectUnauthorized: false });
+    const socket = tls.connect({
+      port: Number(new URL(url).port),
+      host: "127.0.0.1",
+      rejectUnauthorized: false,
+    });
     try {
       await within(once(socket, "secureConnect"), "the handshake");
       return socket.getPeerCertificate().fingerprint256;
@@ -83,7 +100,9 @@ describe("another certificate", () => {
     t.after(() => agent.destroy());
     return async () => {
       const req = https.get(`${url}/healthz`, { agent });
-      const [res] = (await within(once(req, "response"), "the answer over TLS")) as [IncomingMessage];
+      const [res] = (await within(once(req, "response"), "the answer over TLS")) as [
+        IncomingMessage,
+      ];
       const socket = res.socket as TLSSocket;
       const seen = [res.statusCode, socket.localPort, socket.getPeerCertificate().fingerprint256];
       await within(once(res.resume(), "end"), "the answer's end");
@@ -122,21 +141,36 @@ describe("another certificate", () => {
   it("that is broken, is missing or has another's key is refused as a whole: what is in force stays, certificate and all", async (t) => {
     const [files, next] = [certificate(), certificate()];
     const a = fingerprint(files);
-    const config = checkConfig(demo({ server: { tls: files }, keys: [{ account: "later", key: "sk-later" }] }), {});
+    const config = checkConfig(
+      demo({ server: { tls: files }, keys: [{ account: "later", key: "sk-later" }] }),
+      {},
+    );
     const gw = await startGateway(t, demo({ server: { tls: files } }));
     const ask = kept(t, gw.url);
     const first = await ask();
     const statusOf = async (key: string) => {
-      const req = https.get(`${gw.url}/v1/models`, { agent: false, rejectUnauthorized: false, headers: { authorization: `Bearer ${key}` } });
-      const [res] = (await within(once(req, "response"), "the answer over TLS")) as [IncomingMessage];
+      const req = https.get(`${gw.url}/v1/models`, {
+        agent: false,
+        rejectUnauthorized: false,
+        headers: { authorization: `Bearer ${key}` },
+      });
+      const [res] = (await within(once(req, "response"), "the answer over TLS")) as [
+        IncomingMessage,
+      ];
       await once(res.resume(), "end");
       return res.statusCode;
     };
     const good = [readFileSync(files.cert_file), readFileSync(files.key_file)] as const;
     const spoilt: readonly (readonly [() => void, RegExp])[] = [
-      [() => writeFileSync(files.cert_file, good[0].subarray(0, 300)), /^server\.tls: not a certificate and its key/],
+      [
+        () => writeFileSync(files.cert_file, good[0].subarray(0, 300)),
+        /^server\.tls: not a certificate and its key/,
+      ],
       [() => writeFileSync(files.key_file, ""), /^server\.tls: not a certificate and its key/],
-      [() => copyFileSync(next.key_file, files.key_file), /^server\.tls: not a certificate and its key/],
+      [
+        () => copyFileSync(next.key_file, files.key_file),
+        /^server\.tls: not a certificate and its key/,
+      ],
       [() => rmSync(files.key_file), /^server\.tls\.key_file: cannot be read: ENOENT$/],
       [() => rmSync(files.cert_file), /^server\.tls\.cert_file: cannot be read: ENOENT$/],
     ];
@@ -144,10 +178,17 @@ describe("another certificate", () => {
       writeFileSync(files.cert_file, good[0]);
       writeFileSync(files.key_file, good[1]);
       spoil();
-      assert.throws(() => gw.gateway.reload(config), (error) => error instanceof CheckError && words.test(error.message));
+      assert.throws(
+        () => gw.gateway.reload(config),
+        (error) => error instanceof CheckError && words.test(error.message),
+      );
       assert.equal(await shown(gw.url), a);
       assert.deepEqual(await ask(), first);
-      assert.deepEqual([await statusOf("sk-demo"), await statusOf("sk-later")], [200, 401], "nothing else of the new configuration is in force");
+      assert.deepEqual(
+        [await statusOf("sk-demo"), await statusOf("sk-later")],
+        [200, 401],
+        "nothing else of the new configuration is in force",
+      );
     }
     exchange(next, files);
     gw.gateway.reload(config);
@@ -162,20 +203,28 @@ describe("another certificate", () => {
       const place = mkdtempSync(join(tmpdir(), "chat-gateway-"));
       t.after(() => rmSync(place, { recursive: true, force: true }));
       const file = join(place, "gateway.json");
-      writeFileSync(file, JSON.stringify(demo({ server: { tls: files, workers }, data_dir: join(place, "data") })));
+      writeFileSync(
+        file,
+        JSON.stringify(demo({ server: { tls: files, workers }, data_dir: join(place, "data") })),
+      );
       const gw = run(t, ["--config", file], { cwd: place });
       const url = await gw.address();
-      const told = (event: string) => lines(gw.stderr()).map((line) => JSON.parse(line)).filter((line) => line.event === event);
+      const told = (event: string) =>
+        lines(gw.stderr())
+          .map((line) => JSON.parse(line))
+          .filter((line) => line.event === event);
       const hangup = async (event: string) => {
         const before = told(event).length;
         gw.child.kill("SIGHUP");
         await waitFor(() => told(event).length > before, `${event} on stderr`, 10_000);
       };
       /** Of as many new connections as reach every worker. */
-      const all = async () => new Set(await Promise.all(Array.from({ length: 20 * workers }, () => shown(url))));
+      const all = async () =>
+        new Set(await Promise.all(Array.from({ length: 20 * workers }, () => shown(url))));
       const until = async (print: string) => {
         const end = performance.now() + 10_000;
-        while (String([...(await all())]) !== print) assert.ok(performance.now() < end, "waited 10 s for all to show the new certificate");
+        while (String([...(await all())]) !== print)
+          assert.ok(performance.now() < end, "waited 10 s for all to show the new certificate");
       };
       const ask = kept(t, url);
       const first = await ask();
@@ -186,7 +235,10 @@ describe("another certificate", () => {
       assert.deepEqual(await ask(), first);
       writeFileSync(files.cert_file, "nonsense");
       await hangup("reload_failed");
-      assert.match(JSON.stringify(told("reload_failed")[0].faults), /^\[\{"path":"server\.tls","message":"not a certificate/);
+      assert.match(
+        JSON.stringify(told("reload_failed")[0].faults),
+        /^\[\{"path":"server\.tls","message":"not a certificate/,
+      );
       assert.deepEqual([await all(), await ask()], [new Set([b]), first]);
       exchange(third, files);
       await hangup("reloaded");

@@ -9,7 +9,9 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Target } from "./targets.ts";
 
 // The load generator is one of the tests' packages: the project itself has no dependency.
-const autocannon = createRequire(new URL("../../test/clients/package.json", import.meta.url))("autocannon");
+const autocannon = createRequire(new URL("../../test/clients/package.json", import.meta.url))(
+  "autocannon",
+);
 
 export const median = (values: readonly number[]): number => percentile(values, 0.5);
 export function percentile(values: readonly number[], share: number): number {
@@ -19,7 +21,13 @@ export function percentile(values: readonly number[], share: number): number {
 
 /** A request's body, with `filler` bytes of text beside the words that the provider looks for. */
 export function bodyOf(words: string, model: string, filler = 200): string {
-  const messages = [{ role: "system", content: words }, { role: "user", content: "How does it begin? ".repeat(Math.ceil(filler / 19)).slice(0, filler) }];
+  const messages = [
+    { role: "system", content: words },
+    {
+      role: "user",
+      content: "How does it begin? ".repeat(Math.ceil(filler / 19)).slice(0, filler),
+    },
+  ];
   return JSON.stringify({ model, stream: words.startsWith("events"), temperature: 0.5, messages });
 }
 
@@ -27,46 +35,91 @@ export function bodyOf(words: string, model: string, filler = 200): string {
  * are no measure of work that is woken by timers of the same period. */
 export function cpuOf(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
-  return threads.reduce((sum, thread) => sum + Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]) / 1000, 0);
+  return threads.reduce(
+    (sum, thread) =>
+      sum +
+      Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]) / 1000,
+    0,
+  );
 }
 
 /** Resident memory of a process in bytes. */
-export const memoryOf = (pid: number): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
+export const memoryOf = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
 
-export interface Whole { readonly count: number; readonly perSecond: number; readonly p50: number; readonly p99: number; readonly cpu: number }
+export interface Whole {
+  readonly count: number;
+  readonly perSecond: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly cpu: number;
+}
 
 /** Whole replies: how many a second, how long they take in milliseconds, and what CPU each costs in microseconds. */
-export async function wholeReplies(target: Target, connections: number, seconds: number, body: string): Promise<Whole> {
+export async function wholeReplies(
+  target: Target,
+  connections: number,
+  seconds: number,
+  body: string,
+): Promise<Whole> {
   const times: number[] = [];
   const before = cpuOf(target.pid);
   const began = performance.now();
-  const run = autocannon({ url: target.url + target.path, connections, duration: seconds, timeout: 60, method: "POST", headers: target.headers, body });
+  const run = autocannon({
+    url: target.url + target.path,
+    connections,
+    duration: seconds,
+    timeout: 60,
+    method: "POST",
+    headers: target.headers,
+    body,
+  });
   run.on("response", (_client: unknown, status: number, _bytes: number, time: number) => {
     if (status === 200) times.push(time);
   });
   const result = await run;
   const took = (performance.now() - began) / 1000;
   const failed = result.requests.total - times.length;
-  if (failed > 0 || result.errors > 0) throw new Error(`${target.name}: ${failed} answers were no 200, ${result.errors} errors`);
-  return { count: times.length, perSecond: times.length / took, p50: median(times), p99: percentile(times, 0.99), cpu: (cpuOf(target.pid) - before) / times.length };
+  if (failed > 0 || result.errors > 0)
+    throw new Error(`${target.name}: ${failed} answers were no 200, ${result.errors} errors`);
+  return {
+    count: times.length,
+    perSecond: times.length / took,
+    p50: median(times),
+    p99: percentile(times, 0.99),
+    cpu: (cpuOf(target.pid) - before) / times.length,
+  };
 }
 
 /** Asks for a stream and reads it to its end; resolves with the milliseconds until its first text. */
-export function readStream(target: Target, agent: http.Agent, body: string, begun: () => void = () => {}): Promise<number> {
+export function readStream(
+  target: Target,
+  agent: http.Agent,
+  body: string,
+  begun: () => void = () => {},
+): Promise<number> {
   return new Promise((resolve, reject) => {
     const began = performance.now();
     let first = NaN;
     const headers = { ...target.headers, "content-length": Buffer.byteLength(body) };
-    const req = http.request(target.url + target.path, { method: "POST", agent, headers }, (res) => {
-      if (res.statusCode !== 200) reject(new Error(`${target.name}: status ${res.statusCode}`));
-      res.on("data", (data: Buffer) => {
-        if (!Number.isNaN(first) || !data.includes("happy")) return;
-        first = performance.now() - began;
-        begun();
-      });
-      res.on("end", () => (Number.isNaN(first) ? reject(new Error(`${target.name}: a stream without text`)) : resolve(first)));
-      res.on("error", reject);
-    });
+    const req = http.request(
+      target.url + target.path,
+      { method: "POST", agent, headers },
+      (res) => {
+        if (res.statusCode !== 200) reject(new Error(`${target.name}: status ${res.statusCode}`));
+        res.on("data", (data: Buffer) => {
+          if (!Number.isNaN(first) || !data.includes("happy")) return;
+          first = performance.now() - began;
+          begun();
+        });
+        res.on("end", () =>
+          Number.isNaN(first)
+            ? reject(new Error(`${target.name}: a stream without text`))
+            : resolve(first),
+        );
+        res.on("error", reject);
+      },
+    );
     req.on("error", reject);
     req.end(body);
   });
@@ -76,31 +129,48 @@ export function readStream(target: Target, agent: http.Agent, body: string, begu
 export async function firstTokens(target: Target, count: number): Promise<number[]> {
   const agent = new http.Agent({ keepAlive: true });
   const times: number[] = [];
-  for (let asked = 0; asked < count; asked += 1) times.push(await readStream(target, agent, bodyOf("events=1 every=1", target.model)));
+  for (let asked = 0; asked < count; asked += 1)
+    times.push(await readStream(target, agent, bodyOf("events=1 every=1", target.model)));
   agent.destroy();
   return times;
 }
 
 /** Microseconds of CPU per event, while so many streams bring so many events each. */
-export async function cpuPerEvent(target: Target, streams: number, events: number, every: number): Promise<number> {
+export async function cpuPerEvent(
+  target: Target,
+  streams: number,
+  events: number,
+  every: number,
+): Promise<number> {
   const agent = new http.Agent({ keepAlive: false });
   const before = cpuOf(target.pid);
-  await Promise.all(Array.from({ length: streams }, () => readStream(target, agent, bodyOf(`events=${events} every=${every}`, target.model))));
+  await Promise.all(
+    Array.from({ length: streams }, () =>
+      readStream(target, agent, bodyOf(`events=${events} every=${every}`, target.model)),
+    ),
+  );
   return (cpuOf(target.pid) - before) / (streams * events);
 }
 
 /** What so many open streams cost: bytes of memory for each, and microseconds of CPU per event that they bring in some seconds. */
-export async function openStreams(target: Target, streams: number, every = 1_000, seconds = 5): Promise<{ bytes: number; cpu: number }> {
+export async function openStreams(
+  target: Target,
+  streams: number,
+  every = 1_000,
+  seconds = 5,
+): Promise<{ bytes: number; cpu: number }> {
   const agent = new http.Agent({ keepAlive: false });
   const before = memoryOf(target.pid);
   const body = bodyOf(`events=1000000 every=${every}`, target.model);
   let open = 0;
   for (let asked = 0; asked < streams; ) {
     const batch = Math.min(100, streams - asked); // a listen queue holds some hundreds
-    for (let i = 0; i < batch; i += 1) void readStream(target, agent, body, () => (open += 1)).catch(() => undefined); // it is broken off below
+    for (let i = 0; i < batch; i += 1)
+      void readStream(target, agent, body, () => (open += 1)).catch(() => undefined); // it is broken off below
     asked += batch;
     for (const late = performance.now() + 60_000; open < asked; await pause(5)) {
-      if (performance.now() > late) throw new Error(`${target.name}: ${open} of ${asked} streams after a minute`);
+      if (performance.now() > late)
+        throw new Error(`${target.name}: ${open} of ${asked} streams after a minute`);
     }
   }
   const cpu = cpuOf(target.pid);
@@ -113,10 +183,17 @@ export async function openStreams(target: Target, streams: number, every = 1_000
 }
 
 /** Resolves when the target answers a chat request with 200. */
-export async function answered(target: Pick<Target, "name" | "url" | "path" | "headers" | "model">, deadlineMs = 120_000): Promise<void> {
+export async function answered(
+  target: Pick<Target, "name" | "url" | "path" | "headers" | "model">,
+  deadlineMs = 120_000,
+): Promise<void> {
   const body = bodyOf("bytes=10", target.model);
   for (const late = performance.now() + deadlineMs; performance.now() < late; await pause(2)) {
-    const req = http.request(target.url + target.path, { method: "POST", headers: { ...target.headers, "content-length": body.length }, agent: false });
+    const req = http.request(target.url + target.path, {
+      method: "POST",
+      headers: { ...target.headers, "content-length": body.length },
+      agent: false,
+    });
     req.end(body);
     try {
       const [res] = (await once(req, "response")) as [http.IncomingMessage];

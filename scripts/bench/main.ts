@@ -9,12 +9,33 @@ import { cpus } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { growth } from "./growth.ts";
-import { bodyOf, cpuOf, cpuPerEvent, firstTokens, median, memoryOf, openStreams, percentile, wholeReplies } from "./load.ts";
-import { gateway, peers, pinned, PEERS, relay, startProvider, type Kind, type Target } from "./targets.ts";
+import {
+  bodyOf,
+  cpuOf,
+  cpuPerEvent,
+  firstTokens,
+  median,
+  memoryOf,
+  openStreams,
+  percentile,
+  wholeReplies,
+} from "./load.ts";
+import {
+  gateway,
+  peers,
+  pinned,
+  PEERS,
+  relay,
+  startProvider,
+  type Kind,
+  type Target,
+} from "./targets.ts";
 import { table } from "./table.ts";
 
 const text = { type: "string" } as const;
-const { values } = parseArgs({ options: { rounds: text, seconds: text, only: text, tables: text } });
+const { values } = parseArgs({
+  options: { rounds: text, seconds: text, only: text, tables: text },
+});
 const ROUNDS = Number(values.rounds ?? 3);
 const SECONDS = Number(values.seconds ?? 4);
 const [STREAMS, EVENTS, EVERY] = [50, 300, 10];
@@ -24,7 +45,18 @@ const WARM_SECONDS = QUICK ? 1 : 5;
 const QUIET_MS = QUICK ? 100 : 6_000;
 
 /** The figures of one target, a list of rounds each. */
-type Figures = { [name in "perSecond" | "cpu" | "p50" | "p99" | "p50of64" | "p99of64" | "first50" | "first99" | "event"]: number[] };
+type Figures = {
+  [name in
+    | "perSecond"
+    | "cpu"
+    | "p50"
+    | "p99"
+    | "p50of64"
+    | "p99of64"
+    | "first50"
+    | "first99"
+    | "event"]: number[];
+};
 
 async function round(target: Target, figures: Figures): Promise<void> {
   const body = bodyOf("bytes=300", target.model);
@@ -36,13 +68,30 @@ async function round(target: Target, figures: Figures): Promise<void> {
   await pause(QUIET_MS); // what is left to be done for these requests counts, and must not count for anything else
   const cpu = (cpuOf(target.pid) - before) / full.count;
   const seen = {
-    perSecond: full.perSecond, cpu, p50of64: full.p50, p99of64: full.p99, p50: single.p50, p99: single.p99,
-    first50: median(first), first99: percentile(first, 0.99), event,
+    perSecond: full.perSecond,
+    cpu,
+    p50of64: full.p50,
+    p99of64: full.p99,
+    p50: single.p50,
+    p99: single.p99,
+    first50: median(first),
+    first99: percentile(first, 0.99),
+    event,
   };
   for (const [name, value] of Object.entries(seen)) figures[name as keyof Figures].push(value);
 }
 
-const noFigures = (): Figures => ({ perSecond: [], cpu: [], p50: [], p99: [], p50of64: [], p99of64: [], first50: [], first99: [], event: [] });
+const noFigures = (): Figures => ({
+  perSecond: [],
+  cpu: [],
+  p50: [],
+  p99: [],
+  p50of64: [],
+  p99of64: [],
+  first50: [],
+  first99: [],
+  event: [],
+});
 const megabytes = (bytes = 0) => (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0);
 
 async function compare(kinds: readonly Kind[], upstream: Target): Promise<string> {
@@ -67,10 +116,19 @@ async function compare(kinds: readonly Kind[], upstream: Target): Promise<string
     await pause(QUICK ? 100 : 10_000);
     const after = rows.map(({ target }) => memoryOf(target.pid));
     const open: number[] = [];
-    for (const { target } of rows) open.push(await openStreams(target, OPEN).then(({ bytes }) => bytes, () => NaN));
-    const measured = (name: keyof Figures, digits: number) => rows.map(({ figures }) => median(figures[name]).toFixed(digits));
-    const added = (name: keyof Figures) => rows.map(({ figures }) => (median(figures[name]) - median(direct[name])).toFixed(2));
-    const gateways = (figure: (row: (typeof rows)[number]) => string) => rows.map((row) => (row.kind.diskBytes === undefined ? "" : figure(row)));
+    for (const { target } of rows)
+      open.push(
+        await openStreams(target, OPEN).then(
+          ({ bytes }) => bytes,
+          () => NaN,
+        ),
+      );
+    const measured = (name: keyof Figures, digits: number) =>
+      rows.map(({ figures }) => median(figures[name]).toFixed(digits));
+    const added = (name: keyof Figures) =>
+      rows.map(({ figures }) => (median(figures[name]) - median(direct[name])).toFixed(2));
+    const gateways = (figure: (row: (typeof rows)[number]) => string) =>
+      rows.map((row) => (row.kind.diskBytes === undefined ? "" : figure(row)));
     return table([
       ["", ...rows.map(({ kind }) => kind.name)],
       ["whole replies a second, 64 at a time", ...measured("perSecond", 0)],
@@ -81,10 +139,18 @@ async function compare(kinds: readonly Kind[], upstream: Target): Promise<string
       ["p99, ms", ...added("p99of64")],
       ["added time to the first token: p50, ms", ...added("first50")],
       ["p99, ms", ...added("first99")],
-      [`CPU per streamed event (${STREAMS} streams of ${1000 / EVERY} a second), us`, ...measured("event", 1)],
+      [
+        `CPU per streamed event (${STREAMS} streams of ${1000 / EVERY} a second), us`,
+        ...measured("event", 1),
+      ],
       ["memory, idle, MB", ...rows.map(({ idle }) => megabytes(idle))],
       ["10 s after load, MB", ...after.map(megabytes)],
-      [`for each of ${OPEN} open streams, KB`, ...open.map((bytes) => (Number.isNaN(bytes) ? "not open in a minute" : (bytes / 1000).toFixed(1)))],
+      [
+        `for each of ${OPEN} open streams, KB`,
+        ...open.map((bytes) =>
+          Number.isNaN(bytes) ? "not open in a minute" : (bytes / 1000).toFixed(1),
+        ),
+      ],
       ["start to first answer, ms", ...gateways(({ target }) => target.startMs.toFixed(0))],
       ["on disk beside the runtime, MB", ...gateways(({ kind }) => megabytes(kind.diskBytes))],
     ]);
@@ -95,12 +161,17 @@ async function compare(kinds: readonly Kind[], upstream: Target): Promise<string
 
 if (pinned) spawnSync("taskset", ["-cp", "1", String(process.pid)]);
 const { found, absent } = peers();
-const chosen = [relay, gateway(), ...found].filter(({ name }) => values.only?.split(",").some((each) => name.startsWith(each)) ?? true);
+const chosen = [relay, gateway(), ...found].filter(
+  ({ name }) => values.only?.split(",").some((each) => name.startsWith(each)) ?? true,
+);
 const tables = values.tables?.split(",") ?? ["compare", "growth"];
 const upstream = await startProvider();
 try {
-  console.log(`${new Date().toISOString().slice(0, 10)}, Node ${process.version}, ${cpus()[0]?.model.trim()}, ${pinned ? "one core each for the target and for load and provider" : "not pinned to cores"}, medians of ${ROUNDS} rounds`);
-  for (const name of absent) console.log(`${name} is left out: it is not in ${PEERS} (scripts/bench/peers.sh installs it)`);
+  console.log(
+    `${new Date().toISOString().slice(0, 10)}, Node ${process.version}, ${cpus()[0]?.model.trim()}, ${pinned ? "one core each for the target and for load and provider" : "not pinned to cores"}, medians of ${ROUNDS} rounds`,
+  );
+  for (const name of absent)
+    console.log(`${name} is left out: it is not in ${PEERS} (scripts/bench/peers.sh installs it)`);
   if (tables.includes("compare")) console.log(`\n${await compare(chosen, upstream)}`);
   if (tables.includes("growth")) console.log(`\n${await growth(upstream)}`);
 } finally {

@@ -5,7 +5,10 @@
 import net from "node:net";
 
 /** Milliseconds that each answer took, in their order; those that never came are in `lost`. */
-export interface Probed { readonly times: readonly number[]; readonly lost: number }
+export interface Probed {
+  readonly times: readonly number[];
+  readonly lost: number;
+}
 
 const EVERY_MS = 20;
 /** How long the last answers are waited for. */

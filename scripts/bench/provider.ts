@@ -6,14 +6,23 @@ import net from "node:net";
 
 const envelope = { id: "x", created: 1, model: "m" };
 const usage = { prompt_tokens: 20, completion_tokens: 70, total_tokens: 90 };
-const json = (type: string, choice: object, more: object = {}) => JSON.stringify({ ...envelope, object: type, choices: [{ index: 0, ...choice }], ...more });
-const chunked = (text: string) => Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
+const json = (type: string, choice: object, more: object = {}) =>
+  JSON.stringify({ ...envelope, object: type, choices: [{ index: 0, ...choice }], ...more });
+const chunked = (text: string) =>
+  Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
 const event = (data: string) => `data: ${data}\n\n`;
 
-const STREAM_HEAD = Buffer.from("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
-const EVENT = chunked(event(json("chat.completion.chunk", { delta: { content: " happy" }, finish_reason: null })));
+const STREAM_HEAD = Buffer.from(
+  "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
+);
+const EVENT = chunked(
+  event(json("chat.completion.chunk", { delta: { content: " happy" }, finish_reason: null })),
+);
 const LAST = Buffer.concat([
-  chunked(event(json("chat.completion.chunk", { delta: {}, finish_reason: "stop" }, { usage })) + event("[DONE]")),
+  chunked(
+    event(json("chat.completion.chunk", { delta: {}, finish_reason: "stop" }, { usage })) +
+      event("[DONE]"),
+  ),
   Buffer.from("0\r\n\r\n"),
 ]);
 
@@ -22,8 +31,14 @@ function reply(bytes: number): Buffer {
   const known = replies.get(bytes);
   if (known) return known;
   const content = "All happy families are alike. ".repeat(Math.ceil(bytes / 30)).slice(0, bytes);
-  const body = json("chat.completion", { message: { role: "assistant", content }, finish_reason: "stop" }, { usage });
-  const made = Buffer.from(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  const body = json(
+    "chat.completion",
+    { message: { role: "assistant", content }, finish_reason: "stop" },
+    { usage },
+  );
+  const made = Buffer.from(
+    `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
   replies.set(bytes, made);
   return made;
 }
@@ -62,9 +77,12 @@ const server = net.createServer({ noDelay: true }, (socket) => {
     wanted = sizeOf(bytes);
     if (size < wanted) return;
     [pieces, size, wanted] = [[], 0, 0];
-    const [, whole, events, every] = /bytes=(\d+)|events=(\d+) every=(\d+)/.exec(bytes.toString("latin1", 0, 8192)) ?? [];
+    const [, whole, events, every] =
+      /bytes=(\d+)|events=(\d+) every=(\d+)/.exec(bytes.toString("latin1", 0, 8192)) ?? [];
     if (events === undefined) socket.write(reply(Number(whole ?? 300)));
     else stream(socket, Number(events), Number(every));
   });
 });
-server.listen(0, "127.0.0.1", () => console.log(`listens on http://127.0.0.1:${(server.address() as net.AddressInfo).port}`));
+server.listen(0, "127.0.0.1", () =>
+  console.log(`listens on http://127.0.0.1:${(server.address() as net.AddressInfo).port}`),
+);

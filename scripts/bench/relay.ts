@@ -11,34 +11,57 @@ const agent = new http.Agent({ keepAlive: true });
 function readText(stream: http.IncomingMessage, then: (text: string) => void): void {
   const pieces: Buffer[] = [];
   stream.on("data", (piece: Buffer) => pieces.push(piece));
-  stream.on("end", () => then((pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)).toString()));
+  stream.on("end", () =>
+    then((pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)).toString()),
+  );
 }
 
 const server = http.createServer({ noDelay: true }, (req, res) => {
   if (req.method === "GET") return void res.end();
   readText(req, (given) => {
     const body = JSON.stringify(JSON.parse(given));
-    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-    const out = http.request({ hostname, port, path: "/chat/completions", method: "POST", agent, headers }, (reply) => {
-      if (reply.headers["content-type"] === "application/json") {
-        return readText(reply, (answer) => {
-          const text = JSON.stringify(JSON.parse(answer));
-          res.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(text) }).end(text);
+    const headers = {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(body),
+    };
+    const out = http.request(
+      { hostname, port, path: "/chat/completions", method: "POST", agent, headers },
+      (reply) => {
+        if (reply.headers["content-type"] === "application/json") {
+          return readText(reply, (answer) => {
+            const text = JSON.stringify(JSON.parse(answer));
+            res
+              .writeHead(200, {
+                "content-type": "application/json",
+                "content-length": Buffer.byteLength(text),
+              })
+              .end(text);
+          });
+        }
+        res.writeHead(200, { "content-type": "text/event-stream" });
+        let rest = "";
+        reply.setEncoding("utf8");
+        reply.on("data", (text: string) => {
+          const events = (rest + text).split("\n\n");
+          rest = events.pop()!;
+          res.write(
+            events
+              .map((event) =>
+                event === "data: [DONE]"
+                  ? `${event}\n\n`
+                  : `data: ${JSON.stringify(JSON.parse(event.slice(6)))}\n\n`,
+              )
+              .join(""),
+          );
         });
-      }
-      res.writeHead(200, { "content-type": "text/event-stream" });
-      let rest = "";
-      reply.setEncoding("utf8");
-      reply.on("data", (text: string) => {
-        const events = (rest + text).split("\n\n");
-        rest = events.pop()!;
-        res.write(events.map((event) => (event === "data: [DONE]" ? `${event}\n\n` : `data: ${JSON.stringify(JSON.parse(event.slice(6)))}\n\n`)).join(""));
-      });
-      reply.on("end", () => res.end());
-    });
+        reply.on("end", () => res.end());
+      },
+    );
     out.on("error", () => res.destroy());
     res.on("close", () => res.writableFinished || out.destroy());
     out.end(body);
   });
 });
-server.listen(0, "127.0.0.1", () => console.log(`listens on http://127.0.0.1:${(server.address() as AddressInfo).port}`));
+server.listen(0, "127.0.0.1", () =>
+  console.log(`listens on http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+);

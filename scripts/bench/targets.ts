@@ -2,7 +2,15 @@
 // of its own on its own core, with the same provider behind it.
 
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import net from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +19,10 @@ import { answered } from "./load.ts";
 
 /** A running process that takes chat requests. */
 export interface Target {
-  readonly name: string; readonly url: string; readonly path: string; readonly model: string;
+  readonly name: string;
+  readonly url: string;
+  readonly path: string;
+  readonly model: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly pid: number;
   /** Milliseconds from its start to its first answer. */
@@ -22,7 +33,11 @@ export interface Target {
 }
 
 /** Something that can be started as a target; `diskBytes` is what has to be on the disk beside the runtime that it is written for. */
-export interface Kind { readonly name: string; readonly diskBytes: number | undefined; readonly start: (upstream: string) => Promise<Target> }
+export interface Kind {
+  readonly name: string;
+  readonly diskBytes: number | undefined;
+  readonly start: (upstream: string) => Promise<Target>;
+}
 
 export const PEERS = process.env["BENCH_PEERS"] ?? join(homedir(), ".cache", "chat-gateway-bench");
 export const pinned = spawnSync("taskset", ["-V"]).status === 0;
@@ -42,7 +57,10 @@ async function stop(child: ChildProcess): Promise<void> {
 }
 
 /** Hears each line that a process writes; absent: its errors are passed on, and the rest is nobody's business. */
-export interface Ears { readonly out: (line: string) => void; readonly err: (line: string) => void }
+export interface Ears {
+  readonly out: (line: string) => void;
+  readonly err: (line: string) => void;
+}
 
 /** The address that a process says it listens on. */
 function addressOf(child: ChildProcess, ears?: Ears): Promise<string> {
@@ -71,16 +89,33 @@ async function freePort(): Promise<number> {
 
 /** The provider that all of them have behind them; on the core of the load. */
 export async function startProvider(): Promise<Target> {
-  const child = spawn(process.execPath, [...own, "scripts/bench/provider.ts"], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [...own, "scripts/bench/provider.ts"], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const url = await addressOf(child);
-  return { name: "no gateway", url, path: "/v1/chat/completions", model: "m", headers: { "content-type": "application/json" }, pid: child.pid!, startMs: 0, stop: () => stop(child) };
+  return {
+    name: "no gateway",
+    url,
+    path: "/v1/chat/completions",
+    model: "m",
+    headers: { "content-type": "application/json" },
+    pid: child.pid!,
+    startMs: 0,
+    stop: () => stop(child),
+  };
 }
 
 type Call = Pick<Target, "path" | "model" | "headers">;
 
 /** A target whose process is told a port, or says which one it has. */
 async function started(
-  name: string, call: Call, port: number | undefined, command: readonly string[], env?: NodeJS.ProcessEnv, folder?: string, ears?: Ears,
+  name: string,
+  call: Call,
+  port: number | undefined,
+  command: readonly string[],
+  env?: NodeJS.ProcessEnv,
+  folder?: string,
+  ears?: Ears,
 ): Promise<Target> {
   const began = performance.now();
   const child = run(command, env);
@@ -92,7 +127,15 @@ async function started(
       await stop(child);
       if (folder) rmSync(folder, { recursive: true });
     };
-    return { name, url, ...call, pid: child.pid!, startMs: performance.now() - began, folder, stop: end };
+    return {
+      name,
+      url,
+      ...call,
+      pid: child.pid!,
+      startMs: performance.now() - began,
+      folder,
+      stop: end,
+    };
   } catch (error) {
     await stop(child);
     throw error;
@@ -103,25 +146,56 @@ const JSON_TYPE = { "content-type": "application/json" };
 const scratch = () => mkdtempSync(join(tmpdir(), "bench-"));
 
 const sizeOf = (path: string): number =>
-  statSync(path).isDirectory() ? readdirSync(path).reduce((sum, name) => sum + (existsSync(join(path, name)) ? sizeOf(join(path, name)) : 0), 0) : statSync(path).size;
+  statSync(path).isDirectory()
+    ? readdirSync(path).reduce(
+        (sum, name) => sum + (existsSync(join(path, name)) ? sizeOf(join(path, name)) : 0),
+        0,
+      )
+    : statSync(path).size;
 
 export const relay: Kind = {
-  name: "relay", diskBytes: undefined,
-  start: (upstream) => started("relay", { path: "/v1/chat/completions", model: "m", headers: JSON_TYPE }, undefined, [process.execPath, ...own, "scripts/bench/relay.ts", upstream]),
+  name: "relay",
+  diskBytes: undefined,
+  start: (upstream) =>
+    started("relay", { path: "/v1/chat/completions", model: "m", headers: JSON_TYPE }, undefined, [
+      process.execPath,
+      ...own,
+      "scripts/bench/relay.ts",
+      upstream,
+    ]),
 };
 
 /** This gateway, with `over` in its configuration, and all that it does for every request switched on; `flags` are for Node. */
-export const gateway = (over: object = {}, file = "dist/chat-gateway.mjs", ears?: Ears, flags: readonly string[] = []): Kind => ({
-  name: "chat-gateway", diskBytes: sizeOf(file),
+export const gateway = (
+  over: object = {},
+  file = "dist/chat-gateway.mjs",
+  ears?: Ears,
+  flags: readonly string[] = [],
+): Kind => ({
+  name: "chat-gateway",
+  diskBytes: sizeOf(file),
   start(upstream) {
     const folder = scratch();
     const config = join(folder, "gateway.json");
     const price = { input_cache_miss: 0.28, input_cache_hit: 0.028, output: 0.42 };
-    writeFileSync(config, JSON.stringify({
-      data_dir: join(folder, "data"), admin: { port: 0 }, aliases: {}, limits: { rpm: 1_000_000 },
-      providers: { fast: { dialect: "openai", base_url: upstream } }, models: { m: { provider: "fast", price } }, keys: [{ account: "bench", key: "sk-bench" }], ...over,
-    }));
-    const call = { path: "/v1/chat/completions", model: "m", headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" } };
+    writeFileSync(
+      config,
+      JSON.stringify({
+        data_dir: join(folder, "data"),
+        admin: { port: 0 },
+        aliases: {},
+        limits: { rpm: 1_000_000 },
+        providers: { fast: { dialect: "openai", base_url: upstream } },
+        models: { m: { provider: "fast", price } },
+        keys: [{ account: "bench", key: "sk-bench" }],
+        ...over,
+      }),
+    );
+    const call = {
+      path: "/v1/chat/completions",
+      model: "m",
+      headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" },
+    };
     const command = [process.execPath, ...flags, file, "serve", "--config", config, "--port", "0"];
     return started("chat-gateway", call, undefined, command, {}, folder, ears);
   },
@@ -132,40 +206,115 @@ export function peers(): { readonly found: Kind[]; readonly absent: string[] } {
   const portkey = join(PEERS, "npm/node_modules/@portkey-ai/gateway");
   const litellm = join(PEERS, "python/bin/litellm");
   const bifrost = join(PEERS, "go/bin/bifrost-http");
-  const version = (folder: string) => (JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string }).version;
+  const version = (folder: string) =>
+    (JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string }).version;
   const known: [name: string, installed: string, make: () => Kind][] = [
-    ["Portkey", portkey, () => ({
-      name: `Portkey ${version(portkey)}`, diskBytes: sizeOf(join(PEERS, "npm/node_modules")),
-      async start(upstream) {
-        const port = await freePort();
-        const headers = { ...JSON_TYPE, authorization: "Bearer sk-bench", "x-portkey-provider": "openai", "x-portkey-custom-host": `${upstream}/v1` };
-        return started(this.name, { path: "/v1/chat/completions", model: "m", headers }, port, [process.execPath, join(portkey, "build/start-server.js"), `--port=${port}`, "--headless"]);
-      },
-    })],
-    ["LiteLLM", litellm, () => ({
-      name: `LiteLLM ${readFileSync(join(PEERS, "python/litellm.version"), "utf8").trim()}`, diskBytes: sizeOf(join(PEERS, "python")),
-      async start(upstream) {
-        const port = await freePort();
-        const folder = scratch();
-        const params = { model: "openai/m", api_base: `${upstream}/v1`, api_key: "sk-bench" };
-        writeFileSync(join(folder, "config.yaml"), JSON.stringify({ model_list: [{ model_name: "m", litellm_params: params }], general_settings: { master_key: "sk-bench" } }));
-        const command = [litellm, "--config", join(folder, "config.yaml"), "--host", "127.0.0.1", "--port", String(port), "--telemetry", "False"];
-        const env = { LITELLM_LOCAL_MODEL_COST_MAP: "True", LITELLM_LOG: "ERROR" };
-        return started(this.name, { path: "/v1/chat/completions", model: "m", headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" } }, port, command, env, folder);
-      },
-    })],
+    [
+      "Portkey",
+      portkey,
+      () => ({
+        name: `Portkey ${version(portkey)}`,
+        diskBytes: sizeOf(join(PEERS, "npm/node_modules")),
+        async start(upstream) {
+          const port = await freePort();
+          const headers = {
+            ...JSON_TYPE,
+            authorization: "Bearer sk-bench",
+            "x-portkey-provider": "openai",
+            "x-portkey-custom-host": `${upstream}/v1`,
+          };
+          return started(this.name, { path: "/v1/chat/completions", model: "m", headers }, port, [
+            process.execPath,
+            join(portkey, "build/start-server.js"),
+            `--port=${port}`,
+            "--headless",
+          ]);
+        },
+      }),
+    ],
+    [
+      "LiteLLM",
+      litellm,
+      () => ({
+        name: `LiteLLM ${readFileSync(join(PEERS, "python/litellm.version"), "utf8").trim()}`,
+        diskBytes: sizeOf(join(PEERS, "python")),
+        async start(upstream) {
+          const port = await freePort();
+          const folder = scratch();
+          const params = { model: "openai/m", api_base: `${upstream}/v1`, api_key: "sk-bench" };
+          writeFileSync(
+            join(folder, "config.yaml"),
+            JSON.stringify({
+              model_list: [{ model_name: "m", litellm_params: params }],
+              general_settings: { master_key: "sk-bench" },
+            }),
+          );
+          const command = [
+            litellm,
+            "--config",
+            join(folder, "config.yaml"),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            String(port),
+            "--telemetry",
+            "False",
+          ];
+          const env = { LITELLM_LOCAL_MODEL_COST_MAP: "True", LITELLM_LOG: "ERROR" };
+          return started(
+            this.name,
+            {
+              path: "/v1/chat/completions",
+              model: "m",
+              headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" },
+            },
+            port,
+            command,
+            env,
+            folder,
+          );
+        },
+      }),
+    ],
     // Not tried yet: the module proxy within reach did not have it.
-    ["Bifrost", bifrost, () => ({
-      name: `Bifrost ${readFileSync(join(PEERS, "go/bifrost.version"), "utf8").trim()}`, diskBytes: sizeOf(bifrost),
-      async start(upstream) {
-        const port = await freePort();
-        const folder = scratch();
-        const keys = [{ name: "bench", value: "sk-bench", models: ["*"], weight: 1 }];
-        writeFileSync(join(folder, "config.json"), JSON.stringify({ providers: { openai: { keys, network_config: { base_url: upstream } } } }));
-        const command = [bifrost, "-app-dir", folder, "-host", "127.0.0.1", "-port", String(port), "-log-level", "error"];
-        return started(this.name, { path: "/v1/chat/completions", model: "openai/m", headers: JSON_TYPE }, port, command, {}, folder);
-      },
-    })],
+    [
+      "Bifrost",
+      bifrost,
+      () => ({
+        name: `Bifrost ${readFileSync(join(PEERS, "go/bifrost.version"), "utf8").trim()}`,
+        diskBytes: sizeOf(bifrost),
+        async start(upstream) {
+          const port = await freePort();
+          const folder = scratch();
+          const keys = [{ name: "bench", value: "sk-bench", models: ["*"], weight: 1 }];
+          writeFileSync(
+            join(folder, "config.json"),
+            JSON.stringify({
+              providers: { openai: { keys, network_config: { base_url: upstream } } },
+            }),
+          );
+          const command = [
+            bifrost,
+            "-app-dir",
+            folder,
+            "-host",
+            "127.0.0.1",
+            "-port",
+            String(port),
+            "-log-level",
+            "error",
+          ];
+          return started(
+            this.name,
+            { path: "/v1/chat/completions", model: "openai/m", headers: JSON_TYPE },
+            port,
+            command,
+            {},
+            folder,
+          );
+        },
+      }),
+    ],
   ];
   return {
     found: known.flatMap(([, installed, make]) => (existsSync(installed) ? [make()] : [])),

@@ -66,7 +66,11 @@ export async function within<T>(promise: Promise<T>, what: string, ms: number): 
 }
 
 /** `baseUrl` is what SPEC.md calls {base_url}; `deadlineMs` holds for each wait; `common` headers go with every request but raw ones. */
-export function createClient(baseUrl: string, deadlineMs: number, common: Readonly<Record<string, string>> = {}) {
+export function createClient(
+  baseUrl: string,
+  deadlineMs: number,
+  common: Readonly<Record<string, string>> = {},
+) {
   const base = new URL(baseUrl.replace(/\/+$/, ""));
   const secure = base.protocol === "https:";
   const agent = secure ? new https.Agent({ keepAlive: true }) : new http.Agent({ keepAlive: true });
@@ -76,16 +80,24 @@ export function createClient(baseUrl: string, deadlineMs: number, common: Readon
     const [sentAt, name] = [performance.now(), `${method} ${path}`];
     const elapsed = () => performance.now() - sentAt;
     const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
-    const req = (secure ? https : http).request(base, { method, path: prefix + path, headers: { ...common, ...length, ...headers }, agent, signal });
+    const req = (secure ? https : http).request(base, {
+      method,
+      path: prefix + path,
+      headers: { ...common, ...length, ...headers },
+      agent,
+      signal,
+    });
     const head = new Promise<IncomingMessage>((resolve, reject) => {
       req.on("response", resolve);
       req.on("error", (error) => reject(new Error(`the connection failed: ${error.message}`)));
     });
     req.end(body);
-    const res = await within(head, `the head of the answer to ${name}`, deadlineMs).catch((error: unknown) => {
-      req.destroy();
-      throw error;
-    });
+    const res = await within(head, `the head of the answer to ${name}`, deadlineMs).catch(
+      (error: unknown) => {
+        req.destroy();
+        throw error;
+      },
+    );
     const headMs = elapsed();
     const pieces: Piece[] = [];
     let changed = () => {};
@@ -112,9 +124,20 @@ export function createClient(baseUrl: string, deadlineMs: number, common: Readon
         return soFar();
       },
       async rest() {
-        await within(closed, `the end of the answer to ${name}`, deadlineMs).finally(() => res.destroy());
+        await within(closed, `the end of the answer to ${name}`, deadlineMs).finally(() =>
+          res.destroy(),
+        );
         const text = utf8(Buffer.concat(pieces.map(({ bytes }) => bytes)));
-        return { status: res.statusCode ?? 0, headers: res.headers, rawHeaders: res.rawHeaders, pieces, text, whole: res.complete, headMs, endMs: elapsed() };
+        return {
+          status: res.statusCode ?? 0,
+          headers: res.headers,
+          rawHeaders: res.rawHeaders,
+          pieces,
+          text,
+          whole: res.complete,
+          headMs,
+          endMs: elapsed(),
+        };
       },
       pause: () => void res.pause(),
       resume: () => void res.resume(),
@@ -129,14 +152,23 @@ export function createClient(baseUrl: string, deadlineMs: number, common: Readon
     send: async (request: Request): Promise<Answer> => (await open(request)).rest(),
     /** Sends bytes on a connection of its own and resolves with what came back when the server has closed it. */
     async raw(bytes: string | Buffer): Promise<string> {
-      const [host, port] = [base.hostname.replace(/^\[|\]$/g, ""), Number(base.port || (secure ? 443 : 80))];
-      const socket = secure ? tls.connect({ host, port, servername: net.isIP(host) ? "" : host }) : net.connect({ host, port });
+      const [host, port] = [
+        base.hostname.replace(/^\[|\]$/g, ""),
+        Number(base.port || (secure ? 443 : 80)),
+      ];
+      const socket = secure
+        ? tls.connect({ host, port, servername: net.isIP(host) ? "" : host })
+        : net.connect({ host, port });
       const pieces: Buffer[] = [];
       const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
       socket.on("data", (piece: Buffer) => pieces.push(piece));
       socket.on("error", () => undefined); // what came until then is the answer
       socket.write(bytes);
-      await within(closed, "the server to close a connection with a bad request", deadlineMs).finally(() => socket.destroy());
+      await within(
+        closed,
+        "the server to close a connection with a bad request",
+        deadlineMs,
+      ).finally(() => socket.destroy());
       return Buffer.concat(pieces).toString("latin1");
     },
     close: () => agent.destroy(),
@@ -166,7 +198,9 @@ export function parseEvents(text: string): { events: StreamEvent[]; rest: string
   const rest = blocks.pop() ?? "";
   const events = blocks.map((block) => {
     const lines = block.split(/\r?\n/);
-    const given = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5).replace(/^ /, ""));
+    const given = lines
+      .filter((line) => line.startsWith("data:"))
+      .map((line) => line.slice(5).replace(/^ /, ""));
     const data = given.length > 0 ? given.join("\n") : undefined;
     return { lines, data, json: parseJson(data) };
   });
@@ -184,8 +218,18 @@ export interface RawAnswer {
 export function parseRaw(text: string): RawAnswer {
   const [head = "", ...body] = text.split("\r\n\r\n");
   const [start = "", ...lines] = head.split("\r\n");
-  const headers = lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()] as const);
-  return { status: Number(start.split(" ")[1]), headers: Object.fromEntries(headers), text: body.join("\r\n\r\n") };
+  const headers = lines.map(
+    (line) =>
+      [
+        line.slice(0, line.indexOf(":")).toLowerCase(),
+        line.slice(line.indexOf(":") + 1).trim(),
+      ] as const,
+  );
+  return {
+    status: Number(start.split(" ")[1]),
+    headers: Object.fromEntries(headers),
+    text: body.join("\r\n\r\n"),
+  };
 }
 
 export function parseJson(text: string | undefined): unknown {

@@ -10,7 +10,18 @@ import { LABS } from "./checks/robust.ts";
 import { createClient } from "./client.ts";
 import { startProvider, type Provider } from "./provider.ts";
 import { LIMITED, modelOf, READY, readyConfig } from "./ready.ts";
-import { LEVELS, levelOf, NEEDS, runChecks, CHAT, question, type Check, type Need, type Options, type Result } from "./suite.ts";
+import {
+  LEVELS,
+  levelOf,
+  NEEDS,
+  runChecks,
+  CHAT,
+  question,
+  type Check,
+  type Need,
+  type Options,
+  type Result,
+} from "./suite.ts";
 
 const HELP = `conformance --base-url URL --key KEY [options]
 
@@ -41,11 +52,30 @@ function read(argv: readonly string[]) {
   const text = { type: "string" } as const;
   const flag = { type: "boolean", default: false } as const;
   try {
-    return parseArgs({ args: [...argv], options: {
-      "base-url": text, key: text, model: text, alias: text, "reasoning-model": text, "limited-key": text, "limited-rpm": text,
-      header: { type: "string", multiple: true }, without: text, level: text, only: text, "timeout-ms": text, concurrency: text,
-      "with-provider": flag, "provider-port": text, "provider-config": text, list: flag, json: flag, help: flag,
-    } }).values;
+    return parseArgs({
+      args: [...argv],
+      options: {
+        "base-url": text,
+        key: text,
+        model: text,
+        alias: text,
+        "reasoning-model": text,
+        "limited-key": text,
+        "limited-rpm": text,
+        header: { type: "string", multiple: true },
+        without: text,
+        level: text,
+        only: text,
+        "timeout-ms": text,
+        concurrency: text,
+        "with-provider": flag,
+        "provider-port": text,
+        "provider-config": text,
+        list: flag,
+        json: flag,
+        help: flag,
+      },
+    }).values;
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
@@ -56,15 +86,25 @@ const split = (text: string | undefined): string[] | undefined => text?.split(",
 
 function chosen({ level, only }: Values): Check[] {
   const [levels, beginnings] = [split(level) ?? LEVELS, split(only) ?? [""]];
-  for (const name of levels) if (!LEVELS.some((each) => each === name)) throw new UsageError(`there is no level ${name}: ${LEVELS.join(", ")}`);
-  const checks = CHECKS.filter((check) => levels.some((name) => name === levelOf(check)) && beginnings.some((text) => check.id.startsWith(text)));
+  for (const name of levels)
+    if (!LEVELS.some((each) => each === name))
+      throw new UsageError(`there is no level ${name}: ${LEVELS.join(", ")}`);
+  const checks = CHECKS.filter(
+    (check) =>
+      levels.some((name) => name === levelOf(check)) &&
+      beginnings.some((text) => check.id.startsWith(text)),
+  );
   if (checks.length === 0) throw new UsageError("there is no such check");
   return checks;
 }
 
-function count(values: Values, name: "timeout-ms" | "concurrency" | "limited-rpm" | "provider-port"): number | undefined {
+function count(
+  values: Values,
+  name: "timeout-ms" | "concurrency" | "limited-rpm" | "provider-port",
+): number | undefined {
   const given = values[name];
-  if (given !== undefined && !/^[1-9]\d{0,8}$/.test(given)) throw new UsageError(`--${name} is a positive integer, not ${given}`);
+  if (given !== undefined && !/^[1-9]\d{0,8}$/.test(given))
+    throw new UsageError(`--${name} is a positive integer, not ${given}`);
   return given === undefined ? undefined : Number(given);
 }
 
@@ -76,18 +116,34 @@ function need(name: string): Need {
 
 function header(given: string): [name: string, value: string] {
   const [, name, value] = /^([\w-]+)=(.*)$/s.exec(given) ?? [];
-  if (name === undefined || value === undefined) throw new UsageError(`--header is NAME=VALUE, not ${given}`);
+  if (name === undefined || value === undefined)
+    throw new UsageError(`--header is NAME=VALUE, not ${given}`);
   return [name, value];
 }
 
 function optionsOf(values: Values): Options {
-  const { "base-url": baseUrl, key, model, alias, "reasoning-model": reasoningModel, "limited-key": limitedKey, without } = values;
-  if (baseUrl === undefined || key === undefined) throw new UsageError("--base-url and --key are required (--help)");
-  if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl)) throw new UsageError(`--base-url is an http or https address, not ${baseUrl}`);
+  const {
+    "base-url": baseUrl,
+    key,
+    model,
+    alias,
+    "reasoning-model": reasoningModel,
+    "limited-key": limitedKey,
+    without,
+  } = values;
+  if (baseUrl === undefined || key === undefined)
+    throw new UsageError("--base-url and --key are required (--help)");
+  if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl))
+    throw new UsageError(`--base-url is an http or https address, not ${baseUrl}`);
   const rpm = count(values, "limited-rpm");
-  if ((limitedKey === undefined) !== (rpm === undefined)) throw new UsageError("--limited-key and --limited-rpm go together");
+  if ((limitedKey === undefined) !== (rpm === undefined))
+    throw new UsageError("--limited-key and --limited-rpm go together");
   return {
-    baseUrl, key, model, alias, reasoningModel,
+    baseUrl,
+    key,
+    model,
+    alias,
+    reasoningModel,
     headers: Object.fromEntries((values.header ?? []).map(header)),
     limited: limitedKey === undefined || rpm === undefined ? undefined : { key: limitedKey, rpm },
     without: split(without)?.map(need),
@@ -103,38 +159,62 @@ function optionsOf(values: Values): Options {
 const READY_MS = 120_000;
 
 /** Says how the gateway is to be configured, and waits until it is. */
-async function ready(provider: Provider, { baseUrl, key, deadlineMs = 30_000 }: Options, file: string | undefined): Promise<void> {
-  const [config, model] = [JSON.stringify(readyConfig(provider, LABS, key), null, 2), modelOf(READY, 0)];
+async function ready(
+  provider: Provider,
+  { baseUrl, key, deadlineMs = 30_000 }: Options,
+  file: string | undefined,
+): Promise<void> {
+  const [config, model] = [
+    JSON.stringify(readyConfig(provider, LABS, key), null, 2),
+    modelOf(READY, 0),
+  ];
   if (file !== undefined) writeFileSync(file, `${config}\n`);
-  console.error(`conformance: the gateway's provider is to be ${provider.url}; waiting until ${baseUrl} has this configuration: ${file ?? `\n${config}`}`);
+  console.error(
+    `conformance: the gateway's provider is to be ${provider.url}; waiting until ${baseUrl} has this configuration: ${file ?? `\n${config}`}`,
+  );
   const client = createClient(baseUrl, deadlineMs);
   const request = {
-    method: "POST", path: CHAT, headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+    method: "POST",
+    path: CHAT,
+    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
     body: JSON.stringify({ model, messages: question("Ready?") }),
   };
   let came = "";
   for (const end = performance.now() + READY_MS; performance.now() < end; await pause(200)) {
-    came = await client.send(request).then(({ status, text }) => (status === 200 ? "" : `${status} ${text}`), (error: Error) => error.message);
+    came = await client.send(request).then(
+      ({ status, text }) => (status === 200 ? "" : `${status} ${text}`),
+      (error: Error) => error.message,
+    );
     if (came === "") return client.close();
   }
   client.close();
-  throw new Error(`waited ${READY_MS} ms for ${baseUrl} to answer for the model ${model}, and got: ${came}`);
+  throw new Error(
+    `waited ${READY_MS} ms for ${baseUrl} to answer for the model ${model}, and got: ${came}`,
+  );
 }
 
 /** For people: a line a check, what went wrong below it, and the sum. */
 function scorecard(results: readonly Result[]): string {
-  const [ids, sources] = [results.map(({ id }) => id.length), results.map(({ source }) => source.length)].map((lengths) => Math.max(...lengths));
+  const [ids, sources] = [
+    results.map(({ id }) => id.length),
+    results.map(({ source }) => source.length),
+  ].map((lengths) => Math.max(...lengths));
   const lines = results.map(({ id, source, title, result, expected, got, why }) => {
     const row = `${result.padEnd(4)}  ${id.padEnd(ids!)}  ${source.padEnd(sources!)}  ${title}`;
     if (result === "fail") return `${row}\n        expected  ${expected}\n        got       ${got}`;
     return result === "skip" ? `${row}\n        skipped   ${why}` : row;
   });
-  const sums = LEVELS.map((level) => [level, results.filter((each) => levelOf(each) === level)] as const).filter(([, of]) => of.length > 0);
-  return [...lines, "", ...sums.map(([level, of]) => `${level.padEnd(10)}  ${summary(of)}`)].join("\n");
+  const sums = LEVELS.map(
+    (level) => [level, results.filter((each) => levelOf(each) === level)] as const,
+  ).filter(([, of]) => of.length > 0);
+  return [...lines, "", ...sums.map(([level, of]) => `${level.padEnd(10)}  ${summary(of)}`)].join(
+    "\n",
+  );
 }
 
 function summary(results: readonly Result[]): string {
-  const number = (result: Result["result"]) => results.filter((each) => each.result === result).length;
+  const number = (result: Result["result"]) =>
+    results.filter((each) => each.result === result).length;
   return `${results.length} checks: ${number("pass")} passed, ${number("fail")} failed, ${number("skip")} skipped`;
 }
 
@@ -147,18 +227,34 @@ async function main(argv: readonly string[]): Promise<number> {
   const checks = chosen(values);
   if (values.list) {
     const rules = checks.map(({ id, source, title }) => ({ id, source, title }));
-    console.log(values.json ? JSON.stringify(rules) : rules.map(({ id, source, title }) => `${id}  (${source})  ${title}`).join("\n"));
+    console.log(
+      values.json
+        ? JSON.stringify(rules)
+        : rules.map(({ id, source, title }) => `${id}  (${source})  ${title}`).join("\n"),
+    );
     return 0;
   }
   const given = optionsOf(values);
-  const provider = values["with-provider"] ? await startProvider(count(values, "provider-port")) : undefined;
-  const options = provider ? { ...given, model: given.model ?? "demo-chat", limited: given.limited ?? LIMITED, provider } : given;
+  const provider = values["with-provider"]
+    ? await startProvider(count(values, "provider-port"))
+    : undefined;
+  const options = provider
+    ? { ...given, model: given.model ?? "demo-chat", limited: given.limited ?? LIMITED, provider }
+    : given;
   const startedAt = performance.now();
-  const results = await (provider ? ready(provider, options, values["provider-config"]) : Promise.resolve())
+  const results = await (provider
+    ? ready(provider, options, values["provider-config"])
+    : Promise.resolve()
+  )
     .then(() => runChecks(checks, options))
     .finally(() => provider?.close());
   const failed = results.some(({ result }) => result === "fail");
-  const document = { base_url: options.baseUrl, seconds: Math.round(performance.now() - startedAt) / 1000, passed: !failed, checks: results };
+  const document = {
+    base_url: options.baseUrl,
+    seconds: Math.round(performance.now() - startedAt) / 1000,
+    passed: !failed,
+    checks: results,
+  };
   console.log(values.json ? JSON.stringify(document) : scorecard(results));
   return failed ? 1 : 0;
 }

@@ -3,7 +3,11 @@
 // kept for the check to read. All that a client must never see of a provider has the word "canary" in it.
 
 import { EventEmitter, once } from "node:events";
-import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
+import http, {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { setImmediate as turn, setTimeout as pause } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
@@ -45,10 +49,22 @@ export interface Provider {
 }
 
 /** What a good reply says; it has characters of one to four bytes. */
-export const PIECES: readonly string[] = ["Grüße", ", 世界", "! 🎉", " And so on,", " to", " the end."];
+export const PIECES: readonly string[] = [
+  "Grüße",
+  ", 世界",
+  "! 🎉",
+  " And so on,",
+  " to",
+  " the end.",
+];
 export const TEXT = PIECES.join("");
 export const THOUGHTS: readonly string[] = ["Let me", " think."];
-export const USAGE = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12, completion_tokens_details: { reasoning_tokens: 3 } };
+export const USAGE = {
+  prompt_tokens: 7,
+  completion_tokens: 5,
+  total_tokens: 12,
+  completion_tokens_details: { reasoning_tokens: 3 },
+};
 export const CALLS = [
   { id: "call_a", type: "function", function: { name: "get_time", arguments: '{"city":"Oslo"}' } },
   { id: "call_b", type: "function", function: { name: "send_mail", arguments: '{"to":"ada"}' } },
@@ -75,27 +91,57 @@ interface Exchange {
 }
 type Behaviour = (exchange: Exchange) => unknown;
 
-const HEAD = { id: "chatcmpl-canary", created: 1, model: "canary-model-2026-01-01", system_fingerprint: "fp_canary" };
-const WORDS = { error: { message: "canary: the key sk-canary-of-the-provider is no good at http://canary.internal", type: "canary_error", code: "canary" } };
+const HEAD = {
+  id: "chatcmpl-canary",
+  created: 1,
+  model: "canary-model-2026-01-01",
+  system_fingerprint: "fp_canary",
+};
+const WORDS = {
+  error: {
+    message: "canary: the key sk-canary-of-the-provider is no good at http://canary.internal",
+    type: "canary_error",
+    code: "canary",
+  },
+};
 const [SSE, JSON_TYPE] = ["text/event-stream", "application/json"];
 
-const chunk = (delta: object, finish_reason: string | null = null, more: object = {}) =>
-  ({ ...HEAD, object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason }], ...more });
+const chunk = (delta: object, finish_reason: string | null = null, more: object = {}) => ({
+  ...HEAD,
+  object: "chat.completion.chunk",
+  choices: [{ index: 0, delta, finish_reason }],
+  ...more,
+});
 const ROLE = chunk({ role: "assistant", content: "" });
 const texts = PIECES.map((content) => chunk({ content }));
 const STOP = chunk({}, "stop");
 const usageChunk = (usage: unknown = USAGE) => ({ ...chunk({}), choices: [], usage });
 const GOOD = [ROLE, ...texts, STOP, usageChunk()];
 
-const NONSENSE = { prompt_tokens: -7, completion_tokens: "5", total_tokens: null, prompt_tokens_details: 1 };
+const NONSENSE = {
+  prompt_tokens: -7,
+  completion_tokens: "5",
+  total_tokens: null,
+  prompt_tokens_details: 1,
+};
 
 const event = (json: unknown) => `data: ${JSON.stringify(json)}\n\n`;
 const DONE = "data: [DONE]\n\n";
 const stream = (events: readonly unknown[], end = DONE) => events.map(event).join("") + end;
 
-const message = (content: string | null, more: object = {}) => ({ role: "assistant", content, ...more });
+const message = (content: string | null, more: object = {}) => ({
+  role: "assistant",
+  content,
+  ...more,
+});
 const whole = (of: object, finish_reason = "stop", more: object = {}) =>
-  JSON.stringify({ ...HEAD, object: "chat.completion", choices: [{ index: 0, message: of, finish_reason }], usage: USAGE, ...more });
+  JSON.stringify({
+    ...HEAD,
+    object: "chat.completion",
+    choices: [{ index: 0, message: of, finish_reason }],
+    usage: USAGE,
+    ...more,
+  });
 
 /** Starts an answer: a stream if one was asked for. */
 function begin({ res, body }: Exchange): boolean {
@@ -106,35 +152,44 @@ function begin({ res, body }: Exchange): boolean {
 }
 
 /** A stream whose bytes are these; asked for a whole reply, a good one. */
-const streams = (bytes: string, more: readonly string[] = []): Behaviour => async (exchange) => {
-  if (!begin(exchange)) return exchange.res.end(whole(message(TEXT)));
-  exchange.res.write(bytes);
-  for (const each of more) {
-    await turn();
-    exchange.res.write(each);
-  }
-  return exchange.res.end();
-};
+const streams =
+  (bytes: string, more: readonly string[] = []): Behaviour =>
+  async (exchange) => {
+    if (!begin(exchange)) return exchange.res.end(whole(message(TEXT)));
+    exchange.res.write(bytes);
+    for (const each of more) {
+      await turn();
+      exchange.res.write(each);
+    }
+    return exchange.res.end();
+  };
 const events = (list: readonly unknown[], end?: string) => streams(stream(list, end));
-const both = (list: readonly unknown[], json: string): Behaviour => (exchange) => void exchange.res.end(begin(exchange) ? stream(list) : json);
+const both =
+  (list: readonly unknown[], json: string): Behaviour =>
+  (exchange) =>
+    void exchange.res.end(begin(exchange) ? stream(list) : json);
 
 /** The first so many pieces, of a stream or of a whole reply, and then something else. */
-const after = (then: Behaviour): Behaviour => (exchange) => {
-  const { res, argument } = exchange;
-  if (begin(exchange)) res.write(stream([ROLE, ...texts.slice(0, argument)], ""));
-  else res.write(whole(message(TEXT)).slice(0, 20 * argument + 1));
-  return then(exchange);
-};
+const after =
+  (then: Behaviour): Behaviour =>
+  (exchange) => {
+    const { res, argument } = exchange;
+    if (begin(exchange)) res.write(stream([ROLE, ...texts.slice(0, argument)], ""));
+    else res.write(whole(message(TEXT)).slice(0, 20 * argument + 1));
+    return then(exchange);
+  };
 
 /** In pieces of so many bytes, each in a packet of its own as far as a sender can see to it. */
-const inPieces = (size: number): Behaviour => async (exchange) => {
-  const bytes = Buffer.from(begin(exchange) ? stream(GOOD) : whole(message(TEXT)));
-  for (let at = 0; at < bytes.length && exchange.res.writable; at += size) {
-    exchange.res.write(bytes.subarray(at, at + size));
-    await turn();
-  }
-  exchange.res.end();
-};
+const inPieces =
+  (size: number): Behaviour =>
+  async (exchange) => {
+    const bytes = Buffer.from(begin(exchange) ? stream(GOOD) : whole(message(TEXT)));
+    for (let at = 0; at < bytes.length && exchange.res.writable; at += size) {
+      exchange.res.write(bytes.subarray(at, at + size));
+      await turn();
+    }
+    exchange.res.end();
+  };
 
 /** Sends a text again and again, no faster than it is read; `stalled` when for some while nothing of it was taken. */
 function flood({ res }: Exchange, text: string): void {
@@ -158,7 +213,11 @@ function flood({ res }: Exchange, text: string): void {
 }
 
 function refuse(res: ServerResponse, code: number, retryAfter?: number): void {
-  res.writeHead(code, { "content-type": JSON_TYPE, "x-canary": "canary", ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }) });
+  res.writeHead(code, {
+    "content-type": JSON_TYPE,
+    "x-canary": "canary",
+    ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+  });
   res.end(JSON.stringify(WORDS));
 }
 const status: Behaviour = ({ res, argument }) => refuse(res, argument);
@@ -166,13 +225,28 @@ const cut: Behaviour = ({ res }) => void res.socket?.resetAndDestroy();
 const silence: Behaviour = () => undefined;
 const good = both(GOOD, whole(message(TEXT)));
 
-const fragment = (index: number | undefined, of: object) => chunk({ tool_calls: [{ index, ...of }] });
-const opening = ({ id, type, function: { name } }: (typeof CALLS)[number]) => ({ id, type, function: { name, arguments: "" } });
-const halves = ({ function: { arguments: text } }: (typeof CALLS)[number]) => [text.slice(0, 5), text.slice(5)].map((part) => ({ function: { arguments: part } }));
+const fragment = (index: number | undefined, of: object) =>
+  chunk({ tool_calls: [{ index, ...of }] });
+const opening = ({ id, type, function: { name } }: (typeof CALLS)[number]) => ({
+  id,
+  type,
+  function: { name, arguments: "" },
+});
+const halves = ({ function: { arguments: text } }: (typeof CALLS)[number]) =>
+  [text.slice(0, 5), text.slice(5)].map((part) => ({ function: { arguments: part } }));
 const tools = (fragments: readonly unknown[]) =>
-  both([ROLE, ...fragments, chunk({}, "tool_calls"), usageChunk()], whole(message(null, { tool_calls: CALLS }), "tool_calls"));
+  both(
+    [ROLE, ...fragments, chunk({}, "tool_calls"), usageChunk()],
+    whole(message(null, { tool_calls: CALLS }), "tool_calls"),
+  );
 const reasoning = both(
-  [ROLE, ...THOUGHTS.map((text) => chunk({ reasoning_content: text })), ...texts, STOP, usageChunk()],
+  [
+    ROLE,
+    ...THOUGHTS.map((text) => chunk({ reasoning_content: text })),
+    ...texts,
+    STOP,
+    usageChunk(),
+  ],
   whole(message(TEXT, { reasoning_content: THOUGHTS.join("") })),
 );
 
@@ -182,33 +256,45 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   reasoning,
   // Refusals and failures before the first delta.
   status,
-  "overloaded": ({ res, argument }) => refuse(res, 429, argument),
-  "once": (exchange) => (exchange.number === 0 ? refuse(exchange.res, exchange.argument, 0) : good(exchange)),
-  "picky": (exchange) => (JSON.stringify(exchange.body["messages"]).includes("bad") ? status({ ...exchange, argument: 400 }) : good(exchange)),
-  "error-in-200": ({ res }) => res.writeHead(200, { "content-type": JSON_TYPE }).end(JSON.stringify(WORDS)),
+  overloaded: ({ res, argument }) => refuse(res, 429, argument),
+  once: (exchange) =>
+    exchange.number === 0 ? refuse(exchange.res, exchange.argument, 0) : good(exchange),
+  picky: (exchange) =>
+    JSON.stringify(exchange.body["messages"]).includes("bad")
+      ? status({ ...exchange, argument: 400 })
+      : good(exchange),
+  "error-in-200": ({ res }) =>
+    res.writeHead(200, { "content-type": JSON_TYPE }).end(JSON.stringify(WORDS)),
   "error-first": both([WORDS], JSON.stringify(WORDS)),
   "error-after-role": both([ROLE, WORDS], JSON.stringify(WORDS)),
-  "nothing": (exchange) => (begin(exchange), exchange.res.end()),
+  nothing: (exchange) => (begin(exchange), exchange.res.end()),
   "only-done": (exchange) => exchange.res.end(begin(exchange) ? DONE : "{}"),
-  "not-json": (exchange) => exchange.res.end(begin(exchange) ? "data: canary\n\ndata: {\n\n" : "{\"canary\":"),
-  "html": ({ res }) => res.writeHead(200, { "content-type": "text/html" }).end("<html>canary</html>"),
-  "redirect": ({ res, argument }) => res.writeHead(argument, { location: `/${ELSEWHERE}` }).end(),
-  "gzip": ({ res, body }) => {
+  "not-json": (exchange) =>
+    exchange.res.end(begin(exchange) ? "data: canary\n\ndata: {\n\n" : '{"canary":'),
+  html: ({ res }) => res.writeHead(200, { "content-type": "text/html" }).end("<html>canary</html>"),
+  redirect: ({ res, argument }) => res.writeHead(argument, { location: `/${ELSEWHERE}` }).end(),
+  gzip: ({ res, body }) => {
     const streamed = body["stream"] === true;
     res.writeHead(200, { "content-type": streamed ? SSE : JSON_TYPE, "content-encoding": "gzip" });
     res.end(gzipSync(streamed ? stream(GOOD) : whole(message(TEXT))));
   },
   "too-short": ({ res, body }) => {
     const text = body["stream"] === true ? stream([ROLE], "") : whole(message(TEXT));
-    res.writeHead(200, { "content-type": body["stream"] === true ? SSE : JSON_TYPE, "content-length": Buffer.byteLength(text) + 100 });
+    res.writeHead(200, {
+      "content-type": body["stream"] === true ? SSE : JSON_TYPE,
+      "content-length": Buffer.byteLength(text) + 100,
+    });
     res.write(text, () => res.socket?.end());
   },
-  "reset": cut,
-  "silent": silence,
-  "held": async (exchange) => perform(await exchange.turned(), exchange),
-  "closes-when-reused": (exchange) => (exchange.position > 0 ? exchange.res.socket?.resetAndDestroy() : good(exchange)),
+  reset: cut,
+  silent: silence,
+  held: async (exchange) => perform(await exchange.turned(), exchange),
+  "closes-when-reused": (exchange) =>
+    exchange.position > 0 ? exchange.res.socket?.resetAndDestroy() : good(exchange),
   // Failures after the first delta.
-  "cut-after": after(({ res }) => void res.write("", () => setImmediate(() => res.socket?.resetAndDestroy()))),
+  "cut-after": after(
+    ({ res }) => void res.write("", () => setImmediate(() => res.socket?.resetAndDestroy())),
+  ),
   "ends-after": after(({ res }) => res.end()),
   "done-after": after(({ res }) => res.end(DONE)),
   "error-after": after(({ res }) => res.end(stream([WORDS]))),
@@ -220,34 +306,49 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   // Good streams in odd forms.
   "no-done": events(GOOD, ""),
   "after-done": events(GOOD, `${DONE}${event(chunk({ content: "canary" }))}${DONE}`),
-  "stays-open": (exchange) => exchange.res.write(begin(exchange) ? stream(GOOD) : whole(message(TEXT))),
-  "crlf": streams(stream(GOOD).replaceAll("\n", "\r\n")),
-  "cr": streams(stream(GOOD).replaceAll("\n", "\r")),
-  "comments": streams(stream(GOOD).replaceAll("data:", ": canary\n\n: another\ndata:")),
+  "stays-open": (exchange) =>
+    exchange.res.write(begin(exchange) ? stream(GOOD) : whole(message(TEXT))),
+  crlf: streams(stream(GOOD).replaceAll("\n", "\r\n")),
+  cr: streams(stream(GOOD).replaceAll("\n", "\r")),
+  comments: streams(stream(GOOD).replaceAll("data:", ": canary\n\n: another\ndata:")),
   "no-space": streams(stream(GOOD).replaceAll("data: ", "data:")),
-  "fields": streams(stream(GOOD).replaceAll("data:", "id: 7\nevent: message\nretry: 5\ndata:")),
-  "many-lines": streams([ROLE, ...texts, STOP, usageChunk()].map((each) => `${JSON.stringify(each, null, 1).replace(/^/gm, "data: ")}\n\n`).join("") + DONE),
+  fields: streams(stream(GOOD).replaceAll("data:", "id: 7\nevent: message\nretry: 5\ndata:")),
+  "many-lines": streams(
+    [ROLE, ...texts, STOP, usageChunk()]
+      .map((each) => `${JSON.stringify(each, null, 1).replace(/^/gm, "data: ")}\n\n`)
+      .join("") + DONE,
+  ),
   "byte-order-mark": streams(`\ufeff${stream(GOOD)}`),
   "no-blank-line": events([ROLE, ...texts], event(STOP).trimEnd()),
   "byte-by-byte": inPieces(1),
   "in-sevens": inPieces(7),
   "in-one": streams(stream(GOOD)),
-  "charset": ({ res }) => res.writeHead(200, { "content-type": "Text/Event-Stream;Charset=UTF-8" }).end(stream(GOOD)),
-  "early-hints": (exchange) => exchange.res.writeEarlyHints({ link: "</canary>; rel=preload" }, () => void good(exchange)),
+  charset: ({ res }) =>
+    res.writeHead(200, { "content-type": "Text/Event-Stream;Charset=UTF-8" }).end(stream(GOOD)),
+  "early-hints": (exchange) =>
+    exchange.res.writeEarlyHints({ link: "</canary>; rel=preload" }, () => void good(exchange)),
   "until-close": ({ res }) => {
     res.useChunkedEncodingByDefault = false; // the end of the connection is the end of the answer
     res.writeHead(200, { "content-type": SSE, connection: "close" }).end(stream(GOOD));
   },
   "empty-choices": events(GOOD.flatMap((each) => [{ ...chunk({}), choices: [] }, each])),
-  "empty-deltas": events(GOOD.flatMap((each) => [chunk({ content: "" }), chunk({ content: null }), each])),
-  "role-again": events([ROLE, ...PIECES.map((content) => chunk({ role: "assistant", content })), STOP]),
+  "empty-deltas": events(
+    GOOD.flatMap((each) => [chunk({ content: "" }), chunk({ content: null }), each]),
+  ),
+  "role-again": events([
+    ROLE,
+    ...PIECES.map((content) => chunk({ role: "assistant", content })),
+    STOP,
+  ]),
   "finish-again": events([ROLE, ...texts, STOP, STOP, usageChunk()]),
   "long-line": async (exchange) => {
     const [, content = ""] = /long (\d+)/.exec(JSON.stringify(exchange.body["messages"])) ?? [];
     const text = "é".repeat(Number(content));
-    exchange.res.end(begin(exchange) ? stream([ROLE, chunk({ content: text }), STOP]) : whole(message(text)));
+    exchange.res.end(
+      begin(exchange) ? stream([ROLE, chunk({ content: text }), STOP]) : whole(message(text)),
+    );
   },
-  "trickle": async (exchange) => {
+  trickle: async (exchange) => {
     if (!begin(exchange)) return exchange.res.end(whole(message(TEXT)));
     for (const each of [ROLE, ...texts, STOP]) {
       exchange.res.write(event(each));
@@ -255,32 +356,72 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
     }
     return exchange.res.end(DONE);
   },
-  "flood": (exchange) => {
+  flood: (exchange) => {
     if (begin(exchange)) exchange.res.write(stream([ROLE], ""));
     flood(exchange, event(chunk({ content: "x".repeat(64 * 1024) })));
   },
   // Usage in odd places.
   "usage-never": both([ROLE, ...texts, STOP], whole(message(TEXT), "stop", { usage: undefined })),
-  "usage-null": both([...[ROLE, ...texts, STOP].map((each) => ({ ...each, usage: null })), usageChunk(), { ...usageChunk(), usage: null }], whole(message(TEXT))),
-  "usage-nonsense": both([ROLE, ...texts, STOP, usageChunk(NONSENSE)], whole(message(TEXT), "stop", { usage: NONSENSE })),
+  "usage-null": both(
+    [
+      ...[ROLE, ...texts, STOP].map((each) => ({ ...each, usage: null })),
+      usageChunk(),
+      { ...usageChunk(), usage: null },
+    ],
+    whole(message(TEXT)),
+  ),
+  "usage-nonsense": both(
+    [ROLE, ...texts, STOP, usageChunk(NONSENSE)],
+    whole(message(TEXT), "stop", { usage: NONSENSE }),
+  ),
   "usage-with-finish": events([ROLE, ...texts, { ...STOP, usage: USAGE }]),
-  "usage-in-choice": events([ROLE, ...texts, { ...STOP, choices: [{ ...STOP.choices[0], usage: USAGE }] }]),
+  "usage-in-choice": events([
+    ROLE,
+    ...texts,
+    { ...STOP, choices: [{ ...STOP.choices[0], usage: USAGE }] },
+  ]),
   "usage-everywhere": events([
-    ...[ROLE, ...texts, STOP].map((each, index) => ({ ...each, usage: { ...USAGE, completion_tokens: index + 1, total_tokens: index + 8 } })),
+    ...[ROLE, ...texts, STOP].map((each, index) => ({
+      ...each,
+      usage: { ...USAGE, completion_tokens: index + 1, total_tokens: index + 8 },
+    })),
     usageChunk(),
   ]),
   // Two calls at once.
-  "tools": tools(CALLS.flatMap((call, index) => [fragment(index, opening(call)), ...halves(call).map((half) => fragment(index, half))])),
-  "tools-all-zero": tools(CALLS.flatMap((call) => [fragment(0, opening(call)), ...halves(call).map((half) => fragment(0, half))])),
+  tools: tools(
+    CALLS.flatMap((call, index) => [
+      fragment(index, opening(call)),
+      ...halves(call).map((half) => fragment(index, half)),
+    ]),
+  ),
+  "tools-all-zero": tools(
+    CALLS.flatMap((call) => [
+      fragment(0, opening(call)),
+      ...halves(call).map((half) => fragment(0, half)),
+    ]),
+  ),
   "tools-no-index": tools(CALLS.map((call) => fragment(undefined, call))),
   "tools-whole": tools([chunk({ tool_calls: CALLS.map((call, index) => ({ index, ...call })) })]),
   "tools-in-turn": tools([
     ...CALLS.map((call, index) => fragment(index, opening(call))),
     ...[0, 1].flatMap((half) => CALLS.map((call, index) => fragment(index, halves(call)[half]!))),
   ]),
-  "tools-repeated": tools(CALLS.flatMap((call, index) =>
-    halves(call).map((half) => fragment(index, { ...opening(call), function: { ...opening(call).function, ...half.function } })))),
-  "tools-far": tools(CALLS.flatMap((call, index) => [fragment(index * 5 + 3, opening(call)), ...halves(call).map((half) => fragment(index * 5 + 3, half))])),
+  "tools-repeated": tools(
+    CALLS.flatMap((call, index) =>
+      halves(call).map((half) =>
+        fragment(index, {
+          ...opening(call),
+          function: { ...opening(call).function, ...half.function },
+        }),
+      ),
+    ),
+  ),
+  "tools-far": tools(
+    CALLS.flatMap((call, index) => [
+      fragment(index * 5 + 3, opening(call)),
+      ...halves(call).map((half) => fragment(index * 5 + 3, half)),
+    ]),
+  ),
 };
 
 function perform(name: string, exchange: Exchange): unknown {
@@ -300,9 +441,16 @@ export async function startProvider(port = 0): Promise<Provider> {
   function keep(req: IncomingMessage, res: ServerResponse, model: string, body: Json): Call {
     const connection = connections.get(req.socket)!;
     const before = req.socket.bytesWritten;
-    const [closed, finished] = ["close", "finish"].map((name) => new Promise<void>((resolve) => res.on(name, resolve)));
+    const [closed, finished] = ["close", "finish"].map(
+      (name) => new Promise<void>((resolve) => res.on(name, resolve)),
+    );
     const call: Call = {
-      model, body, headers: req.headers, connection: connection.number, position: connection.requests, finished: finished!,
+      model,
+      body,
+      headers: req.headers,
+      connection: connection.number,
+      position: connection.requests,
+      finished: finished!,
       sent: () => req.socket.bytesWritten - before,
       stalled: new Promise((resolve) => res.on("stalled", resolve)),
       left: closed!.then(() => (res.writableFinished ? new Promise(() => undefined) : undefined)),
@@ -322,7 +470,15 @@ export async function startProvider(port = 0): Promise<Provider> {
     const number = came.get(model)?.length ?? 0;
     const { position } = keep(req, res, model, body);
     const turned = () => once(changes, `turn ${model}`).then(([behaviour]) => String(behaviour));
-    await perform(behaviours.get(model) ?? model.split(":", 1)[0]!, { model, body, number, position, argument: 0, res, turned });
+    await perform(behaviours.get(model) ?? model.split(":", 1)[0]!, {
+      model,
+      body,
+      number,
+      position,
+      argument: 0,
+      res,
+      turned,
+    });
   }
 
   const servers = [0, 1].map(() => {
@@ -330,17 +486,23 @@ export async function startProvider(port = 0): Promise<Provider> {
       res.on("error", () => undefined); // told by `left`
       serve(req, res).catch(() => res.destroy());
     });
-    server.on("connection", (socket) => connections.set(socket, { number: connected++, requests: 0 }));
+    server.on("connection", (socket) =>
+      connections.set(socket, { number: connected++, requests: 0 }),
+    );
     return server;
   });
   const urls: string[] = [];
   for (const [index, server] of servers.entries()) {
-    await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port === 0 ? 0 : port + index, "127.0.0.1", resolve));
+    await new Promise<void>((resolve, reject) =>
+      server.once("error", reject).listen(port === 0 ? 0 : port + index, "127.0.0.1", resolve),
+    );
     urls.push(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   }
 
   return {
-    url: urls[0]!, loneUrl: urls[1]!, goneUrl: "http://127.0.0.1:1",
+    url: urls[0]!,
+    loneUrl: urls[1]!,
+    goneUrl: "http://127.0.0.1:1",
     calls: (model) => came.get(model) ?? [],
     async call(model, position, deadlineMs) {
       const there = async () => {
@@ -366,4 +528,3 @@ export async function startProvider(port = 0): Promise<Provider> {
     },
   };
 }
-

@@ -23,16 +23,34 @@ const BREAKER = { failures: 5, cooldown_ms: 400 };
 /** A model that answers, by which it is seen that a gateway has this configuration. */
 export const READY: Lab = { id: "ready", behaviours: ["good"] };
 
-export const modelOf = ({ id, behaviours }: Lab, index: number): string => `${behaviours[index]}:${id}`;
+export const modelOf = ({ id, behaviours }: Lab, index: number): string =>
+  `${behaviours[index]}:${id}`;
 export const aliasOf = ({ id }: Lab): string => `auto/robust.${id}`;
 
-export function readyConfig({ url, loneUrl, goneUrl }: Pick<Provider, "url" | "loneUrl" | "goneUrl">, labs: readonly Lab[], key: string) {
+export function readyConfig(
+  { url, loneUrl, goneUrl }: Pick<Provider, "url" | "loneUrl" | "goneUrl">,
+  labs: readonly Lab[],
+  key: string,
+) {
   const lab = { dialect: "openai", base_url: url, api_key: PROVIDER_KEY, thinking: "thinking" };
-  const demo = { provider: "demo", supports: ["tools", "json_object", "json_schema", "logprobs"], context_tokens: 32768, max_output_tokens: 4096 };
-  const models = [READY, ...labs].flatMap((each) => each.behaviours.map((_, index) => {
-    const first = index === 0;
-    return [modelOf(each, index), { provider: (first && each.at) || "lab", ...(first && each.reasoning && { reasoning: true }) }] as const;
-  }));
+  const demo = {
+    provider: "demo",
+    supports: ["tools", "json_object", "json_schema", "logprobs"],
+    context_tokens: 32768,
+    max_output_tokens: 4096,
+  };
+  const models = [READY, ...labs].flatMap((each) =>
+    each.behaviours.map((_, index) => {
+      const first = index === 0;
+      return [
+        modelOf(each, index),
+        {
+          provider: (first && each.at) || "lab",
+          ...(first && each.reasoning && { reasoning: true }),
+        },
+      ] as const;
+    }),
+  );
   return {
     providers: {
       demo: { dialect: "demo", pace_ms: 0 },
@@ -43,15 +61,32 @@ export function readyConfig({ url, loneUrl, goneUrl }: Pick<Provider, "url" | "l
     },
     models: {
       "demo-chat": { ...demo, quality_score: 50, price: { input_cache_miss: 0.1, output: 0.2 } },
-      "demo-reasoner": { ...demo, quality_score: 40, reasoning: true, reasoning_score: 50, price: { input_cache_miss: 0.5, output: 1 } },
+      "demo-reasoner": {
+        ...demo,
+        quality_score: 40,
+        reasoning: true,
+        reasoning_score: 50,
+        price: { input_cache_miss: 0.5, output: 1 },
+      },
       ...Object.fromEntries(models),
     },
     aliases: {
-      "auto/reasoning": { policy: "reasoning" }, "auto/chat": { policy: "value" },
-      ...Object.fromEntries(labs.filter(({ behaviours }) => behaviours.length > 1).map((each) =>
-        [aliasOf(each), { models: each.behaviours.map((_, index) => modelOf(each, index)) }])),
+      "auto/reasoning": { policy: "reasoning" },
+      "auto/chat": { policy: "value" },
+      ...Object.fromEntries(
+        labs
+          .filter(({ behaviours }) => behaviours.length > 1)
+          .map((each) => [
+            aliasOf(each),
+            { models: each.behaviours.map((_, index) => modelOf(each, index)) },
+          ]),
+      ),
     },
-    keys: [{ account: "demo", key }, { account: "burst", key: BURST.key, rpm: BURST.rpm }, { account: "limited", key: LIMITED.key, rpm: LIMITED.rpm }],
+    keys: [
+      { account: "demo", key },
+      { account: "burst", key: BURST.key, rpm: BURST.rpm },
+      { account: "limited", key: LIMITED.key, rpm: LIMITED.rpm },
+    ],
     limits: { rpm: null },
     timeouts: { connect_ms: 2_000, first_token_ms: 8_000, idle_ms: 8_000, total_ms: 30_000 },
     retry: { max_retries: 1, backoff_ms: 10, max_wait_ms: 1_000 },

@@ -10,8 +10,10 @@ export interface Found {
 
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-export const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
-export const isCount = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
+export const isText = (value: unknown): value is string =>
+  typeof value === "string" && value !== "";
+export const isCount = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 0;
 export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /** The values at a path such as `choices[].message.content`. A field that is missing where it could stand is found as undefined;
@@ -22,8 +24,19 @@ export function find(root: unknown, path: string): Found[] {
     const name = step.replace("[]", "");
     at = at.flatMap(({ path: above, value: parent }) => {
       if (!isObject(parent)) return [];
-      const here = { path: above === "" ? name : `${above}.${name}`, value: Object.hasOwn(parent, name) ? parent[name] : undefined, parent, root };
-      return step === name ? [here] : list(here.value).map((value, index) => ({ ...here, path: `${here.path}[${index}]`, value }));
+      const here = {
+        path: above === "" ? name : `${above}.${name}`,
+        value: Object.hasOwn(parent, name) ? parent[name] : undefined,
+        parent,
+        root,
+      };
+      return step === name
+        ? [here]
+        : list(here.value).map((value, index) => ({
+            ...here,
+            path: `${here.path}[${index}]`,
+            value,
+          }));
     });
   }
   return at;
@@ -33,15 +46,28 @@ export function find(root: unknown, path: string): Found[] {
 export const first = (root: unknown, path: string): unknown => find(root, path)[0]?.value;
 
 /** What a field must be: its path, that in words, and as a test. */
-export type Field = readonly [path: string, expected: string, holds: (value: unknown, at: Found) => boolean];
+export type Field = readonly [
+  path: string,
+  expected: string,
+  holds: (value: unknown, at: Found) => boolean,
+];
 
-const exactly = (text: string) => [JSON.stringify(text), (value: unknown) => value === text] as const;
+const exactly = (text: string) =>
+  [JSON.stringify(text), (value: unknown) => value === text] as const;
 /** Neither milliseconds nor a date of another century. */
-const isUnixTime = (value: unknown): boolean => isCount(value) && value > 1_000_000_000 && value < 10_000_000_000;
-const textOrNothing = (value: unknown): boolean => value === undefined || value === null || typeof value === "string";
-const isPosition = (value: unknown, { root, parent }: Found): boolean => value === list(first(root, "choices")).indexOf(parent);
+const isUnixTime = (value: unknown): boolean =>
+  isCount(value) && value > 1_000_000_000 && value < 10_000_000_000;
+const textOrNothing = (value: unknown): boolean =>
+  value === undefined || value === null || typeof value === "string";
+const isPosition = (value: unknown, { root, parent }: Found): boolean =>
+  value === list(first(root, "choices")).indexOf(parent);
 /** SPEC.md lists the first three for streams; a reply that a filter cut short says so there too (WIRE.md D6). */
-export const FINISH_REASONS: readonly unknown[] = ["stop", "length", "tool_calls", "content_filter"];
+export const FINISH_REASONS: readonly unknown[] = [
+  "stop",
+  "length",
+  "tool_calls",
+  "content_filter",
+];
 
 /** SPEC.md "Chat completion response (non-streaming)". */
 export const REPLY: readonly Field[] = [
@@ -54,8 +80,18 @@ export const REPLY: readonly Field[] = [
   ["choices[].index", "the position of the choice in the list", isPosition],
   ["choices[].message", "an object", isObject],
   ["choices[].message.role", ...exactly("assistant")],
-  ["choices[].message.content", "a string, or null beside tool calls", (value, { parent }) => typeof value === "string" || (value === null && isObject(parent) && list(parent["tool_calls"]).length > 0)],
-  ["choices[].finish_reason", "stop, length, tool_calls or content_filter", (value) => FINISH_REASONS.includes(value)],
+  [
+    "choices[].message.content",
+    "a string, or null beside tool calls",
+    (value, { parent }) =>
+      typeof value === "string" ||
+      (value === null && isObject(parent) && list(parent["tool_calls"]).length > 0),
+  ],
+  [
+    "choices[].finish_reason",
+    "stop, length, tool_calls or content_filter",
+    (value) => FINISH_REASONS.includes(value),
+  ],
   ["usage", "an object", isObject],
   ["usage.prompt_tokens", "a number of tokens, at least 1", (value) => isCount(value) && value > 0],
   ["usage.completion_tokens", "a number of tokens", isCount],
@@ -73,11 +109,23 @@ export const CHUNK: readonly Field[] = [
   ["choices", "an array", Array.isArray],
   ["choices[].index", "a position, from 0", isCount],
   ["choices[].delta", "an object", isObject],
-  ["choices[].delta.role", "\"assistant\" where it is present", (value) => value === undefined || value === "assistant"],
+  [
+    "choices[].delta.role",
+    '"assistant" where it is present',
+    (value) => value === undefined || value === "assistant",
+  ],
   ["choices[].delta.content", "a string where it is present, or null", textOrNothing],
   ["choices[].delta.reasoning_content", "a string where it is present, or null", textOrNothing],
-  ["choices[].finish_reason", "null, stop, length, tool_calls or content_filter", (value) => value === null || FINISH_REASONS.includes(value)],
+  [
+    "choices[].finish_reason",
+    "null, stop, length, tool_calls or content_filter",
+    (value) => value === null || FINISH_REASONS.includes(value),
+  ],
 ];
 
 /** SPEC.md "Errors". */
-export const ERROR: readonly Field[] = ["message", "type", "code", "request_id"].map((name) => [`error.${name}`, "a non-empty string", isText]);
+export const ERROR: readonly Field[] = ["message", "type", "code", "request_id"].map((name) => [
+  `error.${name}`,
+  "a non-empty string",
+  isText,
+]);

@@ -2,12 +2,30 @@
 // The others, made by `every`, run when those are done and look at all that was received meanwhile: each rule about the shape of
 // an answer is so applied to every answer of the run, and a gateway that breaks one rule fails one check.
 
-import { createClient, parseEvents, parseJson, type Answer, type Client, type Request, type StreamEvent } from "./client.ts";
+import {
+  createClient,
+  parseEvents,
+  parseJson,
+  type Answer,
+  type Client,
+  type Request,
+  type StreamEvent,
+} from "./client.ts";
 import type { Provider } from "./provider.ts";
 import { isObject } from "./shapes.ts";
 
 /** What a check needs that a gateway, or a run, may lack. */
-export const NEEDS = ["model", "alias", "plain", "reasoning", "tools", "json", "logprobs", "limited", "provider"] as const;
+export const NEEDS = [
+  "model",
+  "alias",
+  "plain",
+  "reasoning",
+  "tools",
+  "json",
+  "logprobs",
+  "limited",
+  "provider",
+] as const;
 export type Need = (typeof NEEDS)[number];
 export const LEVELS = ["spec", "compatible", "robust"] as const;
 export type Level = (typeof LEVELS)[number];
@@ -152,25 +170,57 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
       const asked = isObject(parsed) ? parsed : {};
       const isStream = answer.status === 200 && asked["stream"] === true;
       const { events, rest } = isStream ? parseEvents(answer.text ?? "") : { events: [], rest: "" };
-      const exchange = { check, request, asked, answer, json: parseJson(answer.text), events, rest };
+      const exchange = {
+        check,
+        request,
+        asked,
+        answer,
+        json: parseJson(answer.text),
+        events,
+        rest,
+      };
       seen.push(exchange);
       return exchange;
     };
     const ask = async (fields: Ask = {}, { headers }: Over = {}): Promise<Exchange> => {
-      const body = typeof fields === "string" ? fields : JSON.stringify({ model, messages: question(`Say the word ${WORD} and nothing else.`), ...fields });
-      const given = { "content-type": "application/json", authorization: `Bearer ${options.key}`, ...headers };
-      const kept = Object.fromEntries(Object.entries(given).filter((header): header is [string, string] => header[1] !== undefined));
+      const body =
+        typeof fields === "string"
+          ? fields
+          : JSON.stringify({
+              model,
+              messages: question(`Say the word ${WORD} and nothing else.`),
+              ...fields,
+            });
+      const given = {
+        "content-type": "application/json",
+        authorization: `Bearer ${options.key}`,
+        ...headers,
+      };
+      const kept = Object.fromEntries(
+        Object.entries(given).filter(
+          (header): header is [string, string] => header[1] !== undefined,
+        ),
+      );
       const request = { method: "POST", path: CHAT, headers: kept, body };
       for (let waits = 0; ; waits += 1) {
         const exchange = await call(request);
         const seconds = Number(exchange.answer.headers["retry-after"]);
-        const limited = exchange.answer.status === 429 && given.authorization === `Bearer ${options.key}`;
-        if (!limited || !options.pause || !(seconds >= 1 && seconds <= 60) || waits === 10) return exchange;
+        const limited =
+          exchange.answer.status === 429 && given.authorization === `Bearer ${options.key}`;
+        if (!limited || !options.pause || !(seconds >= 1 && seconds <= 60) || waits === 10)
+          return exchange;
         await options.pause(seconds);
       }
     };
     return {
-      client, options, model, seen, unanswered, ask, call, overLimit,
+      client,
+      options,
+      model,
+      seen,
+      unanswered,
+      ask,
+      call,
+      overLimit,
       alias: options.alias ?? "auto/chat",
       reasoningModel: options.reasoningModel ?? "auto/reasoning",
       async answered(fields, over) {
@@ -192,13 +242,18 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
     const { id, source, title, needs = [] } = check;
     const lacking = needs.find((need) => lacks.has(need));
     const about = { id, source, title };
-    if (lacking) return void results.set(check, { ...about, result: "skip", why: lacks.get(lacking)! });
+    if (lacking)
+      return void results.set(check, { ...about, result: "skip", why: lacks.get(lacking)! });
     try {
       await check.run(testerOf(id));
       results.set(check, { ...about, result: "pass" });
     } catch (error) {
-      if (error instanceof Skipped) return void results.set(check, { ...about, result: "skip", why: error.message });
-      const failed = error instanceof Expectation ? error : new Expectation("an answer", (error as Error).message);
+      if (error instanceof Skipped)
+        return void results.set(check, { ...about, result: "skip", why: error.message });
+      const failed =
+        error instanceof Expectation
+          ? error
+          : new Expectation("an answer", (error as Error).message);
       results.set(check, { ...about, result: "fail", expected: failed.expected, got: failed.got });
     }
   }
@@ -208,10 +263,17 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
     await t.call({ method: "GET", path: "/healthz" }); // a gateway that does not answer this cannot be checked
     const parallel = options.concurrency ?? 4;
     if (checks.some(({ when }) => when === "last")) {
-      await each(sample(t, lacks), parallel, (request) => request().catch((error: Error) => unanswered.push(error.message)));
+      await each(sample(t, lacks), parallel, (request) =>
+        request().catch((error: Error) => unanswered.push(error.message)),
+      );
     }
-    await each(checks.filter(({ when }) => when === undefined), parallel, perform);
-    for (const when of ["alone", "last"]) for (const check of checks) if (check.when === when) await perform(check);
+    await each(
+      checks.filter(({ when }) => when === undefined),
+      parallel,
+      perform,
+    );
+    for (const when of ["alone", "last"])
+      for (const check of checks) if (check.when === when) await perform(check);
   } finally {
     client.close();
   }
@@ -219,7 +281,11 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
 }
 
 /** In their order, some at a time. */
-async function each<T>(items: readonly T[], parallel: number, act: (item: T) => Promise<unknown>): Promise<void> {
+async function each<T>(
+  items: readonly T[],
+  parallel: number,
+  act: (item: T) => Promise<unknown>,
+): Promise<void> {
   const rest = items.values();
   const worker = async () => {
     for (const item of rest) await act(item);
@@ -230,7 +296,8 @@ async function each<T>(items: readonly T[], parallel: number, act: (item: T) => 
 /** What this run lacks, and why. */
 function missing({ model, limited, provider, without = [] }: Options): Map<Need, string> {
   const lacks = new Map<Need, string>(without.map((need) => [need, `--without ${need}`]));
-  if (model === undefined) for (const need of ["model", "plain"] as const) lacks.set(need, "needs --model");
+  if (model === undefined)
+    for (const need of ["model", "plain"] as const) lacks.set(need, "needs --model");
   if (limited === undefined) lacks.set("limited", "needs --limited-key and --limited-rpm");
   if (provider === undefined) lacks.set("provider", "needs --with-provider");
   return lacks;
@@ -239,12 +306,21 @@ function missing({ model, limited, provider, without = [] }: Options): Map<Need,
 /** Requests for an answer of every kind, so that the rules about every answer have something to look at whatever else is run. */
 function sample(t: Tester, lacks: ReadonlyMap<Need, string>): (() => Promise<unknown>)[] {
   const has = (need: Need) => !lacks.has(need);
-  const [ways, usage] = [[{}, { stream: true }], { stream: true, stream_options: { include_usage: true } }];
+  const [ways, usage] = [
+    [{}, { stream: true }],
+    { stream: true, stream_options: { include_usage: true } },
+  ];
   const asks: Record<string, unknown>[] = [
     { messages: "none" },
-    ...[t.model, t.alias, ...(has("reasoning") ? [t.reasoningModel] : [])].flatMap((model) => [...ways, usage].map((way) => ({ model, ...way }))),
-    ...(has("reasoning") ? ways.map((way) => ({ model: t.reasoningModel, thinking: { type: "enabled" }, ...way })) : []),
-    ...(has("tools") ? ways.map((way) => ({ ...TOOLS, tool_choice: chooseTool("send_mail"), ...way })) : []),
+    ...[t.model, t.alias, ...(has("reasoning") ? [t.reasoningModel] : [])].flatMap((model) =>
+      [...ways, usage].map((way) => ({ model, ...way })),
+    ),
+    ...(has("reasoning")
+      ? ways.map((way) => ({ model: t.reasoningModel, thinking: { type: "enabled" }, ...way }))
+      : []),
+    ...(has("tools")
+      ? ways.map((way) => ({ ...TOOLS, tool_choice: chooseTool("send_mail"), ...way }))
+      : []),
     ...(has("logprobs") ? ways.map((way) => ({ logprobs: true, top_logprobs: 2, ...way })) : []),
   ];
   return [
@@ -257,7 +333,14 @@ function sample(t: Tester, lacks: ReadonlyMap<Need, string>): (() => Promise<unk
 
 const tool = (name: string, property: string) => ({
   type: "function",
-  function: { name, parameters: { type: "object", properties: { [property]: { type: "string" } }, required: [property] } },
+  function: {
+    name,
+    parameters: {
+      type: "object",
+      properties: { [property]: { type: "string" } },
+      required: [property],
+    },
+  },
 });
 /** Two tools, as a request carries them. */
 export const TOOLS = { tools: [tool("get_time", "city"), tool("send_mail", "to")] };
@@ -267,7 +350,8 @@ export const chooseTool = (name: string) => ({ type: "function", function: { nam
 async function exceed(t: Tester): Promise<readonly Exchange[]> {
   const { key, rpm } = t.options.limited!;
   const exchanges: Exchange[] = [];
-  for (let i = 0; i <= rpm; i += 1) exchanges.push(await t.ask({}, { headers: { authorization: `Bearer ${key}` } }));
+  for (let i = 0; i <= rpm; i += 1)
+    exchanges.push(await t.ask({}, { headers: { authorization: `Bearer ${key}` } }));
   return exchanges;
 }
 
@@ -278,15 +362,26 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
 
 const KINDS = {
   response: () => true,
-  reply: ({ request, asked, answer }: Exchange) => request.path === CHAT && answer.status === 200 && asked["stream"] !== true,
-  stream: ({ request, asked, answer }: Exchange) => request.path === CHAT && answer.status === 200 && asked["stream"] === true,
+  reply: ({ request, asked, answer }: Exchange) =>
+    request.path === CHAT && answer.status === 200 && asked["stream"] !== true,
+  stream: ({ request, asked, answer }: Exchange) =>
+    request.path === CHAT && answer.status === 200 && asked["stream"] === true,
   error: ({ answer }: Exchange) => answer.status !== 200,
 };
 
 /** A check of every response, whole reply, stream or error of the run; `look` throws at the first that breaks the rule. */
-export function every(kind: keyof typeof KINDS, id: string, source: string, title: string, look: (exchange: Exchange) => void): Check {
+export function every(
+  kind: keyof typeof KINDS,
+  id: string,
+  source: string,
+  title: string,
+  look: (exchange: Exchange) => void,
+): Check {
   return {
-    id, source, title, when: "last",
+    id,
+    source,
+    title,
+    when: "last",
     run({ seen }) {
       const looked = seen.filter(KINDS[kind]);
       if (looked.length === 0) throw new Skipped(`there was no ${kind} to look at`);

@@ -21,33 +21,117 @@ type Random = ReturnType<typeof createRandom>;
 
 /** A request in its parts; `headers` are whole lines. */
 interface Message {
-  method: string; target: string; version: string; headers: string[]; eol: string; body: Buffer;
+  method: string;
+  target: string;
+  version: string;
+  headers: string[];
+  eol: string;
+  body: Buffer;
   /** Of the answer; undefined: unknown. */
-  status: number | undefined; admin: boolean;
+  status: number | undefined;
+  admin: boolean;
 }
 
 const user = (content: unknown) => ({ role: "user", content });
-const tool = { type: "function", function: { name: "get_time", description: "The time", parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] } } };
-const call = { id: "call_7", type: "function", function: { name: "get_time", arguments: '{"city":"Oslo"}' } };
+const tool = {
+  type: "function",
+  function: {
+    name: "get_time",
+    description: "The time",
+    parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+  },
+};
+const call = {
+  id: "call_7",
+  type: "function",
+  function: { name: "get_time", arguments: '{"city":"Oslo"}' },
+};
 /** Valid chat requests, as clients send them. */
 const CHATS: readonly object[] = [
   { model: "demo-chat", messages: [user("Say hello")] },
-  { model: "auto/chat", messages: [{ role: "system", content: "Be brief." }, user("Grüße, 你好, 👋")], max_tokens: 20, temperature: 0.5, stop: ["\n\n"] },
-  { model: "auto/reasoning", messages: [user([{ type: "text", text: "6 times " }, { type: "text", text: "7?" }])], thinking: { type: "enabled" }, max_tokens: 12 },
-  { model: "demo-chat", messages: [user("Say hello")], stream: true, stream_options: { include_usage: true }, max_tokens: 8 },
-  { model: "demo-reasoner", messages: [user("Why?")], stream: true, thinking: { type: "enabled" }, max_tokens: 10, logprobs: true, top_logprobs: 2 },
-  { model: "demo-chat", messages: [user("What time is it in Oslo?")], tools: [tool], tool_choice: "auto", stream: true },
-  { model: "demo-chat", messages: [user("Time?"), { role: "assistant", content: null, tool_calls: [call] }, { role: "tool", tool_call_id: "call_7", content: "14:05" }], tools: [tool] },
-  { model: "demo-chat", messages: [user("As JSON")], response_format: { type: "json_schema", json_schema: { name: "x", schema: tool.function.parameters } }, seed: 7, user: "u" },
+  {
+    model: "auto/chat",
+    messages: [{ role: "system", content: "Be brief." }, user("Grüße, 你好, 👋")],
+    max_tokens: 20,
+    temperature: 0.5,
+    stop: ["\n\n"],
+  },
+  {
+    model: "auto/reasoning",
+    messages: [
+      user([
+        { type: "text", text: "6 times " },
+        { type: "text", text: "7?" },
+      ]),
+    ],
+    thinking: { type: "enabled" },
+    max_tokens: 12,
+  },
+  {
+    model: "demo-chat",
+    messages: [user("Say hello")],
+    stream: true,
+    stream_options: { include_usage: true },
+    max_tokens: 8,
+  },
+  {
+    model: "demo-reasoner",
+    messages: [user("Why?")],
+    stream: true,
+    thinking: { type: "enabled" },
+    max_tokens: 10,
+    logprobs: true,
+    top_logprobs: 2,
+  },
+  {
+    model: "demo-chat",
+    messages: [user("What time is it in Oslo?")],
+    tools: [tool],
+    tool_choice: "auto",
+    stream: true,
+  },
+  {
+    model: "demo-chat",
+    messages: [
+      user("Time?"),
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "call_7", content: "14:05" },
+    ],
+    tools: [tool],
+  },
+  {
+    model: "demo-chat",
+    messages: [user("As JSON")],
+    response_format: {
+      type: "json_schema",
+      json_schema: { name: "x", schema: tool.function.parameters },
+    },
+    seed: 7,
+    user: "u",
+  },
 ];
 /** Documents: listener, target, key, status. */
-const PATHS: readonly [admin: boolean, target: string, key: string | undefined, status: number][] = [
-  [false, "/healthz", undefined, 200], [false, "/healthz?probe=1", undefined, 200], [false, "/readyz", undefined, 200], [false, "/openapi.json", undefined, 200],
-  [false, "/v1/models", "sk-demo", 200], [false, "/v1/models", "sk-other", 401], [false, "/v1/chat/completions", "sk-demo", 405], [false, "/nowhere", undefined, 404],
-  [true, "/status", undefined, 200], [true, "/metrics", undefined, 200], [true, "/", undefined, 200], [true, "/costs?month=2026-11&by=day,model&skip=0", undefined, 200],
-  [true, "/usage?month=2026-11&day=2026-11-30&account=%22", undefined, 200], [true, "/usage.csv?month=2026-11", undefined, 200], [true, "/trace?request_id=fuzz-7", undefined, 200],
-  [true, "/costs?month=2026-13", undefined, 400], [true, "/trace?request_id=%ff&day=%00", undefined, 400], [true, "/try", undefined, 405],
-];
+const PATHS: readonly [admin: boolean, target: string, key: string | undefined, status: number][] =
+  [
+    [false, "/healthz", undefined, 200],
+    [false, "/healthz?probe=1", undefined, 200],
+    [false, "/readyz", undefined, 200],
+    [false, "/openapi.json", undefined, 200],
+    [false, "/v1/models", "sk-demo", 200],
+    [false, "/v1/models", "sk-other", 401],
+    [false, "/v1/chat/completions", "sk-demo", 405],
+    [false, "/nowhere", undefined, 404],
+    [true, "/status", undefined, 200],
+    [true, "/metrics", undefined, 200],
+    [true, "/", undefined, 200],
+    [true, "/costs?month=2026-11&by=day,model&skip=0", undefined, 200],
+    [true, "/usage?month=2026-11&day=2026-11-30&account=%22", undefined, 200],
+    [true, "/usage.csv?month=2026-11", undefined, 200],
+    [true, "/trace?request_id=fuzz-7", undefined, 200],
+    [true, "/costs?month=2026-13", undefined, 400],
+    [true, "/trace?request_id=%ff&day=%00", undefined, 400],
+    [true, "/try", undefined, 405],
+  ];
 
 function baseRequest(random: Random): Message {
   const { pick, between, random: chance } = random;
@@ -55,44 +139,157 @@ function baseRequest(random: Random): Message {
   const head = { version: "HTTP/1.1", eol: "\r\n", body: Buffer.alloc(0), admin: false };
   if (chance() < 0.3) {
     const [admin, target, key, status] = pick(PATHS);
-    const headers = ["Host: localhost", ...(key === undefined ? [] : [`Authorization: Bearer ${key}`]), ...id];
+    const headers = [
+      "Host: localhost",
+      ...(key === undefined ? [] : [`Authorization: Bearer ${key}`]),
+      ...id,
+    ];
     return { ...head, method: pick(["GET", "GET", "HEAD"]), target, headers, status, admin };
   }
-  const headers = ["Host: localhost", "Authorization: Bearer sk-demo", pick(["Content-Type: application/json", "content-type: application/json; charset=utf-8"]), ...id];
+  const headers = [
+    "Host: localhost",
+    "Authorization: Bearer sk-demo",
+    pick(["Content-Type: application/json", "content-type: application/json; charset=utf-8"]),
+    ...id,
+  ];
   if (chance() < 0.05) headers.push("Expect: 100-continue");
-  const [text, how] = chance() < 0.55 ? mutateJson(pick(CHATS), random) : [Buffer.from(JSON.stringify(pick(CHATS))), undefined];
+  const [text, how] =
+    chance() < 0.55
+      ? mutateJson(pick(CHATS), random)
+      : [Buffer.from(JSON.stringify(pick(CHATS))), undefined];
   // A mutated body can be valid still (a field that is ignored), so nothing is known of its status.
-  const message = { ...head, method: "POST", target: "/v1/chat/completions", headers, status: how === undefined ? 200 : undefined };
+  const message = {
+    ...head,
+    method: "POST",
+    target: "/v1/chat/completions",
+    headers,
+    status: how === undefined ? 200 : undefined,
+  };
   if (chance() < 0.25) {
     headers.push("Transfer-Encoding: chunked");
-    return { ...message, body: Buffer.concat([...piecesOf(text, between(0, 5), random).map(chunk), Buffer.from("0\r\n\r\n")]) };
+    return {
+      ...message,
+      body: Buffer.concat([
+        ...piecesOf(text, between(0, 5), random).map(chunk),
+        Buffer.from("0\r\n\r\n"),
+      ]),
+    };
   }
   headers.push(`Content-Length: ${text.length}`);
   return { ...message, body: text };
 }
 
-const chunk = (piece: Buffer): Buffer => Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n")]);
+const chunk = (piece: Buffer): Buffer =>
+  Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n")]);
 
 /** Cut at `cuts` random places; no piece is empty. */
 function piecesOf(bytes: Buffer, cuts: number, { between }: Random): Buffer[] {
   const places = Array.from({ length: cuts }, () => between(0, bytes.length)).sort((a, b) => a - b);
-  return [0, ...places].map((from, index) => bytes.subarray(from, places[index] ?? bytes.length)).filter((piece) => piece.length > 0);
+  return [0, ...places]
+    .map((from, index) => bytes.subarray(from, places[index] ?? bytes.length))
+    .filter((piece) => piece.length > 0);
 }
 
 const VALUES: readonly unknown[] = [
-  null, true, false, 0, -0, -1, 1, 0.5, 2.000001, 1e308, -1e308, 2 ** 53, 12345678901234567890n, 4294967296, "", "x", "null", "\u0000", "\ud800", "\udfff\ud800", "\ufeff", "auto/chat",
-  "x".repeat(5_000), "🧨".repeat(600), [], {}, [[]], [null], { toString: 1 }, { length: -1 }, [1, "2", {}], { type: "text" }, { type: "enabled" }, { type: "function", function: null },
+  null,
+  true,
+  false,
+  0,
+  -0,
+  -1,
+  1,
+  0.5,
+  2.000001,
+  1e308,
+  -1e308,
+  2 ** 53,
+  12345678901234567890n,
+  4294967296,
+  "",
+  "x",
+  "null",
+  "\u0000",
+  "\ud800",
+  "\udfff\ud800",
+  "\ufeff",
+  "auto/chat",
+  "x".repeat(5_000),
+  "🧨".repeat(600),
+  [],
+  {},
+  [[]],
+  [null],
+  { toString: 1 },
+  { length: -1 },
+  [1, "2", {}],
+  { type: "text" },
+  { type: "enabled" },
+  { type: "function", function: null },
 ];
-const RAW_VALUES = ["1e400", "-1e400", "-", "01", "NaN", "undefined", ".5", "0x1f", "'x'", "1".repeat(4_000), '"\\u12"', '"\\x"', '"\n"', "{,}", "[1,]", '{"a":1,"a":2}', "/**/", "tru"];
-const KEYS = ["__proto__", "constructor", "toString", "hasOwnProperty", "", "stream", "n", "stop", "tools", "model", "messages", "unknown_field", "max_completion_tokens", "reasoning_effort"];
+const RAW_VALUES = [
+  "1e400",
+  "-1e400",
+  "-",
+  "01",
+  "NaN",
+  "undefined",
+  ".5",
+  "0x1f",
+  "'x'",
+  "1".repeat(4_000),
+  '"\\u12"',
+  '"\\x"',
+  '"\n"',
+  "{,}",
+  "[1,]",
+  '{"a":1,"a":2}',
+  "/**/",
+  "tru",
+];
+const KEYS = [
+  "__proto__",
+  "constructor",
+  "toString",
+  "hasOwnProperty",
+  "",
+  "stream",
+  "n",
+  "stop",
+  "tools",
+  "model",
+  "messages",
+  "unknown_field",
+  "max_completion_tokens",
+  "reasoning_effort",
+];
 
 /** A body with something done to it, and what. */
 function mutateJson(chat: object, random: Random): [text: Buffer, told: string] {
   const { pick, between } = random;
-  const how = pick(["value", "value", "value", "raw value", "key", "less", "more", "deep", "deep value", "bytes", "mark", "cut", "tail", "whole"] as const);
+  const how = pick([
+    "value",
+    "value",
+    "value",
+    "raw value",
+    "key",
+    "less",
+    "more",
+    "deep",
+    "deep value",
+    "bytes",
+    "mark",
+    "cut",
+    "tail",
+    "whole",
+  ] as const);
   // A value that JSON.stringify cannot write, or would not, is put in as text afterwards.
   let raw = "";
-  const written = (): Buffer => Buffer.from(JSON.stringify(tree, (_, value) => (typeof value === "bigint" ? Number(value) : value)).replace('"<raw>"', () => raw));
+  const written = (): Buffer =>
+    Buffer.from(
+      JSON.stringify(tree, (_, value) =>
+        typeof value === "bigint" ? Number(value) : value,
+      ).replace('"<raw>"', () => raw),
+    );
   const tree: unknown = structuredClone(chat);
   const nodes: [holder: any, key: string][] = [];
   const walk = (holder: any): void => {
@@ -103,119 +300,464 @@ function mutateJson(chat: object, random: Random): [text: Buffer, told: string] 
   };
   walk(tree);
   const [holder, key] = pick(nodes);
-  const deep = (depth: number) => (between(0, 1) ? `${"[".repeat(depth)}${"]".repeat(depth)}` : `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`);
+  const deep = (depth: number) =>
+    between(0, 1)
+      ? `${"[".repeat(depth)}${"]".repeat(depth)}`
+      : `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
   if (how === "value") holder[key] = pick(VALUES);
   else if (how === "raw value" || how === "deep value") {
     holder[key] = "<raw>";
     raw = how === "raw value" ? pick(RAW_VALUES) : deep(between(1, 4_000));
-  } else if (how === "key") Object.defineProperty(holder, pick(KEYS), { value: pick(VALUES), enumerable: true });
-  else if (how === "less") Array.isArray(holder) ? holder.splice(Number(key), 1) : delete holder[key];
+  } else if (how === "key")
+    Object.defineProperty(holder, pick(KEYS), { value: pick(VALUES), enumerable: true });
+  else if (how === "less")
+    Array.isArray(holder) ? holder.splice(Number(key), 1) : delete holder[key];
   else if (how === "more") holder[key] = Array.from({ length: between(2, 200) }, () => holder[key]);
-  if (how === "whole") return [Buffer.from(pick([...RAW_VALUES, ...VALUES.map((value) => JSON.stringify(value, (_, each) => (typeof each === "bigint" ? 0 : each))), " ", ""])), how];
+  if (how === "whole")
+    return [
+      Buffer.from(
+        pick([
+          ...RAW_VALUES,
+          ...VALUES.map((value) =>
+            JSON.stringify(value, (_, each) => (typeof each === "bigint" ? 0 : each)),
+          ),
+          " ",
+          "",
+        ]),
+      ),
+      how,
+    ];
   if (how === "deep") return [Buffer.from(deep(between(1, 8_000))), how];
   const text = written();
   if (how === "bytes") {
-    const bad = pick(["\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe4\xbd", "\x80", "\x00"]);
+    const bad = pick([
+      "\xff",
+      "\xc0\xaf",
+      "\xed\xa0\x80",
+      "\xf5\x80\x80\x80",
+      "\xe4\xbd",
+      "\x80",
+      "\x00",
+    ]);
     const at = between(0, text.length);
-    return [Buffer.concat([text.subarray(0, at), Buffer.from(bad, "latin1"), text.subarray(at)]), how];
+    return [
+      Buffer.concat([text.subarray(0, at), Buffer.from(bad, "latin1"), text.subarray(at)]),
+      how,
+    ];
   }
-  if (how === "mark") return [pick([Buffer.concat([Buffer.from("\ufeff"), text]), Buffer.concat([Buffer.from("\ufeff\ufeff"), text]), Buffer.from(`\ufeff${text.toString()}`, "utf16le")]), how];
+  if (how === "mark")
+    return [
+      pick([
+        Buffer.concat([Buffer.from("\ufeff"), text]),
+        Buffer.concat([Buffer.from("\ufeff\ufeff"), text]),
+        Buffer.from(`\ufeff${text.toString()}`, "utf16le"),
+      ]),
+      how,
+    ];
   if (how === "cut") return [text.subarray(0, between(0, text.length)), how];
-  if (how === "tail") return [Buffer.concat([text, Buffer.from(pick(["x", "{}", ",", "\0", " \n\t", "]", JSON.stringify(chat)]))]), how];
+  if (how === "tail")
+    return [
+      Buffer.concat([
+        text,
+        Buffer.from(pick(["x", "{}", ",", "\0", " \n\t", "]", JSON.stringify(chat)])),
+      ]),
+      how,
+    ];
   return [text, how];
 }
 
 const TARGETS = [
-  "http://gateway/healthz", "HTTP://gateway:80/v1/models", "https://u:p@gateway/healthz", "http://", "http://[::1", "gateway:80", "127.0.0.1", "*", "", "/", "//", "//healthz", "/../healthz", "/healthz/",
-  "/healthz#x", "/healthz?", "/healthz;x", "/%68ealthz", "/%00", "/%ff%", "/v1/../healthz", "/v1/chat/completions/", "/__proto__", "/constructor", "healthz", "/healthz\t", "/he althz", "/\xff\xfe", "/\0", "?", "ftp://x/healthz",
+  "http://gateway/healthz",
+  "HTTP://gateway:80/v1/models",
+  "https://u:p@gateway/healthz",
+  "http://",
+  "http://[::1",
+  "gateway:80",
+  "127.0.0.1",
+  "*",
+  "",
+  "/",
+  "//",
+  "//healthz",
+  "/../healthz",
+  "/healthz/",
+  "/healthz#x",
+  "/healthz?",
+  "/healthz;x",
+  "/%68ealthz",
+  "/%00",
+  "/%ff%",
+  "/v1/../healthz",
+  "/v1/chat/completions/",
+  "/__proto__",
+  "/constructor",
+  "healthz",
+  "/healthz\t",
+  "/he althz",
+  "/\xff\xfe",
+  "/\0",
+  "?",
+  "ftp://x/healthz",
 ];
-const METHODS = ["CONNECT", "TRACE", "PATCH", "PUT", "DELETE", "OPTIONS", "PRI", "M-SEARCH", "SOURCE", "QUERY", "get", "Post", "GE T", "", "G\0T", "\xff", "A".repeat(200), "GETGET", "HEADER"];
-const VERSIONS = ["HTTP/0.9", "HTTP/1.0", "HTTP/1.0", "HTTP/2.0", "HTTP/3", "HTTP/1.2", "HTTP/1", "HTTP/11.1", "http/1.1", "HTTPS/1.1", "HTTP/1.1 ", "HTTP/-1.1", "", "RTSP/1.0", "ICE/1.0"];
-const LENGTHS = ["-1", "+5", "0x10", "1e2", "5, 5", "5,6", "", " ", "99999999999999999999", "18446744073709551616", "4294967296", "5 5", "1_0", "65537", "2147483648"];
-const CHUNK_SIZES = ["g", "-1", "", " 5", "5 ", "0x5", "FFFFFFFFFFFFFFFF", "FFFFFFFFFFFFFFFFF", "00000000000000000005", "5;", "5;a=b", `5;${"x".repeat(17_000)}`, "5\0", "5\r", "5\n", "+5", "1000000", "0"];
+const METHODS = [
+  "CONNECT",
+  "TRACE",
+  "PATCH",
+  "PUT",
+  "DELETE",
+  "OPTIONS",
+  "PRI",
+  "M-SEARCH",
+  "SOURCE",
+  "QUERY",
+  "get",
+  "Post",
+  "GE T",
+  "",
+  "G\0T",
+  "\xff",
+  "A".repeat(200),
+  "GETGET",
+  "HEADER",
+];
+const VERSIONS = [
+  "HTTP/0.9",
+  "HTTP/1.0",
+  "HTTP/1.0",
+  "HTTP/2.0",
+  "HTTP/3",
+  "HTTP/1.2",
+  "HTTP/1",
+  "HTTP/11.1",
+  "http/1.1",
+  "HTTPS/1.1",
+  "HTTP/1.1 ",
+  "HTTP/-1.1",
+  "",
+  "RTSP/1.0",
+  "ICE/1.0",
+];
+const LENGTHS = [
+  "-1",
+  "+5",
+  "0x10",
+  "1e2",
+  "5, 5",
+  "5,6",
+  "",
+  " ",
+  "99999999999999999999",
+  "18446744073709551616",
+  "4294967296",
+  "5 5",
+  "1_0",
+  "65537",
+  "2147483648",
+];
+const CHUNK_SIZES = [
+  "g",
+  "-1",
+  "",
+  " 5",
+  "5 ",
+  "0x5",
+  "FFFFFFFFFFFFFFFF",
+  "FFFFFFFFFFFFFFFFF",
+  "00000000000000000005",
+  "5;",
+  "5;a=b",
+  `5;${"x".repeat(17_000)}`,
+  "5\0",
+  "5\r",
+  "5\n",
+  "+5",
+  "1000000",
+  "0",
+];
 const HEADERS = [
-  "Transfer-Encoding: chunked", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: chunked, chunked", "Transfer-Encoding: identity", "Transfer-Encoding:", "transfer-encoding: xchunked", "Transfer-Encoding : chunked", "Transfer-Encoding:\x0bchunked",
-  "Host: other", "Host:", "Connection: close", "Connection: keep-alive, close", "Connection: upgrade", "Upgrade: websocket", "Upgrade: h2c", "Expect: 100-continue", "Expect: 200-ok", "Expect:", "X-Request-Id:", "X-Request-Id: a\tb", "X-Request-Id: \xe9",
-  `X-Request-Id: ${"x".repeat(513)}`, "Authorization:", "Authorization: Basic eDp5", "Authorization: bearer  sk-demo", `Authorization: Bearer ${"k".repeat(4_000)}`, "Content-Type: text/plain", "Content-Type:", "Content-Type: application/json; charset=utf-16",
-  "Content-Encoding: gzip", "Content-Encoding: identity", "Range: bytes=0-0", "If-None-Match: *", "Cookie: a=b", "no colon", ": no name", "bad name: x", "X\xff: y", "X: \x01", "X: \x7f", "Trailer: X", "TE: trailers", "Keep-Alive: timeout=-1",
+  "Transfer-Encoding: chunked",
+  "Transfer-Encoding: gzip, chunked",
+  "Transfer-Encoding: chunked, chunked",
+  "Transfer-Encoding: identity",
+  "Transfer-Encoding:",
+  "transfer-encoding: xchunked",
+  "Transfer-Encoding : chunked",
+  "Transfer-Encoding:\x0bchunked",
+  "Host: other",
+  "Host:",
+  "Connection: close",
+  "Connection: keep-alive, close",
+  "Connection: upgrade",
+  "Upgrade: websocket",
+  "Upgrade: h2c",
+  "Expect: 100-continue",
+  "Expect: 200-ok",
+  "Expect:",
+  "X-Request-Id:",
+  "X-Request-Id: a\tb",
+  "X-Request-Id: \xe9",
+  `X-Request-Id: ${"x".repeat(513)}`,
+  "Authorization:",
+  "Authorization: Basic eDp5",
+  "Authorization: bearer  sk-demo",
+  `Authorization: Bearer ${"k".repeat(4_000)}`,
+  "Content-Type: text/plain",
+  "Content-Type:",
+  "Content-Type: application/json; charset=utf-16",
+  "Content-Encoding: gzip",
+  "Content-Encoding: identity",
+  "Range: bytes=0-0",
+  "If-None-Match: *",
+  "Cookie: a=b",
+  "no colon",
+  ": no name",
+  "bad name: x",
+  "X\xff: y",
+  "X: \x01",
+  "X: \x7f",
+  "Trailer: X",
+  "TE: trailers",
+  "Keep-Alive: timeout=-1",
 ];
 const setHeader = (message: Message, name: string, lines: readonly string[]): void => {
-  message.headers = [...message.headers.filter((line) => !line.toLowerCase().startsWith(`${name.toLowerCase()}:`)), ...lines];
+  message.headers = [
+    ...message.headers.filter((line) => !line.toLowerCase().startsWith(`${name.toLowerCase()}:`)),
+    ...lines,
+  ];
 };
 
 /** What is done to a request as HTTP; `statuses`, where there is but one right answer to an otherwise valid request. */
-const HTTP_MUTATIONS: readonly [told: string, mutate: (message: Message, random: Random) => void, ...statuses: number[]][] = [
+const HTTP_MUTATIONS: readonly [
+  told: string,
+  mutate: (message: Message, random: Random) => void,
+  ...statuses: number[],
+][] = [
   ["target", (message, { pick }) => void (message.target = pick(TARGETS))],
   ["method", (message, { pick }) => void (message.method = pick(METHODS))],
   ["version", (message, { pick }) => void (message.version = pick(VERSIONS))],
-  ["header", ({ headers }, { pick, between }) => void headers.splice(between(0, headers.length), 0, pick(HEADERS))],
-  ["header", ({ headers }, { pick, between }) => void headers.splice(between(0, headers.length), 0, pick(HEADERS))],
-  ["fewer headers", ({ headers }, { between }) => void headers.splice(between(0, headers.length - 1), 1)],
-  ["some headers more", ({ headers }, { between }) => void headers.push(...Array.from({ length: between(1, 400) }, (_, i) => `X-${i}: y`))],
-  ["header flood", ({ headers }, { between }) => void headers.push(...Array.from({ length: between(2_500, 6_000) }, (_, i) => `X-${i}: y`)), 431],
-  ["long header", ({ headers }, { between }) => void headers.push(`X-Long: ${"y".repeat(between(17_000, 100_000))}`), 431],
-  ["long header name", ({ headers }, { between }) => void headers.push(`${"N".repeat(between(17_000, 40_000))}: y`), 431],
-  ["long target", (message, { between }) => void (message.target += `?${"q".repeat(between(17_000, 100_000))}`), 431],
-  ["large header", ({ headers }, { between }) => void headers.push(`X-Large: ${"y".repeat(between(1_000, 17_000))}`)],
+  [
+    "header",
+    ({ headers }, { pick, between }) =>
+      void headers.splice(between(0, headers.length), 0, pick(HEADERS)),
+  ],
+  [
+    "header",
+    ({ headers }, { pick, between }) =>
+      void headers.splice(between(0, headers.length), 0, pick(HEADERS)),
+  ],
+  [
+    "fewer headers",
+    ({ headers }, { between }) => void headers.splice(between(0, headers.length - 1), 1),
+  ],
+  [
+    "some headers more",
+    ({ headers }, { between }) =>
+      void headers.push(...Array.from({ length: between(1, 400) }, (_, i) => `X-${i}: y`)),
+  ],
+  [
+    "header flood",
+    ({ headers }, { between }) =>
+      void headers.push(...Array.from({ length: between(2_500, 6_000) }, (_, i) => `X-${i}: y`)),
+    431,
+  ],
+  [
+    "long header",
+    ({ headers }, { between }) =>
+      void headers.push(`X-Long: ${"y".repeat(between(17_000, 100_000))}`),
+    431,
+  ],
+  [
+    "long header name",
+    ({ headers }, { between }) => void headers.push(`${"N".repeat(between(17_000, 40_000))}: y`),
+    431,
+  ],
+  [
+    "long target",
+    (message, { between }) => void (message.target += `?${"q".repeat(between(17_000, 100_000))}`),
+    431,
+  ],
+  [
+    "large header",
+    ({ headers }, { between }) =>
+      void headers.push(`X-Large: ${"y".repeat(between(1_000, 17_000))}`),
+  ],
   ["no Host", (message) => setHeader(message, "Host", []), 400],
   ["NUL in a header", ({ headers }) => void headers.push("X-Nul: a\0b"), 400],
   ["space before the colon", ({ headers }) => void headers.push("Content-Length : 5"), 400],
-  ["both lengths", (message) => {
-    setHeader(message, "Content-Length", ["Content-Length: 5"]);
-    setHeader(message, "Transfer-Encoding", ["Transfer-Encoding: chunked"]);
-  }, 400],
-  ["two lengths", (message, { between }) => setHeader(message, "Content-Length", ["Content-Length: 2", `Content-Length: ${between(2, 3)}`])],
-  ["odd length", (message, { pick }) => setHeader(message, "Content-Length", [`Content-Length: ${pick(LENGTHS)}`])],
-  ["length too large", (message, { between }) => setHeader(message, "Content-Length", [`Content-Length: ${message.body.length + between(1, 2_000)}`])],
-  ["length too small", (message, { between }) => setHeader(message, "Content-Length", [`Content-Length: ${between(0, Math.max(0, message.body.length - 1))}`])],
-  ["chunk size", (message, { pick }) => {
-    setHeader(message, "Content-Length", []);
-    setHeader(message, "Transfer-Encoding", ["Transfer-Encoding: chunked"]);
-    message.body = Buffer.from(`${pick(CHUNK_SIZES)}\r\nhello\r\n0\r\n\r\n`, "latin1");
-  }],
-  ["chunked, then more", (message) => {
-    setHeader(message, "Content-Length", []);
-    setHeader(message, "Transfer-Encoding", ["Transfer-Encoding: chunked"]);
-    message.body = Buffer.from("2\r\n{}\r\n0\r\nX-Trailer: y\r\n\r\n");
-  }],
-  ["body over the bound", (message, { between }) => {
-    setHeader(message, "Transfer-Encoding", []);
-    message.body = Buffer.alloc(between(65_537, 200_000), "[");
-    setHeader(message, "Content-Length", [`Content-Length: ${message.body.length}`]);
-  }],
+  [
+    "both lengths",
+    (message) => {
+      setHeader(message, "Content-Length", ["Content-Length: 5"]);
+      setHeader(message, "Transfer-Encoding", ["Transfer-Encoding: chunked"]);
+    },
+    400,
+  ],
+  [
+    "two lengths",
+    (message, { between }) =>
+      setHeader(message, "Content-Length", [
+        "Content-Length: 2",
+        `Content-Length: ${between(2, 3)}`,
+      ]),
+  ],
+  [
+    "odd length",
+    (message, { pick }) =>
+      setHeader(message, "Content-Length", [`Content-Length: ${pick(LENGTHS)}`]),
+  ],
+  [
+    "length too large",
+    (message, { between }) =>
+      setHeader(message, "Content-Length", [
+        `Content-Length: ${message.body.length + between(1, 2_000)}`,
+      ]),
+  ],
+  [
+    "length too small",
+    (message, { between }) =>
+      setHeader(message, "Content-Length", [
+        `Content-Length: ${between(0, Math.max(0, message.body.length - 1))}`,
+      ]),
+  ],
+  [
+    "chunk size",
+    (message, { pick }) => {
+      setHeader(message, "Content-Length", []);
+      setHeader(message, "Transfer-Encoding", ["Transfer-Encoding: chunked"]);
+      message.body = Buffer.from(`${pick(CHUNK_SIZES)}\r\nhello\r\n0\r\n\r\n`, "latin1");
+    },
+  ],
+  [
+    "chunked, then more",
+    (message) => {
+      setHeader(message, "Content-Length", []);
+      setHeader(message, "Transfer-Encoding", ["Transfer-Encoding: chunked"]);
+      message.body = Buffer.from("2\r\n{}\r\n0\r\nX-Trailer: y\r\n\r\n");
+    },
+  ],
+  [
+    "body over the bound",
+    (message, { between }) => {
+      setHeader(message, "Transfer-Encoding", []);
+      message.body = Buffer.alloc(between(65_537, 200_000), "[");
+      setHeader(message, "Content-Length", [`Content-Length: ${message.body.length}`]);
+    },
+  ],
   ["bare LF", (message) => void (message.eol = "\n")],
   ["bare CR", (message) => void (message.eol = "\r")],
-  ["folding", ({ headers }, { between, pick }) => void headers.splice(between(1, headers.length), 0, pick([" folded", "\tfolded: y", " "]))],
-  ["HTTP/2 preface", (message) => Object.assign(message, { method: "PRI", target: "*", version: "HTTP/2.0", headers: [], body: Buffer.from("SM\r\n\r\n\0\0\0\x04\0\0\0\0\0") }), 400],
-  ["HTTP/0.9", (message) => Object.assign(message, { version: "", headers: [], body: Buffer.alloc(0) })],
-  ["TLS hello", (message) => Object.assign(message, { method: "\x16\x03\x01\x02\0\x01", headers: [] }), 400],
+  [
+    "folding",
+    ({ headers }, { between, pick }) =>
+      void headers.splice(between(1, headers.length), 0, pick([" folded", "\tfolded: y", " "])),
+  ],
+  [
+    "HTTP/2 preface",
+    (message) =>
+      Object.assign(message, {
+        method: "PRI",
+        target: "*",
+        version: "HTTP/2.0",
+        headers: [],
+        body: Buffer.from("SM\r\n\r\n\0\0\0\x04\0\0\0\0\0"),
+      }),
+    400,
+  ],
+  [
+    "HTTP/0.9",
+    (message) => Object.assign(message, { version: "", headers: [], body: Buffer.alloc(0) }),
+  ],
+  [
+    "TLS hello",
+    (message) => Object.assign(message, { method: "\x16\x03\x01\x02\0\x01", headers: [] }),
+    400,
+  ],
 ];
 
-const TOKENS = ["\r\n", "\n", "\r", "\0", "\r\n\r\n", "\n\n", " ", "\t", ":", ";", ",", "HTTP/1.1", "GET / HTTP/1.1\r\n\r\n", "chunked", "0\r\n\r\n", "Content-Length: 0\r\n", "Transfer-Encoding: chunked\r\n", "Expect: 100-continue\r\n", "Connection: close\r\n", "\xff", "\xef\xbb\xbf", "%", "{", "]", '"'];
+const TOKENS = [
+  "\r\n",
+  "\n",
+  "\r",
+  "\0",
+  "\r\n\r\n",
+  "\n\n",
+  " ",
+  "\t",
+  ":",
+  ";",
+  ",",
+  "HTTP/1.1",
+  "GET / HTTP/1.1\r\n\r\n",
+  "chunked",
+  "0\r\n\r\n",
+  "Content-Length: 0\r\n",
+  "Transfer-Encoding: chunked\r\n",
+  "Expect: 100-continue\r\n",
+  "Connection: close\r\n",
+  "\xff",
+  "\xef\xbb\xbf",
+  "%",
+  "{",
+  "]",
+  '"',
+];
 
 /** What is done to bytes, whatever they are. */
-const BYTE_MUTATIONS: readonly [told: string, mutate: (bytes: Buffer, random: Random) => Buffer][] = [
-  ["flip", (bytes, { between }) => {
-    const [changed, at] = [Buffer.from(bytes), between(0, bytes.length - 1)];
-    changed[at] = (changed[at] ?? 0) ^ (1 << between(0, 7));
-    return changed;
-  }],
-  ["delete", (bytes, { between }) => replace(bytes, between(0, bytes.length), between(1, 12), "")],
-  ["duplicate", (bytes, { between }) => {
-    const [at, length] = [between(0, bytes.length), between(1, 200)];
-    return Buffer.concat([bytes.subarray(0, at + length), bytes.subarray(at)]);
-  }],
-  ["insert", (bytes, { between, pick }) => replace(bytes, between(0, bytes.length), between(0, 2), pick(TOKENS))],
-  ["noise", (bytes, { between }) => replace(bytes, between(0, bytes.length), 0, Buffer.from(Array.from({ length: between(1, 30) }, () => between(0, 255))).toString("latin1"))],
-  ["cut", (bytes, { between }) => bytes.subarray(0, between(1, bytes.length))],
-];
-const replace = (bytes: Buffer, at: number, length: number, by: string) => Buffer.concat([bytes.subarray(0, at), Buffer.from(by, "latin1"), bytes.subarray(at + length)]);
+const BYTE_MUTATIONS: readonly [told: string, mutate: (bytes: Buffer, random: Random) => Buffer][] =
+  [
+    [
+      "flip",
+      (bytes, { between }) => {
+        const [changed, at] = [Buffer.from(bytes), between(0, bytes.length - 1)];
+        changed[at] = (changed[at] ?? 0) ^ (1 << between(0, 7));
+        return changed;
+      },
+    ],
+    [
+      "delete",
+      (bytes, { between }) => replace(bytes, between(0, bytes.length), between(1, 12), ""),
+    ],
+    [
+      "duplicate",
+      (bytes, { between }) => {
+        const [at, length] = [between(0, bytes.length), between(1, 200)];
+        return Buffer.concat([bytes.subarray(0, at + length), bytes.subarray(at)]);
+      },
+    ],
+    [
+      "insert",
+      (bytes, { between, pick }) =>
+        replace(bytes, between(0, bytes.length), between(0, 2), pick(TOKENS)),
+    ],
+    [
+      "noise",
+      (bytes, { between }) =>
+        replace(
+          bytes,
+          between(0, bytes.length),
+          0,
+          Buffer.from(Array.from({ length: between(1, 30) }, () => between(0, 255))).toString(
+            "latin1",
+          ),
+        ),
+    ],
+    ["cut", (bytes, { between }) => bytes.subarray(0, between(1, bytes.length))],
+  ];
+const replace = (bytes: Buffer, at: number, length: number, by: string) =>
+  Buffer.concat([bytes.subarray(0, at), Buffer.from(by, "latin1"), bytes.subarray(at + length)]);
 
 const bytesOf = ({ method, target, version, headers, eol, body }: Message): Buffer =>
-  Buffer.concat([Buffer.from([`${method} ${target} ${version}`.trimEnd(), ...headers, "", ""].join(eol), "latin1"), body]);
+  Buffer.concat([
+    Buffer.from(
+      [`${method} ${target} ${version}`.trimEnd(), ...headers, "", ""].join(eol),
+      "latin1",
+    ),
+    body,
+  ]);
 
 /** Comes last where the server has to end the connection. */
-const FAREWELL = Buffer.from("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: farewell\r\nConnection: close\r\n\r\n");
+const FAREWELL = Buffer.from(
+  "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: farewell\r\nConnection: close\r\n\r\n",
+);
 
 export function makeCase(seed: number, number: number): Case {
   const random = createRandom(seed ^ Math.imul(number + 1, 0x9e3779b1));
@@ -245,6 +787,15 @@ export function makeCase(seed: number, number: number): Case {
   if (ending === "server") bytes = Buffer.concat([bytes, FAREWELL]);
   else statuses = [];
   const pieces = piecesOf(bytes, chance() < 0.3 ? between(1, 6) : 0, random);
-  const told = [`${messages.length} requests`, ...done, `${pieces.length} pieces`, ending].join(", ");
-  return { pieces, admin, ending, patience: between(0, 1) * between(0, 2_000), expected: statuses.length > 0 ? statuses : undefined, told };
+  const told = [`${messages.length} requests`, ...done, `${pieces.length} pieces`, ending].join(
+    ", ",
+  );
+  return {
+    pieces,
+    admin,
+    ending,
+    patience: between(0, 1) * between(0, 2_000),
+    expected: statuses.length > 0 ? statuses : undefined,
+    told,
+  };
 }

@@ -12,12 +12,16 @@ const demand: (holds: unknown, what: string) => asserts holds = (holds, what) =>
 
 /** The only errors that bytes of a client alone can cause, with the type that belongs to each. A 429 and every 5xx are faults. */
 const ERROR_TYPES: ReadonlyMap<number, string> = new Map([
-  ...[400, 404, 405, 408, 413, 415, 417, 431].map((status) => [status, "invalid_request_error"] as const),
-  [401, "authentication_error"], [403, "permission_error"],
+  ...[400, 404, 405, 408, 413, 415, 417, 431].map(
+    (status) => [status, "invalid_request_error"] as const,
+  ),
+  [401, "authentication_error"],
+  [403, "permission_error"],
 ]);
 
 export interface Heard {
-  readonly sent: Buffer; readonly received: Buffer;
+  readonly sent: Buffer;
+  readonly received: Buffer;
   /** The client did not wait for the end, or the connection was reset: then the last answer may be a beginning. */
   readonly mayBeCut: boolean;
 }
@@ -54,7 +58,8 @@ export function judge({ sent, received, mayBeCut }: Heard): number[] {
 }
 
 interface Answer {
-  readonly status: number; readonly headers: ReadonlyMap<string, string>;
+  readonly status: number;
+  readonly headers: ReadonlyMap<string, string>;
   /** Undefined: an answer to HEAD, an interim one, or a beginning. */
   readonly body: Buffer | undefined;
   /** In bytes, with its head. */
@@ -64,7 +69,8 @@ interface Answer {
 /** RFC 9112: status line, field lines, and as much body as they say. */
 function readAnswer(bytes: Buffer, mayBeHead: boolean, mayBeCut: boolean): Answer {
   const headEnd = bytes.indexOf("\r\n\r\n") + 4;
-  if (headEnd === 3) throw new Cut(`a head that does not end: ${JSON.stringify(bytes.toString("latin1", 0, 200))}`);
+  if (headEnd === 3)
+    throw new Cut(`a head that does not end: ${JSON.stringify(bytes.toString("latin1", 0, 200))}`);
   const [start = "", ...lines] = bytes.toString("latin1", 0, headEnd - 4).split("\r\n");
   const status = Number(/^HTTP\/1\.1 ([1-5]\d\d) [A-Za-z' -]+$/.exec(start)?.[1]);
   demand(status, `not a status line: ${JSON.stringify(start)}`);
@@ -80,34 +86,50 @@ function readAnswer(bytes: Buffer, mayBeHead: boolean, mayBeCut: boolean): Answe
     return { status, headers, body: undefined, size: headEnd };
   }
   // Bodies are JSON, events or metrics: none begins like an answer.
-  const noBody = bytes.length === headEnd || bytes.toString("latin1", headEnd, headEnd + 5) === "HTTP/";
+  const noBody =
+    bytes.length === headEnd || bytes.toString("latin1", headEnd, headEnd + 5) === "HTTP/";
   if (mayBeHead && noBody) return { status, headers, body: undefined, size: headEnd };
   const [length, coding] = [headers.get("content-length"), headers.get("transfer-encoding")];
   if (coding !== undefined) {
-    demand(coding === "chunked" && length === undefined, `Transfer-Encoding: ${coding}, Content-Length: ${length}`);
+    demand(
+      coding === "chunked" && length === undefined,
+      `Transfer-Encoding: ${coding}, Content-Length: ${length}`,
+    );
     const [body, size] = readChunks(bytes, headEnd);
     return { status, headers, body, size };
   }
   if (length === undefined) {
-    demand(/close/i.test(headers.get("connection") ?? ""), "a body without a length, but the connection stays open");
-    return { status, headers, body: mayBeCut ? undefined : bytes.subarray(headEnd), size: bytes.length };
+    demand(
+      /close/i.test(headers.get("connection") ?? ""),
+      "a body without a length, but the connection stays open",
+    );
+    return {
+      status,
+      headers,
+      body: mayBeCut ? undefined : bytes.subarray(headEnd),
+      size: bytes.length,
+    };
   }
   demand(/^\d+$/.test(length), `Content-Length: ${length}`);
   const size = headEnd + Number(length);
-  if (bytes.length < size) throw new Cut(`a body of ${bytes.length - headEnd} bytes, ${length} were announced`);
+  if (bytes.length < size)
+    throw new Cut(`a body of ${bytes.length - headEnd} bytes, ${length} were announced`);
   return { status, headers, body: bytes.subarray(headEnd, size), size };
 }
 
 function readChunks(bytes: Buffer, from: number): [body: Buffer, end: number] {
   const pieces: Buffer[] = [];
-  for (let at = from; ;) {
+  for (let at = from; ; ) {
     const lineEnd = bytes.indexOf("\r\n", at);
     if (lineEnd === -1) throw new Cut("chunks that do not end");
     const line = bytes.toString("latin1", at, lineEnd);
     demand(/^[0-9a-fA-F]{1,8}$/.test(line), `not a chunk size: ${JSON.stringify(line)}`);
     const [begin, end] = [lineEnd + 2, lineEnd + 2 + Number.parseInt(line, 16)];
     if (bytes.length < end + 2) throw new Cut("a chunk that does not end");
-    demand(bytes.toString("latin1", end, end + 2) === "\r\n", "a chunk that is longer than its size");
+    demand(
+      bytes.toString("latin1", end, end + 2) === "\r\n",
+      "a chunk that is longer than its size",
+    );
     if (begin === end) return [Buffer.concat(pieces), end + 2];
     pieces.push(bytes.subarray(begin, end));
     at = end + 2;
@@ -115,10 +137,17 @@ function readChunks(bytes: Buffer, from: number): [body: Buffer, end: number] {
 }
 
 /** What every answer of the gateway must be. */
-function checkAnswer(status: number, headers: ReadonlyMap<string, string>, body: Buffer | undefined): void {
+function checkAnswer(
+  status: number,
+  headers: ReadonlyMap<string, string>,
+  body: Buffer | undefined,
+): void {
   const id = headers.get("x-request-id");
   demand(id !== undefined && /^[\x20-\x7e]{1,512}$/.test(id), `${status} with X-Request-Id ${id}`);
-  demand(status === 200 || ERROR_TYPES.has(status), `status ${status}${body ? `: ${body.toString("utf8", 0, 500)}` : ""}`);
+  demand(
+    status === 200 || ERROR_TYPES.has(status),
+    `status ${status}${body ? `: ${body.toString("utf8", 0, 500)}` : ""}`,
+  );
   if (body === undefined) return;
   let text = "";
   try {
@@ -129,9 +158,18 @@ function checkAnswer(status: number, headers: ReadonlyMap<string, string>, body:
   const [type] = (headers.get("content-type") ?? "").split(";");
   if (status !== 200) checkError(status, id, type === "application/json" ? parse(text) : undefined);
   else if (type === "text/event-stream") checkEvents(text);
-  else if (type === "text/html") demand(text.startsWith("<!doctype html>") && text.endsWith("</html>\n"), "a page that is cut");
-  else if (type === "text/csv") demand(text.startsWith("usage_id,") && text.endsWith("\r\n"), `not a table: ${text.slice(0, 500)}`);
-  else if (type === "text/plain") demand(/^(# .*\n|\w+(\{(\w+="([^"\\\n]|\\.)*",?)+\})? \S+\n)+$/.test(text), `not metrics: ${text}`);
+  else if (type === "text/html")
+    demand(text.startsWith("<!doctype html>") && text.endsWith("</html>\n"), "a page that is cut");
+  else if (type === "text/csv")
+    demand(
+      text.startsWith("usage_id,") && text.endsWith("\r\n"),
+      `not a table: ${text.slice(0, 500)}`,
+    );
+  else if (type === "text/plain")
+    demand(
+      /^(# .*\n|\w+(\{(\w+="([^"\\\n]|\\.)*",?)+\})? \S+\n)+$/.test(text),
+      `not metrics: ${text}`,
+    );
   else checkDocument(type === "application/json" ? parse(text) : undefined);
 }
 
@@ -148,7 +186,10 @@ function checkError(status: number, id: string, document: any): void {
   const told = `${status} with ${JSON.stringify(document)}`;
   demand(Object.keys(document ?? {}).join() === "error", told);
   demand(Object.keys(document.error).sort().join() === "code,message,param,request_id,type", told);
-  demand([message, type, code].every((text) => typeof text === "string" && text !== ""), told);
+  demand(
+    [message, type, code].every((text) => typeof text === "string" && text !== ""),
+    told,
+  );
   demand(param === null || (typeof param === "string" && param !== ""), told);
   demand(type === ERROR_TYPES.get(status), told);
   demand(request_id === id, `${told}, but X-Request-Id is ${id}`);
@@ -156,15 +197,32 @@ function checkError(status: number, id: string, document: any): void {
 
 /** A whole reply, or one of the gateway's other documents. */
 function checkDocument(document: any): void {
-  const known = document?.object === "list" || ["ok", "ready", "serving"].includes(document?.status) || typeof document?.openapi === "string"
-    || Array.isArray(document?.rows) || Array.isArray(document?.records);
+  const known =
+    document?.object === "list" ||
+    ["ok", "ready", "serving"].includes(document?.status) ||
+    typeof document?.openapi === "string" ||
+    Array.isArray(document?.rows) ||
+    Array.isArray(document?.records);
   if (known) return;
   const [choice] = document?.choices ?? [];
   const told = `200 with ${JSON.stringify(document)?.slice(0, 500)}`;
-  demand(document?.object === "chat.completion" && typeof document.id === "string" && typeof document.model === "string", told);
-  demand(document.choices.length === 1 && choice.message.role === "assistant" && typeof choice.finish_reason === "string", told);
+  demand(
+    document?.object === "chat.completion" &&
+      typeof document.id === "string" &&
+      typeof document.model === "string",
+    told,
+  );
+  demand(
+    document.choices.length === 1 &&
+      choice.message.role === "assistant" &&
+      typeof choice.finish_reason === "string",
+    told,
+  );
   const { prompt_tokens, completion_tokens, total_tokens } = document.usage;
-  demand(Number.isInteger(total_tokens) && total_tokens === prompt_tokens + completion_tokens, told);
+  demand(
+    Number.isInteger(total_tokens) && total_tokens === prompt_tokens + completion_tokens,
+    told,
+  );
 }
 
 /** WIRE.md 3: each event one line of data and a blank line; the role first, one finish_reason, `[DONE]` last. */
@@ -172,11 +230,22 @@ function checkEvents(text: string): void {
   const events = text.split("\n\n");
   demand(events.pop() === "", "an event that does not end with a blank line");
   const data = events.filter((event) => event !== ": keep-alive");
-  for (const event of data) demand(/^data: [^\r\n]+$/.test(event), `not an event: ${JSON.stringify(event)}`);
+  for (const event of data)
+    demand(/^data: [^\r\n]+$/.test(event), `not an event: ${JSON.stringify(event)}`);
   demand(data.pop() === "data: [DONE]", `a stream without [DONE]: ${text.slice(-500)}`);
   const chunks = data.map((event) => parse(event.slice(6)));
-  demand(chunks.every(({ object, id }) => object === "chat.completion.chunk" && id === chunks[0].id), "a stream of other things than its chunks");
+  demand(
+    chunks.every(({ object, id }) => object === "chat.completion.chunk" && id === chunks[0].id),
+    "a stream of other things than its chunks",
+  );
   const choices = chunks.flatMap((chunk) => chunk.choices);
-  demand(choices.every(({ delta }, index) => (delta.role === "assistant") === (index === 0)), "the role is not in the first chunk alone");
-  demand(choices.filter((choice) => choice.finish_reason !== null).length === 1 && choices.at(-1).finish_reason !== null, "not one finish_reason at the end");
+  demand(
+    choices.every(({ delta }, index) => (delta.role === "assistant") === (index === 0)),
+    "the role is not in the first chunk alone",
+  );
+  demand(
+    choices.filter((choice) => choice.finish_reason !== null).length === 1 &&
+      choices.at(-1).finish_reason !== null,
+    "not one finish_reason at the end",
+  );
 }

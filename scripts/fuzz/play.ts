@@ -14,20 +14,34 @@ const DEADLINE_MS = 20_000;
 const MAX_BYTES = 8 * 1024 * 1024;
 
 export interface Played {
-  readonly statuses: readonly number[]; readonly fault?: string;
-  readonly end: "answered" | "closed without an answer" | "left by the client" | "reset" | "kept open";
+  readonly statuses: readonly number[];
+  readonly fault?: string;
+  readonly end:
+    | "answered"
+    | "closed without an answer"
+    | "left by the client"
+    | "reset"
+    | "kept open";
 }
 
-export function play(port: number, { pieces, ending, patience, expected }: Case, idleMs = IDLE_MS, deadlineMs = DEADLINE_MS): Promise<Played> {
+export function play(
+  port: number,
+  { pieces, ending, patience, expected }: Case,
+  idleMs = IDLE_MS,
+  deadlineMs = DEADLINE_MS,
+): Promise<Played> {
   return new Promise((resolve) => {
     const received: Buffer[] = [];
     let [size, idle, reset, fault] = [0, false, false, ""];
     const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
     const leave = () => ending === "leave" && size >= patience && socket.resetAndDestroy();
-    const idleTimer = ending === "leave" ? setTimeout(() => socket.resetAndDestroy(), PATIENCE_MS) : setTimeout(() => {
-      idle = true;
-      socket.end();
-    }, idleMs);
+    const idleTimer =
+      ending === "leave"
+        ? setTimeout(() => socket.resetAndDestroy(), PATIENCE_MS)
+        : setTimeout(() => {
+            idle = true;
+            socket.end();
+          }, idleMs);
     const deadline = setTimeout(() => {
       fault = `the connection is open after ${deadlineMs} ms`;
       socket.destroy();
@@ -65,11 +79,25 @@ export function play(port: number, { pieces, ending, patience, expected }: Case,
     function verdict(): Played {
       // A reset can take with it what was under way: what the server closes on while more is coming.
       const mayBeCut = ending !== "server" || reset;
-      const end = ending === "leave" ? "left by the client" : reset ? "reset" : idle ? "kept open" : size === 0 ? "closed without an answer" : "answered";
+      const end =
+        ending === "leave"
+          ? "left by the client"
+          : reset
+            ? "reset"
+            : idle
+              ? "kept open"
+              : size === 0
+                ? "closed without an answer"
+                : "answered";
       try {
         if (fault !== "") throw new Error(fault);
-        const statuses = judge({ sent: Buffer.concat(pieces), received: Buffer.concat(received), mayBeCut });
-        if (expected && !(reset && statuses.length === 0) && !expected.includes(statuses[0] ?? 0)) throw new Error(`the first answer is ${statuses[0]}, not ${expected.join(" or ")}`);
+        const statuses = judge({
+          sent: Buffer.concat(pieces),
+          received: Buffer.concat(received),
+          mayBeCut,
+        });
+        if (expected && !(reset && statuses.length === 0) && !expected.includes(statuses[0] ?? 0))
+          throw new Error(`the first answer is ${statuses[0]}, not ${expected.join(" or ")}`);
         if (idle && statuses.length === 0) throw new Error(`no answer within ${idleMs} ms`);
         if (end === "closed without an answer" && ending === "server") throw new Error(end);
         return { statuses, end };

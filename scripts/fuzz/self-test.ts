@@ -5,12 +5,27 @@ import { makeCase, type Case } from "./cases.ts";
 import { play } from "./play.ts";
 
 const ID = "X-Request-Id: self-test\r\n";
-const ERROR = { message: "no", type: "invalid_request_error", code: "unknown_url", param: null, request_id: "self-test" };
-const answer = (status: string, body: string, { headers = `${ID}Content-Type: application/json\r\n`, length = body.length, close = true } = {}) =>
+const ERROR = {
+  message: "no",
+  type: "invalid_request_error",
+  code: "unknown_url",
+  param: null,
+  request_id: "self-test",
+};
+const answer = (
+  status: string,
+  body: string,
+  { headers = `${ID}Content-Type: application/json\r\n`, length = body.length, close = true } = {},
+) =>
   `HTTP/1.1 ${status}\r\n${headers}Content-Length: ${length}\r\n${close ? "Connection: close\r\n" : ""}\r\n${body}`;
-const failed = (error: object, status = "404 Not Found") => answer(status, JSON.stringify({ error }));
+const failed = (error: object, status = "404 Not Found") =>
+  answer(status, JSON.stringify({ error }));
 const OK = '{"status":"ok"}';
-const CHUNK = { id: "a", object: "chat.completion.chunk", choices: [{ index: 0, delta: { role: "assistant" }, finish_reason: null }] };
+const CHUNK = {
+  id: "a",
+  object: "chat.completion.chunk",
+  choices: [{ index: 0, delta: { role: "assistant" }, finish_reason: null }],
+};
 const FINISH = { ...CHUNK, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
 const streamed = (...events: string[]) => {
   const chunks = events.map((event) => `${event.length.toString(16)}\r\n${event}\r\n`).join("");
@@ -26,7 +41,10 @@ const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   [answer("200 OK", OK, { close: false }) + failed(ERROR), undefined],
   [failed({ ...ERROR, type: "server_error" }, "500 Internal Server Error"), /status 500/],
   [answer("503 Service Unavailable", "{}"), /status 503/],
-  [answer("200 OK", OK, { headers: "Content-Type: application/json\r\n" }), /X-Request-Id undefined/],
+  [
+    answer("200 OK", OK, { headers: "Content-Type: application/json\r\n" }),
+    /X-Request-Id undefined/,
+  ],
   [answer("200 OK", OK, { headers: ID + ID }), /comes twice/],
   [answer("200 OK", OK, { length: 99 }), /a body of 15 bytes, 99 were announced/],
   [answer("200 OK", `${OK}x`, { length: 15 }), /after an answer with Connection: close/],
@@ -48,7 +66,7 @@ const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   ["HTTP/1.1 200 OK\r\nX-Req", /a head that does not end/],
   ["hello\r\n\r\n", /not a status line/],
   [`HTTP/1.1 100 Continue\r\n\r\n${answer("200 OK", OK)}`, /nobody expected it/],
-  [(answer("200 OK", OK, { close: false })).repeat(4), /4 answers to at most 3/],
+  [answer("200 OK", OK, { close: false }).repeat(4), /4 answers to at most 3/],
 ];
 
 /** What was noticed wrongly, or not at all. */
@@ -62,19 +80,33 @@ export async function selfTest(): Promise<string[]> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  const sent: Case = { ...makeCase(0, 0), pieces: [Buffer.from("GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n")], ending: "server", expected: undefined };
+  const sent: Case = {
+    ...makeCase(0, 0),
+    pieces: [Buffer.from("GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n")],
+    ending: "server",
+    expected: undefined,
+  };
   const wrong: string[] = [];
   const compare = (fault: string | undefined, noticed: RegExp | undefined, what: string) => {
-    if (noticed ? !noticed.test(fault ?? "") : fault !== undefined) wrong.push(`expected ${noticed ?? "nothing"}, noticed ${fault ?? "nothing"}: ${what}`);
+    if (noticed ? !noticed.test(fault ?? "") : fault !== undefined)
+      wrong.push(`expected ${noticed ?? "nothing"}, noticed ${fault ?? "nothing"}: ${what}`);
   };
   for (const [text, noticed] of ANSWERS) {
     current = text;
     compare((await play(port, sent)).fault, noticed, JSON.stringify(text));
   }
   current = failed(ERROR);
-  compare((await play(port, { ...sent, expected: [200] })).fault, /the first answer is 404, not 200/, "another status than the known one");
+  compare(
+    (await play(port, { ...sent, expected: [200] })).fault,
+    /the first answer is 404, not 200/,
+    "another status than the known one",
+  );
   silent = true;
-  compare((await play(port, sent, 50, 500)).fault, /no answer within/, "a server that says nothing");
+  compare(
+    (await play(port, sent, 50, 500)).fault,
+    /no answer within/,
+    "a server that says nothing",
+  );
   server.close();
   return wrong;
 }

@@ -10,10 +10,17 @@ import { BusyError, holding, ledgerOf, recover, syncUsage } from "./sync.ts";
 
 const LAST_SYNC_MS = 5_000; // what the last sync has not copied by then the next process will
 /** What is known of a request when it begins; `model` as it was asked for: a canonical name or an alias. */
-type Opening = { readonly caller: Caller; readonly stream: boolean } & { readonly [name in "requestId" | "model" | "currency"]: string };
+type Opening = { readonly caller: Caller; readonly stream: boolean } & {
+  readonly [name in "requestId" | "model" | "currency"]: string;
+};
 export type Books = ReturnType<typeof createBooks>;
 /** `told` hears of every request that is settled. */
-export function createBooks(config: Config, now: () => number, diagnose: Diagnose, told: (record: SettleRecord) => void) {
+export function createBooks(
+  config: Config,
+  now: () => number,
+  diagnose: Diagnose,
+  told: (record: SettleRecord) => void,
+) {
   const ledger = ledgerOf(config, now, diagnose);
   const log = createSpendLog(ledger.dir, config.spend.segment_bytes, now, diagnose);
   let syncedAt = -Infinity; // nobody knows how much an earlier process has left
@@ -30,7 +37,12 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
     } catch (error) {
       if (error instanceof BusyError) return;
       const { message } = error as Error;
-      if (syncFault === null) diagnose({ event: "usage_sync_failed", level: "error", detail: `the spend log waits: ${message}` });
+      if (syncFault === null)
+        diagnose({
+          event: "usage_sync_failed",
+          level: "error",
+          detail: `the spend log waits: ${message}`,
+        });
       syncFault = message;
     }
   }
@@ -51,8 +63,21 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
       timer = setInterval(syncSoon, config.usage.sync_ms).unref();
     },
     /** The bill of one request. Throws the 503 of a gateway that cannot write its books. */
-    open({ requestId, caller: { account, keyId }, model: model_requested, stream, currency }: Opening) {
-      const entry = log.open({ time: new Date(now()).toISOString(), gateway_request_id: requestId, account, key_id: keyId, model_requested, stream });
+    open({
+      requestId,
+      caller: { account, keyId },
+      model: model_requested,
+      stream,
+      currency,
+    }: Opening) {
+      const entry = log.open({
+        time: new Date(now()).toISOString(),
+        gateway_request_id: requestId,
+        account,
+        key_id: keyId,
+        model_requested,
+        stream,
+      });
       let settled: Promise<void> | undefined;
       return {
         /** Resolves when the provider may be called; rejects with the 503. */
@@ -71,7 +96,9 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
     async close(): Promise<void> {
       clearInterval(timer);
       await log.close();
-      const lastSync = Promise.resolve(syncing).then(() => tend(pass)).then(() => ledger.store.close());
+      const lastSync = Promise.resolve(syncing)
+        .then(() => tend(pass))
+        .then(() => ledger.store.close());
       await Promise.race([lastSync, pause(LAST_SYNC_MS, undefined, { ref: false })]);
     },
   };

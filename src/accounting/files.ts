@@ -1,7 +1,14 @@
 // Files of the books: read in lines from anywhere to anywhere, in batches, in flat memory, however large; replaced as a whole.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { createReadStream, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  createReadStream,
+  existsSync,
+  linkSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { open, rename, writeFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { dirname, join, relative } from "node:path";
@@ -9,11 +16,20 @@ import { fail } from "../protocol/checker.ts";
 
 const BATCH_BYTES = 512 * 1024; // some 500 requests of the spend log
 /** Whole lines of the bytes `from` up to `to`, and where each batch ends; not a last one without its end: it is being written, or torn. */
-export async function* readLines(path: string, from = 0, to = Infinity, batchBytes = BATCH_BYTES): AsyncGenerator<{ readonly lines: readonly string[]; readonly end: number }> {
+export async function* readLines(
+  path: string,
+  from = 0,
+  to = Infinity,
+  batchBytes = BATCH_BYTES,
+): AsyncGenerator<{ readonly lines: readonly string[]; readonly end: number }> {
   if (from >= to) return;
   let rest = Buffer.alloc(0);
   let end = from;
-  for await (const chunk of createReadStream(path, { start: from, end: to - 1, highWaterMark: batchBytes })) {
+  for await (const chunk of createReadStream(path, {
+    start: from,
+    end: to - 1,
+    highWaterMark: batchBytes,
+  })) {
     const bytes = Buffer.concat([rest, chunk as Buffer]);
     const whole = bytes.lastIndexOf("\n") + 1;
     rest = bytes.subarray(whole);
@@ -30,11 +46,17 @@ export function readJson(path: string, absent: unknown, codes: readonly string[]
     return JSON.parse(text);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException; // a text that is not JSON has no code
-    if (code !== undefined) return codes.includes(code) ? absent : fail("invalid_value", `cannot read ${path}: ${code}`);
+    if (code !== undefined)
+      return codes.includes(code) ? absent : fail("invalid_value", `cannot read ${path}: ${code}`);
     // V8 quotes the file around the fault, which may be a key: the place is told or, of a token, for which V8 states none, its first character.
     const token = /^Unexpected token '.'/su.exec(message)?.[0];
-    const lines = text.slice(0, Number(/position (\d+)/.exec(message)?.[1] ?? text.length)).split("\n");
-    return fail("invalid_value", `${path} is not JSON: ${token ?? `the fault is at line ${lines.length}, column ${lines.at(-1)!.length + 1}`}`);
+    const lines = text
+      .slice(0, Number(/position (\d+)/.exec(message)?.[1] ?? text.length))
+      .split("\n");
+    return fail(
+      "invalid_value",
+      `${path} is not JSON: ${token ?? `the fault is at line ${lines.length}, column ${lines.at(-1)!.length + 1}`}`,
+    );
   }
 }
 
@@ -81,13 +103,19 @@ export function markOf(dataDir: string): string {
 /** The path, or if it is too long the way from here: systems take 104 bytes or a little more for a socket's. */
 const socketPath = (path: string): string =>
   [path, relative("", path)].find((each) => Buffer.byteLength(each) < 104) ??
-  fail("invalid_value", `is ${Buffer.byteLength(path) - 103} bytes too long for the sockets in it`, ["data_dir"]);
+  fail(
+    "invalid_value",
+    `is ${Buffer.byteLength(path) - 103} bytes too long for the sockets in it`,
+    ["data_dir"],
+  );
 
 /** Answers at `path` until it is released or the process ends; undefined if the path is taken. */
 export async function announce(path: string): Promise<(() => void) | undefined> {
   const draft = join(dirname(path), `${randomBytes(6).toString("hex")}.new`); // it gets its name when it answers already, or it might be taken for dead
   socketPath(path);
-  const server = createServer((socket) => socket.destroy()).on("error", () => undefined).unref();
+  const server = createServer((socket) => socket.destroy())
+    .on("error", () => undefined)
+    .unref();
   await once(server.listen({ path: socketPath(draft), exclusive: true }), "listening");
   if (!claim(draft, path)) return void server.close();
   return () => {
@@ -99,6 +127,12 @@ export async function announce(path: string): Promise<(() => void) | undefined> 
 export async function isAlive(path: string): Promise<boolean> {
   const socket = connect(socketPath(path));
   // Any other error, such as too many waiting to be answered, is no proof of death.
-  const isDead = ({ code }: NodeJS.ErrnoException) => ["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes(String(code));
-  return await once(socket, "connect").then(() => true, (error) => !isDead(error)).finally(() => socket.destroy());
+  const isDead = ({ code }: NodeJS.ErrnoException) =>
+    ["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes(String(code));
+  return await once(socket, "connect")
+    .then(
+      () => true,
+      (error) => !isDead(error),
+    )
+    .finally(() => socket.destroy());
 }

@@ -12,5 +12,9 @@ export function loadPeer<T>(name: string, setting: string): T {
       if ((error as NodeJS.ErrnoException).code !== "MODULE_NOT_FOUND") throw error;
     }
   }
-  return fail("unsupported_value", `needs the package '${name}': run 'npm install ${name}' in the folder from which the gateway is started`, setting.split("."));
+  return fail(
+    "unsupported_value",
+    `needs the package '${name}': run 'npm install ${name}' in the folder from which the gateway is started`,
+    setting.split("."),
+  );
 }

@@ -9,22 +9,62 @@ import type { UsageSource } from "./usage.ts";
 import tables from "./usage-tables.json" with { type: "json" };
 
 /** `spend_id`, `sp_` and 32 hex digits, is ours, and unique, whatever request id the client sent. */
-const ABOUT = ["spend_id", "time", "gateway_request_id", "account", "key_id", "model_requested"] as const;
+const ABOUT = [
+  "spend_id",
+  "time",
+  "gateway_request_id",
+  "account",
+  "key_id",
+  "model_requested",
+] as const;
 /** Written before a provider is called. */
-export type OpenRecord = { readonly type: "open"; readonly stream: boolean } & { readonly [name in (typeof ABOUT)[number]]: string };
+export type OpenRecord = { readonly type: "open"; readonly stream: boolean } & {
+  readonly [name in (typeof ABOUT)[number]]: string;
+};
 
-const COUNTS = ["prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "reasoning_tokens"];
+const COUNTS = [
+  "prompt_tokens",
+  "completion_tokens",
+  "total_tokens",
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "reasoning_tokens",
+];
 /** The figures of a reply as the books have them. */
-const countsOf = ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens_details }: Usage) =>
-  ({ prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, reasoning_tokens: completion_tokens_details.reasoning_tokens });
+const countsOf = ({
+  prompt_tokens,
+  completion_tokens,
+  total_tokens,
+  prompt_cache_hit_tokens,
+  prompt_cache_miss_tokens,
+  completion_tokens_details,
+}: Usage) => ({
+  prompt_tokens,
+  completion_tokens,
+  total_tokens,
+  prompt_cache_hit_tokens,
+  prompt_cache_miss_tokens,
+  reasoning_tokens: completion_tokens_details.reasoning_tokens,
+});
 /** `outcome`: "completed", "cancelled" (the client left), or the error code of what went wrong. */
-export interface AttemptRecord { readonly model: string; readonly provider: string; readonly outcome: string; readonly duration_ms: number }
+export interface AttemptRecord {
+  readonly model: string;
+  readonly provider: string;
+  readonly outcome: string;
+  readonly duration_ms: number;
+}
 /** How a request ended, and what it came to. `model`, with the price in force when the request began, whatever was reloaded since; undefined:
  * no provider began to answer. */
 export interface Outcome {
-  readonly status: "completed" | "failed" | "cancelled" | "interrupted"; readonly http_status: number | null; readonly error_code: string | null;
-  readonly finish_reason: string | null; readonly attempts: readonly AttemptRecord[]; readonly first_token_ms: number | null;
-  readonly model: Model | undefined; readonly usage: Usage; readonly source: UsageSource;
+  readonly status: "completed" | "failed" | "cancelled" | "interrupted";
+  readonly http_status: number | null;
+  readonly error_code: string | null;
+  readonly finish_reason: string | null;
+  readonly attempts: readonly AttemptRecord[];
+  readonly first_token_ms: number | null;
+  readonly model: Model | undefined;
+  readonly usage: Usage;
+  readonly source: UsageSource;
 }
 
 export type SettleRecord = Readonly<ReturnType<typeof settleRecord>>;
@@ -32,13 +72,39 @@ export type SettleRecord = Readonly<ReturnType<typeof settleRecord>>;
  * copies of objects take longer than all else about it. A clock that was set back lets nothing end before it began. `cost` is exact. */
 export function settleRecord(open: OpenRecord, now: number, outcome: Outcome, currency: string) {
   const { spend_id, time, gateway_request_id, account, key_id, model_requested } = open;
-  const { status, http_status, error_code, finish_reason, attempts, first_token_ms, model, usage, source: usage_source } = outcome;
+  const {
+    status,
+    http_status,
+    error_code,
+    finish_reason,
+    attempts,
+    first_token_ms,
+    model,
+    usage,
+    source: usage_source,
+  } = outcome;
   const startedAt = Date.parse(time);
   const endedAt = Math.max(now, startedAt);
   return {
-    type: "settle" as const, spend_id, time: new Date(endedAt).toISOString(), gateway_request_id, account, key_id, model_requested,
-    model_served: model?.name ?? null, provider: model?.provider.name ?? null, status, http_status, error_code, finish_reason, attempts,
-    usage: countsOf(usage), usage_source, cost: formatMoney(costOf(usage, model?.price)), currency, first_token_ms,
+    type: "settle" as const,
+    spend_id,
+    time: new Date(endedAt).toISOString(),
+    gateway_request_id,
+    account,
+    key_id,
+    model_requested,
+    model_served: model?.name ?? null,
+    provider: model?.provider.name ?? null,
+    status,
+    http_status,
+    error_code,
+    finish_reason,
+    attempts,
+    usage: countsOf(usage),
+    usage_source,
+    cost: formatMoney(costOf(usage, model?.price)),
+    currency,
+    first_token_ms,
     duration_ms: endedAt - startedAt,
   };
 }
@@ -48,28 +114,74 @@ export type UsageRecord = Readonly<ReturnType<typeof usageRecord>>;
 /** `usage_id` is the spend_id that it was copied from; `model` the one that served or, if none did, the name that was asked for; it belongs
  * to the bill of the month in which it ended (UTC). */
 export function usageRecord(settle: SettleRecord) {
-  const { spend_id, gateway_request_id, account, key_id, model_served, model_requested, provider, status, usage, cost, currency, time } = settle;
+  const {
+    spend_id,
+    gateway_request_id,
+    account,
+    key_id,
+    model_served,
+    model_requested,
+    provider,
+    status,
+    usage,
+    cost,
+    currency,
+    time,
+  } = settle;
   const started_at = new Date(Date.parse(time) - settle.duration_ms).toISOString();
-  return { usage_id: spend_id, gateway_request_id, account, key_id, model: model_served ?? model_requested, provider, status, ...usage, cost, currency, started_at, ended_at: time };
+  return {
+    usage_id: spend_id,
+    gateway_request_id,
+    account,
+    key_id,
+    model: model_served ?? model_requested,
+    provider,
+    status,
+    ...usage,
+    cost,
+    currency,
+    started_at,
+    ended_at: time,
+  };
 }
 
 /** A line of the spend log; undefined if something else than this program wrote it, or something is amiss in what is billed. */
 export function parseSpendLine(line: string): OpenRecord | SettleRecord | undefined {
   const record = asObject(parseJson(line));
-  const begun = ABOUT.every((name) => typeof record[name] === "string") && !Number.isNaN(Date.parse(String(record["time"])));
-  const counted = COUNTS.every((name) => asCount(asObject(record["usage"])[name]) !== undefined) && asCount(record["duration_ms"]) !== undefined;
-  const settled = record["type"] === "settle" && counted && AMOUNT.test(asString(record["cost"]) ?? "");
-  return begun && (record["type"] === "open" || settled) ? (record as unknown as OpenRecord | SettleRecord) : undefined;
+  const begun =
+    ABOUT.every((name) => typeof record[name] === "string") &&
+    !Number.isNaN(Date.parse(String(record["time"])));
+  const counted =
+    COUNTS.every((name) => asCount(asObject(record["usage"])[name]) !== undefined) &&
+    asCount(record["duration_ms"]) !== undefined;
+  const settled =
+    record["type"] === "settle" && counted && AMOUNT.test(asString(record["cost"]) ?? "");
+  return begun && (record["type"] === "open" || settled)
+    ? (record as unknown as OpenRecord | SettleRecord)
+    : undefined;
 }
 
 /** What sums of records are told apart by. `day`: `YYYY-MM-DD`, of `ended_at`, in UTC. */
 export type Dimension = "day" | "account" | "model" | "currency";
 /** Each counts for a request; reasoning tokens are a part of the completion tokens. */
-export const FIGURES = ["requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "reasoning_tokens"] as const;
+export const FIGURES = [
+  "requests",
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "completion_tokens",
+  "reasoning_tokens",
+] as const;
 /** Exact; `cost` in pico-units. */
 export type Sum = { [figure in (typeof FIGURES)[number]]: number } & { cost: bigint };
 export type SumBy<D extends Dimension> = Sum & { readonly [dimension in D]: string };
-export const nothing = (): Sum => ({ requests: 0, prompt_cache_hit_tokens: 0, prompt_cache_miss_tokens: 0, completion_tokens: 0, reasoning_tokens: 0, cost: 0n });
+export const nothing = (): Sum => ({
+  requests: 0,
+  prompt_cache_hit_tokens: 0,
+  prompt_cache_miss_tokens: 0,
+  completion_tokens: 0,
+  reasoning_tokens: 0,
+  cost: 0n,
+});
 export function addTo(sum: Sum, part: Sum): void {
   for (const name of FIGURES) sum[name] += part[name];
   sum.cost += part.cost;
@@ -77,17 +189,25 @@ export function addTo(sum: Sum, part: Sum): void {
 
 /** `month`: `YYYY-MM`, in UTC. `own`: only what this data_dir's gateways have written, where others write into the same store. `skip`: so
  * many of those that fit are passed over. `cancel`: who asks may leave. */
-export type UsageFilter = { readonly [option in "month" | "day" | "account" | "model" | "requestId"]?: string | undefined }
-  & { readonly own?: boolean; readonly skip?: number | undefined; readonly cancel?: Cancel };
+export type UsageFilter = {
+  readonly [option in "month" | "day" | "account" | "model" | "requestId"]?: string | undefined;
+} & { readonly own?: boolean; readonly skip?: number | undefined; readonly cancel?: Cancel };
 /** Records and cursor move together or not at all, so that each settled request is there once, whatever dies when. */
 export interface UsageStore {
   /** Up to which byte each segment has been copied; a segment that is not named: not at all. */
   cursor(): Promise<ReadonlyMap<string, number>>;
   /** Adds the records, moves the cursor and drops from it the segments that are `gone`: all or nothing. */
-  commit(records: readonly UsageRecord[], cursor: ReadonlyMap<string, number>, gone: readonly string[]): Promise<unknown>;
+  commit(
+    records: readonly UsageRecord[],
+    cursor: ReadonlyMap<string, number>,
+    gone: readonly string[],
+  ): Promise<unknown>;
   /** The records that fit, in batches, in flat memory, about in the order in which they ended. No batch is empty, and only the last one is small. */
   records(filter: UsageFilter): AsyncIterable<readonly UsageRecord[]>;
   /** What the records of a month that fit come to, by each combination of the dimensions `by`, at least one, in no particular order. */
-  sums<D extends Dimension>(filter: UsageFilter & { readonly month: string }, by: readonly D[]): Promise<readonly SumBy<D>[]>;
+  sums<D extends Dimension>(
+    filter: UsageFilter & { readonly month: string },
+    by: readonly D[],
+  ): Promise<readonly SumBy<D>[]>;
   close(): Promise<void>;
 }

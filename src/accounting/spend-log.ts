@@ -4,7 +4,20 @@
 // process left unsettled (sync.ts). Beside a segment that is written stand its socket (files.ts) and an empty file, taken away
 // when all in it is settled. While nothing can be written (a full disk), requests are refused before a provider is called, and replies
 // on their way wait with their last byte until their line is written; a write that was cut short goes on where it stopped.
-import { closeSync, fstatSync, fsync, fsyncSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fstatSync,
+  fsync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -21,16 +34,27 @@ const LAST_SETTLES_MS = 2_000; // how long `close` waits for requests that have 
 
 /** Nobody may get an answer that cannot be billed. */
 export const unwritable = (cause?: unknown) =>
-  new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", { headers: { "Retry-After": "1" }, cause });
+  new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", {
+    headers: { "Retry-After": "1" },
+    cause,
+  });
 
 /** Oldest first. */
-export const segmentsIn = (dir: string): string[] => readdirSync(dir).filter((name) => /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/.test(name)).sort();
+export const segmentsIn = (dir: string): string[] =>
+  readdirSync(dir)
+    .filter((name) => /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/.test(name))
+    .sort();
 /** The socket of the process that writes a segment, and the mark of one that may have something unsettled. */
 export const holderOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
 export const unclosedOf = (segment: string): string => segment.replace(/jsonl$/, "open");
 
 /** `dir` is the segments' folder; a segment of `segmentBytes` is followed by another; `now` is the wall clock. */
-export function createSpendLog(dir: string, segmentBytes: number, now: () => number, diagnose: Diagnose) {
+export function createSpendLog(
+  dir: string,
+  segmentBytes: number,
+  now: () => number,
+  diagnose: Diagnose,
+) {
   /** The last one is written; those before it still have something unsettled. */
   let segments: Segment[] = [];
   let fault: string | null = "not started";
@@ -42,7 +66,12 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
   /** The 503 of whoever is to be told. */
   function failed(error: unknown): ApiError {
     const { message } = error as Error;
-    if (fault === null || !timer) diagnose({ event: "spend_log_failed", level: "error", detail: `requests are refused until it can be written: ${message}` });
+    if (fault === null || !timer)
+      diagnose({
+        event: "spend_log_failed",
+        level: "error",
+        detail: `requests are refused until it can be written: ${message}`,
+      });
     fault = message;
     return unwritable(error);
   }
@@ -52,7 +81,9 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
     mark = markOf(dirname(dir)).slice(0, 8);
     const day = today();
     const names = [...readdirSync(dir), ...segments.map(({ name }) => name)]; // these stay ours, even if somebody has emptied the folder
-    const taken = names.flatMap((name) => (name.startsWith(day) ? [Number(name.split(".")[1])] : []));
+    const taken = names.flatMap((name) =>
+      name.startsWith(day) ? [Number(name.split(".")[1])] : [],
+    );
     for (let number = Math.max(0, ...taken) + 1; ; number += 1) {
       const name = `${day}.${String(number).padStart(4, "0")}.jsonl`;
       const release = await announce(join(dir, holderOf(name)));
@@ -71,7 +102,13 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
   async function tick(): Promise<void> {
     try {
       const current = segments.at(-1);
-      if (!current || current.lost() || current.size >= segmentBytes || !current.name.startsWith(today())) segments.push(await begin());
+      if (
+        !current ||
+        current.lost() ||
+        current.size >= segmentBytes ||
+        !current.name.startsWith(today())
+      )
+        segments.push(await begin());
       if (fault !== null) {
         segments.forEach((segment) => segment.retry());
         if (timer) diagnose({ event: "spend_log_recovered", level: "info" });
@@ -91,13 +128,32 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
     /** Opens the first segment. Where that is impossible for the time being the log is in fault, and tries again. */
     async start(): Promise<void> {
       await tick();
-      timer = setInterval(() => (ticking ??= tick().finally(() => (ticking = undefined))), TICK_MS).unref();
+      timer = setInterval(
+        () => (ticking ??= tick().finally(() => (ticking = undefined))),
+        TICK_MS,
+      ).unref();
     },
     /** The open line of a request, to be settled whatever comes of it. Throws the 503 while the log is in fault. */
-    open({ time, gateway_request_id, account, key_id, model_requested, stream }: Omit<OpenRecord, "type" | "spend_id">) {
+    open({
+      time,
+      gateway_request_id,
+      account,
+      key_id,
+      model_requested,
+      stream,
+    }: Omit<OpenRecord, "type" | "spend_id">) {
       const current = segments.at(-1);
       if (fault !== null || !current) throw unwritable();
-      return current.open({ type: "open", spend_id: `sp_${mark}${randomHex(12)}`, time, gateway_request_id, account, key_id, model_requested, stream });
+      return current.open({
+        type: "open",
+        spend_id: `sp_${mark}${randomHex(12)}`,
+        time,
+        gateway_request_id,
+        account,
+        key_id,
+        model_requested,
+        stream,
+      });
     },
     /** What keeps the log from being written; null: nothing. */
     fault: () => fault,
@@ -105,7 +161,8 @@ export function createSpendLog(dir: string, segmentBytes: number, now: () => num
       clearInterval(timer);
       await ticking;
       const late = performance.now() + LAST_SETTLES_MS;
-      while (segments.some((segment) => segment.unsettled > 0) && performance.now() < late) await turnEnd();
+      while (segments.some((segment) => segment.unsettled > 0) && performance.now() < late)
+        await turnEnd();
       for (const segment of segments.splice(0)) segment.close();
     },
   };
@@ -124,7 +181,10 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
   /** Throws what the system said; `unwritten` then begins where the write stopped. */
   function write(): void {
     turn = undefined; // lines that come from here on wait for the next
-    unwritten = unwritten.length === 0 ? Buffer.from(waiting) : Buffer.concat([unwritten, Buffer.from(waiting)]);
+    unwritten =
+      unwritten.length === 0
+        ? Buffer.from(waiting)
+        : Buffer.concat([unwritten, Buffer.from(waiting)]);
     waiting = "";
     while (unwritten.length > 0) {
       const written = writeSync(fd, unwritten);
@@ -137,7 +197,9 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
   /** Resolves when the line is written, with all others of this turn; rejects if they could not be. */
   function append(record: object): Promise<void> {
     waiting += `${JSON.stringify(record)}\n`;
-    return (turn ??= turnEnd().then(write).catch((error) => Promise.reject(failed(error))));
+    return (turn ??= turnEnd()
+      .then(write)
+      .catch((error) => Promise.reject(failed(error))));
   }
 
   const segment = {

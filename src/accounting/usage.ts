@@ -4,15 +4,26 @@ import { textOf, type ChatRequest } from "../protocol/chat-request.ts";
 import { makeUsage, type FinishReason, type Part, type Usage } from "../protocol/reply.ts";
 
 export type UsageSource = "provider" | "estimated" | "none";
-export const NOTHING = { usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }), source: "none" } as const;
+export const NOTHING = {
+  usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }),
+  source: "none",
+} as const;
 /** Four bytes of UTF-8 a token: a rule of thumb that is near for English text, and high for most other languages. */
 const tokensIn = (bytes: number): number => Math.ceil(bytes / 4);
 
 /** An estimate of the prompt's tokens: texts, tool calls and tools; not media, response schemas or echoed thinking. */
 export function estimatePrompt(chat: ChatRequest): number {
-  const calls = chat.messages.flatMap((message) => (message.role === "assistant" ? message.tool_calls : []));
-  const texts = [...chat.messages.map(({ content }) => textOf(content ?? "")), ...calls.map(({ function: { name, arguments: text } }) => name + text)];
-  const bytes = [...texts, chat.tools ? JSON.stringify(chat.tools) : ""].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  const calls = chat.messages.flatMap((message) =>
+    message.role === "assistant" ? message.tool_calls : [],
+  );
+  const texts = [
+    ...chat.messages.map(({ content }) => textOf(content ?? "")),
+    ...calls.map(({ function: { name, arguments: text } }) => name + text),
+  ];
+  const bytes = [...texts, chat.tools ? JSON.stringify(chat.tools) : ""].reduce(
+    (sum, text) => sum + Buffer.byteLength(text),
+    0,
+  );
   return Math.max(1, tokensIn(bytes));
 }
 
@@ -39,12 +50,25 @@ export function createMeter(chat: ChatRequest) {
     /** The provider's figures, else an estimate from what was seen; "none" if nothing was generated. */
     usage(): { readonly usage: Usage; readonly source: UsageSource } {
       // Figures from the beginning of a stream that broke off know nothing of what was generated since.
-      if (reported && (bytes === bytesThen || (finish !== null && reported.completion_tokens > 0))) return { usage: reported, source: "provider" };
+      if (reported && (bytes === bytesThen || (finish !== null && reported.completion_tokens > 0)))
+        return { usage: reported, source: "provider" };
       if (bytes === 0 && finish === null) return NOTHING;
-      const { prompt_tokens: prompt = estimatePrompt(chat), prompt_cache_hit_tokens: cacheHit = 0 } = reported ?? {};
-      return { usage: makeUsage({ prompt, completion: tokensIn(bytes), cacheHit, reasoning: tokensIn(reasoningBytes) }), source: "estimated" };
+      const {
+        prompt_tokens: prompt = estimatePrompt(chat),
+        prompt_cache_hit_tokens: cacheHit = 0,
+      } = reported ?? {};
+      return {
+        usage: makeUsage({
+          prompt,
+          completion: tokensIn(bytes),
+          cacheHit,
+          reasoning: tokensIn(reasoningBytes),
+        }),
+        source: "estimated",
+      };
     },
     /** Null until the provider has finished. Some say "stop" although they call tools (WIRE.md 2). */
-    finishReason: (): FinishReason | null => (finish === "stop" && calls > 0 ? "tool_calls" : finish),
+    finishReason: (): FinishReason | null =>
+      finish === "stop" && calls > 0 ? "tool_calls" : finish,
   };
 }

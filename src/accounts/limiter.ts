@@ -5,23 +5,48 @@
 export const WINDOW_MS = 60_000;
 
 /** One limit that a request falls under: the account's, or the key's. `rpm` is requests per minute; null is unlimited. */
-export interface Limit { readonly name: string; readonly rpm: number | null }
+export interface Limit {
+  readonly name: string;
+  readonly rpm: number | null;
+}
 /** What is asked for a request: an admission under all limits, and one of the account's places in flight (null: it has any number). */
-export interface Ask { readonly account: string; readonly limits: readonly Limit[]; readonly maxInFlight: number | null }
+export interface Ask {
+  readonly account: string;
+  readonly limits: readonly Limit[];
+  readonly maxInFlight: number | null;
+}
 
 /** Of the limit that is nearest to its end: its size, what is left of it, and when it next gets room. Null: unlimited. `because` tells what
  * refused it where that was no limit of requests a minute: the account has no place left, or the store of the limits cannot be asked. */
 export interface Decision {
-  readonly admitted: boolean; readonly limit: number | null; readonly remaining: number; readonly resetMs: number; readonly because?: "in_flight" | "store";
+  readonly admitted: boolean;
+  readonly limit: number | null;
+  readonly remaining: number;
+  readonly resetMs: number;
+  readonly because?: "in_flight" | "store";
 }
 
 /** `admit` admits a request under all of its limits and gives it a place, or neither; `release` takes back the place of one that was
  * admitted; `used`: how many requests of the last 60 seconds stand in a window. */
-export interface Limiter { admit(ask: Ask): Decision | Promise<Decision>; release(ask: Ask): void; used(name: string): number }
+export interface Limiter {
+  admit(ask: Ask): Decision | Promise<Decision>;
+  release(ask: Ask): void;
+  used(name: string): number;
+}
 
 /** `count` is what stands in a window by now; `resetMs`: when it next gets room. */
-export function decide(admitted: boolean, windows: readonly { readonly rpm: number; readonly count: number; readonly resetMs: number }[]): Decision {
-  const decisions = windows.map(({ rpm, count, resetMs }): Decision => ({ admitted, limit: rpm, remaining: Math.max(0, rpm - count), resetMs }));
+export function decide(
+  admitted: boolean,
+  windows: readonly { readonly rpm: number; readonly count: number; readonly resetMs: number }[],
+): Decision {
+  const decisions = windows.map(
+    ({ rpm, count, resetMs }): Decision => ({
+      admitted,
+      limit: rpm,
+      remaining: Math.max(0, rpm - count),
+      resetMs,
+    }),
+  );
   const [tightest] = decisions.sort((a, b) => a.remaining - b.remaining || b.resetMs - a.resetMs);
   return tightest ?? { admitted, limit: null, remaining: Infinity, resetMs: 0 };
 }
@@ -35,8 +60,10 @@ export function createLimiter(now: () => number = () => performance.now()) {
   let sweepAt = 0;
   function windowAt(time: number, name: string) {
     const window = windows.get(name) ?? { times: [], from: 0 };
-    while (window.from < window.times.length && window.times[window.from]! + WINDOW_MS <= time) window.from += 1;
-    if (window.from * 2 > window.times.length) Object.assign(window, { times: window.times.slice(window.from), from: 0 });
+    while (window.from < window.times.length && window.times[window.from]! + WINDOW_MS <= time)
+      window.from += 1;
+    if (window.from * 2 > window.times.length)
+      Object.assign(window, { times: window.times.slice(window.from), from: 0 });
     return window;
   }
   const countOf = ({ times, from }: ReturnType<typeof windowAt>): number => times.length - from;
@@ -44,13 +71,17 @@ export function createLimiter(now: () => number = () => performance.now()) {
   return {
     admit({ account, limits, maxInFlight }: Ask): Decision {
       const taken = places.get(account) ?? 0;
-      if (maxInFlight !== null && taken >= maxInFlight) return { ...decide(false, []), because: "in_flight" };
+      if (maxInFlight !== null && taken >= maxInFlight)
+        return { ...decide(false, []), because: "in_flight" };
       const time = now();
       if (time >= sweepAt) {
-        for (const [name, { times }] of windows) if (!(times.at(-1)! + WINDOW_MS > time)) windows.delete(name); // nothing in it counts any more
+        for (const [name, { times }] of windows)
+          if (!(times.at(-1)! + WINDOW_MS > time)) windows.delete(name); // nothing in it counts any more
         sweepAt = time + WINDOW_MS;
       }
-      const states = limits.flatMap(({ name, rpm }) => (rpm === null ? [] : [{ name, rpm, window: windowAt(time, name) }]));
+      const states = limits.flatMap(({ name, rpm }) =>
+        rpm === null ? [] : [{ name, rpm, window: windowAt(time, name) }],
+      );
       const admitted = states.every(({ rpm, window }) => countOf(window) < rpm);
       if (admitted) {
         if (maxInFlight !== null) places.set(account, taken + 1);
@@ -59,12 +90,15 @@ export function createLimiter(now: () => number = () => performance.now()) {
           windows.set(name, window);
         }
       }
-      return decide(admitted, states.map(({ rpm, window }) => {
-        const count = countOf(window);
-        // A limit that was lowered by a new configuration is full until enough of its admissions are forgotten; one of 0 is for ever.
-        const first = window.times[window.from + Math.max(0, count - rpm)] ?? time;
-        return { rpm, count, resetMs: first + WINDOW_MS - time };
-      }));
+      return decide(
+        admitted,
+        states.map(({ rpm, window }) => {
+          const count = countOf(window);
+          // A limit that was lowered by a new configuration is full until enough of its admissions are forgotten; one of 0 is for ever.
+          const first = window.times[window.from + Math.max(0, count - rpm)] ?? time;
+          return { rpm, count, resetMs: first + WINDOW_MS - time };
+        }),
+      );
     },
     release({ account, maxInFlight }: Ask): void {
       if (maxInFlight !== null) places.set(account, Math.max(0, (places.get(account) ?? 0) - 1));

@@ -24,13 +24,26 @@ const DIGEST = createHash("sha1").update(SCRIPT).digest("hex");
 /** What is used of `redis`. */
 interface Client {
   on(event: "error" | "ready", listener: (error: Error) => void): void;
-  connect(): Promise<unknown>; sendCommand(words: readonly string[]): Promise<unknown>; destroy(): void;
+  connect(): Promise<unknown>;
+  sendCommand(words: readonly string[]): Promise<unknown>;
+  destroy(): void;
 }
 
 /** `local` has the places, and the windows of a store that fails. Throws a CheckError if the package is not installed. */
-export function createRedisLimiter({ store, on_error }: Config["limits"], local: Limiter, diagnose: Diagnose) {
-  const { createClient } = loadPeer<{ createClient: (options: object) => Client }>("redis", "limits.store");
-  const client = createClient({ url: store, disableOfflineQueue: true, socket: { connectTimeout: 5_000, reconnectStrategy: () => RETRY_MS } });
+export function createRedisLimiter(
+  { store, on_error }: Config["limits"],
+  local: Limiter,
+  diagnose: Diagnose,
+) {
+  const { createClient } = loadPeer<{ createClient: (options: object) => Client }>(
+    "redis",
+    "limits.store",
+  );
+  const client = createClient({
+    url: store,
+    disableOfflineQueue: true,
+    socket: { connectTimeout: 5_000, reconnectStrategy: () => RETRY_MS },
+  });
   let fault: string | null = null;
   let retryAt = 0;
   client.on("error", failed);
@@ -50,21 +63,36 @@ export function createRedisLimiter({ store, on_error }: Config["limits"], local:
   async function inTime<T>(answer: Promise<T>): Promise<T> {
     let waiting = true;
     const late = async (): Promise<never> => {
-      for (let ticks = 0; waiting && ticks < PATIENCE_TICKS; ticks += 1) await pause(TICK_MS, undefined, { ref: false });
+      for (let ticks = 0; waiting && ticks < PATIENCE_TICKS; ticks += 1)
+        await pause(TICK_MS, undefined, { ref: false });
       throw new Error(`no answer within ${PATIENCE_TICKS * TICK_MS} ms`);
     };
     return await Promise.race([answer, late()]).finally(() => (waiting = false));
   }
 
-  async function ask(account: string, limits: readonly { readonly name: string; readonly rpm: number }[]): Promise<Decision> {
+  async function ask(
+    account: string,
+    limits: readonly { readonly name: string; readonly rpm: number }[],
+  ): Promise<Decision> {
     if (fault !== null) retryAt = performance.now() + RETRY_MS; // the others wait for what this one finds
     // All windows of one account are on one node of a cluster: that of the tag in braces.
     const keys = limits.map(({ name }) => `chat-gateway:{account ${account}}:${name}`);
     const words = [keys.length, ...keys, WINDOW_MS, ...limits.map(({ rpm }) => rpm)].map(String);
-    const answer = client.sendCommand(["EVALSHA", DIGEST, ...words])
-      .catch((error: Error) => (error.message.startsWith("NOSCRIPT") ? client.sendCommand(["EVAL", SCRIPT, ...words]) : Promise.reject(error)));
-    const [admitted, figures] = (await inTime(answer)) as [admitted: number, figures: [count: number, resetMs: number][]];
-    return decide(admitted === 1, limits.map(({ rpm }, at) => ({ rpm, count: figures[at]![0], resetMs: figures[at]![1] })));
+    const answer = client
+      .sendCommand(["EVALSHA", DIGEST, ...words])
+      .catch((error: Error) =>
+        error.message.startsWith("NOSCRIPT")
+          ? client.sendCommand(["EVAL", SCRIPT, ...words])
+          : Promise.reject(error),
+      );
+    const [admitted, figures] = (await inTime(answer)) as [
+      admitted: number,
+      figures: [count: number, resetMs: number][],
+    ];
+    return decide(
+      admitted === 1,
+      limits.map(({ rpm }, at) => ({ rpm, count: figures[at]![0], resetMs: figures[at]![1] })),
+    );
   }
 
   return {
@@ -73,10 +101,22 @@ export function createRedisLimiter({ store, on_error }: Config["limits"], local:
       const limits = asked.limits.flatMap(({ name, rpm }) => (rpm === null ? [] : [{ name, rpm }]));
       if (!place.admitted || limits.length === 0) return place;
       const alone = () => local.admit({ ...asked, maxInFlight: null });
-      const shared = fault !== null && performance.now() < retryAt ? undefined : await ask(asked.account, limits).then(recovered, failed);
+      const shared =
+        fault !== null && performance.now() < retryAt
+          ? undefined
+          : await ask(asked.account, limits).then(recovered, failed);
       // The windows here must have seen it if they are to decide, also what they had no room for.
-      if (shared?.admitted) void local.admit({ ...asked, maxInFlight: null, limits: limits.map(({ name }) => ({ name, rpm: Infinity })) });
-      const decision = shared ?? (on_error === "local" ? await alone() : { ...decide(false, []), because: "store" as const });
+      if (shared?.admitted)
+        void local.admit({
+          ...asked,
+          maxInFlight: null,
+          limits: limits.map(({ name }) => ({ name, rpm: Infinity })),
+        });
+      const decision =
+        shared ??
+        (on_error === "local"
+          ? await alone()
+          : { ...decide(false, []), because: "store" as const });
       if (!decision.admitted) local.release(asked);
       return decision;
     },
@@ -86,7 +126,8 @@ export function createRedisLimiter({ store, on_error }: Config["limits"], local:
     /** What keeps the store from being asked; null: nothing. */
     fault: () => fault,
     /** Resolves when the store answers, or has not for START_MS. */
-    start: () => Promise.race([client.connect().catch(failed), pause(START_MS, undefined, { ref: false })]),
+    start: () =>
+      Promise.race([client.connect().catch(failed), pause(START_MS, undefined, { ref: false })]),
     close: () => client.destroy(),
   };
 }

@@ -16,14 +16,18 @@ import words from "./explain.json" with { type: "json" };
 
 /** What a command needs of the process: `print` text to standard output, `say` a line to standard error; `stopped` when it is to end. */
 export interface Terminal {
-  readonly env: Environment; readonly print: (text: string) => Promise<void>; readonly say: (line: string) => void; readonly stopped: AbortSignal;
+  readonly env: Environment;
+  readonly print: (text: string) => Promise<void>;
+  readonly say: (line: string) => void;
+  readonly stopped: AbortSignal;
   /** What root writes from here on is this user's, or a gateway that is not root could not read it. */
   readonly actAs: (user: { readonly uid: number; readonly gid: number }) => void;
 }
 type Run = (args: Arguments, terminal: Terminal) => Promise<number | void>;
 
 /** Prints what was found, for programs or for people. */
-const answer = ({ values }: Arguments, { print }: Terminal, data: unknown, text: string) => print(values.json ? `${JSON.stringify(data)}\n` : text);
+const answer = ({ values }: Arguments, { print }: Terminal, data: unknown, text: string) =>
+  print(values.json ? `${JSON.stringify(data)}\n` : text);
 
 /** For commands that call no provider: a secret that is not set in this shell is no fault. They act as the owner of data_dir. */
 function settings({ values }: Arguments, { env, actAs }: Terminal): Config {
@@ -33,30 +37,51 @@ function settings({ values }: Arguments, { env, actAs }: Terminal): Config {
 }
 
 /** Columns as wide as their widest cell, numbers to the right, "-" for what is not there. */
-function table<K extends string>(columns: readonly K[], records: readonly { readonly [column in K]: unknown }[]): string {
-  const rows = [columns, ...records.map((record) => columns.map((column) => String(record[column] ?? "-")))];
-  const widths = columns.map((_, at) => rows.reduce((width, row) => Math.max(width, row[at]!.length), 0)); // there may be too many to spread
-  const numeric = columns.map((_, at) => rows.slice(1).every((row) => /^([\d.]+|-)$/.test(row[at]!)));
-  const cell = (text: string, at: number) => (numeric[at] ? text.padStart(widths[at]!) : text.padEnd(widths[at]!));
+function table<K extends string>(
+  columns: readonly K[],
+  records: readonly { readonly [column in K]: unknown }[],
+): string {
+  const rows = [
+    columns,
+    ...records.map((record) => columns.map((column) => String(record[column] ?? "-"))),
+  ];
+  const widths = columns.map((_, at) =>
+    rows.reduce((width, row) => Math.max(width, row[at]!.length), 0),
+  ); // there may be too many to spread
+  const numeric = columns.map((_, at) =>
+    rows.slice(1).every((row) => /^([\d.]+|-)$/.test(row[at]!)),
+  );
+  const cell = (text: string, at: number) =>
+    numeric[at] ? text.padStart(widths[at]!) : text.padEnd(widths[at]!);
   return rows.map((row) => `  ${row.map(cell).join("  ").trimEnd()}\n`).join("");
 }
 
-const copySettled = (ledger: Ledger): Promise<number> => holding(ledger.dir, "books", () => syncUsage(ledger));
+const copySettled = (ledger: Ledger): Promise<number> =>
+  holding(ledger.dir, "books", () => syncUsage(ledger));
 
-type Work = (ledger: Ledger, args: Arguments, terminal: Terminal, config: Config) => Promise<number | void>;
+type Work = (
+  ledger: Ledger,
+  args: Arguments,
+  terminal: Terminal,
+  config: Config,
+) => Promise<number | void>;
 /** A command that works on the books. */
-const withBooks = (work: Work): Run => async (args, terminal) => {
-  const config = settings(args, terminal);
-  const ledger = ledgerOf(config, Date.now, (event) => terminal.say(JSON.stringify(event)));
-  return await work(ledger, args, terminal, config).finally(() => ledger.store.close());
-};
+const withBooks =
+  (work: Work): Run =>
+  async (args, terminal) => {
+    const config = settings(args, terminal);
+    const ledger = ledgerOf(config, Date.now, (event) => terminal.say(JSON.stringify(event)));
+    return await work(ledger, args, terminal, config).finally(() => ledger.store.close());
+  };
 
 /** A command that reads the books: `work` sees everything that is settled by now. */
-const reading = (work: Work): Run => withBooks(async (ledger, args, terminal, config) => {
-  if (existsSync(ledger.dir)) await copySettled(ledger);
-  else if (config.usage.store === "file") throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
-  return await work(ledger, args, terminal, config);
-});
+const reading = (work: Work): Run =>
+  withBooks(async (ledger, args, terminal, config) => {
+    if (existsSync(ledger.dir)) await copySettled(ledger);
+    else if (config.usage.store === "file")
+      throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
+    return await work(ledger, args, terminal, config);
+  });
 
 export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, Run>> = {
   help: (_, { print }) => print(`${HELP}\n`),
@@ -64,18 +89,40 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     const { config, source } = loadConfig({ file: args.values.config, env: terminal.env });
     await ledgerOf(config, Date.now, () => undefined).store.close(); // are the packages that its stores need installed?
     if (config.limits.store !== "memory") loadPeer("redis", "limits.store");
-    const hopeless = [...config.aliases].filter(([, alias]) => alias.enabled && rank(config, alias).every((each) => each.rank === null));
-    for (const [name] of hopeless) terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
-    const counts = { models: config.models.size, aliases: config.aliases.size, keys: config.keys.length };
-    const found = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
-    return await answer(args, terminal, { ok: true, source: source ?? null, ...counts }, `${source ?? "the demo configuration"} is valid: ${found}\n`);
+    const hopeless = [...config.aliases].filter(
+      ([, alias]) => alias.enabled && rank(config, alias).every((each) => each.rank === null),
+    );
+    for (const [name] of hopeless)
+      terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
+    const counts = {
+      models: config.models.size,
+      aliases: config.aliases.size,
+      keys: config.keys.length,
+    };
+    const found = Object.entries(counts)
+      .map(([name, count]) => `${count} ${name}`)
+      .join(", ");
+    return await answer(
+      args,
+      terminal,
+      { ok: true, source: source ?? null, ...counts },
+      `${source ?? "the demo configuration"} is valid: ${found}\n`,
+    );
   },
   async explain(args, terminal) {
     const { config } = loadConfig({ file: args.values.config, env: terminal.env });
     const alias = config.aliases.get(args.operand);
-    const kind = config.models.has(args.operand) ? "is a model, and is served by itself or not at all" : "is not an alias here";
-    if (!alias) throw new Error(`'${args.operand}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}`);
-    const candidates = rank(config, alias).map((row) => ({ ...row, provider: config.models.get(row.model)!.provider }));
+    const kind = config.models.has(args.operand)
+      ? "is a model, and is served by itself or not at all"
+      : "is not an alias here";
+    if (!alias)
+      throw new Error(
+        `'${args.operand}' ${kind}; aliases: ${[...config.aliases.keys()].join(", ") || "none"}`,
+      );
+    const candidates = rank(config, alias).map((row) => ({
+      ...row,
+      provider: config.models.get(row.model)!.provider,
+    }));
     const { enabled, policy = "list" } = alias;
     const title = `${args.operand}${enabled ? "" : " (disabled)"}: ${words.order[policy]}`;
     const fate = words.fate[candidates.some(({ rank }) => rank !== null) ? "some" : "none"];
@@ -87,30 +134,65 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     const config = settings(args, terminal);
     const names = models?.split(",").map((model) => model.trim()) ?? null;
     const unknown = names?.find((model) => !config.models.has(model) && !config.aliases.has(model));
-    if (unknown !== undefined) throw new UsageError(`--models: there is no model or alias named '${unknown}'`);
-    const given = { account, name, rpm: rpm === undefined ? null : Number(rpm), models: names, expires: expires === undefined ? null : new Date(expires).toISOString() };
-    const { key, stored } = await holding(join(config.data_dir, "spend"), "keys", () => createKey(keyFile(config.data_dir), given, Date.now()));
-    terminal.say(`${stored.key_id} of account ${account}: the key is shown this once, only its SHA-256 is kept`);
+    if (unknown !== undefined)
+      throw new UsageError(`--models: there is no model or alias named '${unknown}'`);
+    const given = {
+      account,
+      name,
+      rpm: rpm === undefined ? null : Number(rpm),
+      models: names,
+      expires: expires === undefined ? null : new Date(expires).toISOString(),
+    };
+    const { key, stored } = await holding(join(config.data_dir, "spend"), "keys", () =>
+      createKey(keyFile(config.data_dir), given, Date.now()),
+    );
+    terminal.say(
+      `${stored.key_id} of account ${account}: the key is shown this once, only its SHA-256 is kept`,
+    );
     return await answer(args, terminal, { key, ...stored }, `${key}\n`);
   },
   async "keys list"(args, terminal) {
     const config = settings(args, terminal);
-    const list = [...fixedKeys(config), ...readKeys(keyFile(config.data_dir))].map(({ sha256: _, ...key }) => key);
-    return await answer(args, terminal, list, table(["key_id", "account", "name", "rpm", "models", "created", "expires", "revoked"], list));
+    const list = [...fixedKeys(config), ...readKeys(keyFile(config.data_dir))].map(
+      ({ sha256: _, ...key }) => key,
+    );
+    return await answer(
+      args,
+      terminal,
+      list,
+      table(["key_id", "account", "name", "rpm", "models", "created", "expires", "revoked"], list),
+    );
   },
   async "keys revoke"(args, terminal) {
     const config = settings(args, terminal);
-    const revoked = await holding(join(config.data_dir, "spend"), "keys", () => revokeKey(keyFile(config.data_dir), args.operand, Date.now()));
-    if (revoked) return await answer(args, terminal, { key_id: revoked.key_id, revoked: revoked.revoked }, `${revoked.key_id} of account ${revoked.account} is revoked\n`);
+    const revoked = await holding(join(config.data_dir, "spend"), "keys", () =>
+      revokeKey(keyFile(config.data_dir), args.operand, Date.now()),
+    );
+    if (revoked)
+      return await answer(
+        args,
+        terminal,
+        { key_id: revoked.key_id, revoked: revoked.revoked },
+        `${revoked.key_id} of account ${revoked.account} is revoked\n`,
+      );
     const fixed = fixedKeys(config).some(({ key_id }) => key_id === args.operand);
-    throw new Error(fixed ? `${args.operand} stands in the configuration: take it out there` : `there is no key ${args.operand}; 'keys list' shows them`);
+    throw new Error(
+      fixed
+        ? `${args.operand} stands in the configuration: take it out there`
+        : `there is no key ${args.operand}; 'keys list' shows them`,
+    );
   },
   "usage sync": withBooks(async (ledger, args, terminal, { usage }) => {
     const { once } = args.values;
-    const tell = (copied: number) => (once || copied > 0 ? answer(args, terminal, { copied }, `${copied} usage records copied\n`) : undefined);
+    const tell = (copied: number) =>
+      once || copied > 0
+        ? answer(args, terminal, { copied }, `${copied} usage records copied\n`)
+        : undefined;
     if (once) return await tell(await copySettled(ledger));
     while (!terminal.stopped.aborted) {
-      await copySettled(ledger).then(tell).catch((error: Error) => terminal.say(error.message));
+      await copySettled(ledger)
+        .then(tell)
+        .catch((error: Error) => terminal.say(error.message));
       await pause(usage.sync_ms, undefined, { signal: terminal.stopped }).catch(() => undefined);
     }
   }),
@@ -118,29 +200,69 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
     if (format === "csv") return await statementCsv(store, { account, month }, terminal.print);
     const found = await statement(store, { account, month, currency });
-    const columns = ["model", "requests", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "completion_tokens", "cost"] as const;
+    const columns = [
+      "model",
+      "requests",
+      "prompt_cache_hit_tokens",
+      "prompt_cache_miss_tokens",
+      "completion_tokens",
+      "cost",
+    ] as const;
     if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
-    for (const [other, requests] of Object.entries(found.other_currencies)) terminal.say(`warning: ${requests} requests were billed in ${other} and are not in these sums`);
+    for (const [other, requests] of Object.entries(found.other_currencies))
+      terminal.say(
+        `warning: ${requests} requests were billed in ${other} and are not in these sums`,
+      );
     const sums = table(columns, [...found.lines, { model: "total", ...found.total }]);
-    return await answer({ ...args, values: { json: format === "json" } }, terminal, found, `${account}, ${month}, in ${currency}\n${sums}`);
+    return await answer(
+      { ...args, values: { json: format === "json" } },
+      terminal,
+      found,
+      `${account}, ${month}, in ${currency}\n${sums}`,
+    );
   }),
   "billing trace": reading(async ({ store }, args, terminal) => {
-    const columns = ["account", "key_id", "model", "provider", "status", "prompt_tokens", "completion_tokens", "cost", "currency", "ended_at", "usage_id"] as const;
+    const columns = [
+      "account",
+      "key_id",
+      "model",
+      "provider",
+      "status",
+      "prompt_tokens",
+      "completion_tokens",
+      "cost",
+      "currency",
+      "ended_at",
+      "usage_id",
+    ] as const;
     const { json } = args.values;
     let found = 0;
-    if (json) await terminal.print(`{"gateway_request_id":${JSON.stringify(args.operand)},"records":[`);
+    if (json)
+      await terminal.print(`{"gateway_request_id":${JSON.stringify(args.operand)},"records":[`);
     for await (const records of store.records({ requestId: args.operand })) {
-      await terminal.print(json ? `${found > 0 ? "," : ""}${JSON.stringify(records).slice(1, -1)}` : table(columns, records));
+      await terminal.print(
+        json
+          ? `${found > 0 ? "," : ""}${JSON.stringify(records).slice(1, -1)}`
+          : table(columns, records),
+      );
       found += records.length;
     }
     if (json) await terminal.print("]}\n");
-    if (found === 0) throw new Error(`no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`);
+    if (found === 0)
+      throw new Error(
+        `no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`,
+      );
   }),
   audit: reading(async (ledger, args, terminal) => {
     const found = await holding(ledger.dir, "books", () => auditBooks(ledger));
-    const sums = (costs: Readonly<Record<string, string>>) => Object.entries(costs).map(([currency, cost]) => `${cost} ${currency}`).join(", ") || "0";
+    const sums = (costs: Readonly<Record<string, string>>) =>
+      Object.entries(costs)
+        .map(([currency, cost]) => `${cost} ${currency}`)
+        .join(", ") || "0";
     const title = `settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}`;
-    const proof = found.ok ? "the books are right" : ["the books are wrong:", ...found.differences].join("\n  ");
+    const proof = found.ok
+      ? "the books are right"
+      : ["the books are wrong:", ...found.differences].join("\n  ");
     await answer(args, terminal, found, `${title}\n${proof}\n`);
     return found.ok ? 0 : 1;
   }),

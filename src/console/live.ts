@@ -9,7 +9,10 @@ const STEP_MS = 3_000;
 const KEPT = 300;
 
 /** `look`: what all processes say at the moment, together; rejects while none does. */
-export function createLive(look: () => Promise<{ readonly status: Status; readonly samples: Samples }>, publicAddress: () => string) {
+export function createLive(
+  look: () => Promise<{ readonly status: Status; readonly samples: Samples }>,
+  publicAddress: () => string,
+) {
   const pages = new Set<ServerResponse>();
   const points: string[] = [];
   let before: Samples | undefined;
@@ -21,19 +24,35 @@ export function createLive(look: () => Promise<{ readonly status: Status; readon
   async function step(): Promise<void> {
     const seen = await look();
     const { in_flight, event_loop_delay } = (status = seen.status);
-    const point = JSON.stringify({ time: Date.now(), in_flight, event_loop_delay: event_loop_delay["0.99"], ...since(seen.samples, before ?? seen.samples) });
+    const point = JSON.stringify({
+      time: Date.now(),
+      in_flight,
+      event_loop_delay: event_loop_delay["0.99"],
+      ...since(seen.samples, before ?? seen.samples),
+    });
     before = seen.samples;
     points.splice(0, points.push(point) - KEPT);
     const text = pages.size > 0 ? event([point]) : "";
     for (const page of pages) if (!page.writableNeedDrain) page.write(text);
   }
   let stepping: Promise<void> | undefined;
-  const timer = setInterval(() => void (stepping ??= step().catch(() => undefined).finally(() => (stepping = undefined))), STEP_MS).unref();
+  const timer = setInterval(
+    () =>
+      void (stepping ??= step()
+        .catch(() => undefined)
+        .finally(() => (stepping = undefined))),
+    STEP_MS,
+  ).unref();
 
   return {
     async open({ req, res, cancel }: Exchange): Promise<void> {
       if (!status) await step();
-      res.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store" }).write(event(points));
+      res
+        .writeHead(200, {
+          "Content-Type": "text/event-stream; charset=utf-8",
+          "Cache-Control": "no-store",
+        })
+        .write(event(points));
       if (req.method === "HEAD") return void res.end();
       pages.add(res);
       cancel.onAbort(() => {

@@ -22,22 +22,36 @@ export function exampleOf(schema: Record<string, unknown>, question: string): un
     const here = asObject(given);
     left -= JSON.stringify(here).length;
     const terse = depth >= TERSE_DEPTH;
-    const bound = (keyword: string, otherwise: number) => (typeof here[keyword] === "number" ? here[keyword] : otherwise);
-    const stated = [here["const"], asArray(here["enum"])[0], here["default"]].find((each) => each !== undefined);
+    const bound = (keyword: string, otherwise: number) =>
+      typeof here[keyword] === "number" ? here[keyword] : otherwise;
+    const stated = [here["const"], asArray(here["enum"])[0], here["default"]].find(
+      (each) => each !== undefined,
+    );
     if (stated !== undefined) return stated;
     // `#/$defs/City`: the names on the way there from the whole schema
-    const referred = asString(here["$ref"])?.split("/").slice(1).reduce<unknown>((at, step) => asObject(at)[step], schema);
-    const choices = here["properties"] ? [] : asArray(here["anyOf"] ?? here["oneOf"] ?? here["allOf"]);
-    const instead = referred ?? choices.find((each) => (asObject(each)["type"] === "null") === terse) ?? choices[0];
+    const referred = asString(here["$ref"])
+      ?.split("/")
+      .slice(1)
+      .reduce<unknown>((at, step) => asObject(at)[step], schema);
+    const choices = here["properties"]
+      ? []
+      : asArray(here["anyOf"] ?? here["oneOf"] ?? here["allOf"]);
+    const instead =
+      referred ??
+      choices.find((each) => (asObject(each)["type"] === "null") === terse) ??
+      choices[0];
     if (instead !== undefined) return example(instead, name, depth + 1);
     const types = [here["type"]].flat();
     const type = types.find((each) => (each === "null") === terse) ?? types[0];
     if (type === "null") return null;
     if (type === "boolean") return true;
-    if (type === "integer" || type === "number") return Math.min(Math.max(1, bound("minimum", 1)), bound("maximum", Infinity));
+    if (type === "integer" || type === "number")
+      return Math.min(Math.max(1, bound("minimum", 1)), bound("maximum", Infinity));
     const item = () => example(here["items"], name, depth + 1);
-    if (type === "array") return Array.from({ length: Math.min(bound("minItems", terse ? 0 : 1), MAX_ITEMS) }, item);
-    if (type !== "object" && !here["properties"]) return KNOWN_STRINGS.get(asString(here["format"]) ?? name) ?? (question || "example");
+    if (type === "array")
+      return Array.from({ length: Math.min(bound("minItems", terse ? 0 : 1), MAX_ITEMS) }, item);
+    if (type !== "object" && !here["properties"])
+      return KNOWN_STRINGS.get(asString(here["format"]) ?? name) ?? (question || "example");
     const properties = asObject(here["properties"]);
     const required = asArray(here["required"]).filter((key) => typeof key === "string");
     const wanted = required.length > 0 || terse ? required : Object.keys(properties); // so that there is something to see

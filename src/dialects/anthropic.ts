@@ -3,46 +3,91 @@ import { createHash } from "node:crypto";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { asArray, asObject, asString, counter, parseJson } from "../protocol/foreign.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
-import { finishPart, textPart, throwErrorIn, type Decoder, type Dialect, type Target } from "./dialect.ts";
+import {
+  finishPart,
+  textPart,
+  throwErrorIn,
+  type Decoder,
+  type Dialect,
+  type Target,
+} from "./dialect.ts";
 import keywords from "./schema-keywords.json" with { type: "json" };
 import { effortOf, parametersOf } from "./traits.ts";
 import { mediaOf, turnsOf, type Item, type Signatures, type Turn } from "./turns.ts";
 
 const MIN_BUDGET = 1_024; // the least that a model may be given to think, in tokens
-const SHARES: { readonly [effort: string]: number } = { low: 0.2, medium: 0.5, high: 0.8, xhigh: 0.9, max: 0.95 }; // of a reply, for thinking
-const JSON_ONLY = "Answer with one JSON object and nothing else: no prose around it, no code fence.";
+const SHARES: { readonly [effort: string]: number } = {
+  low: 0.2,
+  medium: 0.5,
+  high: 0.8,
+  xhigh: 0.9,
+  max: 0.95,
+}; // of a reply, for thinking
+const JSON_ONLY =
+  "Answer with one JSON object and nothing else: no prose around it, no code fence.";
 
 export const createAnthropicDialect = (signatures: Signatures): Dialect => ({
   auth: (key) => ({ "x-api-key": key }),
-  request: (chat, target) => ({ path: "/v1/messages", headers: { "anthropic-version": "2023-06-01" }, body: requestBody(chat, target, signatures) }),
+  request: (chat, target) => ({
+    path: "/v1/messages",
+    headers: { "anthropic-version": "2023-06-01" },
+    body: requestBody(chat, target, signatures),
+  }),
   isReply: (json) => asObject(json)["type"] === "message",
   decoder: () => createDecoder(signatures),
 });
 
-function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Target, signatures: Signatures): object {
+function requestBody(
+  chat: ChatRequest,
+  { upstreamModel, reasoning, traits }: Target,
+  signatures: Signatures,
+): object {
   const { system, turns } = turnsOf(chat.messages);
   const given = parametersOf(chat, traits);
-  const schema = closedSchema(chat.response_format?.type === "json_schema" ? chat.response_format.json_schema.schema : undefined);
+  const schema = closedSchema(
+    chat.response_format?.type === "json_schema"
+      ? chat.response_format.json_schema.schema
+      : undefined,
+  );
   if (chat.response_format && !schema) system.push(JSON_ONLY);
   // Calls that have just been answered must come with the thoughts that led to them, or thinking is off for this once.
   const answered = turns.at(-1)?.items[0]?.type === "result" ? turns.at(-2) : undefined;
   const switchable = reasoning && traits.thinking !== "none";
-  const thinking = switchable && chat.thinking && (!answered || thoughtsOf(answered.items.find(({ type }) => type === "call"), signatures).length > 0);
+  const thinking =
+    switchable &&
+    chat.thinking &&
+    (!answered ||
+      thoughtsOf(
+        answered.items.find(({ type }) => type === "call"),
+        signatures,
+      ).length > 0);
   const thinks = thinking || (switchable && !traits.thinking_off);
   const budgeted = thinking && traits.thinking === "budget";
   const limit = given.max_tokens ?? traits.max_output_tokens ?? MIN_BUDGET;
   const max_tokens = budgeted && limit <= MIN_BUDGET ? limit + MIN_BUDGET : limit; // so that the client's tokens are left for the answer
   const effort = thinking ? effortOf(chat.effort, traits) : undefined;
   const budget_tokens = Math.max(MIN_BUDGET, Math.floor(limit * (SHARES[effort ?? ""] ?? 0.5)));
-  const on = budgeted ? { type: "enabled", budget_tokens } : { type: "adaptive", display: "summarized" };
-  const output_config = { effort: budgeted ? undefined : effort, format: schema && { type: "json_schema", schema } };
+  const on = budgeted
+    ? { type: "enabled", budget_tokens }
+    : { type: "adaptive", display: "summarized" };
+  const output_config = {
+    effort: budgeted ? undefined : effort,
+    format: schema && { type: "json_schema", schema },
+  };
   return {
-    model: upstreamModel, max_tokens, system: system.join("\n\n") || undefined,
-    messages: turns.map((turn) => ({ role: turn.role, content: blocksOf(turn, turn === turns.at(-1), thinks, signatures) })),
+    model: upstreamModel,
+    max_tokens,
+    system: system.join("\n\n") || undefined,
+    messages: turns.map((turn) => ({
+      role: turn.role,
+      content: blocksOf(turn, turn === turns.at(-1), thinks, signatures),
+    })),
     stream: chat.stream || undefined,
     // Of the two one is taken, and neither while thinking.
-    temperature: thinks ? undefined : given.temperature, top_p: thinks || given.temperature !== undefined ? undefined : given.top_p,
-    stop_sequences: given.stop?.filter((sequence) => sequence.trim() !== ""), metadata: given.user && { user_id: given.user },
+    temperature: thinks ? undefined : given.temperature,
+    top_p: thinks || given.temperature !== undefined ? undefined : given.top_p,
+    stop_sequences: given.stop?.filter((sequence) => sequence.trim() !== ""),
+    metadata: given.user && { user_id: given.user },
     ...toolFields(chat, turns, thinks, given.parallel_tool_calls === false),
     thinking: thinking ? on : switchable && traits.thinking_off ? { type: "disabled" } : undefined,
     output_config: output_config.effort || schema ? output_config : undefined,
@@ -50,17 +95,40 @@ function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Ta
 }
 
 /** While thinking a tool cannot be forced. Tools that were called must be declared, although they may not be called any more. */
-function toolFields({ tools, tool_choice: choice = "none" }: ChatRequest, turns: readonly Turn[], thinking: boolean, oneOnly: boolean): object {
-  const called = new Set(turns.flatMap(({ items }) => items.flatMap((item) => (item.type === "call" ? [item.name] : []))));
+function toolFields(
+  { tools, tool_choice: choice = "none" }: ChatRequest,
+  turns: readonly Turn[],
+  thinking: boolean,
+  oneOnly: boolean,
+): object {
+  const called = new Set(
+    turns.flatMap(({ items }) =>
+      items.flatMap((item) => (item.type === "call" ? [item.name] : [])),
+    ),
+  );
   const declared = tools?.map(({ function: { name, description, parameters, strict } }) => {
     const input_schema = { ...parameters, type: "object" };
-    return { name, description, input_schema: strict ? closedSchema(input_schema) : input_schema, strict: strict || undefined };
+    return {
+      name,
+      description,
+      input_schema: strict ? closedSchema(input_schema) : input_schema,
+      strict: strict || undefined,
+    };
   });
   const known = declared ?? [...called].map((name) => ({ name, input_schema: { type: "object" } }));
   if (known.length === 0) return {};
   if (choice === "none") return { tools: known, tool_choice: { type: "none" } };
-  const named = typeof choice === "object" ? { type: "tool", name: choice.function.name } : { type: choice === "auto" ? "auto" : "any" };
-  return { tools: known, tool_choice: { ...(thinking ? { type: "auto" } : named), ...(oneOnly && { disable_parallel_tool_use: true }) } };
+  const named =
+    typeof choice === "object"
+      ? { type: "tool", name: choice.function.name }
+      : { type: choice === "auto" ? "auto" : "any" };
+  return {
+    tools: known,
+    tool_choice: {
+      ...(thinking ? { type: "auto" } : named),
+      ...(oneOnly && { disable_parallel_tool_use: true }),
+    },
+  };
 }
 
 /** A schema as it is taken where an answer has to keep to it: its objects closed, its bounds, which are refused there, told in words, its
@@ -69,13 +137,26 @@ function closedSchema(schema: unknown, byName = false): unknown {
   if (Array.isArray(schema)) return schema.map((each) => closedSchema(each));
   if (typeof schema !== "object" || schema === null) return schema;
   const entries: [string, unknown][] = Object.entries(schema);
-  if (byName) return Object.fromEntries(entries.map(([name, value]) => [name, closedSchema(value)]));
-  const inner = (name: string, value: unknown) => (keywords.values.includes(name) ? value : closedSchema(value, keywords.schemasByName.includes(name)));
-  const closed: Record<string, unknown> = Object.fromEntries(entries.map(([name, value]) => [name, inner(name, value)]));
-  const bounds = entries.filter(([name, value]) => keywords.bounds.includes(name) && typeof value !== "object");
+  if (byName)
+    return Object.fromEntries(entries.map(([name, value]) => [name, closedSchema(value)]));
+  const inner = (name: string, value: unknown) =>
+    keywords.values.includes(name)
+      ? value
+      : closedSchema(value, keywords.schemasByName.includes(name));
+  const closed: Record<string, unknown> = Object.fromEntries(
+    entries.map(([name, value]) => [name, inner(name, value)]),
+  );
+  const bounds = entries.filter(
+    ([name, value]) => keywords.bounds.includes(name) && typeof value !== "object",
+  );
   for (const [name] of bounds) delete closed[name];
-  if (bounds.length > 0) closed["description"] = [closed["description"] ?? [], bounds.map((bound) => bound.join(": "))].flat().join("; ");
-  return [closed["type"]].flat().includes("object") ? { ...closed, additionalProperties: false } : closed;
+  if (bounds.length > 0)
+    closed["description"] = [closed["description"] ?? [], bounds.map((bound) => bound.join(": "))]
+      .flat()
+      .join("; ");
+  return [closed["type"]].flat().includes("object")
+    ? { ...closed, additionalProperties: false }
+    : closed;
 }
 
 /** The thoughts that came before a tool call, as they came; none if they are not known (any more). */
@@ -83,9 +164,17 @@ const thoughtsOf = (item: Item | undefined, signatures: Signatures): readonly un
   item?.type === "call" ? asArray(parseJson(signatures.get(item.id) ?? "")) : [];
 
 /** A turn begins with its first thoughts, whatever was said between them and the call. */
-function blocksOf({ role, items }: Turn, isLast: boolean, thinking: boolean, signatures: Signatures): unknown[] {
+function blocksOf(
+  { role, items }: Turn,
+  isLast: boolean,
+  thinking: boolean,
+  signatures: Signatures,
+): unknown[] {
   const first = items.find(({ type }) => type === "call");
-  const blocks = items.flatMap((item) => [...(thinking && item !== first ? thoughtsOf(item, signatures) : []), blockOf(item)]);
+  const blocks = items.flatMap((item) => [
+    ...(thinking && item !== first ? thoughtsOf(item, signatures) : []),
+    blockOf(item),
+  ]);
   // The beginning of an answer must not end in blanks.
   const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
   if (begun?.type === "text") blocks.splice(-1, 1, { type: "text", text: begun.text.trimEnd() });
@@ -94,15 +183,22 @@ function blocksOf({ role, items }: Turn, isLast: boolean, thinking: boolean, sig
 
 function blockOf(item: Item): object {
   if (item.type === "text") return item;
-  if (item.type === "call") return { type: "tool_use", id: safeId(item.id), name: item.name, input: item.args };
-  if (item.type === "result") return { type: "tool_result", tool_use_id: safeId(item.id), content: item.content.trim() === "" ? "" : item.content };
+  if (item.type === "call")
+    return { type: "tool_use", id: safeId(item.id), name: item.name, input: item.args };
+  if (item.type === "result")
+    return {
+      type: "tool_result",
+      tool_use_id: safeId(item.id),
+      content: item.content.trim() === "" ? "" : item.content,
+    };
   const { url, mediaType, data } = mediaOf(item);
   const source = mediaType ? { type: "base64", media_type: mediaType, data } : { type: "url", url };
   return { type: item.type === "image_url" ? "image" : "document", source };
 }
 
 /** Ids that another provider made may have characters that this one refuses. */
-const safeId = (id: string): string => (/^[\w-]+$/.test(id) ? id : `call_${createHash("sha256").update(id).digest("hex").slice(0, 24)}`);
+const safeId = (id: string): string =>
+  /^[\w-]+$/.test(id) ? id : `call_${createHash("sha256").update(id).digest("hex").slice(0, 24)}`;
 
 function createDecoder(signatures: Signatures): Decoder {
   const calls = new Map<unknown, number>(); // a block's index to our own
@@ -114,42 +210,67 @@ function createDecoder(signatures: Signatures): Decoder {
   function read(piece: Record<string, unknown>, index: unknown): Part[] {
     const { type, text, thinking, id, name, input, partial_json } = piece;
     const thought = thoughts.at(-1);
-    const field = type === "thinking_delta" ? "thinking" : type === "signature_delta" ? "signature" : undefined;
+    const field =
+      type === "thinking_delta" ? "thinking" : type === "signature_delta" ? "signature" : undefined;
     if (type === "thinking" || type === "redacted_thinking") thoughts.push({ ...piece });
-    else if (thought && field) thought[field] = `${asString(thought[field]) ?? ""}${asString(piece[field]) ?? ""}`;
+    else if (thought && field)
+      thought[field] = `${asString(thought[field]) ?? ""}${asString(piece[field]) ?? ""}`;
     if (type === "text" || type === "text_delta") return textPart("text", text);
     if (type === "thinking" || type === "thinking_delta") return textPart("reasoning", thinking);
     const known = calls.get(index);
-    if (type === "input_json_delta" && known !== undefined) return [{ type: "tool_arguments", call: known, text: asString(partial_json) ?? "" }];
+    if (type === "input_json_delta" && known !== undefined)
+      return [{ type: "tool_arguments", call: known, text: asString(partial_json) ?? "" }];
     if (type !== "tool_use") return [];
     const call = calls.size;
     calls.set(index, call);
     if (thoughts.length > 0) signatures.set(String(id), JSON.stringify(thoughts.splice(0)));
     const begun: Part = { type: "tool_call", call, id: String(id), name: String(name) };
-    return Object.keys(asObject(input)).length === 0 ? [begun] : [begun, { type: "tool_arguments", call, text: JSON.stringify(input) }];
+    return Object.keys(asObject(input)).length === 0
+      ? [begun]
+      : [begun, { type: "tool_arguments", call, text: JSON.stringify(input) }];
   }
 
   /** The figures are cumulative; a later one takes the place of an earlier, unless it is null. */
   function counted(later: unknown): Part {
-    usage = { ...usage, ...Object.fromEntries(Object.entries(asObject(later)).filter(([, value]) => value !== null)) };
+    usage = {
+      ...usage,
+      ...Object.fromEntries(Object.entries(asObject(later)).filter(([, value]) => value !== null)),
+    };
     const count = counter(usage);
     const cacheHit = count("cache_read_input_tokens");
     const prompt = count("input_tokens") + count("cache_creation_input_tokens") + cacheHit;
     const reasoning = counter(usage["output_tokens_details"])("thinking_tokens");
-    return { type: "usage", usage: makeUsage({ prompt, completion: count("output_tokens"), cacheHit, reasoning }) };
+    return {
+      type: "usage",
+      usage: makeUsage({ prompt, completion: count("output_tokens"), cacheHit, reasoning }),
+    };
   }
 
   return {
     ended: () => over,
     push(json) {
-      const { type, index, message = json, content_block, delta, usage: later, stop_reason } = asObject(json);
+      const {
+        type,
+        index,
+        message = json,
+        content_block,
+        delta,
+        usage: later,
+        stop_reason,
+      } = asObject(json);
       throwErrorIn(json);
-      if (type === "content_block_start" || type === "content_block_delta") return read(asObject(content_block ?? delta), index);
-      if (type === "message_delta") return [counted(later), ...finishPart(asObject(delta)["stop_reason"])];
+      if (type === "content_block_start" || type === "content_block_delta")
+        return read(asObject(content_block ?? delta), index);
+      if (type === "message_delta")
+        return [counted(later), ...finishPart(asObject(delta)["stop_reason"])];
       over = type === "message_stop";
       if (type !== "message_start" && type !== "message") return [];
       const { usage: first, content } = asObject(message); // content that is there already has no events of its own
-      return [...asArray(content).flatMap((block, at) => read(asObject(block), `start ${at}`)), counted(first), ...finishPart(stop_reason)];
+      return [
+        ...asArray(content).flatMap((block, at) => read(asObject(block), `start ${at}`)),
+        counted(first),
+        ...finishPart(stop_reason),
+      ];
     },
   };
 }

@@ -3,7 +3,14 @@ import { randomHex } from "../protocol/ids.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { asArray, asObject, asString, counter } from "../protocol/foreign.ts";
 import { makeUsage, tokenLogprob, type Part } from "../protocol/reply.ts";
-import { finishPart, textPart, throwErrorIn, type Decoder, type Dialect, type Target } from "./dialect.ts";
+import {
+  finishPart,
+  textPart,
+  throwErrorIn,
+  type Decoder,
+  type Dialect,
+  type Target,
+} from "./dialect.ts";
 import { effortOf, parametersOf, type Traits } from "./traits.ts";
 import { mediaOf, objectIn, turnsOf, type Item, type Signatures, type Turn } from "./turns.ts";
 
@@ -15,68 +22,154 @@ const [ANY_BUDGET, LEAST_BUDGET] = [-1, 128];
 export const createGeminiDialect = (signatures: Signatures): Dialect => ({
   auth: (key) => ({ "x-goog-api-key": key }),
   request(chat, target) {
-    const model = target.upstreamModel.includes("/") ? target.upstreamModel : `models/${target.upstreamModel}`;
-    return { path: `/v1beta/${model}:${chat.stream ? "streamGenerateContent?alt=sse" : "generateContent"}`, body: requestBody(chat, target, signatures) };
+    const model = target.upstreamModel.includes("/")
+      ? target.upstreamModel
+      : `models/${target.upstreamModel}`;
+    return {
+      path: `/v1beta/${model}:${chat.stream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
+      body: requestBody(chat, target, signatures),
+    };
   },
   isReply: (json) => candidateIn(json) !== undefined || isBlocked(json),
   decoder: () => createDecoder(signatures),
 });
 
-function requestBody(chat: ChatRequest, { reasoning, traits }: Target, signatures: Signatures): object {
+function requestBody(
+  chat: ChatRequest,
+  { reasoning, traits }: Target,
+  signatures: Signatures,
+): object {
   const { system, turns } = turnsOf(chat.messages);
-  const { temperature, top_p, max_tokens, stop, seed, frequency_penalty, presence_penalty, logprobs, top_logprobs } = parametersOf(chat, traits);
+  const {
+    temperature,
+    top_p,
+    max_tokens,
+    stop,
+    seed,
+    frequency_penalty,
+    presence_penalty,
+    logprobs,
+    top_logprobs,
+  } = parametersOf(chat, traits);
   const { tool_choice: choice = "none", response_format: format } = chat;
   const tools = format && choice === "none" ? undefined : chat.tools; // earlier models refuse tools beside JSON
-  const functionDeclarations = tools?.map(({ function: { name, description, parameters } }) =>
-    ({ name, description, parametersJsonSchema: { ...parameters, type: "object" } }));
-  const named = typeof choice === "object" ? { mode: "ANY", allowedFunctionNames: [choice.function.name] } : undefined;
+  const functionDeclarations = tools?.map(({ function: { name, description, parameters } }) => ({
+    name,
+    description,
+    parametersJsonSchema: { ...parameters, type: "object" },
+  }));
+  const named =
+    typeof choice === "object"
+      ? { mode: "ANY", allowedFunctionNames: [choice.function.name] }
+      : undefined;
   const signed = traits.thinking === "level"; // whether it thinks or not
   return {
     systemInstruction: system.length > 0 ? { parts: [{ text: system.join("\n\n") }] } : undefined,
-    contents: turns.map((turn) => ({ role: turn.role === "user" ? "user" : "model", parts: partsOf(turn, signatures, signed) })),
+    contents: turns.map((turn) => ({
+      role: turn.role === "user" ? "user" : "model",
+      parts: partsOf(turn, signatures, signed),
+    })),
     tools: functionDeclarations && [{ functionDeclarations }],
-    toolConfig: tools && { functionCallingConfig: named ?? { mode: { none: "NONE", auto: "AUTO", required: "ANY" }[choice as string] } },
+    toolConfig: tools && {
+      functionCallingConfig: named ?? {
+        mode: { none: "NONE", auto: "AUTO", required: "ANY" }[choice as string],
+      },
+    },
     generationConfig: {
-      temperature, topP: top_p, maxOutputTokens: max_tokens, stopSequences: stop, seed, frequencyPenalty: frequency_penalty,
-      presencePenalty: presence_penalty, responseLogprobs: logprobs, logprobs: top_logprobs || undefined,
-      responseMimeType: format && "application/json", responseJsonSchema: format?.type === "json_schema" ? format.json_schema.schema : undefined,
-      thinkingConfig: reasoning && traits.thinking !== "none" ? thinkingConfig(chat, traits) : undefined,
+      temperature,
+      topP: top_p,
+      maxOutputTokens: max_tokens,
+      stopSequences: stop,
+      seed,
+      frequencyPenalty: frequency_penalty,
+      presencePenalty: presence_penalty,
+      responseLogprobs: logprobs,
+      logprobs: top_logprobs || undefined,
+      responseMimeType: format && "application/json",
+      responseJsonSchema: format?.type === "json_schema" ? format.json_schema.schema : undefined,
+      thinkingConfig:
+        reasoning && traits.thinking !== "none" ? thinkingConfig(chat, traits) : undefined,
     },
   };
 }
 
 /** Where it cannot be switched off it is as little as can be. */
-function thinkingConfig({ thinking: includeThoughts, effort: wanted }: ChatRequest, traits: Traits): object {
+function thinkingConfig(
+  { thinking: includeThoughts, effort: wanted }: ChatRequest,
+  traits: Traits,
+): object {
   const effort = effortOf(wanted, traits);
-  const thinkingBudget = includeThoughts ? (BUDGETS[effort ?? ""] ?? ANY_BUDGET) : traits.thinking_off ? 0 : LEAST_BUDGET;
+  const thinkingBudget = includeThoughts
+    ? (BUDGETS[effort ?? ""] ?? ANY_BUDGET)
+    : traits.thinking_off
+      ? 0
+      : LEAST_BUDGET;
   const level = includeThoughts ? effort : traits.thinking_off ? "minimal" : "low";
-  return { includeThoughts, ...(traits.thinking === "budget" ? { thinkingBudget } : { thinkingLevel: level?.toUpperCase() }) };
+  return {
+    includeThoughts,
+    ...(traits.thinking === "budget"
+      ? { thinkingBudget }
+      : { thinkingLevel: level?.toUpperCase() }),
+  };
 }
 
 /** `signed`: the first of a turn's tool calls must carry its signature. */
 function partsOf({ items }: Turn, signatures: Signatures, signed: boolean): object[] {
   const first = items.find(({ type }) => type === "call");
-  return items.map((item) => partOf(item, (id) => signatures.get(id) ?? (signed && item === first ? NO_SIGNATURE : undefined)));
+  return items.map((item) =>
+    partOf(
+      item,
+      (id) => signatures.get(id) ?? (signed && item === first ? NO_SIGNATURE : undefined),
+    ),
+  );
 }
 
 function partOf(item: Item, signatureOf: (id: string) => string | undefined): object {
   if (item.type === "text") return { text: item.text };
-  if (item.type === "call") return { functionCall: { id: item.id, name: item.name, args: item.args }, thoughtSignature: signatureOf(item.id) };
-  if (item.type === "input_audio") return { inlineData: { mimeType: `audio/${asString(item.input_audio["format"]) ?? "wav"}`, data: item.input_audio["data"] } };
-  if (item.type === "result") return { functionResponse: { id: item.id, name: item.name, response: objectIn(item.content) ?? { result: item.content } } };
+  if (item.type === "call")
+    return {
+      functionCall: { id: item.id, name: item.name, args: item.args },
+      thoughtSignature: signatureOf(item.id),
+    };
+  if (item.type === "input_audio")
+    return {
+      inlineData: {
+        mimeType: `audio/${asString(item.input_audio["format"]) ?? "wav"}`,
+        data: item.input_audio["data"],
+      },
+    };
+  if (item.type === "result")
+    return {
+      functionResponse: {
+        id: item.id,
+        name: item.name,
+        response: objectIn(item.content) ?? { result: item.content },
+      },
+    };
   const { url, mediaType, data } = mediaOf(item);
   if (mediaType) return { inlineData: { mimeType: mediaType, data } };
-  return { fileData: { fileUri: url, mimeType: `image/${/\.(png|webp|gif|heic)\b/i.exec(url)?.[1]?.toLowerCase() ?? "jpeg"}` } };
+  return {
+    fileData: {
+      fileUri: url,
+      mimeType: `image/${/\.(png|webp|gif|heic)\b/i.exec(url)?.[1]?.toLowerCase() ?? "jpeg"}`,
+    },
+  };
 }
 
 const candidateIn = (json: unknown) => asArray(asObject(json)["candidates"])[0];
-const isBlocked = (json: unknown) => asObject(asObject(json)["promptFeedback"])["blockReason"] !== undefined;
+const isBlocked = (json: unknown) =>
+  asObject(asObject(json)["promptFeedback"])["blockReason"] !== undefined;
 
 function createDecoder(signatures: Signatures): Decoder {
   let calls = 0;
   let signed: string | undefined; // a signature may come in a part before its call's
 
-  function read({ text, thought, functionCall, thoughtSignature }: Record<string, unknown>): Part[] {
+  function read({
+    text,
+    thought,
+    functionCall,
+    thoughtSignature,
+  }: Record<string, unknown>): Part[] {
     signed = asString(thoughtSignature) ?? signed;
     if (functionCall === undefined) return textPart(thought === true ? "reasoning" : "text", text);
     const { id: given, name, args } = asObject(functionCall);
@@ -84,7 +177,10 @@ function createDecoder(signatures: Signatures): Decoder {
     if (signed !== undefined) signatures.set(id, signed);
     signed = undefined;
     const call = calls++;
-    return [{ type: "tool_call", call, id, name: asString(name) ?? "" }, { type: "tool_arguments", call, text: JSON.stringify(args ?? {}) }];
+    return [
+      { type: "tool_call", call, id, name: asString(name) ?? "" },
+      { type: "tool_arguments", call, text: JSON.stringify(args ?? {}) },
+    ];
   }
 
   return {
@@ -95,7 +191,13 @@ function createDecoder(signatures: Signatures): Decoder {
       const logprobs = logprobsOf(asObject(logprobsResult));
       const said = parts.findIndex(({ type }) => type === "text");
       const hidden = said === -1 && parts.some(({ type }) => type === "reasoning"); // those of thoughts would give them away
-      if (logprobs.length > 0 && !hidden) parts.splice(Math.max(0, said), said === -1 ? 0 : 1, { type: "text", text: "", ...parts[said], logprobs } as Part);
+      if (logprobs.length > 0 && !hidden)
+        parts.splice(Math.max(0, said), said === -1 ? 0 : 1, {
+          type: "text",
+          text: "",
+          ...parts[said],
+          logprobs,
+        } as Part);
       const usage = asObject(json)["usageMetadata"];
       if (usage !== undefined) parts.push(usagePart(usage));
       return [...parts, ...finishPart(isBlocked(json) ? "SAFETY" : finishReason)];
@@ -108,7 +210,15 @@ function usagePart(usage: unknown): Part {
   const count = counter(usage);
   const reasoning = count("thoughtsTokenCount");
   const prompt = count("promptTokenCount") + count("toolUsePromptTokenCount");
-  return { type: "usage", usage: makeUsage({ prompt, completion: count("candidatesTokenCount") + reasoning, cacheHit: count("cachedContentTokenCount"), reasoning }) };
+  return {
+    type: "usage",
+    usage: makeUsage({
+      prompt,
+      completion: count("candidatesTokenCount") + reasoning,
+      cacheHit: count("cachedContentTokenCount"),
+      reasoning,
+    }),
+  };
 }
 
 function logprobsOf({ chosenCandidates, topCandidates }: Record<string, unknown>) {
@@ -116,6 +226,9 @@ function logprobsOf({ chosenCandidates, topCandidates }: Record<string, unknown>
     const { token, logProbability: logprob } = asObject(given);
     return { token, logprob, bytes: [...Buffer.from(asString(token) ?? "")] };
   };
-  const top = (at: number) => asArray(asObject(asArray(topCandidates)[at])["candidates"]).map(named);
-  return asArray(chosenCandidates).map((chosen, at) => tokenLogprob({ ...named(chosen), top_logprobs: top(at) }));
+  const top = (at: number) =>
+    asArray(asObject(asArray(topCandidates)[at])["candidates"]).map(named);
+  return asArray(chosenCandidates).map((chosen, at) =>
+    tokenLogprob({ ...named(chosen), top_logprobs: top(at) }),
+  );
 }

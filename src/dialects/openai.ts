@@ -4,7 +4,14 @@ import type { ChatRequest, Message } from "../protocol/chat-request.ts";
 import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
 import { randomHex } from "../protocol/ids.ts";
 import { makeUsage, tokenLogprob, type Part } from "../protocol/reply.ts";
-import { finishPart, ProviderFault, throwErrorIn, type Decoder, type Dialect, type Target } from "./dialect.ts";
+import {
+  finishPart,
+  ProviderFault,
+  throwErrorIn,
+  type Decoder,
+  type Dialect,
+  type Target,
+} from "./dialect.ts";
 import thinkingJson from "./thinking.json" with { type: "json" };
 import { effortOf, parametersOf, type Traits } from "./traits.ts";
 
@@ -22,34 +29,56 @@ const choiceIn = (json: unknown) => asObject(asArray(asObject(json)["choices"])[
 function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Target): object {
   const thinking = chat.thinking && reasoning;
   const thinks = thinking || (reasoning && (!traits.thinking_off || traits.thinking === "always")); // asked or not
-  const echo = thinks ? (traits.echo ?? (traits.thinking === "thinking" ? "reasoning_content" : "none")) : "none";
+  const echo = thinks
+    ? (traits.echo ?? (traits.thinking === "thinking" ? "reasoning_content" : "none"))
+    : "none";
   const parameters: { [name: string]: unknown } = parametersOf(chat, traits);
-  for (const [name, other] of traits.rename) [parameters[name], parameters[other]] = [undefined, parameters[name]];
+  for (const [name, other] of traits.rename)
+    [parameters[name], parameters[other]] = [undefined, parameters[name]];
   const body = {
-    model: upstreamModel, messages: chat.messages.map((message) => wireMessage(message, echo)), stream: chat.stream || undefined,
+    model: upstreamModel,
+    messages: chat.messages.map((message) => wireMessage(message, echo)),
+    stream: chat.stream || undefined,
     // Usage is always asked for, whether or not the client wants to see it: the bill needs it.
-    stream_options: chat.stream && traits.ask_usage ? { include_usage: true } : undefined, response_format: chat.response_format,
+    stream_options: chat.stream && traits.ask_usage ? { include_usage: true } : undefined,
+    response_format: chat.response_format,
   };
-  return Object.assign(body, parameters, toolFields(chat, traits), reasoning && thinkingFields(thinking, chat.effort, traits));
+  return Object.assign(
+    body,
+    parameters,
+    toolFields(chat, traits),
+    reasoning && thinkingFields(thinking, chat.effort, traits),
+  );
 }
 
 /** The tools, and which of them is to be called, as far as the server has words for it; what it has none for never comes here. */
 function toolFields({ tools, tool_choice: choice }: ChatRequest, traits: Traits): object {
-  if (!tools || (choice === "none" && traits.tool_choice === "auto")) return { parallel_tool_calls: undefined };
-  if (traits.tool_choice !== "any" || choice === "none" || choice === "auto") return { tools, tool_choice: choice };
-  const named = typeof choice === "object" ? tools.filter((tool) => tool.function.name === choice.function.name) : tools;
+  if (!tools || (choice === "none" && traits.tool_choice === "auto"))
+    return { parallel_tool_calls: undefined };
+  if (traits.tool_choice !== "any" || choice === "none" || choice === "auto")
+    return { tools, tool_choice: choice };
+  const named =
+    typeof choice === "object"
+      ? tools.filter((tool) => tool.function.name === choice.function.name)
+      : tools;
   return { tools: named, tool_choice: "any" };
 }
 
 /** How thinking is switched on and off. Chat templates name it one way or the other; the one that they do not know does nothing. */
-const SWITCHES: { readonly [name in Traits["thinking"]]?: { readonly on: object; readonly off: object } } = thinkingJson;
+const SWITCHES: {
+  readonly [name in Traits["thinking"]]?: { readonly on: object; readonly off: object };
+} = thinkingJson;
 /** Where there is a switch, it is set to off unless the client asked for thinking: many think by default (WIRE D5). */
 function thinkingFields(on: boolean, wanted: string | undefined, traits: Traits): object {
   const said = SWITCHES[traits.thinking]?.[on ? "on" : "off"];
   if (!said || (!on && !traits.thinking_off)) return {};
-  const effort = on ? effortOf(wanted ?? (traits.thinking === "reasoning_effort" ? "medium" : undefined), traits) : undefined;
+  const effort = on
+    ? effortOf(wanted ?? (traits.thinking === "reasoning_effort" ? "medium" : undefined), traits)
+    : undefined;
   if (effort === undefined) return said;
-  return traits.thinking === "reasoning" ? { reasoning: { effort } } : { ...said, reasoning_effort: effort };
+  return traits.thinking === "reasoning"
+    ? { reasoning: { effort } }
+    : { ...said, reasoning_effort: effort };
 }
 
 /** The known fields of a message. `echo`: where tool-call turns must carry their reasoning, if only as "". */
@@ -61,7 +90,12 @@ function wireMessage(message: Message, echo: NonNullable<Traits["echo"]>): objec
 }
 
 /** One tool call on its way in. `call` is our own index, absent until its name has come; till then its arguments are `held`. */
-interface OpenCall { readonly id: string; call?: number; name?: string; held: string }
+interface OpenCall {
+  readonly id: string;
+  call?: number;
+  name?: string;
+  held: string;
+}
 
 function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
   const split = think_tags ? createThinkSplitter() : undefined;
@@ -76,9 +110,14 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
     last = asCount(fragment["index"]) ?? id ?? (name === undefined ? last : Symbol());
     let current = open.get(last);
     // Some providers give every parallel call the index 0: another name, or a name with another id, is another call.
-    const another = current?.name !== undefined && name !== undefined && (name !== current.name || (id !== undefined && id !== current.id));
-    if (!current || another) open.set(last, (current = { id: id ?? `call_${randomHex(12)}`, held: "" }));
-    current.held += asString(given) ?? (given === undefined || given === null ? "" : JSON.stringify(given));
+    const another =
+      current?.name !== undefined &&
+      name !== undefined &&
+      (name !== current.name || (id !== undefined && id !== current.id));
+    if (!current || another)
+      open.set(last, (current = { id: id ?? `call_${randomHex(12)}`, held: "" }));
+    current.held +=
+      asString(given) ?? (given === undefined || given === null ? "" : JSON.stringify(given));
     if (name !== undefined && current.call === undefined) {
       current.name = name;
       current.call = count++;
@@ -100,45 +139,77 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
       const logprobs = asObject(choice["logprobs"]);
       const finish = asString(choice["finish_reason"]);
       const over = Boolean(finish) || choice["message"] !== undefined; // older servers leave the reason null in whole replies
-      const [text, tagged] = split ? split(textIn(message["content"]), over) : [textIn(message["content"]), ""];
+      const [text, tagged] = split
+        ? split(textIn(message["content"]), over)
+        : [textIn(message["content"]), ""];
       const given = asString(message["reasoning_content"]) || asString(message["reasoning"]) || "";
-      const reasoning = tagged + thoughtsIn(message["content"]) + (repeats_reasoning && given === lastReasoning ? "" : given);
+      const reasoning =
+        tagged +
+        thoughtsIn(message["content"]) +
+        (repeats_reasoning && given === lastReasoning ? "" : given);
       lastReasoning = given;
       pushText(parts, "reasoning", reasoning, logprobs["reasoning_content"]);
       pushText(parts, "text", text, logprobs["content"]);
       pushText(parts, "refusal", asString(message["refusal"]) ?? "", logprobs["refusal"]);
       for (const fragment of asArray(message["tool_calls"])) toolParts(asObject(fragment), parts);
-      if (over && [...open.values()].some(({ call }) => call === undefined)) throw new ProviderFault("upstream_error", "a tool call without a name");
+      if (over && [...open.values()].some(({ call }) => call === undefined))
+        throw new ProviderFault("upstream_error", "a tool call without a name");
       parts.push(...finishPart(finish));
-      const usage = readUsage(event["usage"]) ?? readUsage(choice["usage"]) ?? readUsage(asObject(event["x_groq"])["usage"]);
+      const usage =
+        readUsage(event["usage"]) ??
+        readUsage(choice["usage"]) ??
+        readUsage(asObject(event["x_groq"])["usage"]);
       if (usage) parts.push({ type: "usage", usage });
       return parts;
     },
   };
 }
 
-function pushText(parts: Part[], type: "text" | "reasoning" | "refusal", text: string, given: unknown): void {
+function pushText(
+  parts: Part[],
+  type: "text" | "reasoning" | "refusal",
+  text: string,
+  given: unknown,
+): void {
   const logprobs = Array.isArray(given) && given.length > 0 ? given.map(tokenLogprob) : undefined;
   if (text !== "" || logprobs) parts.push({ type, text, logprobs });
 }
 
 /** Text and thinking of a content that is a string, or a list of parts, in which thinking is a list of its own (Mistral). */
-const textIn = (content: unknown): string => asString(content) ?? asArray(content).map((part) => asString(asObject(part)["text"]) ?? "").join("");
-const thoughtsIn = (content: unknown): string => asArray(content).map((part) => textIn(asObject(part)["thinking"])).join("");
+const textIn = (content: unknown): string =>
+  asString(content) ??
+  asArray(content)
+    .map((part) => asString(asObject(part)["text"]) ?? "")
+    .join("");
+const thoughtsIn = (content: unknown): string =>
+  asArray(content)
+    .map((part) => textIn(asObject(part)["thinking"]))
+    .join("");
 
 /** Usage wherever a vendor puts its cached and reasoning counts; undefined where there is none worth the name. */
 function readUsage(given: unknown) {
   const usage = asObject(given);
   const prompt = asCount(usage["prompt_tokens"]);
   const completion = asCount(usage["completion_tokens"]);
-  if (prompt === undefined || completion === undefined || prompt + completion === 0) return undefined;
+  if (prompt === undefined || completion === undefined || prompt + completion === 0)
+    return undefined;
   const details = asObject(usage["prompt_tokens_details"] ?? usage["prompt_token_details"]);
-  const cached = [usage["prompt_cache_hit_tokens"], usage["num_cached_tokens"], details["cached_tokens"], usage["cached_tokens"]].map(asCount);
+  const cached = [
+    usage["prompt_cache_hit_tokens"],
+    usage["num_cached_tokens"],
+    details["cached_tokens"],
+    usage["cached_tokens"],
+  ].map(asCount);
   const reasoning = asCount(asObject(usage["completion_tokens_details"])["reasoning_tokens"]) ?? 0;
   // xAI counts reasoning beside completion_tokens, everybody else inside; its own total gives it away.
   const beside = reasoning > 0 && usage["total_tokens"] === prompt + completion + reasoning;
   const cacheHit = cached.find((count) => count !== undefined) ?? 0;
-  return makeUsage({ prompt, completion: completion + (beside ? reasoning : 0), cacheHit, reasoning });
+  return makeUsage({
+    prompt,
+    completion: completion + (beside ? reasoning : 0),
+    cacheHit,
+    reasoning,
+  });
 }
 
 const [OPEN, CLOSE] = ["<think>", "</think>"];
@@ -158,7 +229,12 @@ function createThinkSplitter() {
     }
     const end = inside ? held.indexOf(CLOSE) : 0;
     const open = held.lastIndexOf("<"); // what the pieces so far end with may be the beginning of the tag
-    const sure = end !== -1 ? end : !last && open !== -1 && CLOSE.startsWith(held.slice(open)) ? open : held.length;
+    const sure =
+      end !== -1
+        ? end
+        : !last && open !== -1 && CLOSE.startsWith(held.slice(open))
+          ? open
+          : held.length;
     const reasoning = held.slice(0, sure);
     held = held.slice(sure);
     if (end === -1) return ["", reasoning];

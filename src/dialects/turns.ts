@@ -6,13 +6,32 @@ import { jsonObject, lenient } from "../protocol/checker.ts";
 import { asString, parseJson } from "../protocol/foreign.ts";
 import { ProviderFault } from "./dialect.ts";
 
-interface Call { readonly type: "call"; readonly id: string; readonly name: string; readonly args: Record<string, unknown> }
-interface Result { readonly type: "result"; readonly id: string; readonly name: string; content: string }
+interface Call {
+  readonly type: "call";
+  readonly id: string;
+  readonly name: string;
+  readonly args: Record<string, unknown>;
+}
+interface Result {
+  readonly type: "result";
+  readonly id: string;
+  readonly name: string;
+  content: string;
+}
 export type Item = ContentPart | Call | Result;
-export interface Turn { readonly role: "user" | "assistant"; readonly items: Item[] }
-const OPENING: Turn = { role: "user", items: [{ type: "text", text: "(The conversation begins.)" }] }; // before a user has said anything
+export interface Turn {
+  readonly role: "user" | "assistant";
+  readonly items: Item[];
+}
+const OPENING: Turn = {
+  role: "user",
+  items: [{ type: "text", text: "(The conversation begins.)" }],
+}; // before a user has said anything
 
-export function turnsOf(messages: readonly Message[]): { readonly system: string[]; readonly turns: Turn[] } {
+export function turnsOf(messages: readonly Message[]): {
+  readonly system: string[];
+  readonly turns: Turn[];
+} {
   const system: string[] = [];
   const turns: Turn[] = [];
   const ids = new Set<string>();
@@ -26,18 +45,23 @@ export function turnsOf(messages: readonly Message[]): { readonly system: string
     else if (message.role === "user") add("user", itemsOf(message.content));
     else if (message.role === "assistant") {
       add("assistant", itemsOf(message.content ?? ""));
-      const results = message.tool_calls.map(({ id: given, function: { name, arguments: text } }) => {
-        let id = given;
-        for (let count = ids.size; ids.has(id); count += 1) id = `${given}_${count}`; // some clients begin to count anew in each turn
-        ids.add(id);
-        add("assistant", [{ type: "call", id, name, args: objectIn(text || "{}") ?? { _raw: text } }]); // a model wrote it: it need not be JSON
-        answers.set(given, { type: "result", id, name, content: "" });
-        return answers.get(given)!;
-      });
+      const results = message.tool_calls.map(
+        ({ id: given, function: { name, arguments: text } }) => {
+          let id = given;
+          for (let count = ids.size; ids.has(id); count += 1) id = `${given}_${count}`; // some clients begin to count anew in each turn
+          ids.add(id);
+          add("assistant", [
+            { type: "call", id, name, args: objectIn(text || "{}") ?? { _raw: text } },
+          ]); // a model wrote it: it need not be JSON
+          answers.set(given, { type: "result", id, name, content: "" });
+          return answers.get(given)!;
+        },
+      );
       add("user", results);
     } else if (message.role === "tool") {
       const result = answers.get(message.tool_call_id);
-      if (result) result.content += result.content === "" ? message.content : `\n${message.content}`;
+      if (result)
+        result.content += result.content === "" ? message.content : `\n${message.content}`;
     }
   }
   return { system, turns: turns[0]?.role === "user" ? turns : [OPENING, ...turns] };
@@ -45,18 +69,30 @@ export function turnsOf(messages: readonly Message[]): { readonly system: string
 
 /** Without empty texts, which the native formats refuse. */
 const itemsOf = (content: string | readonly ContentPart[]): readonly ContentPart[] =>
-  (typeof content === "string" ? [{ type: "text" as const, text: content }] : content).filter((part) => part.type !== "text" || part.text.trim() !== "");
+  (typeof content === "string" ? [{ type: "text" as const, text: content }] : content).filter(
+    (part) => part.type !== "text" || part.text.trim() !== "",
+  );
 const object = lenient(jsonObject());
 /** A text as a JSON object that is not too deep to be written again; undefined if it is none. */
-export const objectIn = (text: string): Record<string, unknown> | undefined => object(parseJson(text));
+export const objectIn = (text: string): Record<string, unknown> | undefined =>
+  object(parseJson(text));
 
 /** The address of an image or a file, with the two halves of one that is a `data:` address; throws if it is nowhere to be had. */
 export function mediaOf(item: Exclude<ContentPart, { readonly type: "text" }>) {
-  const url = item.type === "image_url" ? item.image_url.url : item.type === "file" ? (asString(item.file["file_data"]) ?? "") : "";
+  const url =
+    item.type === "image_url"
+      ? item.image_url.url
+      : item.type === "file"
+        ? (asString(item.file["file_data"]) ?? "")
+        : "";
   const comma = url.indexOf(",");
   const mediaType = /^data:([^;,]+)(?:;[^;,]+)*;base64$/i.exec(url.slice(0, comma))?.[1];
   const known = mediaType !== undefined || (item.type === "image_url" && !url.startsWith("data:"));
-  if (!known) throw new ProviderFault("upstream_rejected", `the ${item.type} is without data that can be said in this format`);
+  if (!known)
+    throw new ProviderFault(
+      "upstream_rejected",
+      `the ${item.type} is without data that can be said in this format`,
+    );
   return { url, mediaType, data: url.slice(comma + 1) };
 }
 

@@ -11,12 +11,24 @@ import type { Cancel } from "./cancel.ts";
 const MAX_CONTAINERS = 1_000_000;
 
 /** Reads a JSON body of at most `maxBytes`; rejects with the reason of `cancel` if that comes first. */
-export async function readJson(req: IncomingMessage, res: ServerResponse, maxBytes: number, cancel: Cancel): Promise<unknown> {
-  const { "content-type": type = "application/json", "content-encoding": encoding = "identity" } = req.headers;
+export async function readJson(
+  req: IncomingMessage,
+  res: ServerResponse,
+  maxBytes: number,
+  cancel: Cancel,
+): Promise<unknown> {
+  const { "content-type": type = "application/json", "content-encoding": encoding = "identity" } =
+    req.headers;
   const isJson = /^application\/(.+\+)?json$/.test(type.split(";", 1)[0]!.trim().toLowerCase());
-  if (!isJson) throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
-  if (encoding.trim().toLowerCase() !== "identity") throw new ApiError("unsupported_media_type", "The body must not be compressed (Content-Encoding).");
-  const tooLarge = () => new ApiError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);
+  if (!isJson)
+    throw new ApiError("unsupported_media_type", "Content-Type must be application/json.");
+  if (encoding.trim().toLowerCase() !== "identity")
+    throw new ApiError(
+      "unsupported_media_type",
+      "The body must not be compressed (Content-Encoding).",
+    );
+  const tooLarge = () =>
+    new ApiError("request_too_large", `The request body is larger than ${maxBytes} bytes.`);
   if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
   // A client that asked first (Expect: 100-continue) has waited until its key and its limit were looked at.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
@@ -33,7 +45,11 @@ export async function readJson(req: IncomingMessage, res: ServerResponse, maxByt
 }
 
 /** The pieces of a body, up to and with the one that makes it larger than `maxBytes`; `progress` is called for every other. */
-export function readAll(body: AsyncIterable<Uint8Array>, maxBytes: number, progress?: () => void): Promise<Uint8Array[]> {
+export function readAll(
+  body: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  progress?: () => void,
+): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   let size = 0;
   return new Promise((resolve, reject) => {
@@ -49,7 +65,10 @@ export function readAll(body: AsyncIterable<Uint8Array>, maxBytes: number, progr
 
 /** Hands over a body piece by piece, waiting for the promise if `take` gives one. Resolves at its end; rejects with what it, or `take`,
  * throws. Node's own streams are listened to: to iterate over one costs more than all else that happens to a piece. */
-export function consume(body: AsyncIterable<Uint8Array>, take: (bytes: Uint8Array) => Promise<unknown> | undefined | void): Promise<void> {
+export function consume(
+  body: AsyncIterable<Uint8Array>,
+  take: (bytes: Uint8Array) => Promise<unknown> | undefined | void,
+): Promise<void> {
   const stream = body instanceof Readable ? body : Readable.from(body);
   return new Promise<void>((resolve, reject) => {
     stream.on("data", (bytes: Buffer) => {
@@ -68,17 +87,28 @@ export function consume(body: AsyncIterable<Uint8Array>, take: (bytes: Uint8Arra
 }
 
 function parseJson(bytes: Buffer): unknown {
-  if (bytes.length === 0) throw new ApiError("invalid_json", "The request body is empty; expected a JSON object.");
+  if (bytes.length === 0)
+    throw new ApiError("invalid_json", "The request body is empty; expected a JSON object.");
   if (!isUtf8(bytes)) throw new ApiError("invalid_json", "The request body is not valid UTF-8.");
   let containers = 0; // by their [ and {
-  if (bytes.length > MAX_CONTAINERS) for (let i = 0; i < bytes.length; i += 1) if (bytes[i] === 0x5b || bytes[i] === 0x7b) containers += 1;
-  if (containers > MAX_CONTAINERS) throw new ApiError("invalid_json", `The request body holds more than ${MAX_CONTAINERS} arrays and objects.`);
+  if (bytes.length > MAX_CONTAINERS)
+    for (let i = 0; i < bytes.length; i += 1)
+      if (bytes[i] === 0x5b || bytes[i] === 0x7b) containers += 1;
+  if (containers > MAX_CONTAINERS)
+    throw new ApiError(
+      "invalid_json",
+      `The request body holds more than ${MAX_CONTAINERS} arrays and objects.`,
+    );
   const text = bytes.toString("utf8");
   try {
     return JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
   } catch (error) {
     // V8's message quotes the body, which is the client's own business; only the position is repeated.
-    const position = error instanceof SyntaxError ? /position \d+/.exec(error.message)?.[0] : undefined;
-    throw new ApiError("invalid_json", `The request body is not valid JSON${position ? ` (at ${position})` : ""}.`);
+    const position =
+      error instanceof SyntaxError ? /position \d+/.exec(error.message)?.[0] : undefined;
+    throw new ApiError(
+      "invalid_json",
+      `The request body is not valid JSON${position ? ` (at ${position})` : ""}.`,
+    );
   }
 }

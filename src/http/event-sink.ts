@@ -4,12 +4,19 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Cancel } from "./cancel.ts";
 
-const HEADERS = { "Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no" };
+const HEADERS = {
+  "Content-Type": "text/event-stream; charset=utf-8",
+  "Cache-Control": "no-cache, no-transform",
+  "X-Accel-Buffering": "no",
+};
 
 /** After `keepAliveMs` of silence a comment goes out. `cancel` ends the waiting for a client that has gone. */
 export function createEventSink(res: ServerResponse, keepAliveMs: number, cancel: Cancel) {
   const begun = () => (res.headersSent ? res : res.writeHead(200, HEADERS));
-  const silence = setInterval(() => res.writableNeedDrain || begun().write(": keep-alive\n\n"), keepAliveMs);
+  const silence = setInterval(
+    () => res.writableNeedDrain || begun().write(": keep-alive\n\n"),
+    keepAliveMs,
+  );
 
   return {
     /** Sends one or more whole events. The promise, if there is one, resolves when the client has room for more. */

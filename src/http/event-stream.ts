@@ -18,13 +18,15 @@ export function createEventReader(maxChars = 16 * 1024 * 1024) {
     ended[0] = line + ended[0];
     line = ended.pop()!;
     for (const whole of ended) {
-      if (whole.startsWith("data:") || whole === "data") data += `${whole.slice(whole[5] === " " ? 6 : 5)}\n`;
+      if (whole.startsWith("data:") || whole === "data")
+        data += `${whole.slice(whole[5] === " " ? 6 : 5)}\n`;
       if (whole !== "") continue;
       if (data.length > 1) events.push(data.slice(0, -1)); // by the standard an event without data is none
       data = "";
     }
     // What was complete before goes out first: it is too large still when more comes.
-    if (events.length === 0 && line.length + data.length > maxChars) throw new RangeError(`an event of more than ${maxChars} characters`);
+    if (events.length === 0 && line.length + data.length > maxChars)
+      throw new RangeError(`an event of more than ${maxChars} characters`);
     return events;
   }
 

@@ -11,8 +11,12 @@ export class ClientGone extends Error {}
  * what `cancel` and the handler then meet: a ClientGone when the client has left before it had its whole answer. `expire` aborts after `ms`,
  * unless the exchange is over by then. */
 export interface Exchange {
-  readonly req: IncomingMessage; readonly res: ServerResponse; readonly requestId: string; readonly cancel: Cancel;
-  readonly abort: (reason: Error) => void; readonly expire: (ms: number, reason: () => Error) => void;
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly requestId: string;
+  readonly cancel: Cancel;
+  readonly abort: (reason: Error) => void;
+  readonly expire: (ms: number, reason: () => Error) => void;
   /** What only the handler can tell the access log: `model` is to serve, or served; `usage_source`: the usage is estimated. */
   readonly log: { account?: string; key_id?: string; model?: string; usage_source?: string };
 }
@@ -22,33 +26,63 @@ export type Routes = { readonly [path: string]: { readonly [method: string]: Han
 
 /** The path alone: without the query, and without the origin of a proxy's absolute form. */
 export const pathOf = (url: string): string =>
-  (url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?#]*/i, "") || "/").replace(/[?#].*/s, "");
+  (url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?#]*/i, "") || "/").replace(
+    /[?#].*/s,
+    "",
+  );
 
 /** The handler, or an ApiError: 404 `unknown_url`, 405 `method_not_allowed` with Allow. HEAD is answered as GET. */
 export function route(routes: Routes, method: string, path: string): Handler {
   const methods = Object.hasOwn(routes, path) ? routes[path] : undefined;
   if (!methods) throw new ApiError("unknown_url", "There is nothing at this path.");
-  const handler = Object.hasOwn(methods, method) ? methods[method] : method === "HEAD" ? methods["GET"] : undefined;
+  const handler = Object.hasOwn(methods, method)
+    ? methods[method]
+    : method === "HEAD"
+      ? methods["GET"]
+      : undefined;
   if (handler) return handler;
   const allow = Object.keys(methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
-  throw new ApiError("method_not_allowed", `This path answers ${allow.join(" and ")} only.`, { headers: { Allow: allow.join(", ") } });
+  throw new ApiError("method_not_allowed", `This path answers ${allow.join(" and ")} only.`, {
+    headers: { Allow: allow.join(", ") },
+  });
 }
 
 const LINGER_MS = 2_000; // how long a refused body is read and thrown away so that the client gets to see the refusal
 
 /** `res` already carries X-Request-Id. */
-export function sendJson(res: ServerResponse, status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): void {
+export function sendJson(
+  res: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   const text = typeof body === "string" ? body : JSON.stringify(body);
-  res.writeHead(status, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text), ...headers }).end(text);
+  res
+    .writeHead(status, {
+      "Content-Type": "application/json",
+      "Content-Length": Buffer.byteLength(text),
+      ...headers,
+    })
+    .end(text);
 }
 
 /** The headers of a document with which its connection ends. */
-const lastHeaders = (text: string) => ({ "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text), Connection: "close" });
+const lastHeaders = (text: string) => ({
+  "Content-Type": "application/json",
+  "Content-Length": Buffer.byteLength(text),
+  Connection: "close",
+});
 
 /** Answers with an error, before anything else was sent. */
-export function sendError(req: IncomingMessage, res: ServerResponse, error: ApiError, requestId: string): void {
+export function sendError(
+  req: IncomingMessage,
+  res: ServerResponse,
+  error: ApiError,
+  requestId: string,
+): void {
   const text = JSON.stringify(errorBody(error, requestId));
-  if (req.complete || error.status !== 413 || req.headers.expect !== undefined) return sendJson(res, error.status, text, error.headers);
+  if (req.complete || error.status !== 413 || req.headers.expect !== undefined)
+    return sendJson(res, error.status, text, error.headers);
   // The client is still sending. Closing now would reset the connection and destroy the answer on its way, so the whole
   // answer goes out first and the end waits until the client is through, or for so long.
   res.writeHead(error.status, { ...error.headers, ...lastHeaders(text) }).write(text);
@@ -59,7 +93,11 @@ export function sendError(req: IncomingMessage, res: ServerResponse, error: ApiE
 /** A whole HTTP/1.1 error answer as text, for sockets whose request Node could not parse; it closes the connection. */
 export function rawError(error: ApiError, requestId: string): string {
   const body = JSON.stringify(errorBody(error, requestId));
-  const headers = Object.entries({ "X-Request-Id": requestId, ...lastHeaders(body), ...error.headers });
+  const headers = Object.entries({
+    "X-Request-Id": requestId,
+    ...lastHeaders(body),
+    ...error.headers,
+  });
   const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join("");
   return `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head}\r\n${body}`;
 }

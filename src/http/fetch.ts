@@ -6,22 +6,44 @@ import https from "node:https";
 import type { Cancel } from "./cancel.ts";
 
 export interface Outgoing {
-  readonly method: "POST"; readonly redirect: "manual"; readonly headers: Readonly<Record<string, string>>; readonly body: string;
+  readonly method: "POST";
+  readonly redirect: "manual";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
   /** Aborts the request, or its answer; how long a new connection may take to be made, in milliseconds; is called when there is one. */
-  readonly cancel: Cancel; readonly connectMs: number; readonly sent: () => void;
+  readonly cancel: Cancel;
+  readonly connectMs: number;
+  readonly sent: () => void;
 }
-interface Headers { get(name: string): string | null }
-export interface FetchResponse { readonly status: number; readonly headers: Headers; readonly body: AsyncIterable<Uint8Array> | null }
+interface Headers {
+  get(name: string): string | null;
+}
+export interface FetchResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: AsyncIterable<Uint8Array> | null;
+}
 
 /** Rejects, and its body throws, with the reason of `cancel` when that aborts; otherwise with what the network said. */
 export type Send = (url: string, init: Outgoing) => Promise<FetchResponse>;
 /** A function of the fetch contract, such as the built-in one, which does not know how long a connection may take. */
-export type Fetch = (url: string, init: Outgoing & { readonly signal: AbortSignal }) => Promise<FetchResponse>;
-export const throughFetch = (fetch: Fetch): Send => (url, init) => (init.sent(), fetch(url, { ...init, signal: init.cancel.signal }));
+export type Fetch = (
+  url: string,
+  init: Outgoing & { readonly signal: AbortSignal },
+) => Promise<FetchResponse>;
+export const throughFetch =
+  (fetch: Fetch): Send =>
+  (url, init) => (init.sent(), fetch(url, { ...init, signal: init.cancel.signal }));
 export class ConnectTimeout extends Error {}
 class StaleConnection extends Error {}
 
-function answerTo(req: http.ClientRequest, secure: boolean, cancel: Cancel, connectMs: number, sent: () => void): Promise<FetchResponse> {
+function answerTo(
+  req: http.ClientRequest,
+  secure: boolean,
+  cancel: Cancel,
+  connectMs: number,
+  sent: () => void,
+): Promise<FetchResponse> {
   let response: http.IncomingMessage | undefined;
   let bytesBefore = 0;
   return new Promise((resolve, reject) => {
@@ -34,7 +56,10 @@ function answerTo(req: http.ClientRequest, secure: boolean, cancel: Cancel, conn
       sent();
       bytesBefore = socket.bytesRead;
       if (!socket.connecting) return;
-      const timer = setTimeout(() => req.destroy(new ConnectTimeout(`no connection within ${connectMs} ms`)), connectMs);
+      const timer = setTimeout(
+        () => req.destroy(new ConnectTimeout(`no connection within ${connectMs} ms`)),
+        connectMs,
+      );
       socket.once(secure ? "secureConnect" : "connect", () => clearTimeout(timer));
       req.on("close", () => clearTimeout(timer));
     });
@@ -50,30 +75,61 @@ function answerTo(req: http.ClientRequest, secure: boolean, cancel: Cancel, conn
       reject(stale ? new StaleConnection() : error);
     });
     // Of an answer that changes the protocol Node says no more than this.
-    req.on("close", () => response ?? reject(Object.assign(new Error("closed without an answer"), { code: "EPROTO" })));
+    req.on(
+      "close",
+      () =>
+        response ??
+        reject(Object.assign(new Error("closed without an answer"), { code: "EPROTO" })),
+    );
   });
 }
 
 /** Has a pool of its own: more than `maxConnections` to one origin wait for each other. `close` ends the idle connections. */
 export function createFetch(maxConnections = Infinity): Send & { close(): void } {
-  const pool = { keepAlive: true, maxSockets: maxConnections, maxFreeSockets: 1024, scheduling: "lifo" } as const;
+  const pool = {
+    keepAlive: true,
+    maxSockets: maxConnections,
+    maxFreeSockets: 1024,
+    scheduling: "lifo",
+  } as const;
   const agents = { http: new http.Agent(pool), https: new https.Agent(pool) };
 
   /** A pooled connection may have been closed just as it was taken: asks again on a new one, once, if nothing has come. */
   const fetch: Send = (url, init) =>
-    post(url, init).catch((error) => (error instanceof StaleConnection ? post(url, init, true) : Promise.reject(error)));
+    post(url, init).catch((error) =>
+      error instanceof StaleConnection ? post(url, init, true) : Promise.reject(error),
+    );
 
   /** No closure here sees the request's text: it would be kept as long as the answer takes. */
-  function post(url: string, { method, headers: given, body, cancel, connectMs, sent }: Outgoing, fresh = false): Promise<FetchResponse> {
+  function post(
+    url: string,
+    { method, headers: given, body, cancel, connectMs, sent }: Outgoing,
+    fresh = false,
+  ): Promise<FetchResponse> {
     const { protocol, host, hostname, port, pathname, search } = new URL(url);
     const secure = protocol === "https:";
     const agent = fresh ? false : secure ? agents.https : agents.http;
     // A flat list is written as it stands; of an object Node would make one of its own first.
     const headers = ["Host", host, "Content-Length", String(Buffer.byteLength(body))];
     for (const name in given) headers.push(name, given[name]!);
-    const options = { hostname: hostname.replace(/^\[|\]$/g, ""), port, path: pathname + search, method, headers, agent };
-    return answerTo((secure ? https : http).request(options).end(body), secure, cancel, connectMs, sent);
+    const options = {
+      hostname: hostname.replace(/^\[|\]$/g, ""),
+      port,
+      path: pathname + search,
+      method,
+      headers,
+      agent,
+    };
+    return answerTo(
+      (secure ? https : http).request(options).end(body),
+      secure,
+      cancel,
+      connectMs,
+      sent,
+    );
   }
 
-  return Object.assign(fetch, { close: () => Object.values(agents).forEach((agent) => agent.destroy()) });
+  return Object.assign(fetch, {
+    close: () => Object.values(agents).forEach((agent) => agent.destroy()),
+  });
 }

@@ -18,8 +18,17 @@ export function createLineLog(write: WriteLines) {
 
 /** An error for the diagnostics log, with its stack and causes: never for a client. */
 export const describe = (error: unknown): string =>
-  error instanceof Error ? `${error.stack ?? error.message}${error.cause === undefined ? "" : `\ncaused by ${describe(error.cause)}`}` : String(error);
+  error instanceof Error
+    ? `${error.stack ?? error.message}${error.cause === undefined ? "" : `\ncaused by ${describe(error.cause)}`}`
+    : String(error);
 
 /** Tells of an error of our own, met while answering. */
-export const failing = (diagnose: Diagnose) => ({ requestId }: { readonly requestId: string }, error: unknown): void =>
-  diagnose({ event: "internal_error", level: "error", request_id: requestId, detail: describe(error) });
+export const failing =
+  (diagnose: Diagnose) =>
+  ({ requestId }: { readonly requestId: string }, error: unknown): void =>
+    diagnose({
+      event: "internal_error",
+      level: "error",
+      request_id: requestId,
+      detail: describe(error),
+    });

@@ -5,13 +5,24 @@ import table from "./errors.json" with { type: "json" };
 
 export type ErrorCode = keyof typeof table;
 /** `param`: the path of the request field that is to blame, `messages[2].role`; `headers`: those of this error, such as Allow. */
-interface ErrorDetail { readonly param?: string | null; readonly headers?: Readonly<Record<string, string>>; readonly cause?: unknown }
+interface ErrorDetail {
+  readonly param?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+}
 
 /** An error as the client will see it. Its message is for the client's eyes: no provider, address, key or stack. */
 export class ApiError extends Error {
-  readonly code: ErrorCode; readonly param: string | null; readonly headers: Readonly<Record<string, string>>;
-  readonly status: number; readonly type: string;
-  constructor(code: ErrorCode, message: string, { param = null, headers, cause }: ErrorDetail = {}) {
+  readonly code: ErrorCode;
+  readonly param: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly status: number;
+  readonly type: string;
+  constructor(
+    code: ErrorCode,
+    message: string,
+    { param = null, headers, cause }: ErrorDetail = {},
+  ) {
     super(message, { cause });
     ({ status: this.status, type: this.type } = table[code]);
     this.code = code;
@@ -23,13 +34,22 @@ export class ApiError extends Error {
 }
 
 /** The JSON body of an error (SPEC "Errors"; `param` is WIRE.md 4.1's). */
-export const errorBody = ({ message, type, code, param }: ApiError, request_id: string) => ({ error: { message, type, code, param, request_id } });
+export const errorBody = ({ message, type, code, param }: ApiError, request_id: string) => ({
+  error: { message, type, code, param, request_id },
+});
 
 /** Whatever was thrown, as the client may see it: what is neither kind of error is a bare 500, its detail kept for the log. */
 export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
   const fault = thrown instanceof CheckError ? thrown.faults[0] : undefined;
-  if (!fault) return new ApiError("internal_error", "The gateway failed to handle this request.", { cause: thrown });
+  if (!fault)
+    return new ApiError("internal_error", "The gateway failed to handle this request.", {
+      cause: thrown,
+    });
   const param = pathText(fault.path) || null;
-  return new ApiError(fault.code, `${param === null ? "The request body" : `Invalid '${param}'`}: ${fault.message}.`, { param });
+  return new ApiError(
+    fault.code,
+    `${param === null ? "The request body" : `Invalid '${param}'`}: ${fault.message}.`,
+    { param },
+  );
 }

@@ -4,4 +4,7 @@ import document from "./openapi.json" with { type: "json" };
 
 const schemas = { ChatCompletionRequest: chatRequest.schema, ...document.components.schemas };
 /** The document as text: it never changes while the process runs. */
-export const openapiText = JSON.stringify({ ...document, components: { ...document.components, schemas } });
+export const openapiText = JSON.stringify({
+  ...document,
+  components: { ...document.components, schemas },
+});

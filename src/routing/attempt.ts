@@ -18,41 +18,73 @@ const CLOSING_MS = 2_000; // how long a stream may take to close, or to bring it
 const REFUSAL_MS = 1_000; // how long the body of an error may take; the status says most of it, and must not be lost for one that never comes
 export interface AttemptOptions {
   /** Aborted when the client has gone or the request's time is up, at `endsAt` of performance.now(); the attempt throws its reason. */
-  readonly cancel: Cancel; readonly endsAt: number;
+  readonly cancel: Cancel;
+  readonly endsAt: number;
   /** Whose request it is, and who is told what the operator should know of a model. */
-  readonly account: string; readonly tell: (event: string, model: Model, words: object) => void;
+  readonly account: string;
+  readonly tell: (event: string, model: Model, words: object) => void;
 }
 /** Takes a batch of what a provider says; the promise, if there is one, resolves when there is room for more. */
 export type Deliver = (parts: readonly Part[]) => Promise<unknown> | undefined;
 /** Delivers what the provider says, and tells the meter, until the reply is finished; throws a ProviderFault, or the reason of `cancel`. */
-export async function attempt(chat: ChatRequest, model: Model, meter: Meter, deliver: Deliver, { cancel, tell, account }: AttemptOptions): Promise<void> {
+export async function attempt(
+  chat: ChatRequest,
+  model: Model,
+  meter: Meter,
+  deliver: Deliver,
+  { cancel, tell, account }: AttemptOptions,
+): Promise<void> {
   const { dialectFor, send, baseUrl, timeouts, attemptMs } = model.provider;
   const stream = chat.stream || model.traits.stream_only;
   const dialect = dialectFor(account);
-  const { path, body, headers: added } = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
+  const {
+    path,
+    body,
+    headers: added,
+  } = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
   const own = new Cancel();
   const forget = cancel.onAbort(() => own.abort(cancel.reason));
-  const late = (name: string, ms: number) => own.abort(new ProviderFault("upstream_timeout", `${name} of ${ms} ms is over`));
+  const late = (name: string, ms: number) =>
+    own.abort(new ProviderFault("upstream_timeout", `${name} of ${ms} ms is over`));
   let deadline: { readonly name: string; readonly timer: NodeJS.Timeout } | undefined;
-  let total = attemptMs === undefined ? undefined : setTimeout(late, attemptMs, "total_ms", attemptMs);
+  let total =
+    attemptMs === undefined ? undefined : setTimeout(late, attemptMs, "total_ms", attemptMs);
   let skipped = 0;
   try {
     const response = await post();
     if (response.status !== 200) throw await refused(response);
     if (!response.body) throw new ProviderFault("upstream_error", "the answer has no body");
-    const mediaType = response.headers.get("content-type")?.split(";", 1)[0]!.trim().toLowerCase() ?? "";
+    const mediaType =
+      response.headers.get("content-type")?.split(";", 1)[0]!.trim().toLowerCase() ?? "";
     const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";
-    if (encoding !== "identity") throw new ProviderFault("upstream_error", "the answer is compressed although identity was asked for");
+    if (encoding !== "identity")
+      throw new ProviderFault(
+        "upstream_error",
+        "the answer is compressed although identity was asked for",
+      );
     let whole: Part[] = [];
     if (stream && mediaType === "text/event-stream") {
-      await streamed(response.body, chat.stream ? deliver : (batch) => void batch.forEach((part) => whole.push(part)));
+      await streamed(
+        response.body,
+        chat.stream ? deliver : (batch) => void batch.forEach((part) => whole.push(part)),
+      );
     } else if (mediaType === "application/json") {
-      const pieces = await readAll(response.body, MAX_REPLY_BYTES, () => setDeadline("idle_ms", timeouts.idle_ms));
+      const pieces = await readAll(response.body, MAX_REPLY_BYTES, () =>
+        setDeadline("idle_ms", timeouts.idle_ms),
+      );
       const json = parseJson(Buffer.concat(pieces).toString());
-      if (json === undefined) throw new ProviderFault("upstream_error", `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`);
+      if (json === undefined)
+        throw new ProviderFault(
+          "upstream_error",
+          `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`,
+        );
       whole = wholeReply(dialect, json, model);
       whole.forEach(meter.observe);
-    } else throw new ProviderFault("upstream_error", "the answer has another content type than was asked for");
+    } else
+      throw new ProviderFault(
+        "upstream_error",
+        "the answer has another content type than was asked for",
+      );
     await deliver(whole);
   } catch (error) {
     own.abort(asFault(error)); // unless it has been: the first reason counts; whatever is left of the answer is not read
@@ -77,18 +109,36 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
 
   function post(): Promise<FetchResponse> {
     const accept = stream ? "text/event-stream" : "application/json";
-    const ours = { "Content-Type": "application/json", Accept: accept, "Accept-Encoding": "identity", "User-Agent": "chat-gateway" };
+    const ours = {
+      "Content-Type": "application/json",
+      Accept: accept,
+      "Accept-Encoding": "identity",
+      "User-Agent": "chat-gateway",
+    };
     const headers = Object.assign(ours, model.provider.headers, added);
     const text = JSON.stringify(Object.assign(body, model.traits.extra)); // here, so that it is gone when it has been sent
     const sent = () => setDeadline("first_token_ms", timeouts.first_token_ms);
-    return send(baseUrl + path, { method: "POST", redirect: "manual", headers, body: text, cancel: own, connectMs: timeouts.connect_ms, sent });
+    return send(baseUrl + path, {
+      method: "POST",
+      redirect: "manual",
+      headers,
+      body: text,
+      cancel: own,
+      connectMs: timeouts.connect_ms,
+      sent,
+    });
   }
 
   async function refused({ status, headers, body }: FetchResponse): Promise<ProviderFault> {
     clearDeadline(); // it has answered; what is still to come has a deadline of its own, at which the status alone tells
     clearTimeout(total);
     total = setTimeout(() => own.abort(refusal(status, headers, "")), REFUSAL_MS);
-    const text = body ? await readAll(body, MAX_ERROR_BYTES).then((pieces) => Buffer.concat(pieces).toString(), () => "") : "";
+    const text = body
+      ? await readAll(body, MAX_ERROR_BYTES).then(
+          (pieces) => Buffer.concat(pieces).toString(),
+          () => "",
+        )
+      : "";
     return refusal(status, headers, parseJson(text) ?? text); // of a page, or half of something, the words may still tell
   }
 
@@ -108,12 +158,13 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
           if (ended) break; // what follows is no part of the reply, however the bytes were cut
           const json = parseJson(data);
           if (json === undefined) skipped += 1;
-          else for (const part of decoder.push(json)) {
-            meter.observe(part);
-            parts.push(part);
-            finished ||= part.type === "finish";
-            said ||= part.type !== "usage";
-          }
+          else
+            for (const part of decoder.push(json)) {
+              meter.observe(part);
+              parts.push(part);
+              finished ||= part.type === "finish";
+              said ||= part.type !== "usage";
+            }
         }
       } catch (error) {
         fault = error; // thrown after what came before it was delivered
@@ -136,7 +187,8 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
     const error = await new Promise<void>((resolve, reject) => {
       const reading = consume(body, (bytes) => {
         size += bytes.length;
-        if (!chat.stream && size > MAX_REPLY_BYTES) throw new RangeError(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
+        if (!chat.stream && size > MAX_REPLY_BYTES)
+          throw new RangeError(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
         if (ended) return void own.abort(); // more than the end: the connection is of no further use
         const room = take(events.push(bytes));
         if (!ended) return room;
@@ -147,7 +199,10 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
       });
       reading.then(() => ended || take(events.end())).then(() => resolve(), reject);
     }).catch((thrown: unknown) => thrown);
-    if (!finished) throw error ?? new ProviderFault("upstream_error", "the stream ended without a finish_reason");
+    if (!finished)
+      throw (
+        error ?? new ProviderFault("upstream_error", "the stream ended without a finish_reason")
+      );
     if (error === undefined) return;
     // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it.
     if (cancel.aborted && !(cancel.reason instanceof ProviderFault)) throw error;
@@ -156,16 +211,25 @@ export async function attempt(chat: ChatRequest, model: Model, meter: Meter, del
 }
 
 /** Codes of a connection that was never made: nobody is there, as against somebody who broke off. */
-const UNREACHABLE = /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/;
+const UNREACHABLE =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/;
 
 /** What the network said, as a fault. Anything that no network says is our own bug and stays what it is. */
 function asFault(error: unknown): unknown {
-  if (error instanceof ConnectTimeout) return new ProviderFault("upstream_timeout", error.message, { cause: error });
-  if (error instanceof RangeError) return new ProviderFault("upstream_error", error.message, { cause: error });
+  if (error instanceof ConnectTimeout)
+    return new ProviderFault("upstream_timeout", error.message, { cause: error });
+  if (error instanceof RangeError)
+    return new ProviderFault("upstream_error", error.message, { cause: error });
   if (error instanceof ProviderFault || !(error instanceof Error)) return error;
   // The built-in fetch wraps what happened in a TypeError; of several addresses tried, the first error tells.
   const inner = [error, error.cause, error instanceof AggregateError ? error.errors[0] : undefined];
-  const code = inner.map((each) => (each as { code?: unknown } | undefined)?.code).find((each) => typeof each === "string");
+  const code = inner
+    .map((each) => (each as { code?: unknown } | undefined)?.code)
+    .find((each) => typeof each === "string");
   if (typeof code !== "string" && error.message !== "fetch failed") return error;
-  return new ProviderFault(UNREACHABLE.test(String(code)) ? "model_unavailable" : "upstream_error", `the connection failed: ${code}`, { cause: error });
+  return new ProviderFault(
+    UNREACHABLE.test(String(code)) ? "model_unavailable" : "upstream_error",
+    `the connection failed: ${code}`,
+    { cause: error },
+  );
 }

@@ -24,7 +24,8 @@ export function createBreaker(now: () => number) {
       return {
         /** The provider has begun to answer: a probe lets the others in again, though a fault before it is done still shuts them out. */
         answered(done: boolean): void {
-          if (entered === openings && (done || openedAt !== undefined)) [openedAt, probing, failures] = [undefined, false, done ? 0 : limit - 1];
+          if (entered === openings && (done || openedAt !== undefined))
+            [openedAt, probing, failures] = [undefined, false, done ? 0 : limit - 1];
         },
         /** `atOnce`: there is no sense in trying again soon (a refused key). */
         failed(reason: string, atOnce = false): void {
@@ -42,7 +43,8 @@ export function createBreaker(now: () => number) {
     },
     /** `failures` are those in a row; `retryMs`: when to ask again, 0 if an attempt would be let through now. */
     status({ cooldown_ms }: Config["breaker"]) {
-      if (openedAt === undefined) return { state: "closed", failures, retryMs: 0, lastFault } as const;
+      if (openedAt === undefined)
+        return { state: "closed", failures, retryMs: 0, lastFault } as const;
       const retryMs = Math.max(probing ? PROBE_RETRY_MS : 0, openedAt + cooldown_ms - now());
       return { state: probing ? "probing" : "open", failures, retryMs, lastFault } as const;
     },

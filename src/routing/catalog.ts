@@ -20,107 +20,228 @@ export type Provider = ReturnType<typeof createProvider>;
 export type Model = ReturnType<typeof createModel>;
 export type Catalog = ReturnType<typeof createCatalog>;
 /** What outlives a configuration: breakers, as long as it is the same model at the same provider with the same key. */
-export const createMemory = () => ({ breakers: new Map<string, Breaker>(), signatures: createSignatures() });
+export const createMemory = () => ({
+  breakers: new Map<string, Breaker>(),
+  signatures: createSignatures(),
+});
 
 /** `monotonic` is the breakers' clock, in milliseconds. */
-export function createCatalog(config: Config, send: Send, { breakers, signatures }: ReturnType<typeof createMemory>, monotonic = () => performance.now()) {
-  const providers = new Map([...config.providers].map(([name, provider]) => [name, createProvider(name, provider, config, send, signatures)]));
+export function createCatalog(
+  config: Config,
+  send: Send,
+  { breakers, signatures }: ReturnType<typeof createMemory>,
+  monotonic = () => performance.now(),
+) {
+  const providers = new Map(
+    [...config.providers].map(([name, provider]) => [
+      name,
+      createProvider(name, provider, config, send, signatures),
+    ]),
+  );
   const models = new Map<string, Model>();
   const earlier = new Map(breakers);
   breakers.clear();
   for (const [name, settings] of config.models) {
     const provider = providers.get(settings.provider)!;
-    const key = JSON.stringify([name, settings.upstream_model ?? name, provider.baseUrl, provider.headers]);
+    const key = JSON.stringify([
+      name,
+      settings.upstream_model ?? name,
+      provider.baseUrl,
+      provider.headers,
+    ]);
     const breaker = earlier.get(key) ?? createBreaker(monotonic);
     breakers.set(key, breaker);
-    models.set(name, createModel(name, settings, provider, traitsOf(config.providers.get(settings.provider)!, settings), breaker, config.breaker));
+    models.set(
+      name,
+      createModel(
+        name,
+        settings,
+        provider,
+        traitsOf(config.providers.get(settings.provider)!, settings),
+        breaker,
+        config.breaker,
+      ),
+    );
   }
   const ranking = new Map([...config.aliases].map(([name, alias]) => [name, rank(config, alias)]));
-  const candidatesOf = (alias: string) => ranking.get(alias)!.flatMap(({ model, rank }) => (rank === null ? [] : [models.get(model)!]));
-  const aliases = new Map([...config.aliases].flatMap(([name, { enabled }]) => (enabled ? [[name, candidatesOf(name)]] : [])));
+  const candidatesOf = (alias: string) =>
+    ranking.get(alias)!.flatMap(({ model, rank }) => (rank === null ? [] : [models.get(model)!]));
+  const aliases = new Map(
+    [...config.aliases].flatMap(([name, { enabled }]) =>
+      enabled ? [[name, candidatesOf(name)]] : [],
+    ),
+  );
 
   return {
     /** The models that may serve the request, best first, never none; throws the ApiError or CheckError that says why not. */
     candidates(chat: ChatRequest, caller: Caller): readonly Model[] {
       const canonical = models.get(chat.model);
       const listed = canonical ? [canonical] : aliases.get(chat.model);
-      if (!listed) throw new ApiError("model_not_found", `The model ${JSON.stringify(cut(chat.model, 80))} does not exist.`, { param: "model" });
+      if (!listed)
+        throw new ApiError(
+          "model_not_found",
+          `The model ${JSON.stringify(cut(chat.model, 80))} does not exist.`,
+          { param: "model" },
+        );
       const allowed = allowedModels(listed, chat.model, caller);
       const needs = needsOf(chat);
       const able = allowed.filter((model) => needs.every((need) => need.met(model.traits)));
       if (able.length > 0) return withRoom(able, chat);
-      if (allowed.length === 0) throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, { param: "model" });
-      const unmet = needs.find((need) => !allowed.some((model) => need.met(model.traits))) ?? needs[0]!;
+      if (allowed.length === 0)
+        throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, {
+          param: "model",
+        });
+      const unmet =
+        needs.find((need) => !allowed.some((model) => need.met(model.traits))) ?? needs[0]!;
       return fail("unsupported_value", unmet.words, unmet.path);
     },
     models,
     ranking, // of every alias, enabled or not, all models with their rank and the reason for it
     /** Canonical names and enabled aliases that the caller may use. */
-    names: (caller: Caller) => [...models.keys(), ...aliases.keys()].filter((name) => !caller.models || caller.models.has(name)),
+    names: (caller: Caller) =>
+      [...models.keys(), ...aliases.keys()].filter(
+        (name) => !caller.models || caller.models.has(name),
+      ),
   };
 }
 
-const orAll = <T>(some: readonly T[], all: readonly T[]): readonly T[] => (some.length > 0 ? some : all);
+const orAll = <T>(some: readonly T[], all: readonly T[]): readonly T[] =>
+  some.length > 0 ? some : all;
 /** Those with room for the prompt, by a cheap estimate that is rather too low; all if none seems to: the provider counts better. */
 function withRoom(models: readonly Model[], chat: ChatRequest): readonly Model[] {
-  if (models.length < 2 || models.every(({ contextTokens }) => contextTokens === undefined)) return models;
+  if (models.length < 2 || models.every(({ contextTokens }) => contextTokens === undefined))
+    return models;
   const tokens = 0.75 * estimatePrompt(chat) + (chat.maxTokens ?? 0);
-  return orAll(models.filter(({ contextTokens = Infinity }) => tokens <= contextTokens), models);
+  return orAll(
+    models.filter(({ contextTokens = Infinity }) => tokens <= contextTokens),
+    models,
+  );
 }
 
 /** A key's `models` are the names it may send; an alias gives it the models behind it or, if it also names some of these, those. */
-function allowedModels(listed: readonly Model[], name: string, { models }: Caller): readonly Model[] {
+function allowedModels(
+  listed: readonly Model[],
+  name: string,
+  { models }: Caller,
+): readonly Model[] {
   if (!models) return listed;
-  if (!models.has(name)) throw new ApiError("model_not_allowed", "This API key may not use this model.", { param: "model" });
-  return orAll(listed.filter((model) => models.has(model.name)), listed);
+  if (!models.has(name))
+    throw new ApiError("model_not_allowed", "This API key may not use this model.", {
+      param: "model",
+    });
+  return orAll(
+    listed.filter((model) => models.has(model.name)),
+    listed,
+  );
 }
 
 const MEDIA = { image_url: "images", input_audio: "audio", file: "files" } as const;
 /** `words` are for the client, where no model can. */
-const need = (asked: unknown, path: (string | number)[], met: (traits: Traits) => boolean, words = `this model does not support ${path}`) =>
-  ({ asked, path, met, words });
+const need = (
+  asked: unknown,
+  path: (string | number)[],
+  met: (traits: Traits) => boolean,
+  words = `this model does not support ${path}`,
+) => ({ asked, path, met, words });
 /** Parameters without which the reply would mean something else; others are left out where they are not known. */
 const MEANINGFUL = ["logprobs", "stop", "frequency_penalty", "presence_penalty"] as const;
-const able = (name?: Traits["supports"][number]) => ({ supports }: Traits) => supports.some((each) => each === name);
+const able =
+  (name?: Traits["supports"][number]) =>
+  ({ supports }: Traits) =>
+    supports.some((each) => each === name);
 /** What a request asks for that not every model can do. */
 function needsOf(chat: ChatRequest) {
   const { tools, tool_choice: choice, response_format: format, logprobs } = chat;
   const forced = choice === "required" || typeof choice === "object";
   const media = chat.messages.flatMap(({ content }, index) =>
-    typeof content === "string" || !content ? [] : content.flatMap(({ type }) => (type === "text" ? [] : [{ index, kind: MEDIA[type] }])));
+    typeof content === "string" || !content
+      ? []
+      : content.flatMap(({ type }) => (type === "text" ? [] : [{ index, kind: MEDIA[type] }])),
+  );
   return [
     need(tools, ["tools"], able("tools")),
-    need(forced, ["tool_choice"], ({ tool_choice }) => tool_choice !== "auto", "with this model a tool cannot be forced"),
+    need(
+      forced,
+      ["tool_choice"],
+      ({ tool_choice }) => tool_choice !== "auto",
+      "with this model a tool cannot be forced",
+    ),
     // LangChain for Python looks for this very phrase (WIRE 1.5).
-    need(format, ["response_format"], able(format?.type), `'response_format' of type '${format?.type}' is not supported with this model`),
+    need(
+      format,
+      ["response_format"],
+      able(format?.type),
+      `'response_format' of type '${format?.type}' is not supported with this model`,
+    ),
     // Those of thoughts that are left out of the text would give them away.
     need(logprobs, ["logprobs"], (traits) => able("logprobs")(traits) && !traits.think_tags),
-    ...MEANINGFUL.filter((name) => chat[name]).map((name) => need(true, [name], ({ omit }) => !omit.includes(name))),
-    ...media.map(({ index, kind }) => need(true, ["messages", index, "content"], able(kind), `this model does not take ${kind}`)),
+    ...MEANINGFUL.filter((name) => chat[name]).map((name) =>
+      need(true, [name], ({ omit }) => !omit.includes(name)),
+    ),
+    ...media.map(({ index, kind }) =>
+      need(true, ["messages", index, "content"], able(kind), `this model does not take ${kind}`),
+    ),
   ].filter(({ asked }) => asked);
 }
 
-function createProvider(name: string, provider: ProviderConfig, config: Config, send: Send, signatures: Signatures) {
-  const dialects = { openai: () => openaiDialect, demo: () => openaiDialect, anthropic: createAnthropicDialect, gemini: createGeminiDialect };
+function createProvider(
+  name: string,
+  provider: ProviderConfig,
+  config: Config,
+  send: Send,
+  signatures: Signatures,
+) {
+  const dialects = {
+    openai: () => openaiDialect,
+    demo: () => openaiDialect,
+    anthropic: createAnthropicDialect,
+    gemini: createGeminiDialect,
+  };
   /** What one provider signed another refuses, and one account's thoughts are nothing for another. */
   const dialectFor = (account: string) => {
     const mine = (id: string) => JSON.stringify([provider.base_url, account, id]);
-    return dialects[provider.dialect]({ get: (id) => signatures.get(mine(id)), set: (id, text) => signatures.set(mine(id), text) });
+    return dialects[provider.dialect]({
+      get: (id) => signatures.get(mine(id)),
+      set: (id, text) => signatures.set(mine(id), text),
+    });
   };
   return {
-    name, dialectFor, baseUrl: provider.base_url, send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
+    name,
+    dialectFor,
+    baseUrl: provider.base_url,
+    send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
-    timeouts: overridden(config.timeouts, provider.timeouts), retry: overridden(config.retry, provider.retry),
+    timeouts: overridden(config.timeouts, provider.timeouts),
+    retry: overridden(config.retry, provider.retry),
     attemptMs: provider.timeouts?.total_ms, // bound of one attempt, where the provider has its own; the request as a whole has another
   };
 }
 
-function createModel(name: string, settings: ModelConfig, provider: Provider, traits: Traits, breaker: Breaker, rules: Config["breaker"]) {
-  const { upstream_model: upstreamModel = name, context_tokens: contextTokens, reasoning, price } = settings;
+function createModel(
+  name: string,
+  settings: ModelConfig,
+  provider: Provider,
+  traits: Traits,
+  breaker: Breaker,
+  rules: Config["breaker"],
+) {
+  const {
+    upstream_model: upstreamModel = name,
+    context_tokens: contextTokens,
+    reasoning,
+    price,
+  } = settings;
   return {
-    name, provider, upstreamModel, traits, reasoning, contextTokens, price,
+    name,
+    provider,
+    upstreamModel,
+    traits,
+    reasoning,
+    contextTokens,
+    price,
     fingerprint: `fp_${sha256(JSON.stringify([provider.name, upstreamModel, ADAPTER_VERSION])).slice(0, 12)}`,
     /** Leave for one attempt, if the model's breaker gives it; and how that stands. */
-    enter: () => breaker.enter(rules), status: () => breaker.status(rules),
+    enter: () => breaker.enter(rules),
+    status: () => breaker.status(rules),
   };
 }

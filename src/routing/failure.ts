@@ -13,10 +13,22 @@ const MAX_RETRY_SECONDS = 60;
 
 /** What became of an attempt, for the books, by what it threw, if it did. */
 export const outcomeOf = (error: unknown): string =>
-  error === undefined ? "completed" : error instanceof ClientGone ? "cancelled" : error instanceof ProviderFault ? error.code : toApiError(error).code;
+  error === undefined
+    ? "completed"
+    : error instanceof ClientGone
+      ? "cancelled"
+      : error instanceof ProviderFault
+        ? error.code
+        : toApiError(error).code;
 
 /** A fault for the operator's log; one that only the operator can mend is an error, the others pass. */
-export const faultWords = ({ code, blame, detail, message }: ProviderFault) => ({ level: blame === "operator" ? "error" : "warn", code, blame, status: detail.status, detail: message });
+export const faultWords = ({ code, blame, detail, message }: ProviderFault) => ({
+  level: blame === "operator" ? "error" : "warn",
+  code,
+  blame,
+  status: detail.status,
+  detail: message,
+});
 
 /** The client's error: the fault that all models share, else that none is available. `requested` is the name that was sent; an
  * error must not tell more. Retry-After is the soonest moment at which asking again is of use: for each model what its provider
@@ -27,18 +39,29 @@ export function verdict(requested: string, failures: readonly FailedAttempt[]): 
   const told = others.length > 0 ? others : last;
   const codes = new Set(told.map(({ fault }) => fault.code));
   const code = codes.size === 1 ? [...codes][0]! : "model_unavailable";
-  const seconds = Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(Math.min(...told.map(waitFor)) / 1000))); // NaN if one of them is
+  const seconds = Math.min(
+    MAX_RETRY_SECONDS,
+    Math.max(1, Math.ceil(Math.min(...told.map(waitFor)) / 1000)),
+  ); // NaN if one of them is
   const room = Math.max(...told.map(({ model }) => model.contextTokens ?? 0));
-  const values: { readonly [name: string]: unknown } = { requested, seconds, room: room === 0 ? "smaller" : `${room} tokens` };
+  const values: { readonly [name: string]: unknown } = {
+    requested,
+    seconds,
+    room: room === 0 ? "smaller" : `${room} tokens`,
+  };
   const { message, param } = words[code];
   const text = message.replace(/\{(\w+)\}/g, (_, name: string) => String(values[name]));
   const again = code === "model_unavailable" || code === "model_overloaded"; // asking again is of use
-  return new ApiError(code, text, { param, ...(again && seconds > 0 && { headers: { "Retry-After": String(seconds) } }) });
+  return new ApiError(code, text, {
+    param,
+    ...(again && seconds > 0 && { headers: { "Retry-After": String(seconds) } }),
+  });
 }
 
 /** NaN: nobody knows, so it may be at once. */
 function waitFor({ model, fault }: FailedAttempt): number {
-  const stated = fault.detail.retryAfterMs ?? (fault.code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined);
+  const stated =
+    fault.detail.retryAfterMs ?? (fault.code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined);
   const { retryMs } = model.status();
   return stated === undefined && retryMs === 0 ? NaN : Math.max(stated ?? 0, retryMs);
 }

@@ -12,16 +12,30 @@ import { faultWords, outcomeOf, verdict, type FailedAttempt } from "./failure.ts
 
 /** How far a request has come, for the books, whenever it ends: its attempts so far, the model that is asked or that serves, when this
  * one began to answer, and what it has said; an attempt that fails before it has begun costs nothing. */
-export interface Tally { readonly attempts: AttemptRecord[]; model: Model; meter: Meter; begunAt?: number }
+export interface Tally {
+  readonly attempts: AttemptRecord[];
+  model: Model;
+  meter: Meter;
+  begunAt?: number;
+}
 const SHUT = new ProviderFault("model_unavailable", "its breaker is open"); // what stands for the attempt at a model that was not asked
 /** Tries the candidates in their order and delivers the answer of the first that begins one; throws the ApiError that the client is to
  * see if none does, and what went wrong if it breaks off. */
-export async function serve(chat: ChatRequest, candidates: readonly Model[], tally: Tally, deliver: Deliver, options: AttemptOptions): Promise<void> {
+export async function serve(
+  chat: ChatRequest,
+  candidates: readonly Model[],
+  tally: Tally,
+  deliver: Deliver,
+  options: AttemptOptions,
+): Promise<void> {
   const { cancel, tell, endsAt } = options;
   const failures: FailedAttempt[] = [];
   for (const model of candidates) {
     const tooSmall = failures.filter(({ fault }) => fault.code === "context_length_exceeded");
-    if (tooSmall.some((each) => (model.contextTokens ?? 0) <= (each.model.contextTokens ?? Infinity))) continue; // it has no more room
+    if (
+      tooSmall.some((each) => (model.contextTokens ?? 0) <= (each.model.contextTokens ?? Infinity))
+    )
+      continue; // it has no more room
     for (let retries = 0; ; retries += 1) {
       const pass = model.enter();
       if (!pass && retries === 0) failures.push({ model, fault: SHUT });
@@ -33,13 +47,24 @@ export async function serve(chat: ChatRequest, candidates: readonly Model[], tal
         tally.begunAt ??= performance.now();
         return deliver(parts);
       };
-      const error: unknown = await attempt(chat, model, tally.meter, begun, options).catch((thrown: unknown) => thrown);
+      const error: unknown = await attempt(chat, model, tally.meter, begun, options).catch(
+        (thrown: unknown) => thrown,
+      );
       const duration_ms = Math.round(performance.now() - startedAt);
-      tally.attempts.push({ model: model.name, provider: model.provider.name, outcome: outcomeOf(error), duration_ms });
+      tally.attempts.push({
+        model: model.name,
+        provider: model.provider.name,
+        outcome: outcomeOf(error),
+        duration_ms,
+      });
       if (error === undefined) return pass.answered(true);
       // After `cancel` only a provider is to blame that had all of the time, and was silent.
-      const silent = tally.begunAt === undefined && cancel.reason instanceof ProviderFault && failures.every(({ fault }) => fault === SHUT);
-      const faulty = error instanceof ProviderFault && error.blame !== "client" && (silent || !cancel.aborted);
+      const silent =
+        tally.begunAt === undefined &&
+        cancel.reason instanceof ProviderFault &&
+        failures.every(({ fault }) => fault === SHUT);
+      const faulty =
+        error instanceof ProviderFault && error.blame !== "client" && (silent || !cancel.aborted);
       if (faulty) pass.failed(`${error.code}: ${error.message}`, error.detail.operator === "key");
       else pass.dropped();
       if (tally.begunAt !== undefined) throw error;
@@ -47,7 +72,8 @@ export async function serve(chat: ChatRequest, candidates: readonly Model[], tal
       if (!(error instanceof ProviderFault) || cancel.aborted) throw error;
       failures.push({ model, fault: error });
       tell("attempt_failed", model, faultWords(error));
-      if (error.blame === "client" && error.code !== "context_length_exceeded") throw verdict(chat.model, failures.slice(-1));
+      if (error.blame === "client" && error.code !== "context_length_exceeded")
+        throw verdict(chat.model, failures.slice(-1));
       const wait = waitBefore(error, model, retries);
       if (performance.now() + wait >= endsAt || model.status().state !== "closed") break;
       await pause(wait, undefined, { signal: cancel.signal });
@@ -58,9 +84,14 @@ export async function serve(chat: ChatRequest, candidates: readonly Model[], tal
 
 /** How long to wait before the same model is asked again; Infinity: not at all. A silent provider has had its time, one that
  * refuses this gateway will do so again, and one that wants longer than max_wait_ms is left to the next candidate. */
-function waitBefore({ blame, code, detail: { retryAfterMs } }: ProviderFault, model: Model, retries: number): number {
+function waitBefore(
+  { blame, code, detail: { retryAfterMs } }: ProviderFault,
+  model: Model,
+  retries: number,
+): number {
   const { max_retries, backoff_ms, max_wait_ms } = model.provider.retry;
-  if (retries >= max_retries || blame !== "provider" || code === "upstream_timeout") return Infinity;
+  if (retries >= max_retries || blame !== "provider" || code === "upstream_timeout")
+    return Infinity;
   if (retryAfterMs !== undefined) return retryAfterMs <= max_wait_ms ? retryAfterMs : Infinity;
   return Math.min(max_wait_ms, backoff_ms * 2 ** retries * (0.5 + Math.random() / 2));
 }

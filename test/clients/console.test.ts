@@ -12,30 +12,63 @@ import { folder } from "../support/folder.ts";
 import { demo, merge } from "../support/gateway.ts";
 import { freePort } from "../support/port.ts";
 import { bundled, launch, runToEnd, type Running } from "../support/program.ts";
-import { chunk, completion, silent, startProvider, status, stream, usageChunk, type Behaviour } from "../support/provider.ts";
+import {
+  chunk,
+  completion,
+  silent,
+  startProvider,
+  status,
+  stream,
+  usageChunk,
+  type Behaviour,
+} from "../support/provider.ts";
 import { until, waitFor, within } from "../support/wait.ts";
 import { noPython, notInstalled, PYTHON, skipUnless } from "./lab.ts";
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
-const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
 const pictures = process.env["CONSOLE_PICTURES"];
 const month = () => new Date().toISOString().slice(0, 7);
 const clients = new URL(".", import.meta.url).pathname;
 
-describe("the console in a browser", { skip: notInstalled() || skipUnless(existsSync(CHROMIUM), `there is no ${CHROMIUM}: apt-get install chromium`) }, async () => {
+describe("the console in a browser", {
+  skip:
+    notInstalled() ||
+    skipUnless(existsSync(CHROMIUM), `there is no ${CHROMIUM}: apt-get install chromium`),
+}, async () => {
   const { chromium } = await import("playwright-core");
   type Browser = Awaited<ReturnType<typeof chromium.launch>>;
   type Page = Awaited<ReturnType<Browser["newPage"]>>;
   const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
   let browser: Browser;
-  before(async () => void (browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })));
+  before(
+    async () => void (browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })),
+  );
   after(() => browser.close());
 
-  interface Served { readonly dir: string; readonly books: string; readonly url: string; readonly admin: string; readonly gw: Running; start(): Promise<Running> }
+  interface Served {
+    readonly dir: string;
+    readonly books: string;
+    readonly url: string;
+    readonly admin: string;
+    readonly gw: Running;
+    start(): Promise<Running>;
+  }
   /** The built file on the demo configuration, but for its ports and what is said otherwise. */
   async function serve(t: TestContext, over: object = {}): Promise<Served> {
     const dir = folder();
-    const config = merge(demo({ providers: { demo: { pace_ms: 20 } } }), { usage: { sync_ms: 100 }, ...over });
+    const config = merge(demo({ providers: { demo: { pace_ms: 20 } } }), {
+      usage: { sync_ms: 100 },
+      ...over,
+    });
     writeFileSync(join(dir, "gateway.json"), JSON.stringify(config));
     const start = async () => {
       const gw = launch(bundled(dir), []);
@@ -47,14 +80,35 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     return { dir, books: join(dir, "data"), url: await gw.address, admin: gw.admin(), gw, start };
   }
   /** A page that must ask nobody but the admin listener, and have no error. */
-  async function open(t: TestContext, admin: string, options: Parameters<Browser["newContext"]>[0] = {}, part = "", expected = /net::ERR_|status of 4/) {
-    const context = await browser.newContext({ viewport: { width: 1200, height: 860 }, locale: "en-GB", timezoneId: "UTC", ...options });
+  async function open(
+    t: TestContext,
+    admin: string,
+    options: Parameters<Browser["newContext"]>[0] = {},
+    part = "",
+    expected = /net::ERR_|status of 4/,
+  ) {
+    const context = await browser.newContext({
+      viewport: { width: 1200, height: 860 },
+      locale: "en-GB",
+      timezoneId: "UTC",
+      ...options,
+    });
     const page = await context.newPage();
     page.setDefaultTimeout(15_000);
     const wrong: string[] = [];
     page.on("pageerror", ({ message }) => wrong.push(message));
-    page.on("console", (message) => message.type() === "error" && !expected.test(message.text()) && wrong.push(message.text()));
-    page.on("request", (request) => new URL(request.url()).origin !== admin && !request.url().startsWith("data:") && wrong.push(`asked ${request.url()}`));
+    page.on(
+      "console",
+      (message) =>
+        message.type() === "error" && !expected.test(message.text()) && wrong.push(message.text()),
+    );
+    page.on(
+      "request",
+      (request) =>
+        new URL(request.url()).origin !== admin &&
+        !request.url().startsWith("data:") &&
+        wrong.push(`asked ${request.url()}`),
+    );
     t.after(async () => {
       await context.close();
       assert.deepEqual(wrong, []);
@@ -64,20 +118,30 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     return page;
   }
   const figure = (page: Page, name: string) => page.locator(`[data-figure="${name}"]`);
-  const told = (page: Page, name: string) => until(async () => {
-    const text = await figure(page, name).textContent();
-    return text !== "–" && text;
-  }, `the figure ${name}`);
-  const outcome = (page: Page, text: RegExp) => page.locator("#outcome", { hasText: text }).waitFor();
+  const told = (page: Page, name: string) =>
+    until(async () => {
+      const text = await figure(page, name).textContent();
+      return text !== "–" && text;
+    }, `the figure ${name}`);
+  const outcome = (page: Page, text: RegExp) =>
+    page.locator("#outcome", { hasText: text }).waitFor();
   /** No serious fault in what is to be seen, in either scheme. */
   async function assertAccessible(page: Page, what: string): Promise<void> {
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
       await page.evaluate(axe);
-      const { violations } = await page.evaluate(() => (globalThis as any).axe.run()) as { violations: { id: string; impact: string; nodes: { html: string }[] }[] };
-      const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
+      const { violations } = (await page.evaluate(() => (globalThis as any).axe.run())) as {
+        violations: { id: string; impact: string; nodes: { html: string }[] }[];
+      };
+      const serious = violations
+        .filter(({ impact }) => impact === "serious" || impact === "critical")
+        .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
       assert.deepEqual(serious, [], `${what}, ${colorScheme}`);
-      if (pictures) await page.screenshot({ path: join(pictures, `${what}-${colorScheme}.png`), fullPage: true });
+      if (pictures)
+        await page.screenshot({
+          path: join(pictures, `${what}-${colorScheme}.png`),
+          fullPage: true,
+        });
     }
     await page.emulateMedia({ colorScheme: "light" });
   }
@@ -86,7 +150,11 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     const { admin, books } = await serve(t);
     const begun = performance.now();
     const page = await open(t, admin);
-    assert.equal(await page.evaluate(() => document.activeElement?.id), "send", "nothing is left to do but to send");
+    assert.equal(
+      await page.evaluate(() => document.activeElement?.id),
+      "send",
+      "nothing is left to do but to send",
+    );
     await page.keyboard.press("Enter");
     const lengths = new Set<number>();
     await until(async () => {
@@ -100,10 +168,19 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     assert.equal(cost, `US$${settle["cost"]}`);
     assert.equal(await told(page, "Request id"), settle["gateway_request_id"]);
     assert.equal(await told(page, "Served by"), `${settle["model_served"]} (demo)`);
-    assert.equal(await told(page, "Prompt tokens"), `${settle["usage"].prompt_cache_miss_tokens} new, ${settle["usage"].prompt_cache_hit_tokens} cached`);
+    assert.equal(
+      await told(page, "Prompt tokens"),
+      `${settle["usage"].prompt_cache_miss_tokens} new, ${settle["usage"].prompt_cache_hit_tokens} cached`,
+    );
     assert.match(await told(page, "Tokens a second"), /^\d/);
     await assertAccessible(page, "try");
-    assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie), "{}", "the key is in memory only");
+    assert.equal(
+      await page.evaluate(
+        () => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie,
+      ),
+      "{}",
+      "the key is in memory only",
+    );
   });
 
   it("thinking is folded apart, tools are called, JSON mode is JSON, a conversation goes on; nothing jumps while it streams", async (t) => {
@@ -111,7 +188,12 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     const page = await open(t, admin);
     await page.getByLabel("Model or alias").selectOption("auto/reasoning");
     await page.getByLabel("Thinking").check();
-    const placeOf = () => page.evaluate(() => ["reply", "figures", "send", "outcome"].map((id) => JSON.stringify(document.getElementById(id)!.getBoundingClientRect())));
+    const placeOf = () =>
+      page.evaluate(() =>
+        ["reply", "figures", "send", "outcome"].map((id) =>
+          JSON.stringify(document.getElementById(id)!.getBoundingClientRect()),
+        ),
+      );
     const places = await placeOf();
     await page.getByRole("button", { name: "Send" }).click();
     await page.locator("#outcome", { hasText: "Streaming" }).waitFor();
@@ -125,7 +207,11 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     await page.getByRole("button", { name: "Continue the conversation" }).click();
     await page.getByLabel("Message 3", { exact: true }).fill("And what is the time in Oslo?");
     await page.getByText("Tools", { exact: true }).click();
-    await page.getByLabel(/JSON list of tools/).fill('[{"type":"function","function":{"name":"get_time","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}]');
+    await page
+      .getByLabel(/JSON list of tools/)
+      .fill(
+        '[{"type":"function","function":{"name":"get_time","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}]',
+      );
     await page.keyboard.press("Control+Home");
     await page.getByLabel("Message 3", { exact: true }).press("Control+Enter");
     await outcome(page, /^Finished: tool_calls$/);
@@ -162,9 +248,19 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
 
   it("a long reply that comes at once, one that never begins, a store that fails, and a clock that is wrong", async (t) => {
     const words = Array.from({ length: 3_000 }, (_, n) => `word ${n} `);
-    const provider = await startProvider(t, { long: stream([...words.map((content) => chunk({ content })), chunk({}, "stop"), usageChunk()]), mute: silent });
+    const provider = await startProvider(t, {
+      long: stream([
+        ...words.map((content) => chunk({ content })),
+        chunk({}, "stop"),
+        usageChunk(),
+      ]),
+      mute: silent,
+    });
     const lab = { provider: "lab", price: { input_cache_miss: 1, output: 1 } };
-    const { admin, books } = await serve(t, { providers: { lab: { dialect: "openai", base_url: provider.url } }, models: { long: lab, mute: lab } });
+    const { admin, books } = await serve(t, {
+      providers: { lab: { dialect: "openai", base_url: provider.url } },
+      models: { long: lab, mute: lab },
+    });
     const page = await open(t, admin, {}, "", /net::ERR_|status of 500/);
     await page.getByLabel("Model or alias").selectOption("long");
     await page.getByRole("button", { name: "Send" }).click();
@@ -186,17 +282,28 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     await waitFor(asked.closed, "the provider's connection to be closed");
     assert.equal(await told(page, "Cost"), "US$0.00");
     const id = await told(page, "Request id");
-    assert.deepEqual((await settled(books, 3)).filter((line) => line["gateway_request_id"] === id).map(({ status }) => status), ["cancelled"]);
+    assert.deepEqual(
+      (await settled(books, 3))
+        .filter((line) => line["gateway_request_id"] === id)
+        .map(({ status }) => status),
+      ["cancelled"],
+    );
 
     await waitFor(() => usageCount(books) === 3, "the usage records", 20_000);
     await page.locator("#tab-costs").click();
     await page.getByLabel(/^Request id/).fill(`  ${id} `);
     await page.keyboard.press("Enter");
     await page.locator("#story h2", { hasText: id }).waitFor();
-    assert.equal(await page.evaluate(() => document.activeElement?.id), "story", "who clicked far below is led to it");
+    assert.equal(
+      await page.evaluate(() => document.activeElement?.id),
+      "story",
+      "who clicked far below is led to it",
+    );
     writeFileSync(join(books, "usage", "cursor.json"), "{");
     await page.getByLabel("By", { exact: true }).selectOption("account");
-    await page.locator("#counted", { hasText: "The gateway failed to handle this request." }).waitFor();
+    await page
+      .locator("#counted", { hasText: "The gateway failed to handle this request." })
+      .waitFor();
 
     const late = await browser.newContext({ locale: "en-GB" });
     t.after(() => late.close());
@@ -215,14 +322,23 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     const provider = await startProvider(t, (asked) => behaviour(asked));
     const port = await freePort();
     const { admin, gw, start } = await serve(t, {
-      admin: { port }, providers: { lab: { dialect: "openai", base_url: provider.url } }, models: { lab: { provider: "lab" } },
-      aliases: { "team/fast": { models: ["lab", "demo-chat"] } }, breaker: { failures: 2, cooldown_ms: 300 }, retry: { max_retries: 0 },
+      admin: { port },
+      providers: { lab: { dialect: "openai", base_url: provider.url } },
+      models: { lab: { provider: "lab" } },
+      aliases: { "team/fast": { models: ["lab", "demo-chat"] } },
+      breaker: { failures: 2, cooldown_ms: 300 },
+      retry: { max_retries: 0 },
     });
     const page = await open(t, admin, {}, "#now");
-    const state = (text: RegExp) => page.locator('[data-breaker="lab"]', { hasText: text }).waitFor();
+    const state = (text: RegExp) =>
+      page.locator('[data-breaker="lab"]', { hasText: text }).waitFor();
     const send = async () => {
       const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
-      const response = await fetch(`${await gw.address}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify({ model: "lab", messages: [{ role: "user", content: "hi" }] }) });
+      const response = await fetch(`${await gw.address}/v1/chat/completions`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify({ model: "lab", messages: [{ role: "user", content: "hi" }] }),
+      });
       await response.text();
       return response.status;
     };
@@ -232,14 +348,19 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     assert.deepEqual([await send(), await send()], [503, 503]);
     await state(/open/);
     assert.match((await page.locator("#models").textContent())!, /500/);
-    assert.match((await page.locator("#aliases").textContent())!, /lab number 1 of the alias's own list ○ open/);
+    assert.match(
+      (await page.locator("#aliases").textContent())!,
+      /lab number 1 of the alias's own list ○ open/,
+    );
     await assertAccessible(page, "now");
     behaviour = status(200, completion({ content: "Here I am again." }));
     await until(async () => (await send()) === 200, "the provider to be asked again");
     await state(/closed/);
 
     gw.child.kill("SIGKILL");
-    await page.locator("#state", { hasText: /^stale: last heard \d+ s ago/ }).waitFor({ timeout: 20_000 });
+    await page
+      .locator("#state", { hasText: /^stale: last heard \d+ s ago/ })
+      .waitFor({ timeout: 20_000 });
     await start();
     await page.locator("#state", { hasText: /^serving/ }).waitFor({ timeout: 20_000 });
   });
@@ -249,15 +370,36 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
     for (const [at, model] of ["demo-chat", "auto/reasoning", "auto/chat"].entries()) {
       const body = JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] });
-      await (await fetch(`${url}/v1/chat/completions`, { method: "POST", headers: { ...headers, "x-request-id": `<b>request</b> & "${at}"` }, body })).text();
+      await (
+        await fetch(`${url}/v1/chat/completions`, {
+          method: "POST",
+          headers: { ...headers, "x-request-id": `<b>request</b> & "${at}"` },
+          body,
+        })
+      ).text();
     }
     await waitFor(() => usageCount(books) === 3, "the usage records", 20_000);
-    const { stdout } = await runToEnd(bundled(dir), ["billing", "statement", "--account", "demo", "--month", month(), "--json"]);
+    const { stdout } = await runToEnd(bundled(dir), [
+      "billing",
+      "statement",
+      "--account",
+      "demo",
+      "--month",
+      month(),
+      "--json",
+    ]);
     const owed = JSON.parse(stdout);
     const page = await open(t, admin, {}, "#costs");
     await page.locator("#counted", { hasText: "3 requests" }).waitFor();
-    assert.equal(await page.locator("#total [data-cost]").getAttribute("data-cost"), owed.total.cost);
-    for (const { model, requests, cost } of owed.lines) assert.ok((await page.locator("#sums tr", { hasText: model }).textContent())!.endsWith(`US$${cost}`), `${model} ${requests}`);
+    assert.equal(
+      await page.locator("#total [data-cost]").getAttribute("data-cost"),
+      owed.total.cost,
+    );
+    for (const { model, requests, cost } of owed.lines)
+      assert.ok(
+        (await page.locator("#sums tr", { hasText: model }).textContent())!.endsWith(`US$${cost}`),
+        `${model} ${requests}`,
+      );
     assert.equal(await page.locator("#days .bar").count(), 1);
     await page.locator('#records[aria-busy="false"]').waitFor();
     await assertAccessible(page, "costs");
@@ -276,9 +418,21 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
     await page.getByLabel(/^Request id/).fill('<b>request</b> & "0"');
     await page.keyboard.press("Enter");
     await page.locator("#story h2", { hasText: '<b>request</b> & "0"' }).waitFor();
-    const traced = JSON.parse((await runToEnd(bundled(dir), ["billing", "trace", '<b>request</b> & "0"', "--json"])).stdout).records[0];
+    const traced = JSON.parse(
+      (await runToEnd(bundled(dir), ["billing", "trace", '<b>request</b> & "0"', "--json"])).stdout,
+    ).records[0];
     const story = (await page.locator("#story").textContent())!;
-    for (const text of [traced.account, traced.key_id, traced.model, traced.provider, traced.status, `US$${traced.cost}`, "Attempts", "demo-chat (demo): completed"]) assert.ok(story.includes(text), text);
+    for (const text of [
+      traced.account,
+      traced.key_id,
+      traced.model,
+      traced.provider,
+      traced.status,
+      `US$${traced.cost}`,
+      "Attempts",
+      "demo-chat (demo): completed",
+    ])
+      assert.ok(story.includes(text), text);
     await assertAccessible(page, "story");
     const download = page.waitForEvent("download");
     await page.getByRole("link", { name: /csv/ }).click();
@@ -293,14 +447,25 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
   it("what is copied runs: curl, the JavaScript SDK, the Python SDK", async (t) => {
     const { admin, books } = await serve(t);
     const page = await open(t, admin);
-    await page.getByLabel("Message 1", { exact: true }).fill(`It's "quoted", $HOME \\ and\na line: 'fine'?`);
+    await page
+      .getByLabel("Message 1", { exact: true })
+      .fill(`It's "quoted", $HOME \\ and\na line: 'fine'?`);
     await page.getByLabel("Model or alias").selectOption("auto/reasoning");
     await page.getByLabel("Thinking").check();
     const env = { ...process.env, CHAT_GATEWAY_KEY: "sk-demo" };
     const run = promisify(execFile);
     const programs: [button: string, command: string, args: (text: string) => string[]][] = [
-      ["curl", "bash", (text) => ["-c", text]], ["JavaScript SDK", process.execPath, (text) => ["--input-type=module", "-e", text]],
-      ...(noPython() ? [] : [["Python SDK", PYTHON, (text: string) => ["-c", text]] as [string, string, (text: string) => string[]]]),
+      ["curl", "bash", (text) => ["-c", text]],
+      ["JavaScript SDK", process.execPath, (text) => ["--input-type=module", "-e", text]],
+      ...(noPython()
+        ? []
+        : [
+            ["Python SDK", PYTHON, (text: string) => ["-c", text]] as [
+              string,
+              string,
+              (text: string) => string[],
+            ],
+          ]),
     ];
     for (const streamed of [true, false]) {
       await page.getByLabel("Streaming").setChecked(streamed);
@@ -314,12 +479,21 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
       }
     }
     const asked = await settled(books, 2 * programs.length);
-    assert.deepEqual(new Set(asked.map(({ status, usage }) => [status, usage.reasoning_tokens > 0].join())), new Set(["completed,true"]));
+    assert.deepEqual(
+      new Set(asked.map(({ status, usage }) => [status, usage.reasoning_tokens > 0].join())),
+      new Set(["completed,true"]),
+    );
   });
 
   it("by the keyboard alone, in a narrow window, in another language, with a password", async (t) => {
-    const { admin } = await serve(t, { admin: { port: 0, password: "of the operator".replaceAll(" ", "-") } });
-    const page = await open(t, admin, { httpCredentials: { username: "operator", password: "of-the-operator" }, locale: "de-DE", viewport: { width: 340, height: 640 } });
+    const { admin } = await serve(t, {
+      admin: { port: 0, password: "of the operator".replaceAll(" ", "-") },
+    });
+    const page = await open(t, admin, {
+      httpCredentials: { username: "operator", password: "of-the-operator" },
+      locale: "de-DE",
+      viewport: { width: 340, height: 640 },
+    });
     await page.keyboard.press("Enter");
     await outcome(page, /^Finished: stop$/);
     assert.match(await told(page, "Cost"), /^0,0\d+\s\$$/);
@@ -328,8 +502,15 @@ describe("the console in a browser", { skip: notInstalled() || skipUnless(exists
       await page.keyboard.press("ArrowRight");
       assert.equal(await page.evaluate(() => document.activeElement?.id), `tab-${part}`);
       assert.equal(await page.locator(`#${part}`).isVisible(), true);
-      await page.locator(part === "costs" ? '#records[aria-busy="false"]' : "#models").first().waitFor({ state: "attached" });
-      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${part} fits`);
+      await page
+        .locator(part === "costs" ? '#records[aria-busy="false"]' : "#models")
+        .first()
+        .waitFor({ state: "attached" });
+      assert.equal(
+        await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
+        true,
+        `${part} fits`,
+      );
       await assertAccessible(page, `narrow-${part}`);
     }
   });

@@ -12,7 +12,11 @@ import { notInstalled } from "./lab.ts";
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 type Fault = (at: Place, box: Json) => void;
-type Place = { readonly holder: Json[] | { [name: string]: Json }; readonly key: string; readonly value: Json };
+type Place = {
+  readonly holder: Json[] | { [name: string]: Json };
+  readonly key: string;
+  readonly value: Json;
+};
 
 const SEED = Number(process.env["DIFFERENTIAL_SEED"] ?? Date.now() % 1_000_000);
 const REQUESTS = 10_000;
@@ -22,99 +26,235 @@ const STEP = 33;
 /** The rules that JSON Schema has no words for; each is asked only of a request that the schema accepts, which it breaks or not. */
 const BEYOND_SCHEMA: Readonly<Record<string, (request: any) => boolean>> = {
   "tool_choice names a tool of the list": ({ tools, tool_choice }) =>
-    tool_choice?.function !== undefined && !tools.some((tool: any) => tool.function.name === tool_choice.function.name),
+    tool_choice?.function !== undefined &&
+    !tools.some((tool: any) => tool.function.name === tool_choice.function.name),
   "a tool's result answers a call before it": ({ messages }) => {
-    const made = (until: number) => messages.slice(0, until).flatMap(({ role, tool_calls }: any) => (role === "assistant" ? (tool_calls ?? []) : []));
-    return messages.some(({ role, tool_call_id }: any, index: number) => role === "tool" && !made(index).some(({ id }: any) => id === tool_call_id));
+    const made = (until: number) =>
+      messages
+        .slice(0, until)
+        .flatMap(({ role, tool_calls }: any) => (role === "assistant" ? (tool_calls ?? []) : []));
+    return messages.some(
+      ({ role, tool_call_id }: any, index: number) =>
+        role === "tool" && !made(index).some(({ id }: any) => id === tool_call_id),
+    );
   },
-  "what is passed on as it is has at most 100 levels": ({ tools, response_format, messages }) => [
-    ...(tools ?? []).map((tool: any) => tool.function.parameters),
-    response_format?.type === "json_schema" ? response_format.json_schema.schema : undefined,
-    ...messages.flatMap(({ role, content }: any) => (role === "user" && Array.isArray(content) ? content : []))
-      .map((part: any) => (part.type === "input_audio" || part.type === "file" ? part[part.type] : undefined)),
-  ].some((given) => levels(given) > 100),
+  "what is passed on as it is has at most 100 levels": ({ tools, response_format, messages }) =>
+    [
+      ...(tools ?? []).map((tool: any) => tool.function.parameters),
+      response_format?.type === "json_schema" ? response_format.json_schema.schema : undefined,
+      ...messages
+        .flatMap(({ role, content }: any) =>
+          role === "user" && Array.isArray(content) ? content : [],
+        )
+        .map((part: any) =>
+          part.type === "input_audio" || part.type === "file" ? part[part.type] : undefined,
+        ),
+    ].some((given) => levels(given) > 100),
 };
 
 /** How deep it is, by the brackets of its text. */
 function levels(value: unknown): number {
-  const brackets = (JSON.stringify(value) ?? "").replace(/"(?:[^"\\]|\\.)*"/g, "").match(/[[\]{}]/g) ?? [];
+  const brackets =
+    (JSON.stringify(value) ?? "").replace(/"(?:[^"\\]|\\.)*"/g, "").match(/[[\]{}]/g) ?? [];
   let [depth, deepest] = [0, 0];
-  for (const bracket of brackets) deepest = Math.max(deepest, (depth += bracket === "[" || bracket === "{" ? 1 : -1));
+  for (const bracket of brackets)
+    deepest = Math.max(deepest, (depth += bracket === "[" || bracket === "{" ? 1 : -1));
   return deepest;
 }
 
 const WORDS = [
-  "x", "null", "text", "refusal", "image_url", "input_audio", "file", "function", "custom", "system", "user", "assistant", "tool", "developer",
-  "none", "auto", "required", "any", "json_object", "json_schema", "enabled", "disabled", "adaptive", "high", "get_time", "call_0_0", "call_1_0",
+  "x",
+  "null",
+  "text",
+  "refusal",
+  "image_url",
+  "input_audio",
+  "file",
+  "function",
+  "custom",
+  "system",
+  "user",
+  "assistant",
+  "tool",
+  "developer",
+  "none",
+  "auto",
+  "required",
+  "any",
+  "json_object",
+  "json_schema",
+  "enabled",
+  "disabled",
+  "adaptive",
+  "high",
+  "get_time",
+  "call_0_0",
+  "call_1_0",
 ];
 /** The values beside every boundary, and numbers that are integers in one language and not in another. */
 const NUMBERS = [
-  0, -0, 1, 2, 3, 4, 20, 21, -1, -2, -3, 0.5, 1.5, -0.5, 1.0000001, 2.0000001, -2.0000001, -0.0000001, 20.5, 1e-300, 1e300,
-  2 ** 31, 2 ** 53 - 1, 2 ** 53, 2 ** 53 + 2, -(2 ** 53), 1e21,
+  0,
+  -0,
+  1,
+  2,
+  3,
+  4,
+  20,
+  21,
+  -1,
+  -2,
+  -3,
+  0.5,
+  1.5,
+  -0.5,
+  1.0000001,
+  2.0000001,
+  -2.0000001,
+  -0.0000001,
+  20.5,
+  1e-300,
+  1e300,
+  2 ** 31,
+  2 ** 53 - 1,
+  2 ** 53,
+  2 ** 53 + 2,
+  -(2 ** 53),
+  1e21,
 ];
 
-const nested = (depth: number): Json => JSON.parse(`${'{"a":'.repeat(depth - 1)}{}${"}".repeat(depth - 1)}`);
+const nested = (depth: number): Json =>
+  JSON.parse(`${'{"a":'.repeat(depth - 1)}{}${"}".repeat(depth - 1)}`);
 
 function createRequests(seed: number) {
   const { random, between, pick } = createRandom(seed);
   const chance = (share: number) => random() < share;
-  const list = <T>(from: number, to: number, make: (index: number) => T): T[] => Array.from({ length: between(from, to) }, (_, index) => make(index));
+  const list = <T>(from: number, to: number, make: (index: number) => T): T[] =>
+    Array.from({ length: between(from, to) }, (_, index) => make(index));
   /** A field that may be left out. */
-  const some = <T>(make: () => T): T | null | undefined => (chance(0.5) ? undefined : chance(0.25) ? null : make());
-  const object = (): Json => (chance(0.1) ? nested(pick([99, 100])) : pick<Json>([{}, { type: "object", properties: { city: { type: "string" } } }]));
-  const number = (from: number, to: number): number => pick([from, to, from + random() * (to - from)]);
+  const some = <T>(make: () => T): T | null | undefined =>
+    chance(0.5) ? undefined : chance(0.25) ? null : make();
+  const object = (): Json =>
+    chance(0.1)
+      ? nested(pick([99, 100]))
+      : pick<Json>([{}, { type: "object", properties: { city: { type: "string" } } }]);
+  const number = (from: number, to: number): number =>
+    pick([from, to, from + random() * (to - from)]);
 
   // ---- valid requests
 
-  const text = () => ({ type: "text", text: pick(["", "Hello.", "{[\"", "\ud83d\ude00"]) });
-  const media = () => pick([
-    () => ({ type: "image_url", image_url: { url: "https://example.com/a.png", detail: some(() => "low") } }),
-    () => ({ type: "input_audio", input_audio: object() }),
-    () => ({ type: "file", file: object() }),
-  ])();
-  const content = (part: () => object = text) => pick<() => unknown>([() => "", () => "Hello.", () => list(0, 3, part)])();
+  const text = () => ({ type: "text", text: pick(["", "Hello.", '{["', "\ud83d\ude00"]) });
+  const media = () =>
+    pick([
+      () => ({
+        type: "image_url",
+        image_url: { url: "https://example.com/a.png", detail: some(() => "low") },
+      }),
+      () => ({ type: "input_audio", input_audio: object() }),
+      () => ({ type: "file", file: object() }),
+    ])();
+  const content = (part: () => object = text) =>
+    pick<() => unknown>([() => "", () => "Hello.", () => list(0, 3, part)])();
   const refusal = () => ({ type: "refusal", refusal: "No." });
 
   function turn(index: number): object[] {
     const calls = list(1, 2, (n) => ({
-      id: `call_${index}_${n}`, type: some(() => "function"), function: { name: pick(["get_time", "any name"]), arguments: some(() => pick(["", "{}", "not JSON"])) },
+      id: `call_${index}_${n}`,
+      type: some(() => "function"),
+      function: {
+        name: pick(["get_time", "any name"]),
+        arguments: some(() => pick(["", "{}", "not JSON"])),
+      },
     }));
     const results = calls.map(({ id }) => ({ role: "tool", tool_call_id: id, content: content() }));
-    const more = () => ({ reasoning_content: some(() => pick([1, "Let me think."])), tool_calls: some(() => []) });
+    const more = () => ({
+      reasoning_content: some(() => pick([1, "Let me think."])),
+      tool_calls: some(() => []),
+    });
     return pick<() => object[]>([
       () => [{ role: pick(["system", "developer"]), content: content() }],
-      () => [{ role: "user", content: content(() => (chance(0.5) ? media() : text())), name: some(() => 5) }],
-      () => [{ ...more(), role: "assistant", content: content(() => (chance(0.3) ? refusal() : text())), refusal: some(() => pick([1, "No."])) }],
+      () => [
+        {
+          role: "user",
+          content: content(() => (chance(0.5) ? media() : text())),
+          name: some(() => 5),
+        },
+      ],
+      () => [
+        {
+          ...more(),
+          role: "assistant",
+          content: content(() => (chance(0.3) ? refusal() : text())),
+          refusal: some(() => pick([1, "No."])),
+        },
+      ],
       () => [{ ...more(), role: "assistant", refusal: "No.", content: some(() => "") }],
-      () => [{ ...more(), role: "assistant", content: some(() => content()), tool_calls: calls }, ...results],
+      () => [
+        { ...more(), role: "assistant", content: some(() => content()), tool_calls: calls },
+        ...results,
+      ],
     ])();
   }
 
   const tool = (index: number) => ({
     type: "function",
-    function: { name: pick(["get_time", `A-z_${index}`, "x".repeat(64)]), description: some(() => ""), parameters: some(object), strict: some(() => true) },
+    function: {
+      name: pick(["get_time", `A-z_${index}`, "x".repeat(64)]),
+      description: some(() => ""),
+      parameters: some(object),
+      strict: some(() => true),
+    },
   });
 
-  const format = () => pick([
-    () => ({ type: "text" }), () => ({ type: "json_object" }),
-    () => ({ type: "json_schema", json_schema: { name: "x", description: some(() => ""), schema: some(object), strict: some(() => false) } }),
-  ])();
+  const format = () =>
+    pick([
+      () => ({ type: "text" }),
+      () => ({ type: "json_object" }),
+      () => ({
+        type: "json_schema",
+        json_schema: {
+          name: "x",
+          description: some(() => ""),
+          schema: some(object),
+          strict: some(() => false),
+        },
+      }),
+    ])();
 
   function valid(): object {
     const tools = chance(0.5) ? list(1, 3, tool) : undefined;
-    if (tools && chance(0.05)) tools.push(...Array.from({ length: 128 - tools.length }, () => tools[0]!));
+    if (tools && chance(0.05))
+      tools.push(...Array.from({ length: 128 - tools.length }, () => tools[0]!));
     const named = () => ({ type: "function", function: { name: pick(tools!).function.name } });
     const stream = some(() => chance(0.8));
     return {
-      model: "m", messages: [...turn(0), ...list(0, 3, (index) => turn(index + 1)).flat()],
-      tools: tools ?? some(() => []), tool_choice: some(() => (tools ? pick([() => "none", () => "auto", () => "required", named])() : "none")),
-      stream, stream_options: stream ? some(() => ({ include_usage: some(() => chance(0.5)) })) : some(() => null),
-      temperature: some(() => number(0, 2)), top_p: some(() => number(0, 1)), frequency_penalty: some(() => number(-2, 2)), presence_penalty: some(() => number(-2, 2)),
-      max_tokens: some(() => pick([1, 100, 2 ** 53 - 1])), max_completion_tokens: some(() => 1), n: some(() => 1),
-      stop: some(() => pick<() => unknown>([() => "end", () => list(0, 4, () => "end")])()), response_format: some(format),
-      thinking: some(() => ({ type: pick(["enabled", "disabled", "adaptive"]), budget_tokens: "ignored" })),
-      logprobs: some(() => chance(0.5)), top_logprobs: some(() => between(0, 20)),
-      seed: some(() => pick<unknown>([1, 1.5, "x"])), user: some(() => pick<unknown>(["u", "", {}])), parallel_tool_calls: some(() => pick([true, 0])),
+      model: "m",
+      messages: [...turn(0), ...list(0, 3, (index) => turn(index + 1)).flat()],
+      tools: tools ?? some(() => []),
+      tool_choice: some(() =>
+        tools ? pick([() => "none", () => "auto", () => "required", named])() : "none",
+      ),
+      stream,
+      stream_options: stream
+        ? some(() => ({ include_usage: some(() => chance(0.5)) }))
+        : some(() => null),
+      temperature: some(() => number(0, 2)),
+      top_p: some(() => number(0, 1)),
+      frequency_penalty: some(() => number(-2, 2)),
+      presence_penalty: some(() => number(-2, 2)),
+      max_tokens: some(() => pick([1, 100, 2 ** 53 - 1])),
+      max_completion_tokens: some(() => 1),
+      n: some(() => 1),
+      stop: some(() => pick<() => unknown>([() => "end", () => list(0, 4, () => "end")])()),
+      response_format: some(format),
+      thinking: some(() => ({
+        type: pick(["enabled", "disabled", "adaptive"]),
+        budget_tokens: "ignored",
+      })),
+      logprobs: some(() => chance(0.5)),
+      top_logprobs: some(() => between(0, 20)),
+      seed: some(() => pick<unknown>([1, 1.5, "x"])),
+      user: some(() => pick<unknown>(["u", "", {}])),
+      parallel_tool_calls: some(() => pick([true, 0])),
       reasoning_effort: some(() => pick<unknown>(["none", "high", "utmost", []])),
     };
   }
@@ -122,42 +262,88 @@ function createRequests(seed: number) {
   // ---- what is done to them
 
   const put = ({ holder, key }: Pick<Place, "holder" | "key">, value: Json): void =>
-    void Object.defineProperty(holder, key, { value, writable: true, enumerable: true, configurable: true });
+    void Object.defineProperty(holder, key, {
+      value,
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    });
   const remove = ({ holder, key }: Place): void => {
     if (Array.isArray(holder)) holder.splice(Number(key), 1);
     else delete holder[key];
   };
   const copy = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
-  const first = (value: Json): Json => (value !== null && typeof value === "object" ? (Object.values(value)[0] ?? null) : value);
-  const any = (): Json => pick<() => Json>([() => null, () => chance(0.5), () => pick(NUMBERS), () => pick(WORDS), () => [], () => ({}), () => [pick(WORDS)]])();
-  const become = (change: (value: any) => Json): Fault => (at) => put(at, copy(change(at.value)));
+  const first = (value: Json): Json =>
+    value !== null && typeof value === "object" ? (Object.values(value)[0] ?? null) : value;
+  const any = (): Json =>
+    pick<() => Json>([
+      () => null,
+      () => chance(0.5),
+      () => pick(NUMBERS),
+      () => pick(WORDS),
+      () => [],
+      () => ({}),
+      () => [pick(WORDS)],
+    ])();
+  const become =
+    (change: (value: any) => Json): Fault =>
+    (at) =>
+      put(at, copy(change(at.value)));
   const anywhere = (box: Json): Place => pick([...placesOf(box).values()].flat());
 
   /** By the type of what they are done to. */
   const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     any: [
-      remove, become(any), become(() => null), become(() => pick([true, false])), become((value) => [value]), become((value) => [value, value]),
-      become((value) => ({ value })), become((value) => ({ type: "text", text: value })), (at, box) => put(anywhere(box), copy(at.value)),
-      (at, box) => { // two change places
+      remove,
+      become(any),
+      become(() => null),
+      become(() => pick([true, false])),
+      become((value) => [value]),
+      become((value) => [value, value]),
+      become((value) => ({ value })),
+      become((value) => ({ type: "text", text: value })),
+      (at, box) => put(anywhere(box), copy(at.value)),
+      (at, box) => {
+        // two change places
         const [other, { value }] = [anywhere(box), at];
         put(at, copy(other.value));
         put(other, copy(value));
       },
     ],
-    number: [...[1, -1, 0.5, 1e-7, -1e-7].map((step) => become((value) => value + step)), ...NUMBERS.map((number) => become(() => number))],
-    string: [...["", "", "é", "a b", "x".repeat(64), "x".repeat(65)].map((text) => become(() => text)), ...[1, 2, 3].map(() => become(() => pick(WORDS)))],
-    array: [
-      become(() => []), become(first), become((list) => list.toReversed()), become((list) => list.slice(1)),
-      ...[4, 5, 128, 129].map((length) => become((list) => Array.from({ length }, () => first(list)))),
+    number: [
+      ...[1, -1, 0.5, 1e-7, -1e-7].map((step) => become((value) => value + step)),
+      ...NUMBERS.map((number) => become(() => number)),
     ],
-    object: [become(() => ({})), become(first), ...[100, 101, 150].map((depth) => become(() => nested(depth)))],
+    string: [
+      ...["", "", "é", "a b", "x".repeat(64), "x".repeat(65)].map((text) => become(() => text)),
+      ...[1, 2, 3].map(() => become(() => pick(WORDS))),
+    ],
+    array: [
+      become(() => []),
+      become(first),
+      become((list) => list.toReversed()),
+      become((list) => list.slice(1)),
+      ...[4, 5, 128, 129].map((length) =>
+        become((list) => Array.from({ length }, () => first(list))),
+      ),
+    ],
+    object: [
+      become(() => ({})),
+      become(first),
+      ...[100, 101, 150].map((depth) => become(() => nested(depth))),
+    ],
   };
 
   const given = new Map<string, number>();
   /** One fault at one place: of those that can be, one of the least often given, so that each field has each of its faults. */
   function harm(box: Json): void {
     const able = [...placesOf(box)].flatMap(([field, places]) =>
-      [...FAULTS["any"]!, ...(FAULTS[typeOf(places[0]!.value)] ?? [])].map((fault, index) => ({ name: `${field} ${index}`, fault, places })));
+      [...FAULTS["any"]!, ...(FAULTS[typeOf(places[0]!.value)] ?? [])].map((fault, index) => ({
+        name: `${field} ${index}`,
+        fault,
+        places,
+      })),
+    );
     const times = ({ name }: { name: string }) => given.get(name) ?? 0;
     const least = Math.min(...able.map(times));
     const chosen = pick(able.filter((each) => times(each) === least));
@@ -166,8 +352,16 @@ function createRequests(seed: number) {
   }
 
   const addUnknown = (box: Json): void => {
-    const objects = [...placesOf(box).values()].flat().flatMap(({ value }) => (typeOf(value) === "object" ? [value as { [name: string]: Json }] : []));
-    if (objects.length > 0) put({ holder: pick(objects), key: pick(["x-unknown", "__proto__", "constructor", "toString"]) }, any());
+    const objects = [...placesOf(box).values()]
+      .flat()
+      .flatMap(({ value }) =>
+        typeOf(value) === "object" ? [value as { [name: string]: Json }] : [],
+      );
+    if (objects.length > 0)
+      put(
+        { holder: pick(objects), key: pick(["x-unknown", "__proto__", "constructor", "toString"]) },
+        any(),
+      );
   };
 
   /** One request in five is valid; most of the others have one fault, some two, be it that this does no harm. */
@@ -183,7 +377,8 @@ function createRequests(seed: number) {
   };
 }
 
-const typeOf = (value: Json): string => (Array.isArray(value) ? "array" : value === null ? "null" : typeof value);
+const typeOf = (value: Json): string =>
+  Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
 
 /** Every place in it by its field, with the type that it has there; the elements of a list are one field. */
 function placesOf(box: Json): Map<string, Place[]> {
@@ -215,11 +410,19 @@ function checked(request: Json): boolean {
 
 /** Where in a schema there is something that a value can break. */
 function rulesOf(schema: any, path = "#"): string[] {
-  const below = ["properties", "dependentSchemas"].flatMap((word) => Object.entries(schema[word] ?? {}).map(([name, each]) => [`${word}/${name}`, each] as const));
-  const branches = (schema.anyOf ?? []).map((each: unknown, index: number) => [`anyOf/${index}`, each] as const);
+  const below = ["properties", "dependentSchemas"].flatMap((word) =>
+    Object.entries(schema[word] ?? {}).map(([name, each]) => [`${word}/${name}`, each] as const),
+  );
+  const branches = (schema.anyOf ?? []).map(
+    (each: unknown, index: number) => [`anyOf/${index}`, each] as const,
+  );
   return [
-    ...Object.keys(schema).filter((word) => !["properties", "dependentSchemas", "items", "default"].includes(word)).map((word) => `${path}/${word}`),
-    ...[...below, ...branches, ...(schema.items ? [["items", schema.items] as const] : [])].flatMap(([step, each]) => rulesOf(each, `${path}/${step}`)),
+    ...Object.keys(schema)
+      .filter((word) => !["properties", "dependentSchemas", "items", "default"].includes(word))
+      .map((word) => `${path}/${word}`),
+    ...[...below, ...branches, ...(schema.items ? [["items", schema.items] as const] : [])].flatMap(
+      ([step, each]) => rulesOf(each, `${path}/${step}`),
+    ),
   ];
 }
 
@@ -228,10 +431,24 @@ describe("the published request schema and the check", { skip: notInstalled() },
 
   it(`say the same of ${REQUESTS} random requests (seed ${SEED})`, async (t) => {
     const provider = await startProvider(t, speak("Hello."));
-    const supports = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"];
-    const gateway = await startGateway(t, configFor(provider.url, ["m"], { models: { m: { supports } } }));
-    const schema = (await json(await fetch(`${gateway.url}/openapi.json`))).components.schemas.ChatCompletionRequest;
-    const accepts = new Ajv2020({ strict: true, allowUnionTypes: true, allErrors: true }).compile(schema);
+    const supports = [
+      "tools",
+      "json_object",
+      "json_schema",
+      "logprobs",
+      "images",
+      "audio",
+      "files",
+    ];
+    const gateway = await startGateway(
+      t,
+      configFor(provider.url, ["m"], { models: { m: { supports } } }),
+    );
+    const schema = (await json(await fetch(`${gateway.url}/openapi.json`))).components.schemas
+      .ChatCompletionRequest;
+    const accepts = new Ajv2020({ strict: true, allowUnionTypes: true, allErrors: true }).compile(
+      schema,
+    );
     const next = createRequests(SEED);
     const reasons = new Map(Object.keys(BEYOND_SCHEMA).map((rule) => [rule, 0]));
     const broken = new Map(rulesOf(schema).map((rule) => [rule, 0]));
@@ -239,15 +456,27 @@ describe("the published request schema and the check", { skip: notInstalled() },
 
     for (let n = 0; n < REQUESTS; n += 1) {
       const { request, faults } = next();
-      const about = (what: string) => `${what}: request ${n} of DIFFERENTIAL_SEED=${SEED}: ${JSON.stringify(request)}`;
+      const about = (what: string) =>
+        `${what}: request ${n} of DIFFERENTIAL_SEED=${SEED}: ${JSON.stringify(request)}`;
       const fits = accepts(request);
-      const beyond = fits ? [...reasons.keys()].filter((rule) => BEYOND_SCHEMA[rule]!(request)) : [];
+      const beyond = fits
+        ? [...reasons.keys()].filter((rule) => BEYOND_SCHEMA[rule]!(request))
+        : [];
       const expected = fits && beyond.length === 0;
-      if (faults === 0) assert.ok(expected, about(`made valid, but ${JSON.stringify(accepts.errors ?? beyond)}`));
-      assert.equal(checked(request), expected, about(`the schema ${fits ? "accepts" : "refuses"} it${beyond.map((rule) => `, but ${rule}`).join("")}; the check does not agree`));
+      if (faults === 0)
+        assert.ok(expected, about(`made valid, but ${JSON.stringify(accepts.errors ?? beyond)}`));
+      assert.equal(
+        checked(request),
+        expected,
+        about(
+          `the schema ${fits ? "accepts" : "refuses"} it${beyond.map((rule) => `, but ${rule}`).join("")}; the check does not agree`,
+        ),
+      );
       count[expected ? "accepted" : "refused"] += 1;
       if (beyond.length === 1) reasons.set(beyond[0]!, reasons.get(beyond[0]!)! + 1);
-      if (faults === 1) for (const rule of new Set(accepts.errors?.map(({ schemaPath }) => schemaPath))) broken.set(rule, (broken.get(rule) ?? 0) + 1);
+      if (faults === 1)
+        for (const rule of new Set(accepts.errors?.map(({ schemaPath }) => schemaPath)))
+          broken.set(rule, (broken.get(rule) ?? 0) + 1);
       if (n % STEP > 0) continue;
       const answer = await gateway.chat(request);
       const known = (request as { model?: Json } | null)?.model === "m";
@@ -256,8 +485,13 @@ describe("the published request schema and the check", { skip: notInstalled() },
     }
 
     t.diagnostic(JSON.stringify({ ...count, ...Object.fromEntries(reasons) }));
-    for (const [rule, times] of reasons) assert.ok(times > 0, `"${rule}" was never why they differ, with DIFFERENTIAL_SEED=${SEED}`);
+    for (const [rule, times] of reasons)
+      assert.ok(times > 0, `"${rule}" was never why they differ, with DIFFERENTIAL_SEED=${SEED}`);
     const unbroken = [...broken].filter(([, times]) => times === 0).map(([rule]) => rule);
-    assert.deepEqual(unbroken, [], `no request with one fault broke these, with DIFFERENTIAL_SEED=${SEED}`);
+    assert.deepEqual(
+      unbroken,
+      [],
+      `no request with one fault broke these, with DIFFERENTIAL_SEED=${SEED}`,
+    );
   });
 });

@@ -10,8 +10,21 @@ import type { GatewayDeps } from "../../src/gateway.ts";
 import { startAnthropic } from "../support/fake-anthropic.ts";
 import { startGemini } from "../support/fake-gemini.ts";
 import { startOpenai } from "../support/fake-openai.ts";
-import { demoModel, PROVIDER_KEY, type Call, type FakeProvider, type Model } from "../support/fake-provider.ts";
-import { configFor, demo, KEY, merge, startGateway, type RunningGateway } from "../support/gateway.ts";
+import {
+  demoModel,
+  PROVIDER_KEY,
+  type Call,
+  type FakeProvider,
+  type Model,
+} from "../support/fake-provider.ts";
+import {
+  configFor,
+  demo,
+  KEY,
+  merge,
+  startGateway,
+  type RunningGateway,
+} from "../support/gateway.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** False, or why a suite is skipped; where the clients are demanded (in CI) that is an error instead. */
@@ -21,12 +34,16 @@ export function skipUnless(present: boolean, otherwise: string): false | string 
   return otherwise;
 }
 
-export const notInstalled = () => skipUnless(existsSync(new URL("node_modules", import.meta.url)), "run npm ci in test/clients");
+export const notInstalled = () =>
+  skipUnless(existsSync(new URL("node_modules", import.meta.url)), "run npm ci in test/clients");
 
 export const PYTHON = process.env["CLIENTS_PYTHON"] ?? "python3";
 
 export const noPython = () =>
-  skipUnless(spawnSync(PYTHON, ["-c", "import openai"]).status === 0, `${PYTHON} cannot import openai: pip install -r test/clients/requirements.txt, or set CLIENTS_PYTHON`);
+  skipUnless(
+    spawnSync(PYTHON, ["-c", "import openai"]).status === 0,
+    `${PYTHON} cannot import openai: pip install -r test/clients/requirements.txt, or set CLIENTS_PYTHON`,
+  );
 
 export const GENERATED_ID = /^req_[0-9a-f]{32}$/;
 
@@ -34,25 +51,34 @@ export const GENERATED_ID = /^req_[0-9a-f]{32}$/;
 export const RESTRICTED_KEY = "sk-test-restricted-key";
 
 /** What a careless relay would change: white space, quotes, backslashes, markup, several scripts, joined emoji. */
-export const TEXT = 'Grüße aus Oslo!\n\n  Two  spaces, "quotes", back\\slashes,\ttabs, <b>&amp;</b>: data: [DONE] 你好 👩‍👩‍👧 мир\u2028end.';
+export const TEXT =
+  'Grüße aus Oslo!\n\n  Two  spaces, "quotes", back\\slashes,\ttabs, <b>&amp;</b>: data: [DONE] 你好 👩‍👩‍👧 мир\u2028end.';
 export const REASONING = "First the greeting,\nthen the city.";
 
 /** Two calls at once. The arguments are JSON, but not as JSON.stringify writes it: only a copy byte for byte equals them. */
 export const CALLS = [
-  { id: "call_Oslo-1", name: "get_time", arguments: '{"city" : "Oslo",  "note":"a \\"quoted\\" na\\u00efve 👋"}' },
+  {
+    id: "call_Oslo-1",
+    name: "get_time",
+    arguments: '{"city" : "Oslo",  "note":"a \\"quoted\\" na\\u00efve 👋"}',
+  },
   { id: "call_Lima-2", name: "get_time", arguments: '{ "city":"Lima" }' },
 ] as const;
 
 /** What the scripted model says when it has both results. */
 export const AFTER_CALLS = "It is 14:05 in Oslo and 08:05 in Lima.";
-export const clock = (city: string): string => ({ Oslo: "14:05", Lima: "08:05" })[city] ?? `no clock in ${city}`;
+export const clock = (city: string): string =>
+  ({ Oslo: "14:05", Lima: "08:05" })[city] ?? `no clock in ${city}`;
 
 /** The models that every provider has, but for the demo models, which the gateway has itself in the format of OpenAI. */
 export const MODELS: Readonly<Record<string, Model>> = {
   "demo-chat": demoModel,
   "demo-reasoner": demoModel,
   exact: () => ({ reasoning: REASONING, text: TEXT }),
-  parallel: ({ messages }) => (messages.at(-1)!["role"] === "tool" ? { text: AFTER_CALLS } : { reasoning: REASONING, calls: CALLS }),
+  parallel: ({ messages }) =>
+    messages.at(-1)!["role"] === "tool"
+      ? { text: AFTER_CALLS }
+      : { reasoning: REASONING, calls: CALLS },
   endless: () => ({ text: BEFORE_BAD_ENDING, ending: "open" }),
   silent: () => undefined,
   broken: () => ({ status: 500 }),
@@ -73,8 +99,16 @@ const BEHIND = {
   openai: { provider: "lab", upstream: "", settings: {} },
   anthropic: { provider: "anthropic", upstream: "claude-5-", settings: {} },
   gemini: { provider: "gemini", upstream: "gemini-3-", settings: {} },
-  "anthropic-budget": { provider: "anthropic", upstream: "claude-4-5-", settings: { thinking: "budget" } },
-  "gemini-budget": { provider: "gemini", upstream: "gemini-2.5-", settings: { thinking: "budget" } },
+  "anthropic-budget": {
+    provider: "anthropic",
+    upstream: "claude-4-5-",
+    settings: { thinking: "budget" },
+  },
+  "gemini-budget": {
+    provider: "gemini",
+    upstream: "gemini-2.5-",
+    settings: { thinking: "budget" },
+  },
 } as const;
 export type Behind = keyof typeof BEHIND;
 
@@ -84,7 +118,8 @@ export const DIALECTS = ["openai", "anthropic", "gemini"] as const;
 export const GENERATIONS = Object.keys(BEHIND) as readonly Behind[];
 
 /** The name by which a client of the gateway asks for one of MODELS. */
-export const modelName = (behind: Behind, name: string): string => (behind === "openai" ? name : `${behind}/${name}`);
+export const modelName = (behind: Behind, name: string): string =>
+  behind === "openai" ? name : `${behind}/${name}`;
 
 /**
  * The calls as they reach a client: byte for byte where the provider sends arguments as text. In Anthropic's whole replies and
@@ -104,11 +139,23 @@ export interface Lab extends RunningGateway {
   provider(behind: Behind): FakeProvider;
 }
 
-export async function startLab(t: TestContext, over: object = {}, deps: GatewayDeps = {}): Promise<Lab> {
-  const fakes = { lab: await startOpenai(t, MODELS), anthropic: await startAnthropic(t, MODELS), gemini: await startGemini(t, MODELS) };
+export async function startLab(
+  t: TestContext,
+  over: object = {},
+  deps: GatewayDeps = {},
+): Promise<Lab> {
+  const fakes = {
+    lab: await startOpenai(t, MODELS),
+    anthropic: await startAnthropic(t, MODELS),
+    gemini: await startGemini(t, MODELS),
+  };
   // Timeouts far beyond any wait of the tests: a connection that is closed was closed because the client left.
   const timeouts = { first_token_ms: 60_000, idle_ms: 60_000, total_ms: 60_000 };
-  const native = (dialect: "anthropic" | "gemini") => ({ dialect, base_url: fakes[dialect].url, api_key: PROVIDER_KEY });
+  const native = (dialect: "anthropic" | "gemini") => ({
+    dialect,
+    base_url: fakes[dialect].url,
+    api_key: PROVIDER_KEY,
+  });
   const scripted = configFor(fakes.lab.url, [], {
     providers: { anthropic: native("anthropic"), gemini: native("gemini") },
     models: Object.fromEntries(GENERATIONS.flatMap(modelsBehind)),
@@ -125,14 +172,28 @@ export async function startLab(t: TestContext, over: object = {}, deps: GatewayD
     for (const rule of broken) t.diagnostic(`the gateway broke a rule of its provider: ${rule}`);
     assert.deepEqual(broken, []);
   });
-  return { ...gateway, baseURL: `${gateway.url}/v1`, provider: (behind) => fakes[BEHIND[behind].provider] };
+  return {
+    ...gateway,
+    baseURL: `${gateway.url}/v1`,
+    provider: (behind) => fakes[BEHIND[behind].provider],
+  };
 }
 
 /** The models of one provider, by name, as they stand in the configuration. */
 function modelsBehind(behind: Behind): (readonly [string, object])[] {
   const { provider, upstream, settings } = BEHIND[behind];
-  const names = Object.keys(MODELS).filter((name) => behind !== "openai" || !name.startsWith("demo-"));
-  return names.map((name) => [modelName(behind, name), { provider, upstream_model: `${upstream}${name}`, reasoning: name !== "demo-chat", ...settings }]);
+  const names = Object.keys(MODELS).filter(
+    (name) => behind !== "openai" || !name.startsWith("demo-"),
+  );
+  return names.map((name) => [
+    modelName(behind, name),
+    {
+      provider,
+      upstream_model: `${upstream}${name}`,
+      reasoning: name !== "demo-chat",
+      ...settings,
+    },
+  ]);
 }
 
 /**
@@ -142,8 +203,15 @@ function modelsBehind(behind: Behind): (readonly [string, object])[] {
 export async function startFullLab(t: TestContext): Promise<Lab> {
   let admitted = false;
   const refused = () => lab.access.some(({ status }) => status === 429);
-  const lab: Lab = await startLab(t, { limits: { rpm: 1 } }, { monotonic: () => (!admitted ? 0 : refused() ? 60_000 : 59_500) });
-  const first = await lab.chat({ model: "demo-chat", messages: [{ role: "user", content: "first" }] });
+  const lab: Lab = await startLab(
+    t,
+    { limits: { rpm: 1 } },
+    { monotonic: () => (!admitted ? 0 : refused() ? 60_000 : 59_500) },
+  );
+  const first = await lab.chat({
+    model: "demo-chat",
+    messages: [{ role: "user", content: "first" }],
+  });
   assert.equal(first.status, 200);
   await first.text();
   admitted = true;
@@ -157,10 +225,20 @@ export async function statuses(lab: Lab, count: number): Promise<unknown[]> {
 }
 
 /** The client of the model has gone: the provider's connection is closed and the log says 499. */
-export async function assertLeft({ provider, access }: Lab, behind: Behind, name: "endless" | "silent" = "endless"): Promise<void> {
+export async function assertLeft(
+  { provider, access }: Lab,
+  behind: Behind,
+  name: "endless" | "silent" = "endless",
+): Promise<void> {
   const asked = () => provider(behind).heard.find(({ model }) => model === name);
-  await waitFor(() => asked()?.closed(), "the provider's connection to be closed after the client left");
-  const line = await waitFor(() => access.find((record) => record["model"] === modelName(behind, name)), "the access log line of the request that the client left");
+  await waitFor(
+    () => asked()?.closed(),
+    "the provider's connection to be closed after the client left",
+  );
+  const line = await waitFor(
+    () => access.find((record) => record["model"] === modelName(behind, name)),
+    "the access log line of the request that the client left",
+  );
   assert.equal(line["status"], 499);
 }
 

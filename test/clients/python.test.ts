@@ -7,7 +7,19 @@ import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { within } from "../support/wait.ts";
 import * as facts from "./lab.ts";
-import { assertLeft, callsVia, DIALECTS, hasLogprobs, modelName, noPython, PYTHON, startFullLab, startLab, statuses, type Behind } from "./lab.ts";
+import {
+  assertLeft,
+  callsVia,
+  DIALECTS,
+  hasLogprobs,
+  modelName,
+  noPython,
+  PYTHON,
+  startFullLab,
+  startLab,
+  statuses,
+  type Behind,
+} from "./lab.ts";
 
 interface Run {
   readonly code: number | string | null | undefined;
@@ -17,15 +29,38 @@ interface Run {
 /** Runs the script's checks of one group. What it must know of the lab it gets as JSON. */
 function run(group: string, baseURL: string, behind: Behind = "openai"): Promise<Run> {
   const script = fileURLToPath(new URL("python_client.py", import.meta.url));
-  const { KEY, RESTRICTED_KEY, TEXT, REASONING, AFTER_CALLS, TALKERS, BAD_ENDINGS, BEFORE_BAD_ENDING } = facts;
+  const {
+    KEY,
+    RESTRICTED_KEY,
+    TEXT,
+    REASONING,
+    AFTER_CALLS,
+    TALKERS,
+    BAD_ENDINGS,
+    BEFORE_BAD_ENDING,
+  } = facts;
   const given = {
-    baseURL, KEY, RESTRICTED_KEY, TEXT, REASONING, AFTER_CALLS, TALKERS, BAD_ENDINGS, BEFORE_BAD_ENDING,
-    PREFIX: modelName(behind, ""), LOGPROBS: hasLogprobs(behind), CALLS: callsVia(behind, false), STREAMED_CALLS: callsVia(behind, true),
+    baseURL,
+    KEY,
+    RESTRICTED_KEY,
+    TEXT,
+    REASONING,
+    AFTER_CALLS,
+    TALKERS,
+    BAD_ENDINGS,
+    BEFORE_BAD_ENDING,
+    PREFIX: modelName(behind, ""),
+    LOGPROBS: hasLogprobs(behind),
+    CALLS: callsVia(behind, false),
+    STREAMED_CALLS: callsVia(behind, true),
   };
   const env = { ...process.env, PYTHONIOENCODING: "utf-8", PYTHONDONTWRITEBYTECODE: "1" };
   const running = new Promise<Run>((resolve) => {
-    execFile(PYTHON, [script, group, JSON.stringify(given)], { env, timeout: 60_000 }, (error, stdout, stderr) =>
-      resolve({ code: error ? error.code : 0, output: stdout + stderr }),
+    execFile(
+      PYTHON,
+      [script, group, JSON.stringify(given)],
+      { env, timeout: 60_000 },
+      (error, stdout, stderr) => resolve({ code: error ? error.code : 0, output: stdout + stderr }),
     );
   });
   return within(running, `the Python checks "${group}"`, 70_000);
@@ -55,11 +90,17 @@ describe("openai for Python", { skip: noPython() }, () => {
     const { code, output } = await run("retry", lab.baseURL);
     assert.equal(code, 0, output);
     assert.deepEqual(await statuses(lab, 3), [200, 429, 200]);
-    assert.deepEqual(lab.access.slice(1).map((line) => line["request_id"]), ["again", "again"]);
+    assert.deepEqual(
+      lab.access.slice(1).map((line) => line["request_id"]),
+      ["again", "again"],
+    );
   });
 
   it("calls no tool without tool_choice, unless the operator has made auto the default", async (t) => {
-    for (const [group, compat] of [["no-tool", {}], ["tool", { tool_choice_default: "auto" }]] as const) {
+    for (const [group, compat] of [
+      ["no-tool", {}],
+      ["tool", { tool_choice_default: "auto" }],
+    ] as const) {
       const { baseURL } = await startLab(t, { compat });
       for (const behind of DIALECTS) {
         const { code, output } = await run(group, baseURL, behind);

@@ -11,7 +11,12 @@ import { within } from "../support/wait.ts";
 import { notInstalled, noPython, PYTHON } from "./lab.ts";
 
 /** Runs the README's one block in `language`, with the address replaced; its standard output. */
-async function run(t: TestContext, language: string, command: string, ending: string): Promise<string> {
+async function run(
+  t: TestContext,
+  language: string,
+  command: string,
+  ending: string,
+): Promise<string> {
   const [block, ...others] = blocksOf(language);
   assert.equal(others.length, 0);
   assert.ok(block!.includes("http://127.0.0.1:8080"));
@@ -24,17 +29,27 @@ async function run(t: TestContext, language: string, command: string, ending: st
   let errors = "";
   child.stdout.on("data", (data: Buffer) => (output += data.toString()));
   child.stderr.on("data", (data: Buffer) => (errors += data.toString()));
-  const code = await within(new Promise((resolve) => child.once("close", resolve)), `the end of the ${language} program`, 30_000);
+  const code = await within(
+    new Promise((resolve) => child.once("close", resolve)),
+    `the end of the ${language} program`,
+    30_000,
+  );
   assert.equal(code, 0, errors);
   return output;
 }
 
 describe("README's programs", () => {
   it("JavaScript", { skip: notInstalled() }, async (t) => {
-    assert.match(await run(t, "js", process.execPath, ".mjs"), /^You said: “Say hello”\.\n\nThis is the demo model/);
+    assert.match(
+      await run(t, "js", process.execPath, ".mjs"),
+      /^You said: “Say hello”\.\n\nThis is the demo model/,
+    );
   });
 
   it("Python", { skip: noPython() }, async (t) => {
-    assert.match(await run(t, "python", PYTHON, ".py"), /^The question is: “What is 6 times 7\?”[^\n]*\nYou said: “What is 6 times 7\?”[\s\S]*\nreq_[0-9a-f]{32}\n$/);
+    assert.match(
+      await run(t, "python", PYTHON, ".py"),
+      /^The question is: “What is 6 times 7\?”[^\n]*\nYou said: “What is 6 times 7\?”[\s\S]*\nreq_[0-9a-f]{32}\n$/,
+    );
   });
 });

@@ -21,15 +21,25 @@ export interface Entry {
 export function linesOf(path: string): Line[] {
   const text = readFileSync(path, "utf8");
   assert.ok(text === "" || text.endsWith("\n"), `${path} ends in the middle of a line`);
-  return text.split("\n").slice(0, -1).map((line) => JSON.parse(line) as Line);
+  return text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Line);
 }
 
 /** The spend log's segments, oldest first. */
 export const segments = (dir: string): string[] =>
-  existsSync(join(dir, "spend")) ? readdirSync(join(dir, "spend")).filter((name) => name.endsWith(".jsonl")).sort() : [];
-export const segmentPath = (dir: string, name = segments(dir)[0] ?? "no segment"): string => join(dir, "spend", name);
-export const spendLines = (dir: string): Line[] => segments(dir).flatMap((name) => linesOf(segmentPath(dir, name)));
-export const settles = (dir: string): Line[] => spendLines(dir).filter(({ type }) => type === "settle");
+  existsSync(join(dir, "spend"))
+    ? readdirSync(join(dir, "spend"))
+        .filter((name) => name.endsWith(".jsonl"))
+        .sort()
+    : [];
+export const segmentPath = (dir: string, name = segments(dir)[0] ?? "no segment"): string =>
+  join(dir, "spend", name);
+export const spendLines = (dir: string): Line[] =>
+  segments(dir).flatMap((name) => linesOf(segmentPath(dir, name)));
+export const settles = (dir: string): Line[] =>
+  spendLines(dir).filter(({ type }) => type === "settle");
 
 /** Every request in the spend log: each must have been opened once and, after that, settled once, in the same segment. */
 export function entries(dir: string): Entry[] {
@@ -39,7 +49,10 @@ export function entries(dir: string): Entry[] {
     for (const line of linesOf(segmentPath(dir, name))) {
       const id: string = line["spend_id"];
       if (line["type"] === "open") {
-        assert.ok(!open.has(id) && found.every((each) => each.open["spend_id"] !== id), `${id} was opened twice`);
+        assert.ok(
+          !open.has(id) && found.every((each) => each.open["spend_id"] !== id),
+          `${id} was opened twice`,
+        );
         open.set(id, line);
       } else {
         assert.ok(open.has(id), `${id} was settled without being open in ${name}`);
@@ -66,13 +79,25 @@ export const settled = (dir: string, count = 1): Promise<Line[]> =>
     return found.length >= count && found;
   }, `${count} settle lines`);
 
-export const usageFile = (dir: string, month = new Date().toISOString().slice(0, 7)): string => join(dir, "usage", `${month}.jsonl`);
+export const usageFile = (dir: string, month = new Date().toISOString().slice(0, 7)): string =>
+  join(dir, "usage", `${month}.jsonl`);
 /** The usage records in the file store. */
 export const usageRecords = (dir: string): Line[] =>
-  existsSync(join(dir, "usage")) ? readdirSync(join(dir, "usage")).filter((name) => name.endsWith(".jsonl")).sort().flatMap((name) => linesOf(join(dir, "usage", name))) : [];
+  existsSync(join(dir, "usage"))
+    ? readdirSync(join(dir, "usage"))
+        .filter((name) => name.endsWith(".jsonl"))
+        .sort()
+        .flatMap((name) => linesOf(join(dir, "usage", name)))
+    : [];
 /** How many of them there are, be it that the next is just being written. */
-export const usageCount = (dir: string): number => (existsSync(join(dir, "usage")) ? readdirSync(join(dir, "usage")) : [])
-  .filter((name) => name.endsWith(".jsonl")).reduce((count, name) => count + readFileSync(join(dir, "usage", name), "utf8").split("\n").length - 1, 0);
+export const usageCount = (dir: string): number =>
+  (existsSync(join(dir, "usage")) ? readdirSync(join(dir, "usage")) : [])
+    .filter((name) => name.endsWith(".jsonl"))
+    .reduce(
+      (count, name) =>
+        count + readFileSync(join(dir, "usage", name), "utf8").split("\n").length - 1,
+      0,
+    );
 
 // ---- lines that no gateway of this process wrote
 
@@ -81,28 +106,57 @@ export const spendId = (n: number): string => `sp_${n.toString(16).padStart(32, 
 
 export function openLine(n: number, over: Line = {}): Line {
   return {
-    type: "open", spend_id: spendId(n), time: "2026-01-31T12:00:00.000Z", gateway_request_id: `request ${n}`, account: "acme", key_id: "key_0123456789abcdef",
-    model_requested: "m", stream: false, ...over,
+    type: "open",
+    spend_id: spendId(n),
+    time: "2026-01-31T12:00:00.000Z",
+    gateway_request_id: `request ${n}`,
+    account: "acme",
+    key_id: "key_0123456789abcdef",
+    model_requested: "m",
+    stream: false,
+    ...over,
   };
 }
 
 export function settleLine(n: number, over: Line = {}): Line {
   const { type: _, stream: __, ...about } = openLine(n);
   return {
-    type: "settle", ...about, time: "2026-01-31T12:00:01.500Z", model_served: "m", provider: "lab", status: "completed", http_status: 200, error_code: null, finish_reason: "stop",
-    attempts: [{ model: "m", provider: "lab", outcome: "completed", duration_ms: 1_400 }], usage: COUNTED, usage_source: "provider", cost: costOf(COUNTED, PRICE), currency: "USD",
-    first_token_ms: 100, duration_ms: 1_500, ...over,
+    type: "settle",
+    ...about,
+    time: "2026-01-31T12:00:01.500Z",
+    model_served: "m",
+    provider: "lab",
+    status: "completed",
+    http_status: 200,
+    error_code: null,
+    finish_reason: "stop",
+    attempts: [{ model: "m", provider: "lab", outcome: "completed", duration_ms: 1_400 }],
+    usage: COUNTED,
+    usage_source: "provider",
+    cost: costOf(COUNTED, PRICE),
+    currency: "USD",
+    first_token_ms: 100,
+    duration_ms: 1_500,
+    ...over,
   };
 }
 
 /** Lines as a file has them; a string stands for itself. */
-export const textOf = (lines: readonly (Line | string)[]): string => lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join("");
+export const textOf = (lines: readonly (Line | string)[]): string =>
+  lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join("");
 
 /** A segment that nobody writes any more: as a process that died leaves it (a socket that nobody answers, and the mark of what may be unsettled), or let go. */
-export function handMade(dir: string, name: string, text: string | Buffer, holder: "died" | "let go"): void {
+export function handMade(
+  dir: string,
+  name: string,
+  text: string | Buffer,
+  holder: "died" | "let go",
+): void {
   mkdirSync(join(dir, "spend"), { recursive: true });
   writeFileSync(segmentPath(dir, name), text);
-  if (holder === "died") for (const ending of ["sock", "open"]) writeFileSync(segmentPath(dir, name).replace("jsonl", ending), "");
+  if (holder === "died")
+    for (const ending of ["sock", "open"])
+      writeFileSync(segmentPath(dir, name).replace("jsonl", ending), "");
 }
 
 // ---- money
@@ -118,8 +172,8 @@ export function decimal(numerator: bigint, denominator: bigint): string {
   let digits = "";
   let rest = numerator % denominator;
   while (rest > 0n) {
-    digits += rest * 10n / denominator;
-    rest = rest * 10n % denominator;
+    digits += (rest * 10n) / denominator;
+    rest = (rest * 10n) % denominator;
     assert.ok(digits.length < 100, "not a finite decimal");
   }
   return `${numerator / denominator}${digits && "."}${digits}`;
@@ -134,7 +188,11 @@ export function fraction(text: string): [bigint, bigint] {
 
 /** The sum of exact decimals. */
 export const sum = (amounts: readonly string[]): string =>
-  decimal(...amounts.map(fraction).reduce<[bigint, bigint]>(([a, b], [c, d]) => [a * d + c * b, b * d], [0n, 1n]));
+  decimal(
+    ...amounts
+      .map(fraction)
+      .reduce<[bigint, bigint]>(([a, b], [c, d]) => [a * d + c * b, b * d], [0n, 1n]),
+  );
 
 export interface Price {
   readonly input_cache_hit?: number;
@@ -143,12 +201,21 @@ export interface Price {
 }
 
 /** What tokens cost: hits at their price (if it is stated), misses and output at theirs. */
-export function costOf(usage: Line, { input_cache_miss, input_cache_hit = input_cache_miss, output }: Price): string {
-  const classes = [["prompt_cache_hit_tokens", input_cache_hit], ["prompt_cache_miss_tokens", input_cache_miss], ["completion_tokens", output]] as const;
-  return sum(classes.map(([name, price]) => {
-    const [numerator, denominator] = perToken(price);
-    return decimal(BigInt(usage[name]) * numerator, denominator);
-  }));
+export function costOf(
+  usage: Line,
+  { input_cache_miss, input_cache_hit = input_cache_miss, output }: Price,
+): string {
+  const classes = [
+    ["prompt_cache_hit_tokens", input_cache_hit],
+    ["prompt_cache_miss_tokens", input_cache_miss],
+    ["completion_tokens", output],
+  ] as const;
+  return sum(
+    classes.map(([name, price]) => {
+      const [numerator, denominator] = perToken(price);
+      return decimal(BigInt(usage[name]) * numerator, denominator);
+    }),
+  );
 }
 
 // ---- a gateway with prices
@@ -156,22 +223,53 @@ export function costOf(usage: Line, { input_cache_miss, input_cache_hit = input_
 export const PRICE = { input_cache_hit: 0.5, input_cache_miss: 1.25, output: 10.000001 };
 /** What provider.ts's USAGE is in the books. */
 export const COUNTED = {
-  prompt_tokens: USAGE.prompt_tokens, completion_tokens: USAGE.completion_tokens, total_tokens: USAGE.total_tokens,
-  prompt_cache_hit_tokens: 8, prompt_cache_miss_tokens: 12, reasoning_tokens: 3,
+  prompt_tokens: USAGE.prompt_tokens,
+  completion_tokens: USAGE.completion_tokens,
+  total_tokens: USAGE.total_tokens,
+  prompt_cache_hit_tokens: 8,
+  prompt_cache_miss_tokens: 12,
+  reasoning_tokens: 3,
 };
-export const NOTHING = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, prompt_cache_hit_tokens: 0, prompt_cache_miss_tokens: 0, reasoning_tokens: 0 };
+export const NOTHING = {
+  prompt_tokens: 0,
+  completion_tokens: 0,
+  total_tokens: 0,
+  prompt_cache_hit_tokens: 0,
+  prompt_cache_miss_tokens: 0,
+  reasoning_tokens: 0,
+};
 
 /** A provider with these behaviours, each a model at PRICE, and a gateway in front of it whose data_dir is known. */
-export async function priced(t: TestContext, behaviours: Readonly<Record<string, Behaviour>>, over: object = {}, deps: GatewayDeps = {}) {
+export async function priced(
+  t: TestContext,
+  behaviours: Readonly<Record<string, Behaviour>>,
+  over: object = {},
+  deps: GatewayDeps = {},
+) {
   const dir = folder();
   const provider = await startProvider(t, behaviours);
   const names = Object.keys(behaviours);
-  const config = configFor(provider.url, names, merge({ data_dir: dir, models: Object.fromEntries(names.map((name) => [name, { price: PRICE }])) }, over) as object);
+  const config = configFor(
+    provider.url,
+    names,
+    merge(
+      { data_dir: dir, models: Object.fromEntries(names.map((name) => [name, { price: PRICE }])) },
+      over,
+    ) as object,
+  );
   const gw = await startGateway(t, config, deps);
   /** The whole answer to one request. */
   const ask = async (body: object = {}, headers: Record<string, string> = {}) => {
-    const response = await gw.chat({ model: names[0], messages: user("Say something."), ...body }, headers);
-    return { status: response.status, id: response.headers.get("x-request-id") ?? "", headers: response.headers, text: await response.text() };
+    const response = await gw.chat(
+      { model: names[0], messages: user("Say something."), ...body },
+      headers,
+    );
+    return {
+      status: response.status,
+      id: response.headers.get("x-request-id") ?? "",
+      headers: response.headers,
+      text: await response.text(),
+    };
   };
   return { dir, provider, gw, config, ask };
 }

@@ -13,7 +13,8 @@ import { waitFor, within } from "./wait.ts";
 const PROGRAM = quickest(folder());
 
 /** Several gateways run here at once: all but one find the admin listener's default port taken, and say so. */
-const withoutPortNotice = (stderr: string) => stderr.replace(/^\{[^\n]*"admin_port_taken"[^\n]*\n/gm, "");
+const withoutPortNotice = (stderr: string) =>
+  stderr.replace(/^\{[^\n]*"admin_port_taken"[^\n]*\n/gm, "");
 
 export interface Running {
   readonly child: ChildProcessByStdio<null, Readable, Readable>;
@@ -34,35 +35,58 @@ export interface RunOptions {
   readonly program?: Program;
 }
 
-export function run(t: TestContext, args: readonly string[], { cwd = folder(), env = {}, detached = false, program = PROGRAM }: RunOptions = {}): Running {
+export function run(
+  t: TestContext,
+  args: readonly string[],
+  { cwd = folder(), env = {}, detached = false, program = PROGRAM }: RunOptions = {},
+): Running {
   const { PATH = "", NODE_V8_COVERAGE } = process.env;
   const child = spawn(process.execPath, [...program.args, ...args], {
-    cwd, detached,
+    cwd,
+    detached,
     stdio: ["ignore", "pipe", "pipe"],
     // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not ours.
     // tsx must compile for it what it compiles for the tests (same tsconfig.json), or its coverage cannot be added to theirs.
-    env: { PATH, NODE_NO_WARNINGS: "1", TSX_TSCONFIG_PATH: resolve("tsconfig.json"), ...(NODE_V8_COVERAGE !== undefined && { NODE_V8_COVERAGE }), ...env },
+    env: {
+      PATH,
+      NODE_NO_WARNINGS: "1",
+      TSX_TSCONFIG_PATH: resolve("tsconfig.json"),
+      ...(NODE_V8_COVERAGE !== undefined && { NODE_V8_COVERAGE }),
+      ...env,
+    },
   });
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-  const ended = once(child, "close").then(([code, signal]) => ({ code: code as number | null, signal: signal as string | null, stdout, stderr: withoutPortNotice(stderr) }));
+  const ended = once(child, "close").then(([code, signal]) => ({
+    code: code as number | null,
+    signal: signal as string | null,
+    stdout,
+    stderr: withoutPortNotice(stderr),
+  }));
   t.after(async () => {
     child.kill("SIGKILL");
     await ended;
   });
   const address = () =>
-    waitFor(() => {
-      if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${stderr}`);
-      return /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout)?.[1];
-    }, "the line that says where it listens", 10_000);
+    waitFor(
+      () => {
+        if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${stderr}`);
+        return /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout)?.[1];
+      },
+      "the line that says where it listens",
+      10_000,
+    );
   return { child, stdout: () => stdout, stderr: () => withoutPortNotice(stderr), ended, address };
 }
 
 /** Runs it to its end. */
-export const ended = (t: TestContext, args: readonly string[], options: RunOptions = {}): Promise<Ended> =>
-  within(run(t, args, options).ended, `the end of ${args.join(" ")}`, 10_000);
+export const ended = (
+  t: TestContext,
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<Ended> => within(run(t, args, options).ended, `the end of ${args.join(" ")}`, 10_000);
 
 /** Its lines but for the empty ones. */
 export const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");

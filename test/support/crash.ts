@@ -17,11 +17,18 @@ type Random = ReturnType<typeof createRandom>;
 
 // ---- the accounts, the models and their prices
 
-const KEYS = [["acme", "sk-crash-acme-1"], ["acme", "sk-crash-acme-2"], ["beta", "sk-crash-beta"], ['Çelik, "Söhne" & 李', "sk-crash-celik"]] as const;
+const KEYS = [
+  ["acme", "sk-crash-acme-1"],
+  ["acme", "sk-crash-acme-2"],
+  ["beta", "sk-crash-beta"],
+  ['Çelik, "Söhne" & 李', "sk-crash-celik"],
+] as const;
 export const ACCOUNTS: readonly string[] = [...new Set(KEYS.map(([account]) => account))];
 
 /** Currency per million tokens: cache hit, cache miss, output; exactly representable sums there are none among them. */
-const PRICES: Readonly<Record<string, readonly [hit: string | undefined, miss: string, output: string] | undefined>> = {
+const PRICES: Readonly<
+  Record<string, readonly [hit: string | undefined, miss: string, output: string] | undefined>
+> = {
   plain: ["0.028", "0.28", "0.42"],
   odd: ["0.000001", "0.333333", "999999.999999"],
   "no hit": [undefined, "1.1", "2.2"],
@@ -33,7 +40,8 @@ const ALIAS = "any/of them";
 /** A decimal string in units of 10^-`digits`. */
 function scaled(text: string, digits: number): bigint {
   const [units = "", decimals = ""] = text.split(".");
-  if (!/^\d+$/.test(units) || !/^\d*$/.test(decimals) || decimals.length > digits) throw new Error(`not an amount: ${text}`);
+  if (!/^\d+$/.test(units) || !/^\d*$/.test(decimals) || decimals.length > digits)
+    throw new Error(`not an amount: ${text}`);
   return BigInt(units + decimals.padEnd(digits, "0"));
 }
 /** Pico-units. */
@@ -42,8 +50,14 @@ export const pico = (text: string): bigint => scaled(text, 12);
 function priceOf(model: string | null, usage: Counts): bigint {
   const price = PRICES[model ?? ""];
   if (!price) return 0n;
-  const [hit, miss, output] = [price[0] ?? price[1], price[1], price[2]].map((perMillion) => scaled(perMillion, 6)) as [bigint, bigint, bigint];
-  return BigInt(usage.prompt_cache_hit_tokens) * hit + BigInt(usage.prompt_cache_miss_tokens) * miss + BigInt(usage.completion_tokens) * output;
+  const [hit, miss, output] = [price[0] ?? price[1], price[1], price[2]].map((perMillion) =>
+    scaled(perMillion, 6),
+  ) as [bigint, bigint, bigint];
+  return (
+    BigInt(usage.prompt_cache_hit_tokens) * hit +
+    BigInt(usage.prompt_cache_miss_tokens) * miss +
+    BigInt(usage.completion_tokens) * output
+  );
 }
 
 export interface ConfigOptions {
@@ -54,13 +68,31 @@ export interface ConfigOptions {
   readonly syncMs?: number;
 }
 
-export const crashConfig = ({ dataDir, provider, store = "file", syncMs = 20 }: ConfigOptions): object => ({
+export const crashConfig = ({
+  dataDir,
+  provider,
+  store = "file",
+  syncMs = 20,
+}: ConfigOptions): object => ({
   server: { port: 0, drain_ms: 4_000 },
   admin: { port: 0 },
   data_dir: dataDir,
   providers: { lab: { dialect: "openai", base_url: provider } },
-  models: Object.fromEntries(Object.entries(PRICES).map(([name, price]) =>
-    [name, { provider: "lab", ...(price && { price: { ...(price[0] !== undefined && { input_cache_hit: Number(price[0]) }), input_cache_miss: Number(price[1]), output: Number(price[2]) } }) }])),
+  models: Object.fromEntries(
+    Object.entries(PRICES).map(([name, price]) => [
+      name,
+      {
+        provider: "lab",
+        ...(price && {
+          price: {
+            ...(price[0] !== undefined && { input_cache_hit: Number(price[0]) }),
+            input_cache_miss: Number(price[1]),
+            output: Number(price[2]),
+          },
+        }),
+      },
+    ]),
+  ),
   aliases: { [ALIAS]: { models: MODELS } },
   keys: KEYS.map(([account, key]) => ({ account, key })),
   limits: { rpm: null },
@@ -80,14 +112,29 @@ export interface CrashProvider {
 }
 
 /** Fast, but for some that take their time; some fail, some break off. */
-export async function startCrashProvider({ random, between, pick }: Random): Promise<CrashProvider> {
+export async function startCrashProvider({
+  random,
+  between,
+  pick,
+}: Random): Promise<CrashProvider> {
   const seen = new Set<string>();
   const figures = () => {
     const [prompt_tokens, completion_tokens] = [between(1, 5_000), between(1, 3_000)];
-    const details = { prompt_tokens_details: { cached_tokens: between(0, prompt_tokens) }, completion_tokens_details: { reasoning_tokens: between(0, completion_tokens) } };
-    return random() < 0.1 ? undefined : { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens, ...details };
+    const details = {
+      prompt_tokens_details: { cached_tokens: between(0, prompt_tokens) },
+      completion_tokens_details: { reasoning_tokens: between(0, completion_tokens) },
+    };
+    return random() < 0.1
+      ? undefined
+      : {
+          prompt_tokens,
+          completion_tokens,
+          total_tokens: prompt_tokens + completion_tokens,
+          ...details,
+        };
   };
-  const chunk = (delta: object, finish_reason: string | null = null) => `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+  const chunk = (delta: object, finish_reason: string | null = null) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
 
   async function answer(res: http.ServerResponse, streaming: boolean): Promise<void> {
     const kind = pick(["well", "well", "well", "well", "well", "slow", "fails", "cut"]);
@@ -95,9 +142,19 @@ export async function startCrashProvider({ random, between, pick }: Random): Pro
     if (kind === "fails") return void res.writeHead(pick([500, 500, 503])).end("{}");
     const usage = figures();
     if (!streaming) {
-      const text = JSON.stringify({ choices: [{ index: 0, message: { role: "assistant", content: "one two three" }, finish_reason: "stop" }], ...(usage && { usage }) });
+      const text = JSON.stringify({
+        choices: [
+          {
+            index: 0,
+            message: { role: "assistant", content: "one two three" },
+            finish_reason: "stop",
+          },
+        ],
+        ...(usage && { usage }),
+      });
       res.writeHead(200, { "content-type": "application/json", "content-length": text.length });
-      if (kind === "cut") return void res.write(text.slice(0, between(1, 40)), () => res.socket?.resetAndDestroy());
+      if (kind === "cut")
+        return void res.write(text.slice(0, between(1, 40)), () => res.socket?.resetAndDestroy());
       if (kind === "slow") await pause(between(20, 1_200));
       return void res.end(text);
     }
@@ -108,7 +165,9 @@ export async function startCrashProvider({ random, between, pick }: Random): Pro
       await pause(kind === "slow" ? between(20, 200) : between(0, 3));
     }
     if (kind === "cut") return void res.socket?.resetAndDestroy();
-    res.end(`${chunk({}, "stop")}${usage ? `data: ${JSON.stringify({ choices: [], usage })}\n\n` : ""}data: [DONE]\n\n`);
+    res.end(
+      `${chunk({}, "stop")}${usage ? `data: ${JSON.stringify({ choices: [], usage })}\n\n` : ""}data: [DONE]\n\n`,
+    );
   }
 
   const server = http.createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (req, res) => {
@@ -117,7 +176,10 @@ export async function startCrashProvider({ random, between, pick }: Random): Pro
     req.on("error", () => undefined);
     req.setEncoding("utf8").on("data", (text: string) => (body += text));
     req.on("end", () => {
-      const { messages, stream } = JSON.parse(body) as { messages: { content: string }[]; stream?: boolean };
+      const { messages, stream } = JSON.parse(body) as {
+        messages: { content: string }[];
+        stream?: boolean;
+      };
       seen.add(messages[0]!.content);
       void answer(res, stream === true);
     });
@@ -151,14 +213,35 @@ interface Told {
   readonly code?: string | undefined;
 }
 
-const COUNTS = ["prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "reasoning_tokens"] as const;
+const COUNTS = [
+  "prompt_tokens",
+  "completion_tokens",
+  "total_tokens",
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "reasoning_tokens",
+] as const;
 type Counts = Readonly<Record<(typeof COUNTS)[number], number>>;
 
 /** As a reply states it. */
 function countsOf(usage: any): Counts | undefined {
   if (!usage) return undefined;
-  const { prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, completion_tokens_details } = usage;
-  return { prompt_tokens, completion_tokens, total_tokens, prompt_cache_hit_tokens, prompt_cache_miss_tokens, reasoning_tokens: completion_tokens_details.reasoning_tokens };
+  const {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens,
+    prompt_cache_hit_tokens,
+    prompt_cache_miss_tokens,
+    completion_tokens_details,
+  } = usage;
+  return {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens,
+    prompt_cache_hit_tokens,
+    prompt_cache_miss_tokens,
+    reasoning_tokens: completion_tokens_details.reasoning_tokens,
+  };
 }
 
 let serials = 0;
@@ -168,37 +251,66 @@ function ask(url: string, agent: http.Agent, { random, between, pick }: Random):
   const [account, key] = pick(KEYS);
   const serial = `request ${(serials += 1)}`;
   const given = pick(["own", "own", "own", "own", "own", "own", "shared", "none"]);
-  const sent = given === "own" ? `own-${serials}` : given === "shared" ? `shared-${between(1, 3)}` : undefined;
+  const sent =
+    given === "own" ? `own-${serials}` : given === "shared" ? `shared-${between(1, 3)}` : undefined;
   const streaming = random() < 0.5;
   const leaves = random() < 0.08 ? between(0, 40) : undefined;
   const body = JSON.stringify({
-    model: pick([...MODELS, ALIAS]), messages: [{ role: "user", content: serial }], stream: streaming,
+    model: pick([...MODELS, ALIAS]),
+    messages: [{ role: "user", content: serial }],
+    stream: streaming,
     ...(streaming && random() < 0.7 && { stream_options: { include_usage: true } }),
   });
   return new Promise((resolve) => {
-    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json", "content-length": body.length, ...(sent !== undefined && { "x-request-id": sent }) };
+    const headers = {
+      authorization: `Bearer ${key}`,
+      "content-type": "application/json",
+      "content-length": body.length,
+      ...(sent !== undefined && { "x-request-id": sent }),
+    };
     const about = { serial, account, sentId: sent !== undefined };
-    const req = http.request(`${url}/v1/chat/completions`, { method: "POST", agent, headers }, (res) => {
-      let text = "";
-      res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
-      res.on("error", () => undefined);
-      res.on("close", () => resolve({ ...about, id: res.headers["x-request-id"] as string, status: res.statusCode ?? 0, ...verdictOn(res, text, streaming) }));
-    });
+    const req = http.request(
+      `${url}/v1/chat/completions`,
+      { method: "POST", agent, headers },
+      (res) => {
+        let text = "";
+        res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+        res.on("error", () => undefined);
+        res.on("close", () =>
+          resolve({
+            ...about,
+            id: res.headers["x-request-id"] as string,
+            status: res.statusCode ?? 0,
+            ...verdictOn(res, text, streaming),
+          }),
+        );
+      },
+    );
     req.on("error", () => resolve({ ...about, id: sent, verdict: "cut", status: 0 }));
     if (leaves !== undefined) setTimeout(() => req.destroy(), leaves);
     req.end(body);
   });
 }
 
-function verdictOn(res: http.IncomingMessage, text: string, streaming: boolean): Pick<Told, "verdict" | "model" | "usage" | "code"> {
+function verdictOn(
+  res: http.IncomingMessage,
+  text: string,
+  streaming: boolean,
+): Pick<Told, "verdict" | "model" | "usage" | "code"> {
   if (res.statusCode !== 200 || !streaming) {
     if (!res.complete) return { verdict: "cut" };
     const { error, model, usage } = JSON.parse(text);
-    return error ? { verdict: "error", code: error.code } : { verdict: "whole", model, usage: countsOf(usage) };
+    return error
+      ? { verdict: "error", code: error.code }
+      : { verdict: "whole", model, usage: countsOf(usage) };
   }
-  const events = text.split("\n\n").slice(0, -1).filter((event) => event.startsWith("data: "));
+  const events = text
+    .split("\n\n")
+    .slice(0, -1)
+    .filter((event) => event.startsWith("data: "));
   const last = events.at(-1);
-  if (last?.startsWith('data: {"error"')) return { verdict: "error", code: JSON.parse(last.slice(6)).error.code };
+  if (last?.startsWith('data: {"error"'))
+    return { verdict: "error", code: JSON.parse(last.slice(6)).error.code };
   if (last !== "data: [DONE]") return { verdict: "cut" };
   const chunks = events.slice(0, -1).map((event) => JSON.parse(event.slice(6)));
   return { verdict: "whole", model: chunks[0].model, usage: countsOf(chunks.at(-1).usage) };
@@ -230,14 +342,22 @@ export function createCrowd(size: number, random: Random): Crowd {
   }
   const clients = Array.from({ length: size }, client);
   const turnTo = (address: string | undefined) => {
-    target = address === undefined ? undefined : { url: address, agent: new http.Agent({ keepAlive: true }) };
+    target =
+      address === undefined
+        ? undefined
+        : { url: address, agent: new http.Agent({ keepAlive: true }) };
     turned();
     turn = new Promise<void>((resolve) => (turned = resolve));
   };
   return {
     told,
     turnTo,
-    more: async (requests) => void (await within(once(counted, String(told.length + requests)), `${requests} requests to end`, 30_000)),
+    more: async (requests) =>
+      void (await within(
+        once(counted, String(told.length + requests)),
+        `${requests} requests to end`,
+        30_000,
+      )),
     async stop() {
       stopped = true;
       turned();
@@ -268,11 +388,15 @@ export function readSpend(dataDirs: readonly string[]): Books {
   const everOpened = new Set<string>();
   let segments = 0;
   for (const dir of dataDirs.map((dataDir) => join(dataDir, "spend"))) {
-    for (const name of readdirSync(dir).filter((name) => name.endsWith(".jsonl")).sort()) {
+    for (const name of readdirSync(dir)
+      .filter((name) => name.endsWith(".jsonl"))
+      .sort()) {
       segments += 1;
-      if (!/^\d{4}-\d\d-\d\d\.\d{4}\.jsonl$/.test(name)) violations.push(`a segment with the name ${name}`);
+      if (!/^\d{4}-\d\d-\d\d\.\d{4}\.jsonl$/.test(name))
+        violations.push(`a segment with the name ${name}`);
       const text = readFileSync(join(dir, name), "utf8");
-      if (text !== "" && !text.endsWith("\n")) violations.push(`${name}: its last line is torn: ${text.slice(-80)}`);
+      if (text !== "" && !text.endsWith("\n"))
+        violations.push(`${name}: its last line is torn: ${text.slice(-80)}`);
       const open = new Map<string, Line>();
       for (const line of text.split("\n").slice(0, -1)) {
         let record: Line;
@@ -295,70 +419,160 @@ export function readSpend(dataDirs: readonly string[]): Books {
           open.delete(id);
         } else violations.push(`${name}: a line of type ${record["type"]}`);
       }
-      for (const id of open.keys()) violations.push(`${id} in ${name}: lost: opened, never settled`);
+      for (const id of open.keys())
+        violations.push(`${id} in ${name}: lost: opened, never settled`);
     }
   }
   return { entries, opens: everOpened.size, segments, violations };
 }
 
-export const USAGE_COLUMNS = ["usage_id", "gateway_request_id", "account", "key_id", "model", "provider", "status", ...COUNTS, "cost", "currency", "started_at", "ended_at"] as const;
+export const USAGE_COLUMNS = [
+  "usage_id",
+  "gateway_request_id",
+  "account",
+  "key_id",
+  "model",
+  "provider",
+  "status",
+  ...COUNTS,
+  "cost",
+  "currency",
+  "started_at",
+  "ended_at",
+] as const;
 
 /** Every line of `usage/*.jsonl`. */
 export const readUsageFiles = (dataDirs: readonly string[]): Line[] =>
   dataDirs.flatMap((dataDir) => {
     const dir = join(dataDir, "usage");
     const files = readdirSync(dir).filter((name) => /^\d{4}-\d\d\.jsonl$/.test(name));
-    return files.flatMap((name) => readFileSync(join(dir, name), "utf8").split("\n").slice(0, -1).map((line) => JSON.parse(line) as Line));
+    return files.flatMap((name) =>
+      readFileSync(join(dir, name), "utf8")
+        .split("\n")
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as Line),
+    );
   });
 
 /** The same columns of the table `usage_records`, as the file store writes them. */
 export const USAGE_QUERY = `SELECT ${USAGE_COLUMNS.map((column) => {
   if (column === "cost") return "cost::text";
-  if (column.endsWith("_at")) return `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${column}`;
+  if (column.endsWith("_at"))
+    return `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${column}`;
   return column.endsWith("_tokens") ? `${column}::float8` : column;
 }).join(", ")} FROM usage_records`;
 
 /** What a usage record must be. */
 function expectedRecord({ open, settle }: Entry): Line {
-  const { spend_id: usage_id, gateway_request_id, account, key_id, model_served, model_requested, provider, status, usage, cost, currency, time } = settle;
-  return { usage_id, gateway_request_id, account, key_id, model: model_served ?? model_requested, provider, status, ...usage, cost, currency, started_at: open["time"], ended_at: time };
+  const {
+    spend_id: usage_id,
+    gateway_request_id,
+    account,
+    key_id,
+    model_served,
+    model_requested,
+    provider,
+    status,
+    usage,
+    cost,
+    currency,
+    time,
+  } = settle;
+  return {
+    usage_id,
+    gateway_request_id,
+    account,
+    key_id,
+    model: model_served ?? model_requested,
+    provider,
+    status,
+    ...usage,
+    cost,
+    currency,
+    started_at: open["time"],
+    ended_at: time,
+  };
 }
 
-const textOf = (record: Line): string => JSON.stringify([...USAGE_COLUMNS, ...Object.keys(record).filter((name) => !USAGE_COLUMNS.includes(name as never))].map((name) => [name, record[name]]));
+const textOf = (record: Line): string =>
+  JSON.stringify(
+    [
+      ...USAGE_COLUMNS,
+      ...Object.keys(record).filter((name) => !USAGE_COLUMNS.includes(name as never)),
+    ].map((name) => [name, record[name]]),
+  );
 
 /** The sums of some records, by model. */
-export function sumsOf(records: readonly Line[]): Map<string, { requests: number; pico: bigint; completion_tokens: number }> {
+export function sumsOf(
+  records: readonly Line[],
+): Map<string, { requests: number; pico: bigint; completion_tokens: number }> {
   const sums = new Map<string, { requests: number; pico: bigint; completion_tokens: number }>();
   for (const { model, cost, completion_tokens } of records) {
     const sum = sums.get(model) ?? { requests: 0, pico: 0n, completion_tokens: 0 };
-    sums.set(model, { requests: sum.requests + 1, pico: sum.pico + pico(cost), completion_tokens: sum.completion_tokens + completion_tokens });
+    sums.set(model, {
+      requests: sum.requests + 1,
+      pico: sum.pico + pico(cost),
+      completion_tokens: sum.completion_tokens + completion_tokens,
+    });
   }
   return sums;
 }
 
-const count = (counts: Map<string, number>, key: string, by = 1) => counts.set(key, (counts.get(key) ?? 0) + by);
-const ofClient = (account: string, id: string | undefined, sentId: boolean): string => JSON.stringify([account, sentId ? id : "(made by the gateway)"]);
+const count = (counts: Map<string, number>, key: string, by = 1) =>
+  counts.set(key, (counts.get(key) ?? 0) + by);
+const ofClient = (account: string, id: string | undefined, sentId: boolean): string =>
+  JSON.stringify([account, sentId ? id : "(made by the gateway)"]);
 
 /** What the clients and the provider saw against the spend log. */
-export function checkWitnesses({ entries }: Books, told: readonly Told[], seen: ReadonlySet<string>): string[] {
+export function checkWitnesses(
+  { entries }: Books,
+  told: readonly Told[],
+  seen: ReadonlySet<string>,
+): string[] {
   const violations: string[] = [];
-  const [opened, sent, called] = [new Map<string, number>(), new Map<string, number>(), new Map<string, number>()];
-  for (const { open } of entries) count(opened, ofClient(open["account"], open["gateway_request_id"], !/^req_[0-9a-f]{32}$/.test(open["gateway_request_id"])));
+  const [opened, sent, called] = [
+    new Map<string, number>(),
+    new Map<string, number>(),
+    new Map<string, number>(),
+  ];
+  for (const { open } of entries)
+    count(
+      opened,
+      ofClient(
+        open["account"],
+        open["gateway_request_id"],
+        !/^req_[0-9a-f]{32}$/.test(open["gateway_request_id"]),
+      ),
+    );
   for (const { account, id, sentId, serial } of told) {
     count(sent, ofClient(account, id, sentId));
     if (seen.has(serial)) count(called, ofClient(account, id, sentId));
   }
-  for (const [who, times] of called) if ((opened.get(who) ?? 0) < times) violations.push(`lost: ${who}: ${times} requests reached the provider, ${opened.get(who) ?? 0} were opened`);
-  for (const [who, times] of opened) if ((sent.get(who) ?? 0) < times) violations.push(`doubled: ${who}: ${sent.get(who) ?? 0} requests were sent, ${times} were opened`);
+  for (const [who, times] of called)
+    if ((opened.get(who) ?? 0) < times)
+      violations.push(
+        `lost: ${who}: ${times} requests reached the provider, ${opened.get(who) ?? 0} were opened`,
+      );
+  for (const [who, times] of opened)
+    if ((sent.get(who) ?? 0) < times)
+      violations.push(
+        `doubled: ${who}: ${sent.get(who) ?? 0} requests were sent, ${times} were opened`,
+      );
 
   // A reply is found once: what two clients got under one request id must be in the books twice.
   const left = new Map<string, Line[]>();
-  const place = (account: string, id: string, status: string) => JSON.stringify([account, id, status]);
+  const place = (account: string, id: string, status: string) =>
+    JSON.stringify([account, id, status]);
   for (const { settle } of entries) {
     const key = place(settle["account"], settle["gateway_request_id"], settle["status"]);
     left.set(key, [...(left.get(key) ?? []), settle]);
   }
-  function find(account: string, id: string | undefined, status: string, fits: (settle: Line) => boolean): boolean {
+  function find(
+    account: string,
+    id: string | undefined,
+    status: string,
+    fits: (settle: Line) => boolean,
+  ): boolean {
     const list = left.get(place(account, id ?? "", status)) ?? [];
     const at = list.findIndex(fits);
     if (at >= 0) list.splice(at, 1);
@@ -366,14 +580,28 @@ export function checkWitnesses({ entries }: Books, told: readonly Told[], seen: 
   }
   const whole = told.filter(({ verdict }) => verdict === "whole");
   // Those that know their usage first: they fit fewer lines.
-  for (const { account, id, model, usage, serial } of whole.sort((a, b) => Number(!a.usage) - Number(!b.usage))) {
-    const fits = (settle: Line) => settle["model_served"] === model && settle["http_status"] === 200 && (!usage || COUNTS.every((name) => settle["usage"][name] === usage[name]));
-    if (!find(account, id, "completed", fits)) violations.push(`lost: ${serial} of ${account} (${id}) got a whole reply of ${model} with ${JSON.stringify(usage)}, which is not in the books as completed`);
+  for (const { account, id, model, usage, serial } of whole.sort(
+    (a, b) => Number(!a.usage) - Number(!b.usage),
+  )) {
+    const fits = (settle: Line) =>
+      settle["model_served"] === model &&
+      settle["http_status"] === 200 &&
+      (!usage || COUNTS.every((name) => settle["usage"][name] === usage[name]));
+    if (!find(account, id, "completed", fits))
+      violations.push(
+        `lost: ${serial} of ${account} (${id}) got a whole reply of ${model} with ${JSON.stringify(usage)}, which is not in the books as completed`,
+      );
   }
   // The one error that is told of a request that was not opened is that of a gateway that stops.
-  for (const { account, id, status, code, serial } of told.filter(({ verdict, code }) => verdict === "error" && code !== "server_overloaded")) {
-    const fits = (settle: Line) => settle["http_status"] === status && settle["error_code"] === code;
-    if (!find(account, id, "failed", fits)) violations.push(`lost: ${serial} of ${account} (${id}) was told ${status} ${code}, which is not in the books as failed`);
+  for (const { account, id, status, code, serial } of told.filter(
+    ({ verdict, code }) => verdict === "error" && code !== "server_overloaded",
+  )) {
+    const fits = (settle: Line) =>
+      settle["http_status"] === status && settle["error_code"] === code;
+    if (!find(account, id, "failed", fits))
+      violations.push(
+        `lost: ${serial} of ${account} (${id}) was told ${status} ${code}, which is not in the books as failed`,
+      );
   }
   return violations;
 }
@@ -383,15 +611,29 @@ export function checkEntries({ entries }: Books): string[] {
   const violations: string[] = [];
   for (const { open, settle } of entries) {
     const id = open["spend_id"];
-    for (const name of ["gateway_request_id", "account", "key_id", "model_requested"]) if (open[name] !== settle[name]) violations.push(`${id}: ${name} was opened as ${open[name]}, settled as ${settle[name]}`);
+    for (const name of ["gateway_request_id", "account", "key_id", "model_requested"])
+      if (open[name] !== settle[name])
+        violations.push(`${id}: ${name} was opened as ${open[name]}, settled as ${settle[name]}`);
     const { usage, status, cost, model_served } = settle;
-    if (pico(cost) !== priceOf(model_served, usage)) violations.push(`${id}: costs ${cost}, by its figures ${priceOf(model_served, usage)} pico-units`);
-    if (usage["total_tokens"] !== usage["prompt_tokens"] + usage["completion_tokens"]) violations.push(`${id}: total_tokens`);
-    if (usage["prompt_tokens"] !== usage["prompt_cache_hit_tokens"] + usage["prompt_cache_miss_tokens"]) violations.push(`${id}: cache classes`);
-    if (!["completed", "failed", "cancelled", "interrupted"].includes(status)) violations.push(`${id}: status ${status}`);
-    if (status === "interrupted" && (cost !== "0" || usage["total_tokens"] !== 0)) violations.push(`${id}: interrupted, and costs ${cost}`);
-    if (status === "completed" && usage["total_tokens"] === 0) violations.push(`${id}: completed, without tokens`);
-    if (status === "failed" && settle["first_token_ms"] === null && cost !== "0") violations.push(`${id}: failed before any output, and costs ${cost}`);
+    if (pico(cost) !== priceOf(model_served, usage))
+      violations.push(
+        `${id}: costs ${cost}, by its figures ${priceOf(model_served, usage)} pico-units`,
+      );
+    if (usage["total_tokens"] !== usage["prompt_tokens"] + usage["completion_tokens"])
+      violations.push(`${id}: total_tokens`);
+    if (
+      usage["prompt_tokens"] !==
+      usage["prompt_cache_hit_tokens"] + usage["prompt_cache_miss_tokens"]
+    )
+      violations.push(`${id}: cache classes`);
+    if (!["completed", "failed", "cancelled", "interrupted"].includes(status))
+      violations.push(`${id}: status ${status}`);
+    if (status === "interrupted" && (cost !== "0" || usage["total_tokens"] !== 0))
+      violations.push(`${id}: interrupted, and costs ${cost}`);
+    if (status === "completed" && usage["total_tokens"] === 0)
+      violations.push(`${id}: completed, without tokens`);
+    if (status === "failed" && settle["first_token_ms"] === null && cost !== "0")
+      violations.push(`${id}: failed before any output, and costs ${cost}`);
   }
   return violations;
 }
@@ -399,46 +641,99 @@ export function checkEntries({ entries }: Books): string[] {
 /** The usage records against the spend log: each settled request once, as it was settled. */
 export function checkRecords({ entries }: Books, records: readonly Line[]): string[] {
   const violations: string[] = [];
-  const expected = new Map(entries.map((entry) => [entry.settle["spend_id"] as string, textOf(expectedRecord(entry))]));
+  const expected = new Map(
+    entries.map((entry) => [entry.settle["spend_id"] as string, textOf(expectedRecord(entry))]),
+  );
   const found = new Set<string>();
   for (const record of records) {
     const id: string = record["usage_id"];
     if (found.has(id)) violations.push(`doubled: ${id} is in the usage records twice`);
     found.add(id);
     if (!expected.has(id)) violations.push(`${id} is in the usage records, but was never settled`);
-    else if (expected.get(id) !== textOf(record)) violations.push(`${id}: settled as ${expected.get(id)}, recorded as ${textOf(record)}`);
+    else if (expected.get(id) !== textOf(record))
+      violations.push(`${id}: settled as ${expected.get(id)}, recorded as ${textOf(record)}`);
   }
-  for (const id of expected.keys()) if (!found.has(id)) violations.push(`lost: ${id} was settled and is not in the usage records`);
+  for (const id of expected.keys())
+    if (!found.has(id)) violations.push(`lost: ${id} was settled and is not in the usage records`);
   return violations;
 }
 
 /** `audit` of one data_dir, against a count and a sum of our own. */
-export async function checkAudit(program: Program, config: string, dataDir: string): Promise<string[]> {
+export async function checkAudit(
+  program: Program,
+  config: string,
+  dataDir: string,
+): Promise<string[]> {
   const { code, stdout, stderr } = await runToEnd(program, ["audit", "--json", "--config", config]);
   if (code !== 0) return [`audit of ${dataDir}: exit ${code}: ${stdout.slice(0, 2_000)} ${stderr}`];
   const found = JSON.parse(stdout);
   const { entries } = readSpend([dataDir]);
   const sum = entries.reduce((total, { settle }) => total + pico(settle["cost"]), 0n);
-  const right = found.ok === true && found.differences.length === 0 && found.in_flight === 0 && found.settled === entries.length && found.recorded === entries.length
-    && pico(found.cost_settled.USD ?? "0") === sum && pico(found.cost_recorded.USD ?? "0") === sum;
-  return right ? [] : [`audit of ${dataDir}: ${stdout.slice(0, 2_000)}, against ${entries.length} settled for ${sum} pico-units`];
+  const right =
+    found.ok === true &&
+    found.differences.length === 0 &&
+    found.in_flight === 0 &&
+    found.settled === entries.length &&
+    found.recorded === entries.length &&
+    pico(found.cost_settled.USD ?? "0") === sum &&
+    pico(found.cost_recorded.USD ?? "0") === sum;
+  return right
+    ? []
+    : [
+        `audit of ${dataDir}: ${stdout.slice(0, 2_000)}, against ${entries.length} settled for ${sum} pico-units`,
+      ];
 }
 
 /** Every statement that there can be, against sums of our own over the spend log. */
-export async function checkStatements(program: Program, config: string, { entries }: Books): Promise<string[]> {
+export async function checkStatements(
+  program: Program,
+  config: string,
+  { entries }: Books,
+): Promise<string[]> {
   const records = entries.map(expectedRecord);
   const months = [...new Set(records.map(({ ended_at }) => String(ended_at).slice(0, 7)))];
   const check = async (account: string, month: string): Promise<string[]> => {
-    const { code, stdout, stderr } = await runToEnd(program, ["billing", "statement", "--account", account, "--month", month, "--format", "json", "--config", config]);
+    const { code, stdout, stderr } = await runToEnd(program, [
+      "billing",
+      "statement",
+      "--account",
+      account,
+      "--month",
+      month,
+      "--format",
+      "json",
+      "--config",
+      config,
+    ]);
     if (code !== 0) return [`statement of ${account}, ${month}: exit ${code}: ${stderr}`];
-    const sums = sumsOf(records.filter((record) => record["account"] === account && String(record["ended_at"]).startsWith(month)));
+    const sums = sumsOf(
+      records.filter(
+        (record) => record["account"] === account && String(record["ended_at"]).startsWith(month),
+      ),
+    );
     const { lines, total } = JSON.parse(stdout);
-    const ours = [...sums].map(([model, { requests, pico, completion_tokens }]) => `${model} ${requests} ${completion_tokens} ${pico}`).sort();
-    const theirs = lines.map((line: Line) => `${line["model"]} ${line["requests"]} ${line["completion_tokens"]} ${pico(line["cost"])}`).sort();
-    const right = ours.join("; ") === theirs.join("; ") && pico(total.cost) === [...sums.values()].reduce((sum, { pico }) => sum + pico, 0n);
-    return right ? [] : [`statement of ${account}, ${month}: ${stdout} ${stderr}, against ${ours.join("; ")}`];
+    const ours = [...sums]
+      .map(
+        ([model, { requests, pico, completion_tokens }]) =>
+          `${model} ${requests} ${completion_tokens} ${pico}`,
+      )
+      .sort();
+    const theirs = lines
+      .map(
+        (line: Line) =>
+          `${line["model"]} ${line["requests"]} ${line["completion_tokens"]} ${pico(line["cost"])}`,
+      )
+      .sort();
+    const right =
+      ours.join("; ") === theirs.join("; ") &&
+      pico(total.cost) === [...sums.values()].reduce((sum, { pico }) => sum + pico, 0n);
+    return right
+      ? []
+      : [`statement of ${account}, ${month}: ${stdout} ${stderr}, against ${ours.join("; ")}`];
   };
-  return (await Promise.all(months.flatMap((month) => ACCOUNTS.map((account) => check(account, month))))).flat();
+  return (
+    await Promise.all(months.flatMap((month) => ACCOUNTS.map((account) => check(account, month))))
+  ).flat();
 }
 
 // ---- the kills
@@ -479,10 +774,27 @@ interface Death {
 }
 
 /** What is on stderr, but for what the provider does. */
-export const notable = (stderr: string): string => stderr.split("\n").filter((line) => !/"event":"(attempt_failed|reply_cut)"/.test(line)).join("\n");
+export const notable = (stderr: string): string =>
+  stderr
+    .split("\n")
+    .filter((line) => !/"event":"(attempt_failed|reply_cut)"/.test(line))
+    .join("\n");
 
 /** Kills until there were `kills`, then ends one gateway in good order, and goes through the books. */
-export async function crash({ program, folder, kills, seed, gateways = 2, dataDirs = 1, clients = 8, lifeMs = 250, store, readUsage, meanwhile, progress }: CrashOptions): Promise<CrashFigures> {
+export async function crash({
+  program,
+  folder,
+  kills,
+  seed,
+  gateways = 2,
+  dataDirs = 1,
+  clients = 8,
+  lifeMs = 250,
+  store,
+  readUsage,
+  meanwhile,
+  progress,
+}: CrashOptions): Promise<CrashFigures> {
   const random = createRandom(seed);
   const provider = await startCrashProvider(random);
   const dirs = Array.from({ length: dataDirs }, (_, index) => join(folder, `data-${index}`));
@@ -493,7 +805,12 @@ export async function crash({ program, folder, kills, seed, gateways = 2, dataDi
     return file;
   });
   const violations: string[] = [];
-  const killed: Record<Death["kind"], number> = { starting: 0, syncing: 0, serving: 0, rotating: 0 };
+  const killed: Record<Death["kind"], number> = {
+    starting: 0,
+    syncing: 0,
+    serving: 0,
+    rotating: 0,
+  };
   let left = kills;
   let startMs = 300; // about how long it takes to listen
 
@@ -502,11 +819,17 @@ export async function crash({ program, folder, kills, seed, gateways = 2, dataDi
     if (chance < 0.2) return { kind: "starting", ms: random.between(0, startMs * 1.3) };
     if (chance < 0.3) return { kind: "syncing", ms: random.between(startMs * 0.3, startMs * 1.5) };
     // The log looks once a second whether it is time for another segment.
-    return chance < 0.9 ? { kind: "serving", ms: random.between(0, lifeMs) } : { kind: "rotating", ms: random.between(950, 1_600) };
+    return chance < 0.9
+      ? { kind: "serving", ms: random.between(0, lifeMs) }
+      : { kind: "rotating", ms: random.between(950, 1_600) };
   };
 
   /** Nothing but diagnostics may be on stderr; a last line may have died half-way. */
-  const complaints = (stderr: string) => stderr.split("\n").slice(0, -1).filter((line) => !/^(chat-gateway: )?\{.*"event":"(?!internal_error)\w+".*\}$/.test(line));
+  const complaints = (stderr: string) =>
+    stderr
+      .split("\n")
+      .slice(0, -1)
+      .filter((line) => !/^(chat-gateway: )?\{.*"event":"(?!internal_error)\w+".*\}$/.test(line));
 
   async function lane(index: number): Promise<Crowd> {
     const crowd = createCrowd(clients, random);
@@ -515,10 +838,17 @@ export async function crash({ program, folder, kills, seed, gateways = 2, dataDi
       left -= 1;
       const { kind, ms } = death();
       const began = performance.now();
-      const running = launch(program, kind === "syncing" ? ["usage", "sync", "--once", "--config", config] : ["serve", "--config", config]);
+      const running = launch(
+        program,
+        kind === "syncing"
+          ? ["usage", "sync", "--once", "--config", config]
+          : ["serve", "--config", config],
+      );
       if (kind !== "syncing") void running.address.then(crowd.turnTo, () => undefined);
       if (kind === "serving" || kind === "rotating") {
-        await within(running.address, "the line that says where it listens", 20_000).catch((error: Error) => violations.push(error.message));
+        await within(running.address, "the line that says where it listens", 20_000).catch(
+          (error: Error) => violations.push(error.message),
+        );
         startMs = Math.round((startMs * 3 + performance.now() - began) / 4);
       }
       await Promise.race([pause(ms), running.ended]); // the moment itself is what is tried
@@ -527,12 +857,14 @@ export async function crash({ program, folder, kills, seed, gateways = 2, dataDi
       const { code, signal, stderr } = await running.ended;
       if (signal === "SIGKILL") {
         killed[kind] += 1;
-        if (kind !== "syncing" || !meanwhile) violations.push(...complaints(stderr).map((line) => `on stderr: ${line}`));
+        if (kind !== "syncing" || !meanwhile)
+          violations.push(...complaints(stderr).map((line) => `on stderr: ${line}`));
         progress?.(kills - left);
       } else {
         // A command may be quicker than its murderer, and may find no database; a gateway may not end.
         left += 1;
-        if (kind !== "syncing" || (code !== 0 && !meanwhile)) violations.push(`${kind}: it ended with ${code ?? signal}: ${notable(stderr)}`);
+        if (kind !== "syncing" || (code !== 0 && !meanwhile))
+          violations.push(`${kind}: it ended with ${code ?? signal}: ${notable(stderr)}`);
       }
     }
     return crowd;
@@ -544,38 +876,70 @@ export async function crash({ program, folder, kills, seed, gateways = 2, dataDi
   stop.abort();
   await beside;
   // The last ones live on, and end in good order under load.
-  await Promise.all(configs.map(async (config, index) => {
-    const running = launch(program, ["serve", "--config", config]);
-    crowds[index]!.turnTo(await within(running.address, "the line that says where it listens", 20_000));
-    await crowds[index]!.more(40);
-    running.child.kill("SIGTERM");
-    await Promise.all([running.ended, crowds[index]!.stop()]);
-    const { code, stderr } = await running.ended;
-    if (code !== 0) violations.push(`SIGTERM: it ended with ${code}: ${notable(stderr)}`);
-  }));
+  await Promise.all(
+    configs.map(async (config, index) => {
+      const running = launch(program, ["serve", "--config", config]);
+      crowds[index]!.turnTo(
+        await within(running.address, "the line that says where it listens", 20_000),
+      );
+      await crowds[index]!.more(40);
+      running.child.kill("SIGTERM");
+      await Promise.all([running.ended, crowds[index]!.stop()]);
+      const { code, stderr } = await running.ended;
+      if (code !== 0) violations.push(`SIGTERM: it ended with ${code}: ${notable(stderr)}`);
+    }),
+  );
   await Promise.all(crowds.map((crowd) => crowd.stop()));
   provider.close();
 
   for (const config of configs) {
-    const { code, stderr } = await runToEnd(program, ["usage", "sync", "--once", "--config", config]);
+    const { code, stderr } = await runToEnd(program, [
+      "usage",
+      "sync",
+      "--once",
+      "--config",
+      config,
+    ]);
     if (code !== 0) violations.push(`usage sync --once: exit ${code}: ${stderr}`);
   }
   const books = readSpend(dirs);
   const records = readUsage ? await readUsage() : readUsageFiles(dirs);
   const told = crowds.flatMap((crowd) => crowd.told);
-  violations.push(...books.violations, ...checkEntries(books), ...checkWitnesses(books, told, provider.seen), ...checkRecords(books, records));
+  violations.push(
+    ...books.violations,
+    ...checkEntries(books),
+    ...checkWitnesses(books, told, provider.seen),
+    ...checkRecords(books, records),
+  );
   const audits = configs.map((config, index) => checkAudit(program, config, dirs[index]!));
-  violations.push(...(await Promise.all([...audits, checkStatements(program, configs[0]!, books)])).flat());
+  violations.push(
+    ...(await Promise.all([...audits, checkStatements(program, configs[0]!, books)])).flat(),
+  );
 
-  const by = (status: string) => books.entries.filter(({ settle }) => settle["status"] === status).length;
-  const verdicts = (verdict: Told["verdict"]) => told.filter((each) => each.verdict === verdict).length;
+  const by = (status: string) =>
+    books.entries.filter(({ settle }) => settle["status"] === status).length;
+  const verdicts = (verdict: Told["verdict"]) =>
+    told.filter((each) => each.verdict === verdict).length;
   const such = (word: string) => violations.filter((violation) => violation.includes(word)).length;
   const figures = {
-    kills: Object.values(killed).reduce((sum, each) => sum + each), ...Object.fromEntries(Object.entries(killed).map(([kind, times]) => [`killed while ${kind}`, times])),
-    requests: told.length, "received whole": verdicts("whole"), "told an error": verdicts("error"), "cut or left": verdicts("cut"),
-    segments: books.segments, opened: books.opens, settled: books.entries.length,
-    ...Object.fromEntries(["completed", "failed", "cancelled", "interrupted"].map((status) => [status, by(status)])),
-    records: records.length, lost: such("lost"), doubled: such("doubled"), violations: violations.length,
+    kills: Object.values(killed).reduce((sum, each) => sum + each),
+    ...Object.fromEntries(
+      Object.entries(killed).map(([kind, times]) => [`killed while ${kind}`, times]),
+    ),
+    requests: told.length,
+    "received whole": verdicts("whole"),
+    "told an error": verdicts("error"),
+    "cut or left": verdicts("cut"),
+    segments: books.segments,
+    opened: books.opens,
+    settled: books.entries.length,
+    ...Object.fromEntries(
+      ["completed", "failed", "cancelled", "interrupted"].map((status) => [status, by(status)]),
+    ),
+    records: records.length,
+    lost: such("lost"),
+    doubled: such("doubled"),
+    violations: violations.length,
   };
   return { figures, violations };
 }

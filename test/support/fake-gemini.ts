@@ -6,42 +6,106 @@
 import type { TestContext } from "node:test";
 import type { Asked } from "./provider.ts";
 import {
-  COUNTS, PROVIDER_KEY, OWN_WORDS, rule, sign, startFake, words, type Call, type Format, type Model, type FakeProvider, type Said, type Understood,
+  COUNTS,
+  PROVIDER_KEY,
+  OWN_WORDS,
+  rule,
+  sign,
+  startFake,
+  words,
+  type Call,
+  type Format,
+  type Model,
+  type FakeProvider,
+  type Said,
+  type Understood,
 } from "./fake-provider.ts";
 
-export const startGemini = (t: TestContext, models: Readonly<Record<string, Model>>): Promise<FakeProvider> => startFake(t, gemini, models);
+export const startGemini = (
+  t: TestContext,
+  models: Readonly<Record<string, Model>>,
+): Promise<FakeProvider> => startFake(t, gemini, models);
 
 /** Stands for a signature that a client never had. */
 const ANY_SIGNATURE = "skip_thought_signature_validator";
 
-const FIELDS = ["contents", "systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings", "cachedContent"];
+const FIELDS = [
+  "contents",
+  "systemInstruction",
+  "generationConfig",
+  "tools",
+  "toolConfig",
+  "safetySettings",
+  "cachedContent",
+];
 const CONFIG_FIELDS = [
-  "temperature", "topP", "topK", "maxOutputTokens", "stopSequences", "seed", "presencePenalty", "frequencyPenalty", "candidateCount",
-  "responseMimeType", "responseSchema", "responseJsonSchema", "responseLogprobs", "logprobs", "thinkingConfig", "responseModalities",
+  "temperature",
+  "topP",
+  "topK",
+  "maxOutputTokens",
+  "stopSequences",
+  "seed",
+  "presencePenalty",
+  "frequencyPenalty",
+  "candidateCount",
+  "responseMimeType",
+  "responseSchema",
+  "responseJsonSchema",
+  "responseLogprobs",
+  "logprobs",
+  "thinkingConfig",
+  "responseModalities",
 ];
 /** A part holds exactly one of these. */
 const DATA: Readonly<Record<string, readonly string[]>> = {
-  text: [], inlineData: ["mimeType", "data"], fileData: ["mimeType", "fileUri"], functionCall: ["id", "name", "args"],
+  text: [],
+  inlineData: ["mimeType", "data"],
+  fileData: ["mimeType", "fileUri"],
+  functionCall: ["id", "name", "args"],
   functionResponse: ["id", "name", "response"],
 };
 const ERROR_STATUSES: Readonly<Record<number, string>> = {
-  400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL",
+  400: "INVALID_ARGUMENT",
+  401: "UNAUTHENTICATED",
+  403: "PERMISSION_DENIED",
+  404: "NOT_FOUND",
+  429: "RESOURCE_EXHAUSTED",
+  500: "INTERNAL",
   503: "UNAVAILABLE",
 };
 
 type Part = Record<string, any>;
-const isObject = (value: unknown): value is Record<string, any> => typeof value === "object" && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is Record<string, any> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
-function known(value: unknown, fields: readonly string[], path: string): asserts value is Record<string, any> {
+function known(
+  value: unknown,
+  fields: readonly string[],
+  path: string,
+): asserts value is Record<string, any> {
   rule(isObject(value), `Invalid JSON payload received. '${path}' must be an object`);
-  for (const field of Object.keys(value)) rule(fields.includes(field), `Invalid JSON payload received. Unknown name "${field}" at '${path}': Cannot find field.`);
+  for (const field of Object.keys(value))
+    rule(
+      fields.includes(field),
+      `Invalid JSON payload received. Unknown name "${field}" at '${path}': Cannot find field.`,
+    );
 }
 
 function understand({ path, headers, body }: Asked): Understood {
-  const [, name, method, query] = /^\/v1(?:beta)?\/models\/([^/:]+):(generateContent|streamGenerateContent)(?:\?(.*))?$/.exec(path) ?? [];
+  const [, name, method, query] =
+    /^\/v1(?:beta)?\/models\/([^/:]+):(generateContent|streamGenerateContent)(?:\?(.*))?$/.exec(
+      path,
+    ) ?? [];
   rule(name, "Requested entity was not found.", 404);
-  rule(headers["x-goog-api-key"], "Method doesn't allow unregistered callers (callers without established identity).", 403);
-  rule(headers["x-goog-api-key"] === PROVIDER_KEY, "API key not valid. Please pass a valid API key.");
+  rule(
+    headers["x-goog-api-key"],
+    "Method doesn't allow unregistered callers (callers without established identity).",
+    403,
+  );
+  rule(
+    headers["x-goog-api-key"] === PROVIDER_KEY,
+    "API key not valid. Please pass a valid API key.",
+  );
   const stream = method === "streamGenerateContent";
   rule(!stream || query === "alt=sse", "streams are only here as alt=sse");
   known(body, FIELDS, "");
@@ -49,21 +113,39 @@ function understand({ path, headers, body }: Asked): Understood {
   const { systemInstruction, generationConfig: config = {}, tools = [], toolConfig } = body;
   const thinking = checkConfig(config, third, tools.length > 0);
   const choice = checkTools(tools, toolConfig);
-  const system = systemInstruction === undefined ? "" : partsOf(systemInstruction, "systemInstruction").map(({ text }) => text).join("");
+  const system =
+    systemInstruction === undefined
+      ? ""
+      : partsOf(systemInstruction, "systemInstruction")
+          .map(({ text }) => text)
+          .join("");
   return {
     model: name.replace(/^gemini-(3|2\.5)-/, ""),
     upstreamModel: name,
     stream,
     thinking: { type: thinking ? "enabled" : "disabled" },
     showThinking: thinking && config.thinkingConfig?.includeThoughts === true,
-    messages: [...(system === "" ? [] : [{ role: "system", content: system }]), ...messagesOf(body["contents"], third)],
-    tools: tools.length === 0 ? undefined : tools[0].functionDeclarations.map((tool: any) => ({
-      type: "function",
-      function: { name: tool.name, description: tool.description, parameters: tool.parametersJsonSchema ?? tool.parameters },
-    })),
+    messages: [
+      ...(system === "" ? [] : [{ role: "system", content: system }]),
+      ...messagesOf(body["contents"], third),
+    ],
+    tools:
+      tools.length === 0
+        ? undefined
+        : tools[0].functionDeclarations.map((tool: any) => ({
+            type: "function",
+            function: {
+              name: tool.name,
+              description: tool.description,
+              parameters: tool.parametersJsonSchema ?? tool.parameters,
+            },
+          })),
     tool_choice: choice,
-    response_format: config.responseJsonSchema ? { type: "json_schema", json_schema: { name: "x", schema: config.responseJsonSchema } }
-      : config.responseMimeType === "application/json" ? { type: "json_object" } : undefined,
+    response_format: config.responseJsonSchema
+      ? { type: "json_schema", json_schema: { name: "x", schema: config.responseJsonSchema } }
+      : config.responseMimeType === "application/json"
+        ? { type: "json_object" }
+        : undefined,
     stop: config.stopSequences,
     max_tokens: config.maxOutputTokens,
     runnersUp: config.responseLogprobs ? (config.logprobs ?? 0) : undefined,
@@ -73,28 +155,85 @@ function understand({ path, headers, body }: Asked): Understood {
 /** Whether thinking is on. */
 function checkConfig(config: unknown, third: boolean, withTools: boolean): boolean {
   known(config, CONFIG_FIELDS, "generation_config");
-  const { temperature = 1, topP = 1, maxOutputTokens = 1, stopSequences = [], candidateCount = 1, responseMimeType, responseJsonSchema, responseLogprobs, logprobs, thinkingConfig = {} } = config;
-  rule(temperature >= 0 && temperature <= 2, `Unable to submit request because it has a temperature value of ${temperature} but the supported range is from 0 (inclusive) to 2.0 (inclusive).`);
-  rule(topP >= 0 && topP <= 1, `Unable to submit request because it has a topP value of ${topP} but the supported range is from 0 (inclusive) to 1 (inclusive).`);
-  rule(Number.isInteger(maxOutputTokens) && maxOutputTokens > 0, "max_output_tokens must be positive.");
+  const {
+    temperature = 1,
+    topP = 1,
+    maxOutputTokens = 1,
+    stopSequences = [],
+    candidateCount = 1,
+    responseMimeType,
+    responseJsonSchema,
+    responseLogprobs,
+    logprobs,
+    thinkingConfig = {},
+  } = config;
+  rule(
+    temperature >= 0 && temperature <= 2,
+    `Unable to submit request because it has a temperature value of ${temperature} but the supported range is from 0 (inclusive) to 2.0 (inclusive).`,
+  );
+  rule(
+    topP >= 0 && topP <= 1,
+    `Unable to submit request because it has a topP value of ${topP} but the supported range is from 0 (inclusive) to 1 (inclusive).`,
+  );
+  rule(
+    Number.isInteger(maxOutputTokens) && maxOutputTokens > 0,
+    "max_output_tokens must be positive.",
+  );
   rule(candidateCount === 1, "Multiple candidates is not enabled for this model");
-  rule(Array.isArray(stopSequences) && stopSequences.length <= 5 && stopSequences.every((each) => each !== ""), "stop_sequences: at most 5, none of them empty");
-  rule(responseJsonSchema === undefined || responseMimeType === "application/json", "response_json_schema is only supported with response_mime_type application/json");
-  rule(responseJsonSchema === undefined || isObject(responseJsonSchema), "response_json_schema must be an object");
-  rule(third || !withTools || responseMimeType !== "application/json", "Function calling with a response mime type: 'application/json' is unsupported");
-  rule(logprobs === undefined || responseLogprobs === true, "logprobs is only allowed if response_logprobs is true");
-  rule(logprobs === undefined || (Number.isInteger(logprobs) && logprobs >= 0 && logprobs <= 20), "logprobs must be in the range [0, 20]");
-  known(thinkingConfig, ["includeThoughts", "thinkingBudget", "thinkingLevel"], "generation_config.thinking_config");
+  rule(
+    Array.isArray(stopSequences) &&
+      stopSequences.length <= 5 &&
+      stopSequences.every((each) => each !== ""),
+    "stop_sequences: at most 5, none of them empty",
+  );
+  rule(
+    responseJsonSchema === undefined || responseMimeType === "application/json",
+    "response_json_schema is only supported with response_mime_type application/json",
+  );
+  rule(
+    responseJsonSchema === undefined || isObject(responseJsonSchema),
+    "response_json_schema must be an object",
+  );
+  rule(
+    third || !withTools || responseMimeType !== "application/json",
+    "Function calling with a response mime type: 'application/json' is unsupported",
+  );
+  rule(
+    logprobs === undefined || responseLogprobs === true,
+    "logprobs is only allowed if response_logprobs is true",
+  );
+  rule(
+    logprobs === undefined || (Number.isInteger(logprobs) && logprobs >= 0 && logprobs <= 20),
+    "logprobs must be in the range [0, 20]",
+  );
+  known(
+    thinkingConfig,
+    ["includeThoughts", "thinkingBudget", "thinkingLevel"],
+    "generation_config.thinking_config",
+  );
   const { thinkingBudget, thinkingLevel } = thinkingConfig;
-  rule(thinkingBudget === undefined || thinkingLevel === undefined, "You can only set only one of thinking budget and thinking level.");
+  rule(
+    thinkingBudget === undefined || thinkingLevel === undefined,
+    "You can only set only one of thinking budget and thinking level.",
+  );
   if (third) {
     rule(thinkingBudget === undefined, "Thinking budget is not supported for this model.");
-    rule(thinkingLevel === undefined || /^(minimal|low|medium|high)$/i.test(thinkingLevel), `Invalid value at 'generation_config.thinking_config.thinking_level', "${thinkingLevel}"`);
+    rule(
+      thinkingLevel === undefined || /^(minimal|low|medium|high)$/i.test(thinkingLevel),
+      `Invalid value at 'generation_config.thinking_config.thinking_level', "${thinkingLevel}"`,
+    );
     return !/^minimal$/i.test(thinkingLevel);
   }
   rule(thinkingLevel === undefined, "Thinking level is not supported for this model.");
-  rule(thinkingBudget === undefined || (Number.isInteger(thinkingBudget) && thinkingBudget >= -1 && thinkingBudget <= 24_576), `The thinking budget ${thinkingBudget} is invalid. Please choose a value between 0 and 24576.`);
-  rule(thinkingBudget !== 0 || thinkingConfig["includeThoughts"] !== true, "Thinking is disabled, so include_thoughts may not be set.");
+  rule(
+    thinkingBudget === undefined ||
+      (Number.isInteger(thinkingBudget) && thinkingBudget >= -1 && thinkingBudget <= 24_576),
+    `The thinking budget ${thinkingBudget} is invalid. Please choose a value between 0 and 24576.`,
+  );
+  rule(
+    thinkingBudget !== 0 || thinkingConfig["includeThoughts"] !== true,
+    "Thinking is disabled, so include_thoughts may not be set.",
+  );
   return thinkingBudget !== 0;
 }
 
@@ -104,14 +243,42 @@ function checkTools(tools: unknown, toolConfig: unknown): unknown {
   const names: string[] = [];
   for (const tool of tools) {
     known(tool, ["functionDeclarations"], "tools[0]");
-    rule(Array.isArray(tool["functionDeclarations"]) && tool["functionDeclarations"].length > 0, "tools[0].tool_type: required one_of 'tool_type' must have one initialized field");
+    rule(
+      Array.isArray(tool["functionDeclarations"]) && tool["functionDeclarations"].length > 0,
+      "tools[0].tool_type: required one_of 'tool_type' must have one initialized field",
+    );
     for (const [at, declared] of tool["functionDeclarations"].entries()) {
       const path = `tools[0].function_declarations[${at}]`;
-      known(declared, ["name", "description", "parameters", "parametersJsonSchema", "response", "responseJsonSchema", "behavior"], path);
-      rule(/^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$/.test(declared["name"]), `Invalid value at '${path}.name': must start with a letter or an underscore, and be at most 64 of a-z, A-Z, 0-9, _, ., : and -`);
-      rule(!names.includes(declared["name"]), `Duplicate function declaration found: ${declared["name"]}`);
-      rule(declared["parametersJsonSchema"] === undefined || isObject(declared["parametersJsonSchema"]), `${path}.parameters_json_schema must be an object`);
-      rule(declared["parametersJsonSchema"] === undefined || declared["parameters"] === undefined, `${path}: parameters and parameters_json_schema are mutually exclusive`);
+      known(
+        declared,
+        [
+          "name",
+          "description",
+          "parameters",
+          "parametersJsonSchema",
+          "response",
+          "responseJsonSchema",
+          "behavior",
+        ],
+        path,
+      );
+      rule(
+        /^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$/.test(declared["name"]),
+        `Invalid value at '${path}.name': must start with a letter or an underscore, and be at most 64 of a-z, A-Z, 0-9, _, ., : and -`,
+      );
+      rule(
+        !names.includes(declared["name"]),
+        `Duplicate function declaration found: ${declared["name"]}`,
+      );
+      rule(
+        declared["parametersJsonSchema"] === undefined ||
+          isObject(declared["parametersJsonSchema"]),
+        `${path}.parameters_json_schema must be an object`,
+      );
+      rule(
+        declared["parametersJsonSchema"] === undefined || declared["parameters"] === undefined,
+        `${path}: parameters and parameters_json_schema are mutually exclusive`,
+      );
       names.push(declared["name"]);
     }
   }
@@ -120,10 +287,17 @@ function checkTools(tools: unknown, toolConfig: unknown): unknown {
   const config = toolConfig["functionCallingConfig"] ?? {};
   known(config, ["mode", "allowedFunctionNames"], "tool_config.function_calling_config");
   const { mode = "AUTO", allowedFunctionNames: allowed } = config;
-  rule(["AUTO", "ANY", "NONE", "VALIDATED"].includes(mode), `Invalid value at 'tool_config.function_calling_config.mode': "${mode}"`);
+  rule(
+    ["AUTO", "ANY", "NONE", "VALIDATED"].includes(mode),
+    `Invalid value at 'tool_config.function_calling_config.mode': "${mode}"`,
+  );
   rule(names.length > 0, "Function calling config is set without function_declarations.");
-  rule(allowed === undefined || mode === "ANY", "Allowed function names should be set only when function calling mode is ANY.");
-  for (const name of allowed ?? []) rule(names.includes(name), `allowed_function_names contains ${name}, which is not declared`);
+  rule(
+    allowed === undefined || mode === "ANY",
+    "Allowed function names should be set only when function calling mode is ANY.",
+  );
+  for (const name of allowed ?? [])
+    rule(names.includes(name), `allowed_function_names contains ${name}, which is not declared`);
   if (mode !== "ANY") return mode === "NONE" ? "none" : "auto";
   return allowed?.length === 1 ? { type: "function", function: { name: allowed[0] } } : "required";
 }
@@ -135,8 +309,15 @@ function partsOf(content: unknown, path: string): Part[] {
   for (const [at, part] of parts.entries()) {
     known(part, [...Object.keys(DATA), "thought", "thoughtSignature"], `${path}.parts[${at}]`);
     const held = Object.keys(DATA).filter((field) => field in part);
-    rule(held.length === 1, `${path}.parts[${at}].data: required oneof field 'data' must have one initialized field`);
-    if (held[0] === "text") rule(typeof part["text"] === "string" && (part["text"] !== "" || part["thoughtSignature"]), `${path}.parts[${at}]: text parameter must not be empty`);
+    rule(
+      held.length === 1,
+      `${path}.parts[${at}].data: required oneof field 'data' must have one initialized field`,
+    );
+    if (held[0] === "text")
+      rule(
+        typeof part["text"] === "string" && (part["text"] !== "" || part["thoughtSignature"]),
+        `${path}.parts[${at}]: text parameter must not be empty`,
+      );
     else known(part[held[0]!], DATA[held[0]!]!, `${path}.parts[${at}].${held[0]}`);
   }
   return parts;
@@ -144,13 +325,19 @@ function partsOf(content: unknown, path: string): Part[] {
 
 /** Checks the turns, and says them as messages; a call that has no id gets one here. */
 function messagesOf(contents: unknown, third: boolean): object[] {
-  rule(Array.isArray(contents) && contents.length > 0, "* GenerateContentRequest.contents: contents is not specified");
+  rule(
+    Array.isArray(contents) && contents.length > 0,
+    "* GenerateContentRequest.contents: contents is not specified",
+  );
   const turns: { role: string; parts: Part[] }[] = [];
   for (const [at, content] of contents.entries()) {
     const { role, parts } = { role: content.role, parts: partsOf(content, `contents[${at}]`) };
     rule(role === "user" || role === "model", "Please use a valid role: user, model.");
     const last = turns.at(-1);
-    rule(role !== (last?.role ?? "model") || (last && role === "model"), "Please ensure that multiturn requests alternate between user and model, beginning with user.");
+    rule(
+      role !== (last?.role ?? "model") || (last && role === "model"),
+      "Please ensure that multiturn requests alternate between user and model, beginning with user.",
+    );
     if (role === last?.role) last?.parts.push(...parts);
     else turns.push({ role, parts: [...parts] });
   }
@@ -159,47 +346,110 @@ function messagesOf(contents: unknown, third: boolean): object[] {
     const path = `contents[${at}]`;
     const text = parts.map((part) => (part["thought"] ? "" : (part["text"] ?? ""))).join("");
     const calls = parts.filter((part) => part["functionCall"]);
-    const responses = parts.filter((part) => part["functionResponse"]).map((part) => part["functionResponse"]);
+    const responses = parts
+      .filter((part) => part["functionResponse"])
+      .map((part) => part["functionResponse"]);
     if (role === "model") {
       rule(responses.length === 0, `${path}: a function response must come from the user`);
       calls.forEach((part, index) => checkCall(part, third, index === 0, path));
-      open = calls.map(({ functionCall: { id, name } }, index) => ({ id: id ?? `call_${at}_${index}`, given: id, name }));
-      const said = calls.map(({ functionCall: { name, args = {} } }, index) => ({ id: open[index]!.id, type: "function", function: { name, arguments: JSON.stringify(args) } }));
-      return [{ role: "assistant", content: text || null, ...(calls.length > 0 && { tool_calls: said }) }];
+      open = calls.map(({ functionCall: { id, name } }, index) => ({
+        id: id ?? `call_${at}_${index}`,
+        given: id,
+        name,
+      }));
+      const said = calls.map(({ functionCall: { name, args = {} } }, index) => ({
+        id: open[index]!.id,
+        type: "function",
+        function: { name, arguments: JSON.stringify(args) },
+      }));
+      return [
+        { role: "assistant", content: text || null, ...(calls.length > 0 && { tool_calls: said }) },
+      ];
     }
     rule(calls.length === 0, `${path}: a function call must come from the model`);
-    rule(responses.length === open.length, "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.");
-    rule(parts.slice(0, open.length).every((part) => part["functionResponse"]), "Please ensure that function response turn comes immediately after a function call turn.");
+    rule(
+      responses.length === open.length,
+      "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
+    );
+    rule(
+      parts.slice(0, open.length).every((part) => part["functionResponse"]),
+      "Please ensure that function response turn comes immediately after a function call turn.",
+    );
     const results = responses.map(({ id, name, response }) => {
       rule(isObject(response), `Invalid value at '${path}.parts.function_response.response'`);
       const found = open.findIndex((call) => call.name === name && call.given === id);
-      rule(found !== -1, "Please ensure that function response parts match the function call parts of the function call turn.");
+      rule(
+        found !== -1,
+        "Please ensure that function response parts match the function call parts of the function call turn.",
+      );
       const [call] = open.splice(found, 1);
       const values = Object.values(response);
-      return { role: "tool", tool_call_id: call!.id, content: values.length === 1 && typeof values[0] === "string" ? values[0] : JSON.stringify(response) };
+      return {
+        role: "tool",
+        tool_call_id: call!.id,
+        content:
+          values.length === 1 && typeof values[0] === "string"
+            ? values[0]
+            : JSON.stringify(response),
+      };
     });
-    return parts.length > responses.length ? [...results, { role: "user", content: text }] : results;
+    return parts.length > responses.length
+      ? [...results, { role: "user", content: text }]
+      : results;
   });
 }
 
-const signatureOf = ({ name, id }: { name: string; id?: string }, third: boolean): string => sign([name, third ? id : undefined]);
+const signatureOf = ({ name, id }: { name: string; id?: string }, third: boolean): string =>
+  sign([name, third ? id : undefined]);
 
 /** Only the first of several calls at once has a signature. */
-function checkCall({ functionCall: call, thoughtSignature }: Part, third: boolean, first: boolean, path: string): void {
-  rule(typeof call.name === "string" && call.name !== "", `${path}.parts.function_call.name: Name cannot be empty.`);
-  rule(call.args === undefined || isObject(call.args), `Invalid value at '${path}.parts.function_call.args'`);
-  rule(!third || !first || thoughtSignature, `Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Function call \`default_api:${call.name}\`.`);
-  rule([undefined, ANY_SIGNATURE, signatureOf(call, third)].includes(thoughtSignature), "Corrupted thought signature.");
+function checkCall(
+  { functionCall: call, thoughtSignature }: Part,
+  third: boolean,
+  first: boolean,
+  path: string,
+): void {
+  rule(
+    typeof call.name === "string" && call.name !== "",
+    `${path}.parts.function_call.name: Name cannot be empty.`,
+  );
+  rule(
+    call.args === undefined || isObject(call.args),
+    `Invalid value at '${path}.parts.function_call.args'`,
+  );
+  rule(
+    !third || !first || thoughtSignature,
+    `Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Function call \`default_api:${call.name}\`.`,
+  );
+  rule(
+    [undefined, ANY_SIGNATURE, signatureOf(call, third)].includes(thoughtSignature),
+    "Corrupted thought signature.",
+  );
 }
 
 /** The parts of a reply: thoughts, text and calls, cut as they are streamed. */
-function partsSaid(request: Understood, { reasoning = "", text = "", calls = [] }: Said, cut: (text: string) => string[]): Part[] {
+function partsSaid(
+  request: Understood,
+  { reasoning = "", text = "", calls = [] }: Said,
+  cut: (text: string) => string[],
+): Part[] {
   const third = request.upstreamModel.startsWith("gemini-3");
-  const call = ({ id, name, arguments: args }: Call) => ({ ...(third && { id }), name, args: JSON.parse(args) });
+  const call = ({ id, name, arguments: args }: Call) => ({
+    ...(third && { id }),
+    name,
+    args: JSON.parse(args),
+  });
   return [
-    ...(request.showThinking ? cut(reasoning).map((piece) => ({ text: piece, thought: true })) : []),
+    ...(request.showThinking
+      ? cut(reasoning).map((piece) => ({ text: piece, thought: true }))
+      : []),
     ...cut(text).map((piece) => ({ text: piece })),
-    ...calls.map(call).map((functionCall, index) => ({ functionCall, ...(index === 0 && { thoughtSignature: signatureOf(functionCall, third) }) })),
+    ...calls
+      .map(call)
+      .map((functionCall, index) => ({
+        functionCall,
+        ...(index === 0 && { thoughtSignature: signatureOf(functionCall, third) }),
+      })),
   ];
 }
 
@@ -212,7 +462,11 @@ function logprobs({ runnersUp }: Understood, text: string): object {
   if (runnersUp === undefined) return {};
   const ranked = (token: string, rank: number) => ({ token, logProbability: -0.1 - rank });
   const chosenCandidates = words(text).map((token) => ranked(token, 0));
-  const topCandidates = words(text).map((token) => ({ candidates: Array.from({ length: runnersUp }, (_, rank) => ranked(token + "~".repeat(rank), rank)) }));
+  const topCandidates = words(text).map((token) => ({
+    candidates: Array.from({ length: runnersUp }, (_, rank) =>
+      ranked(token + "~".repeat(rank), rank),
+    ),
+  }));
   return { avgLogprobs: -0.1, logprobsResult: { chosenCandidates, topCandidates } };
 }
 
@@ -220,36 +474,75 @@ function logprobs({ runnersUp }: Understood, text: string): object {
 function response(request: Understood, candidate: object, candidatesTokenCount: number): object {
   const { prompt, cached, reasoning } = COUNTS;
   const usageMetadata = {
-    promptTokenCount: prompt, cachedContentTokenCount: cached, candidatesTokenCount, thoughtsTokenCount: reasoning,
+    promptTokenCount: prompt,
+    cachedContentTokenCount: cached,
+    candidatesTokenCount,
+    thoughtsTokenCount: reasoning,
     totalTokenCount: prompt + candidatesTokenCount + reasoning,
   };
-  return { candidates: [{ ...candidate, index: 0 }], usageMetadata, modelVersion: request.upstreamModel, responseId: "upstream-1" };
+  return {
+    candidates: [{ ...candidate, index: 0 }],
+    usageMetadata,
+    modelVersion: request.upstreamModel,
+    responseId: "upstream-1",
+  };
 }
 
 const TOKENS = COUNTS.completion - COUNTS.reasoning;
 
 function whole(request: Understood, said: Said): object {
   const parts = partsSaid(request, said, (text) => (text === "" ? [] : [text]));
-  return response(request, { content: { parts, role: "model" }, finishReason: finish(said), ...logprobs(request, said.text ?? "") }, TOKENS);
+  return response(
+    request,
+    {
+      content: { parts, role: "model" },
+      finishReason: finish(said),
+      ...logprobs(request, said.text ?? ""),
+    },
+    TOKENS,
+  );
 }
 
 const event = (data: object): string => `data: ${JSON.stringify(data)}\r\n\r\n`;
 
 function stream(request: Understood, said: Said): string {
   // A signature may also come with a text that is empty, after everything else.
-  const signature: Part[] = request.upstreamModel.startsWith("gemini-3") ? [{ text: "", thoughtSignature: sign("the end") }] : [];
-  const parts = [...partsSaid(request, said, words), ...(said.ending === undefined ? signature : [])];
+  const signature: Part[] = request.upstreamModel.startsWith("gemini-3")
+    ? [{ text: "", thoughtSignature: sign("the end") }]
+    : [];
+  const parts = [
+    ...partsSaid(request, said, words),
+    ...(said.ending === undefined ? signature : []),
+  ];
   const pieces = parts.map((part, at) => {
     const last = said.ending === undefined && at === parts.length - 1;
     const probabilities = part["thought"] || !part["text"] ? {} : logprobs(request, part["text"]);
-    return response(request, { content: { parts: [part], role: "model" }, ...(last && { finishReason: finish(said) }), ...probabilities }, last ? TOKENS : Math.min(at, TOKENS));
+    return response(
+      request,
+      {
+        content: { parts: [part], role: "model" },
+        ...(last && { finishReason: finish(said) }),
+        ...probabilities,
+      },
+      last ? TOKENS : Math.min(at, TOKENS),
+    );
   });
   return pieces.map(event).join("");
 }
 
 function refusal(code: number, message: string) {
-  const details = code === 429 ? [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "1s" }] : [];
-  return { body: { error: { code, message, status: ERROR_STATUSES[code] ?? "UNKNOWN", details } }, headers: {} };
+  const details =
+    code === 429 ? [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "1s" }] : [];
+  return {
+    body: { error: { code, message, status: ERROR_STATUSES[code] ?? "UNKNOWN", details } },
+    headers: {},
+  };
 }
 
-export const gemini: Format = { understand, refusal, whole, stream, failure: event(refusal(500, OWN_WORDS).body) };
+export const gemini: Format = {
+  understand,
+  refusal,
+  whole,
+  stream,
+  failure: event(refusal(500, OWN_WORDS).body),
+};

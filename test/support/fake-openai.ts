@@ -2,26 +2,75 @@
 // its parallel calls come in fragments that alternate between them.
 
 import type { TestContext } from "node:test";
-import { letters, OWN_WORDS, PROVIDER_KEY, rule, startFake, words, type Call, type FakeProvider, type Format, type Model, type Said, type Understood } from "./fake-provider.ts";
+import {
+  letters,
+  OWN_WORDS,
+  PROVIDER_KEY,
+  rule,
+  startFake,
+  words,
+  type Call,
+  type FakeProvider,
+  type Format,
+  type Model,
+  type Said,
+  type Understood,
+} from "./fake-provider.ts";
 import { chunk, completion, event, usageChunk, type Asked } from "./provider.ts";
 
-export const startOpenai = (t: TestContext, models: Readonly<Record<string, Model>>): Promise<FakeProvider> => startFake(t, openai, models);
+export const startOpenai = (
+  t: TestContext,
+  models: Readonly<Record<string, Model>>,
+): Promise<FakeProvider> => startFake(t, openai, models);
 
 function understand({ path, headers, body }: Asked): Understood {
   rule(path === "/chat/completions", "not found", 404);
   rule(headers.authorization === `Bearer ${PROVIDER_KEY}`, "incorrect api key", 401);
-  const { model, messages, stream = false, thinking = { type: "disabled" }, tools, tool_choice, response_format, stop, max_tokens } = body;
+  const {
+    model,
+    messages,
+    stream = false,
+    thinking = { type: "disabled" },
+    tools,
+    tool_choice,
+    response_format,
+    stop,
+    max_tokens,
+  } = body;
   const showThinking = thinking.type === "enabled";
-  return { model, upstreamModel: model, messages, stream, thinking, showThinking, tools, tool_choice, response_format, stop, max_tokens };
+  return {
+    model,
+    upstreamModel: model,
+    messages,
+    stream,
+    thinking,
+    showThinking,
+    tools,
+    tool_choice,
+    response_format,
+    stop,
+    max_tokens,
+  };
 }
 
-const finish = ({ finish, calls = [] }: Said): string => (calls.length > 0 ? "tool_calls" : (finish ?? "stop"));
+const finish = ({ finish, calls = [] }: Said): string =>
+  calls.length > 0 ? "tool_calls" : (finish ?? "stop");
 const named = ({ id, name }: Call) => ({ id, type: "function", function: { name } });
 
 function whole(_: Understood, said: Said): object {
   const { reasoning = "", text = "", calls = [] } = said;
-  const tool_calls = calls.map((call) => ({ ...named(call), function: { name: call.name, arguments: call.arguments } }));
-  return completion({ content: text || null, ...(reasoning && { reasoning_content: reasoning }), ...(calls.length > 0 && { tool_calls }) }, finish(said));
+  const tool_calls = calls.map((call) => ({
+    ...named(call),
+    function: { name: call.name, arguments: call.arguments },
+  }));
+  return completion(
+    {
+      content: text || null,
+      ...(reasoning && { reasoning_content: reasoning }),
+      ...(calls.length > 0 && { tool_calls }),
+    },
+    finish(said),
+  );
 }
 
 function stream(_: Understood, said: Said): string {
@@ -29,18 +78,32 @@ function stream(_: Understood, said: Said): string {
   const pieces = calls.map((call) => letters(call.arguments));
   const rounds = Math.max(0, ...pieces.map((each) => each.length));
   const fragments = Array.from({ length: rounds }, (_, round) =>
-    pieces.flatMap((each, index) => (each[round] === undefined ? [] : [{ index, function: { arguments: each[round] } }])),
+    pieces.flatMap((each, index) =>
+      each[round] === undefined ? [] : [{ index, function: { arguments: each[round] } }],
+    ),
   ).flat();
   return [
     chunk({ role: "assistant", content: calls.length > 0 ? null : "" }),
     ...words(reasoning).map((reasoning_content) => chunk({ reasoning_content })),
     ...words(text).map((content) => chunk({ content })),
-    ...calls.map((call, index) => chunk({ tool_calls: [{ index, ...named(call), function: { name: call.name, arguments: "" } }] })),
+    ...calls.map((call, index) =>
+      chunk({
+        tool_calls: [{ index, ...named(call), function: { name: call.name, arguments: "" } }],
+      }),
+    ),
     ...fragments.map((fragment) => chunk({ tool_calls: [fragment] })),
     ...(said.ending === undefined ? [chunk({}, finish(said)), usageChunk(), "[DONE]"] : []),
-  ].map(event).join("");
+  ]
+    .map(event)
+    .join("");
 }
 
 const refusal = (_: number, message: string) => ({ body: { error: { message } }, headers: {} });
 
-const openai: Format = { understand, refusal, whole, stream, failure: event({ error: { message: OWN_WORDS } }) };
+const openai: Format = {
+  understand,
+  refusal,
+  whole,
+  stream,
+  failure: event({ error: { message: OWN_WORDS } }),
+};

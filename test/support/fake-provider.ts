@@ -73,7 +73,10 @@ export interface Format {
   /** What a request says, which is refused if it breaks a rule. */
   understand(asked: Asked): Understood;
   /** An error's body and headers. */
-  refusal(status: number, message: string): { readonly body: object; readonly headers: Record<string, string> };
+  refusal(
+    status: number,
+    message: string,
+  ): { readonly body: object; readonly headers: Record<string, string> };
   whole(request: Understood, said: Said): object;
   /** A stream, as text; what finishes it is left out if it has an ending of another kind. */
   stream(request: Understood, said: Said): string;
@@ -88,7 +91,11 @@ export interface FakeProvider extends Provider {
   readonly broken: readonly string[];
 }
 
-export async function startFake(t: TestContext, format: Format, models: Readonly<Record<string, Model>>): Promise<FakeProvider> {
+export async function startFake(
+  t: TestContext,
+  format: Format,
+  models: Readonly<Record<string, Model>>,
+): Promise<FakeProvider> {
   const heard: (Understood & Pick<Asked, "closed">)[] = [];
   const broken: string[] = [];
 

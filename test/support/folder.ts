@@ -9,7 +9,9 @@ process.on("exit", () => made.forEach((path) => rmSync(path, { recursive: true, 
 
 /** A new, empty folder; `inMemory`, where the system has such a place, for tests that would wait for the disk a thousand times. */
 export function folder({ inMemory = false } = {}): string {
-  const path = mkdtempSync(join(inMemory && existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "chat-gateway-"));
+  const path = mkdtempSync(
+    join(inMemory && existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "chat-gateway-"),
+  );
   made.push(path);
   return path;
 }

@@ -14,13 +14,19 @@ import { waitFor } from "./wait.ts";
 export const KEY = "sk-test-client-key";
 
 /** The whole suite runs with either client: UPSTREAM_CLIENT=fetch takes the built-in one. What that cannot do is skipped then. */
-const upstream = process.env["UPSTREAM_CLIENT"] === undefined ? {} : { client: process.env["UPSTREAM_CLIENT"] };
+const upstream =
+  process.env["UPSTREAM_CLIENT"] === undefined ? {} : { client: process.env["UPSTREAM_CLIENT"] };
 const builtIn = process.env["UPSTREAM_CLIENT"] === "fetch";
-export const POOLED_ONLY = { skip: builtIn && "the built-in fetch has no connect deadline, no second try on a fresh connection, and headers of its own" };
+export const POOLED_ONLY = {
+  skip:
+    builtIn &&
+    "the built-in fetch has no connect deadline, no second try on a fresh connection, and headers of its own",
+};
 
 /** Deep enough for configurations: objects are merged, everything else is replaced. */
 export function merge(base: unknown, over: unknown): unknown {
-  const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
+  const isObject = (value: unknown): value is Record<string, unknown> =>
+    typeof value === "object" && value !== null && !Array.isArray(value);
   if (!isObject(base) || !isObject(over)) return over === undefined ? base : over;
   const keys = new Set([...Object.keys(base), ...Object.keys(over)]);
   return Object.fromEntries([...keys].map((key) => [key, merge(base[key], over[key])]));
@@ -32,7 +38,14 @@ export function configFor(url: string, models: readonly string[], over: object =
     server: { port: 0 },
     admin: { port: 0 },
     upstream,
-    providers: { lab: { dialect: "openai", base_url: url, api_key: "sk-provider-secret", thinking: "thinking" } },
+    providers: {
+      lab: {
+        dialect: "openai",
+        base_url: url,
+        api_key: "sk-provider-secret",
+        thinking: "thinking",
+      },
+    },
     models: Object.fromEntries(models.map((name) => [name, { provider: "lab", reasoning: true }])),
     aliases: {},
     keys: [{ account: "acme", key: KEY }],
@@ -46,7 +59,16 @@ export function configFor(url: string, models: readonly string[], over: object =
 
 /** The demo configuration without pauses between tokens. */
 export const demo = (over: object = {}): object =>
-  merge(merge(demoConfig, { server: { port: 0 }, admin: { port: 0 }, upstream, providers: { demo: { pace_ms: 0 } }, limits: { rpm: null } }), over) as object;
+  merge(
+    merge(demoConfig, {
+      server: { port: 0 },
+      admin: { port: 0 },
+      upstream,
+      providers: { demo: { pace_ms: 0 } },
+      limits: { rpm: null },
+    }),
+    over,
+  ) as object;
 
 export interface RunningGateway {
   readonly url: string;
@@ -59,12 +81,26 @@ export interface RunningGateway {
   chat(body: unknown, headers?: Record<string, string>): Promise<Response>;
 }
 
-export async function startGateway(t: TestContext, config: object, deps: GatewayDeps = {}, env: Record<string, string> = {}): Promise<RunningGateway> {
+export async function startGateway(
+  t: TestContext,
+  config: object,
+  deps: GatewayDeps = {},
+  env: Record<string, string> = {},
+): Promise<RunningGateway> {
   const access: Record<string, unknown>[] = [];
   const diagnostics: Record<string, unknown>[] = [];
-  const into = (list: Record<string, unknown>[]) => (lines: string) => void list.push(...lines.trim().split("\n").map((line) => JSON.parse(line)));
+  const into = (list: Record<string, unknown>[]) => (lines: string) =>
+    void list.push(
+      ...lines
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    );
   const own = "data_dir" in config ? undefined : mkdtempSync(join(tmpdir(), "chat-gateway-"));
-  const gateway = createGateway(checkConfig(own === undefined ? config : { ...config, data_dir: own }, env), { accessLog: into(access), diagnostics: into(diagnostics), ...deps });
+  const gateway = createGateway(
+    checkConfig(own === undefined ? config : { ...config, data_dir: own }, env),
+    { accessLog: into(access), diagnostics: into(diagnostics), ...deps },
+  );
   const url = await gateway.listen();
   t.after(async () => {
     await gateway.close(0);
@@ -75,7 +111,11 @@ export async function startGateway(t: TestContext, config: object, deps: Gateway
     gateway,
     access,
     diagnostics,
-    accessOf: (id) => waitFor(() => access.find((record) => record["request_id"] === id), `the access log line of ${id}`),
+    accessOf: (id) =>
+      waitFor(
+        () => access.find((record) => record["request_id"] === id),
+        `the access log line of ${id}`,
+      ),
     chat: (body, headers = {}) =>
       fetch(`${url}/v1/chat/completions`, {
         method: "POST",
@@ -96,7 +136,12 @@ export interface Chunk {
   created: number;
   model: string;
   system_fingerprint: string;
-  choices: { index: number; delta: Record<string, any>; logprobs: any; finish_reason: string | null }[];
+  choices: {
+    index: number;
+    delta: Record<string, any>;
+    logprobs: any;
+    finish_reason: string | null;
+  }[];
   usage?: any;
 }
 
@@ -115,12 +160,14 @@ export async function readStream(response: Response): Promise<StreamRead> {
   let done = false;
   let error: StreamRead["error"];
   let comments = 0;
-  if (!text.endsWith("\n\n")) throw new Error(`a stream must end with a blank line: ${JSON.stringify(text.slice(-80))}`);
+  if (!text.endsWith("\n\n"))
+    throw new Error(`a stream must end with a blank line: ${JSON.stringify(text.slice(-80))}`);
   for (const block of text.slice(0, -2).split("\n\n")) {
     if (done || error) throw new Error(`something follows the end of the stream: ${block}`);
     if (block === ": keep-alive") comments += 1;
     else if (block === "data: [DONE]") done = true;
-    else if (!block.startsWith("data: {") || block.includes("\n")) throw new Error(`not an event of ours: ${JSON.stringify(block)}`);
+    else if (!block.startsWith("data: {") || block.includes("\n"))
+      throw new Error(`not an event of ours: ${JSON.stringify(block)}`);
     else {
       const json = JSON.parse(block.slice(6));
       if (json.error) error = json.error;
@@ -131,19 +178,30 @@ export async function readStream(response: Response): Promise<StreamRead> {
 }
 
 /** Same id, object, created and model in every chunk, the role once and first, one finish_reason (or none if it was cut), the shapes of the contract. */
-export function assertSound(chunks: readonly Chunk[], model: string, { finished = true } = {}): void {
+export function assertSound(
+  chunks: readonly Chunk[],
+  model: string,
+  { finished = true } = {},
+): void {
   const first = chunks[0]!;
   assert.match(first.id, /^chatcmpl-[0-9a-f]{32}$/);
   assert.equal(first.model, model);
   chunks.forEach((each, index) => {
     chunkShape(each);
-    assert.deepEqual([each.id, each.object, each.created, each.model], [first.id, "chat.completion.chunk", first.created, first.model]);
+    assert.deepEqual(
+      [each.id, each.object, each.created, each.model],
+      [first.id, "chat.completion.chunk", first.created, first.model],
+    );
     for (const { delta } of each.choices) {
       assert.equal("role" in delta, index === 0);
       assert.ok(!(delta["content"] && delta["reasoning_content"]), "never both texts in one delta");
     }
   });
-  assert.equal(chunks.flatMap(({ choices }) => choices).filter(({ finish_reason }) => finish_reason !== null).length, finished ? 1 : 0);
+  assert.equal(
+    chunks.flatMap(({ choices }) => choices).filter(({ finish_reason }) => finish_reason !== null)
+      .length,
+    finished ? 1 : 0,
+  );
 }
 
 /** What a client that concatenates deltas ends up with. */
@@ -155,11 +213,13 @@ export function assemble(chunks: readonly Chunk[]) {
   for (const { choices } of chunks) {
     for (const { delta, finish_reason, logprobs: given } of choices) {
       for (const field of ["role", "content", "reasoning_content", "refusal"]) {
-        if (typeof delta[field] === "string") message[field] = (message[field] ?? "") + delta[field];
+        if (typeof delta[field] === "string")
+          message[field] = (message[field] ?? "") + delta[field];
         else if (delta[field] === null) message[field] ??= null;
       }
       for (const call of delta["tool_calls"] ?? []) {
-        if (call.id) calls[call.index] = { id: call.id, type: call.type, function: { ...call.function } };
+        if (call.id)
+          calls[call.index] = { id: call.id, type: call.type, function: { ...call.function } };
         else calls[call.index].function.arguments += call.function.arguments;
       }
       logprobs.push(...(given?.content ?? []));

@@ -9,7 +9,13 @@ export async function freePort(): Promise<number> {
     const server = createServer();
     const taken = once(server, "error").then(() => undefined);
     server.listen(15_000 + Math.floor(Math.random() * 15_000), "127.0.0.1");
-    const free = await Promise.race([once(server, "listening").then(() => true, () => undefined), taken]);
+    const free = await Promise.race([
+      once(server, "listening").then(
+        () => true,
+        () => undefined,
+      ),
+      taken,
+    ]);
     if (!free) continue;
     const { port } = server.address() as AddressInfo;
     server.close();

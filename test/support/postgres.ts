@@ -3,7 +3,15 @@
 
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
@@ -32,13 +40,22 @@ function loadClient(): (new (options: object) => Client) | undefined {
 /** The folder of initdb and postgres, of the newest version that is installed. */
 function binaries(): string | undefined {
   const debian = "/usr/lib/postgresql";
-  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)).map((version) => join(debian, version, "bin")) : [];
-  return [...versions, ...(process.env["PATH"] ?? "").split(delimiter)].find((folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres")));
+  const versions = existsSync(debian)
+    ? readdirSync(debian)
+        .sort((a, b) => Number(b) - Number(a))
+        .map((version) => join(debian, version, "bin"))
+    : [];
+  return [...versions, ...(process.env["PATH"] ?? "").split(delimiter)].find(
+    (folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres")),
+  );
 }
 
 /** False, or why PostgreSQL cannot be tried here; where it is demanded (in CI) that is an error instead. */
 export function noPostgres(): false | string {
-  const missing = [...(binaries() ? [] : ["no PostgreSQL is installed"]), ...(loadClient() ? [] : ["run npm ci in test/clients for the package pg"])].join("; ");
+  const missing = [
+    ...(binaries() ? [] : ["no PostgreSQL is installed"]),
+    ...(loadClient() ? [] : ["run npm ci in test/clients for the package pg"]),
+  ].join("; ");
   if (missing === "") return false;
   if (process.env["REQUIRE_POSTGRES"] === "1") throw new Error(missing);
   return missing;
@@ -76,15 +93,37 @@ export async function startPostgres(): Promise<Postgres> {
   writeFileSync(passwordFile, PASSWORD);
   // It refuses to run as root; its package has made a user for it.
   const user = process.getuid?.() === 0 ? { uid: idOf("-u"), gid: idOf("-g") } : {};
-  if (user.uid !== undefined) for (const path of [dir, passwordFile]) chownSync(path, user.uid, user.gid!);
-  const made = spawnSync(join(folder, "initdb"), ["-D", data, "-U", "gateway", "-A", "scram-sha-256", "--pwfile", passwordFile, "-E", "UTF8", "--no-locale", "-N"], { ...user, cwd: dir, encoding: "utf8" });
+  if (user.uid !== undefined)
+    for (const path of [dir, passwordFile]) chownSync(path, user.uid, user.gid!);
+  const made = spawnSync(
+    join(folder, "initdb"),
+    [
+      "-D",
+      data,
+      "-U",
+      "gateway",
+      "-A",
+      "scram-sha-256",
+      "--pwfile",
+      passwordFile,
+      "-E",
+      "UTF8",
+      "--no-locale",
+      "-N",
+    ],
+    { ...user, cwd: dir, encoding: "utf8" },
+  );
   if (made.status !== 0) throw new Error(`initdb: ${made.error?.message ?? made.stderr}`);
   const port = await freePort();
   const url = (name: string) => `postgres://gateway:${PASSWORD}@127.0.0.1:${port}/${name}`;
   let server: ChildProcess | undefined;
   let standing: number[] = [];
 
-  async function query(address: string, text: string, values: readonly unknown[] = []): Promise<any[]> {
+  async function query(
+    address: string,
+    text: string,
+    values: readonly unknown[] = [],
+  ): Promise<any[]> {
     const client = new Client!({ connectionString: address, connectionTimeoutMillis: 5_000 });
     client.on("error", () => undefined); // it is told by the query as well
     try {
@@ -96,17 +135,37 @@ export async function startPostgres(): Promise<Postgres> {
   }
 
   async function start(): Promise<void> {
-    const settings = { listen_addresses: "127.0.0.1", port, unix_socket_directories: "", fsync: "off", shared_buffers: "16MB", max_connections: 50, TimeZone: "Asia/Kolkata" };
+    const settings = {
+      listen_addresses: "127.0.0.1",
+      port,
+      unix_socket_directories: "",
+      fsync: "off",
+      shared_buffers: "16MB",
+      max_connections: 50,
+      TimeZone: "Asia/Kolkata",
+    };
     const options = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     const end = performance.now() + START_MS;
     for (let said = ""; ; await pause(20)) {
       if (server === undefined) {
         // Processes of the one that was killed may still be there for a moment; then it refuses to start, and is asked again.
-        const child = (server = spawn(join(folder!, "postgres"), ["-D", data, ...options], { ...user, cwd: dir, stdio: ["ignore", "ignore", "pipe"] }));
-        child.stderr!.setEncoding("utf8").on("data", (text: string) => (said = (said + text).slice(-2_000)));
+        const child = (server = spawn(join(folder!, "postgres"), ["-D", data, ...options], {
+          ...user,
+          cwd: dir,
+          stdio: ["ignore", "ignore", "pipe"],
+        }));
+        child
+          .stderr!.setEncoding("utf8")
+          .on("data", (text: string) => (said = (said + text).slice(-2_000)));
         child.once("exit", () => (server = server === child ? undefined : server));
       }
-      if (await query(url("postgres"), "SELECT 1").then(() => true, () => false)) return;
+      if (
+        await query(url("postgres"), "SELECT 1").then(
+          () => true,
+          () => false,
+        )
+      )
+        return;
       if (performance.now() > end) throw new Error(`waited ${START_MS} ms for PostgreSQL: ${said}`);
     }
   }
@@ -124,7 +183,9 @@ export async function startPostgres(): Promise<Postgres> {
   await start();
   return {
     async database(name) {
-      const there = await query(url("postgres"), "SELECT 1 FROM pg_database WHERE datname = $1", [name]);
+      const there = await query(url("postgres"), "SELECT 1 FROM pg_database WHERE datname = $1", [
+        name,
+      ]);
       if (there.length === 0) await query(url("postgres"), `CREATE DATABASE ${name}`);
       return url(name);
     },
@@ -140,7 +201,9 @@ export async function startPostgres(): Promise<Postgres> {
       await client.connect();
       standing = [server!.pid!];
       signalIfThere(server!.pid!, "SIGSTOP"); // first, so that no more of them are made
-      const { rows } = await client.query("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
+      const { rows } = await client.query(
+        "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+      );
       for (const { pid } of rows) {
         standing.push(pid);
         signalIfThere(pid, "SIGSTOP");
@@ -156,7 +219,12 @@ export async function startPostgres(): Promise<Postgres> {
   };
 
   function idOf(flag: "-u" | "-g"): number {
-    const id = Number(readFileSync("/etc/passwd", "utf8").split("\n").find((line) => line.startsWith("postgres:"))?.split(":")[flag === "-u" ? 2 : 3]);
+    const id = Number(
+      readFileSync("/etc/passwd", "utf8")
+        .split("\n")
+        .find((line) => line.startsWith("postgres:"))
+        ?.split(":")[flag === "-u" ? 2 : 3],
+    );
     if (!Number.isInteger(id)) throw new Error("there is no user postgres to run PostgreSQL as");
     return id;
   }

@@ -20,13 +20,26 @@ export interface Program {
 /** The sources as they are, through tsx where Node does not run TypeScript itself. */
 export function fromSources(cwd: string): Program {
   const native = "typescript" in process.features && process.features.typescript;
-  return { args: [...(native ? [] : ["--import", import.meta.resolve("tsx")]), resolve("src/main.ts")], cwd };
+  return {
+    args: [...(native ? [] : ["--import", import.meta.resolve("tsx")]), resolve("src/main.ts")],
+    cwd,
+  };
 }
 
 /** The same as one file, made in `place` unless it is there: it starts in a fraction of the time. */
 export function bundled(place: string, cwd = place): Program {
   const outfile = join(place, "gateway.mjs");
-  if (!existsSync(outfile)) buildSync({ entryPoints: [resolve("src/main.ts")], outfile, bundle: true, platform: "node", format: "esm", target: "node20.19", logLevel: "error", define: CONSOLE });
+  if (!existsSync(outfile))
+    buildSync({
+      entryPoints: [resolve("src/main.ts")],
+      outfile,
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      target: "node20.19",
+      logLevel: "error",
+      define: CONSOLE,
+    });
   return { args: [outfile], cwd };
 }
 
@@ -53,29 +66,59 @@ export interface Running {
   readonly ended: Promise<Ended>;
 }
 
-export function launch({ args, cwd, command: [first = "", ...rest] = [process.execPath] }: Program, more: readonly string[]): Running {
+export function launch(
+  { args, cwd, command: [first = "", ...rest] = [process.execPath] }: Program,
+  more: readonly string[],
+): Running {
   const { PATH = "", NODE_V8_COVERAGE } = process.env;
   // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not the program's.
-  const env = { PATH, NODE_NO_WARNINGS: "1", TSX_TSCONFIG_PATH: resolve("tsconfig.json"), ...(NODE_V8_COVERAGE !== undefined && { NODE_V8_COVERAGE }) };
-  const child = spawn(first, [...rest, ...args, ...more], { cwd, stdio: ["ignore", "pipe", "pipe"], env });
+  const env = {
+    PATH,
+    NODE_NO_WARNINGS: "1",
+    TSX_TSCONFIG_PATH: resolve("tsconfig.json"),
+    ...(NODE_V8_COVERAGE !== undefined && { NODE_V8_COVERAGE }),
+  };
+  const child = spawn(first, [...rest, ...args, ...more], {
+    cwd,
+    stdio: ["ignore", "pipe", "pipe"],
+    env,
+  });
   let stdout = "";
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-  const ended = once(child, "close").then(([code, signal]) => ({ code: code as number | null, signal: signal as string | null, stdout, stderr }));
+  const ended = once(child, "close").then(([code, signal]) => ({
+    code: code as number | null,
+    signal: signal as string | null,
+    stdout,
+    stderr,
+  }));
   const address = new Promise<string>((resolve, reject) => {
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       stdout += text;
       const said = /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout);
       if (said) resolve(said[1]!);
     });
-    void ended.then(({ code, signal }) => reject(new Error(`it ended with ${code ?? signal} before it listened: ${stderr}`)));
+    void ended.then(({ code, signal }) =>
+      reject(new Error(`it ended with ${code ?? signal} before it listened: ${stderr}`)),
+    );
   });
   address.catch(() => undefined); // some are killed before they listen, and nobody waits
-  return { child, stdout: () => stdout, stderr: () => stderr, address, admin: () => /admin on (http:[^\s;)]+)/.exec(stdout)?.[1] ?? "", ended };
+  return {
+    child,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    address,
+    admin: () => /admin on (http:[^\s;)]+)/.exec(stdout)?.[1] ?? "",
+    ended,
+  };
 }
 
 /** Runs a command to its end. */
-export async function runToEnd(program: Program, args: readonly string[], ms = 60_000): Promise<Ended> {
+export async function runToEnd(
+  program: Program,
+  args: readonly string[],
+  ms = 60_000,
+): Promise<Ended> {
   const { child, ended } = launch(program, args);
   return within(ended, `the end of ${args.join(" ")}`, ms).finally(() => child.kill("SIGKILL"));
 }

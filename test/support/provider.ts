@@ -29,7 +29,10 @@ export interface Provider {
   readonly server: http.Server;
 }
 
-export async function startProvider(t: TestContext, behaviours: Readonly<Record<string, Behaviour>> | Behaviour): Promise<Provider> {
+export async function startProvider(
+  t: TestContext,
+  behaviours: Readonly<Record<string, Behaviour>> | Behaviour,
+): Promise<Provider> {
   const asked: Asked[] = [];
   let connections = 0;
   const server = http.createServer({ noDelay: true }, (req, res) => {
@@ -39,7 +42,15 @@ export async function startProvider(t: TestContext, behaviours: Readonly<Record<
       const body = JSON.parse(Buffer.concat(pieces).toString("utf8"));
       let closed = false;
       res.on("close", () => (closed = !res.writableFinished));
-      const record: Asked = { body, headers: req.headers, path: req.url ?? "", req, res, socket: req.socket, closed: () => closed };
+      const record: Asked = {
+        body,
+        headers: req.headers,
+        path: req.url ?? "",
+        req,
+        res,
+        socket: req.socket,
+        closed: () => closed,
+      };
       asked.push(record);
       const listed = typeof behaviours === "function" ? behaviours : behaviours[body.model];
       void (listed ?? status(404, { error: { message: `no model ${body.model}` } }))(record);
@@ -79,12 +90,24 @@ export const chunk = (delta: object, finish: string | null = null, more: object 
   ...more,
 });
 
-export const usageChunk = (usage: object = USAGE): object => ({ id: "upstream-1", object: "chat.completion.chunk", created: 1, model: "u", choices: [], usage });
+export const usageChunk = (usage: object = USAGE): object => ({
+  id: "upstream-1",
+  object: "chat.completion.chunk",
+  created: 1,
+  model: "u",
+  choices: [],
+  usage,
+});
 
-export const event = (json: unknown): string => `data: ${typeof json === "string" ? json : JSON.stringify(json)}\n\n`;
+export const event = (json: unknown): string =>
+  `data: ${typeof json === "string" ? json : JSON.stringify(json)}\n\n`;
 
 /** A whole reply as a provider sends it. */
-export const completion = (message: object, finish: string | null = "stop", more: object = {}): object => ({
+export const completion = (
+  message: object,
+  finish: string | null = "stop",
+  more: object = {},
+): object => ({
   id: "upstream-1",
   object: "chat.completion",
   created: 1,
@@ -98,7 +121,11 @@ const SSE = { "content-type": "text/event-stream" };
 
 /** Any status with a JSON (or, as a string, any) body. */
 export const status =
-  (code: number, body: unknown = {}, headers: Record<string, string> = { "content-type": "application/json" }): Behaviour =>
+  (
+    code: number,
+    body: unknown = {},
+    headers: Record<string, string> = { "content-type": "application/json" },
+  ): Behaviour =>
   ({ res }) => {
     res.writeHead(code, headers);
     res.end(typeof body === "string" ? body : JSON.stringify(body));
@@ -124,7 +151,8 @@ export const rawStream =
   async ({ res }) => {
     const all = Buffer.from(bytes as string);
     res.writeHead(200, SSE);
-    for (let at = 0; at < all.length; at += pieceSize) await new Promise((resolve) => res.write(all.subarray(at, at + pieceSize), resolve));
+    for (let at = 0; at < all.length; at += pieceSize)
+      await new Promise((resolve) => res.write(all.subarray(at, at + pieceSize), resolve));
     res.end();
   };
 
@@ -132,7 +160,11 @@ export const rawStream =
 export const speak =
   (text: string, { reasoning = "" }: { reasoning?: string } = {}): Behaviour =>
   (asked) => {
-    if (!asked.body["stream"]) return status(200, completion({ content: text, ...(reasoning && { reasoning_content: reasoning }) }))(asked);
+    if (!asked.body["stream"])
+      return status(
+        200,
+        completion({ content: text, ...(reasoning && { reasoning_content: reasoning }) }),
+      )(asked);
     const words = (given: string) => given.match(/\s*\S+/g) ?? [];
     return stream([
       chunk({ role: "assistant", content: "" }),

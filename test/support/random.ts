@@ -10,5 +10,9 @@ export function createRandom(seed: number) {
     return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
   };
   const between = (from: number, to: number) => from + Math.floor(random() * (to - from + 1));
-  return { random, between, pick: <T>(list: readonly T[]): T => list[between(0, list.length - 1)]! };
+  return {
+    random,
+    between,
+    pick: <T>(list: readonly T[]): T => list[between(0, list.length - 1)]!,
+  };
 }

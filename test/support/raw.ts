@@ -11,7 +11,11 @@ export interface RawAnswer {
 }
 
 /** Sends the bytes and reads until the server closes the connection. */
-export async function rawRequest(url: string, bytes: string | Buffer, { end = false } = {}): Promise<RawAnswer> {
+export async function rawRequest(
+  url: string,
+  bytes: string | Buffer,
+  { end = false } = {},
+): Promise<RawAnswer> {
   const { port } = new URL(url);
   const socket = net.connect(Number(port), "127.0.0.1");
   const pieces: Buffer[] = [];
@@ -29,6 +33,11 @@ export async function rawRequest(url: string, bytes: string | Buffer, { end = fa
 export function parseAnswer(text: string): RawAnswer {
   const [head = "", ...rest] = text.split("\r\n\r\n");
   const [start = "", ...lines] = head.split("\r\n");
-  const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()]));
+  const headers = Object.fromEntries(
+    lines.map((line) => [
+      line.slice(0, line.indexOf(":")).toLowerCase(),
+      line.slice(line.indexOf(":") + 1).trim(),
+    ]),
+  );
   return { status: Number(start.split(" ")[1]), headers, body: rest.join("\r\n\r\n"), text };
 }

@@ -39,19 +39,34 @@ export interface Refusal {
 export function readReply(vendor: string, events: readonly Json[]): Reply {
   const reader = vendor === "anthropic" ? anthropic : vendor === "gemini" ? gemini : openai;
   const read = reader(events, vendor);
-  return { ...read, finish: read.finish === "stop" && read.calls.length > 0 ? "tool_calls" : read.finish };
+  return {
+    ...read,
+    finish: read.finish === "stop" && read.calls.length > 0 ? "tool_calls" : read.finish,
+  };
 }
 
 /** The four that clients know, and a fifth for generations that failed; all others end as "stop" does. */
 const FINISH: readonly [finish: string, reasons: string][] = [
   ["length", "length max_tokens model_length model_context_window_exceeded MAX_TOKENS"],
   ["tool_calls", "tool_calls function_call tool_use"],
-  ["content_filter", "content_filter sensitive refusal SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII LANGUAGE IMAGE_SAFETY"],
-  ["failed", "insufficient_system_resource network_error abort error MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS"],
+  [
+    "content_filter",
+    "content_filter sensitive refusal SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII LANGUAGE IMAGE_SAFETY",
+  ],
+  [
+    "failed",
+    "insufficient_system_resource network_error abort error MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS",
+  ],
 ];
-const finishOf = (reason: string): string => FINISH.find(([, reasons]) => reasons.split(" ").includes(reason))?.[0] ?? "stop";
+const finishOf = (reason: string): string =>
+  FINISH.find(([, reasons]) => reasons.split(" ").includes(reason))?.[0] ?? "stop";
 
-function usageOf(prompt: number, cached: number, completion: number, reasoning: number): Json | undefined {
+function usageOf(
+  prompt: number,
+  cached: number,
+  completion: number,
+  reasoning: number,
+): Json | undefined {
   if (!(prompt >= 0 && completion >= 0 && prompt + completion > 0)) return undefined;
   const hit = Math.min(cached, prompt);
   return {
@@ -69,9 +84,17 @@ function usageOf(prompt: number, cached: number, completion: number, reasoning: 
 
 /** A string, or parts of several types, of which texts and thinking count. */
 function texts(content: unknown): { text: string; thinking: string } {
-  if (!Array.isArray(content)) return { text: typeof content === "string" ? content : "", thinking: "" };
-  const textOf = (given: unknown) => (Array.isArray(given) ? given.map((part: Json) => part["text"] ?? "").join("") : String(given ?? ""));
-  const those = (type: string) => content.filter((part: Json) => part["type"] === type).map((part: Json) => textOf(part[type])).join("");
+  if (!Array.isArray(content))
+    return { text: typeof content === "string" ? content : "", thinking: "" };
+  const textOf = (given: unknown) =>
+    Array.isArray(given)
+      ? given.map((part: Json) => part["text"] ?? "").join("")
+      : String(given ?? "");
+  const those = (type: string) =>
+    content
+      .filter((part: Json) => part["type"] === type)
+      .map((part: Json) => textOf(part[type]))
+      .join("");
   return { text: those("text"), thinking: those("thinking") };
 }
 
@@ -87,7 +110,9 @@ function openai(events: readonly Json[], vendor: string): Reply {
   /** A fragment belongs to the call with its id, without one to the call with its index, without either to the last one. */
   const add = ({ index, id, function: given = {} }: Json) => {
     const latest = calls.findLast((call) => index === undefined || call.index === index);
-    const known = id ? calls.find((call) => call.id === id) ?? (latest?.id === undefined ? latest : undefined) : latest;
+    const known = id
+      ? (calls.find((call) => call.id === id) ?? (latest?.id === undefined ? latest : undefined))
+      : latest;
     const another = known === undefined || (!id && given.name && known.name !== "");
     const call = another ? { index, id: undefined, name: "", args: "" as unknown } : known;
     if (another) calls.push(call);
@@ -98,7 +123,9 @@ function openai(events: readonly Json[], vendor: string): Reply {
   };
 
   for (const event of events) {
-    const choice: Json | undefined = event["choices"]?.find((each: Json) => (each["index"] ?? 0) === 0);
+    const choice: Json | undefined = event["choices"]?.find(
+      (each: Json) => (each["index"] ?? 0) === 0,
+    );
     usage = event["usage"] ?? choice?.["usage"] ?? event["x_groq"]?.usage ?? usage;
     if (event["error"] || choice?.["error"]) finish = "failed";
     const said: Json = choice?.["delta"] ?? choice?.["message"] ?? {};
@@ -117,7 +144,12 @@ function openai(events: readonly Json[], vendor: string): Reply {
   }
 
   const details = usage?.["prompt_tokens_details"] ?? usage?.["prompt_token_details"];
-  const cached = usage?.["prompt_cache_hit_tokens"] ?? usage?.["num_cached_tokens"] ?? details?.cached_tokens ?? usage?.["cached_tokens"] ?? 0;
+  const cached =
+    usage?.["prompt_cache_hit_tokens"] ??
+    usage?.["num_cached_tokens"] ??
+    details?.cached_tokens ??
+    usage?.["cached_tokens"] ??
+    0;
   const reasoning = usage?.["completion_tokens_details"]?.reasoning_tokens ?? 0;
   // xAI counts what was thought beside the completion, not in it.
   const completion = usage?.["completion_tokens"] + (vendor === "xai" ? reasoning : 0);
@@ -164,7 +196,8 @@ function anthropic(events: readonly Json[]): Reply {
         break;
       case "message_delta":
         reason = delta["stop_reason"] ?? reason;
-        for (const [name, value] of Object.entries(event["usage"] ?? {})) usage[name] = value ?? usage[name];
+        for (const [name, value] of Object.entries(event["usage"] ?? {}))
+          usage[name] = value ?? usage[name];
         break;
       case "message_stop":
         ended = true;
@@ -174,14 +207,30 @@ function anthropic(events: readonly Json[]): Reply {
     }
   }
   const those = (type: string) => blocks.filter((block) => block["type"] === type);
-  const prompt = usage["input_tokens"] + (usage["cache_creation_input_tokens"] ?? 0) + (usage["cache_read_input_tokens"] ?? 0);
+  const prompt =
+    usage["input_tokens"] +
+    (usage["cache_creation_input_tokens"] ?? 0) +
+    (usage["cache_read_input_tokens"] ?? 0);
   return {
-    text: those("text").map(({ text }) => text).join(""),
-    thinking: those("thinking").map(({ thinking }) => thinking).join(""),
+    text: those("text")
+      .map(({ text }) => text)
+      .join(""),
+    thinking: those("thinking")
+      .map(({ thinking }) => thinking)
+      .join(""),
     refusal: "",
-    calls: those("tool_use").map(({ id, name, json, input }) => ({ id, name, args: json || (input ?? {}) })),
+    calls: those("tool_use").map(({ id, name, json, input }) => ({
+      id,
+      name,
+      args: json || (input ?? {}),
+    })),
     finish: failed ? "failed" : ended || reason ? finishOf(reason ?? "") : undefined,
-    usage: usageOf(prompt, usage["cache_read_input_tokens"] ?? 0, usage["output_tokens"], usage["output_tokens_details"]?.thinking_tokens ?? 0),
+    usage: usageOf(
+      prompt,
+      usage["cache_read_input_tokens"] ?? 0,
+      usage["output_tokens"],
+      usage["output_tokens_details"]?.thinking_tokens ?? 0,
+    ),
   };
 }
 
@@ -199,16 +248,27 @@ function gemini(events: readonly Json[]): Reply {
     if (candidate === undefined && event["promptFeedback"]?.blockReason) finish = "content_filter";
     if (event["error"]) finish = "failed";
   }
-  const said = (thought: boolean) => parts.filter((part) => (part["thought"] === true) === thought).map((part) => part["text"] ?? "").join("");
+  const said = (thought: boolean) =>
+    parts
+      .filter((part) => (part["thought"] === true) === thought)
+      .map((part) => part["text"] ?? "")
+      .join("");
   const thoughts = usage?.["thoughtsTokenCount"] ?? 0;
   const completion = (usage?.["candidatesTokenCount"] ?? 0) + thoughts;
   return {
     text: said(false),
     thinking: said(true),
     refusal: "",
-    calls: parts.filter((part) => part["functionCall"]).map(({ functionCall: { id, name, args } }) => ({ id, name, args: args ?? {} })),
+    calls: parts
+      .filter((part) => part["functionCall"])
+      .map(({ functionCall: { id, name, args } }) => ({ id, name, args: args ?? {} })),
     finish,
-    usage: usageOf(usage?.["promptTokenCount"] + (usage?.["toolUsePromptTokenCount"] ?? 0), usage?.["cachedContentTokenCount"] ?? 0, completion, thoughts),
+    usage: usageOf(
+      usage?.["promptTokenCount"] + (usage?.["toolUsePromptTokenCount"] ?? 0),
+      usage?.["cachedContentTokenCount"] ?? 0,
+      completion,
+      thoughts,
+    ),
   };
 }
 
@@ -230,33 +290,65 @@ const IMPLIED: readonly [status: number, names: string][] = [
 
 function told(status: number, text: string): { status: number; code: string } {
   if ([400, 413, 422].includes(status)) {
-    if (/API_KEY_INVALID|API key not valid/i.test(text)) return { status: 503, code: "model_unavailable" };
-    if (/context_length_exceeded|exceed_context_size|maximum context length|prompt is too long/i.test(text)) return { status: 400, code: "context_length_exceeded" };
-    return { status: 400, code: /"content_filter"|content_policy_violation/.test(text) ? "content_filter" : "upstream_rejected" };
+    if (/API_KEY_INVALID|API key not valid/i.test(text))
+      return { status: 503, code: "model_unavailable" };
+    if (
+      /context_length_exceeded|exceed_context_size|maximum context length|prompt is too long/i.test(
+        text,
+      )
+    )
+      return { status: 400, code: "context_length_exceeded" };
+    return {
+      status: 400,
+      code: /"content_filter"|content_policy_violation/.test(text)
+        ? "content_filter"
+        : "upstream_rejected",
+    };
   }
-  if ([401, 402, 403, 404].includes(status) || text.includes('"insufficient_quota"')) return { status: 503, code: "model_unavailable" };
-  return { status: 503, code: [408, 409, 425, 429, 503, 529].includes(status) ? "model_overloaded" : "upstream_error" };
+  if ([401, 402, 403, 404].includes(status) || text.includes('"insufficient_quota"'))
+    return { status: 503, code: "model_unavailable" };
+  return {
+    status: 503,
+    code: [408, 409, 425, 429, 503, 529].includes(status) ? "model_overloaded" : "upstream_error",
+  };
 }
 
 /** Every string in a value. */
 const strings = (value: unknown): string[] =>
-  typeof value === "string" ? [value] : typeof value === "object" && value !== null ? Object.values(value).flatMap(strings) : [];
+  typeof value === "string"
+    ? [value]
+    : typeof value === "object" && value !== null
+      ? Object.values(value).flatMap(strings)
+      : [];
 
 /** What an error body says; undefined for a reply. */
 export function readRefusal(body: unknown): Refusal | undefined {
   const whole: Json = Array.isArray(body) ? body[0] : body;
-  const isReply = ["choices", "candidates", "promptFeedback", "content"].some((field) => whole[field] !== undefined);
-  if (isReply || !(whole["error"] || whole["detail"] || whole["type"] === "error" || whole["object"] === "error")) return undefined;
+  const isReply = ["choices", "candidates", "promptFeedback", "content"].some(
+    (field) => whole[field] !== undefined,
+  );
+  if (
+    isReply ||
+    !(whole["error"] || whole["detail"] || whole["type"] === "error" || whole["object"] === "error")
+  )
+    return undefined;
   const error: Json = typeof whole["error"] === "object" ? whole["error"] : whole;
-  const stated = [error["code"], error["status"], whole["status"]].map(Number).find((each) => each >= 400 && each <= 599);
-  const implied = IMPLIED.find(([, names]) => [error["type"], error["code"], error["status"]].some((name) => names.split(" ").includes(name)));
+  const stated = [error["code"], error["status"], whole["status"]]
+    .map(Number)
+    .find((each) => each >= 400 && each <= 599);
+  const implied = IMPLIED.find(([, names]) =>
+    [error["type"], error["code"], error["status"]].some((name) => names.split(" ").includes(name)),
+  );
   const status = stated ?? implied?.[0] ?? 400;
-  const delay: string | undefined = error["details"]?.find?.((detail: Json) => detail["retryDelay"])?.retryDelay;
+  const delay: string | undefined = error["details"]?.find?.(
+    (detail: Json) => detail["retryDelay"],
+  )?.retryDelay;
   assert.ok(delay === undefined || /^\d+(\.\d+)?s$/.test(delay), `a delay of ${delay}`);
   return {
     status,
     told: told(status, JSON.stringify(body)),
-    retryAfter: delay === undefined ? undefined : Math.min(60, Math.max(1, Math.ceil(parseFloat(delay)))),
+    retryAfter:
+      delay === undefined ? undefined : Math.min(60, Math.max(1, Math.ceil(parseFloat(delay)))),
     // Short ones may be words of any message.
     words: strings(body).filter((word) => word.length > 8),
   };

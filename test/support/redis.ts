@@ -31,12 +31,19 @@ function loadClient(): ((options: object) => Client) | undefined {
 
 function binary(): string | undefined {
   const folders = (process.env["PATH"] ?? "").split(delimiter);
-  return ["redis-server", "valkey-server"].flatMap((name) => folders.map((folder) => join(folder, name))).find((path) => existsSync(path));
+  return ["redis-server", "valkey-server"]
+    .flatMap((name) => folders.map((folder) => join(folder, name)))
+    .find((path) => existsSync(path));
 }
 
 /** False, or why Redis cannot be tried here; where it is demanded (in CI) that is an error instead. */
 export function noRedis(): false | string {
-  const missing = binary() === undefined ? "no Redis is installed" : loadClient() ? "" : "run npm ci in test/clients for the package redis";
+  const missing =
+    binary() === undefined
+      ? "no Redis is installed"
+      : loadClient()
+        ? ""
+        : "run npm ci in test/clients for the package redis";
   if (missing === "") return false;
   if (process.env["REQUIRE_REDIS"] === "1") throw new Error(missing);
   return missing;
@@ -61,13 +68,24 @@ export interface Redis {
 }
 
 /** Without a password unless one is given. */
-export async function startRedis({ password }: { readonly password?: string } = {}): Promise<Redis> {
+export async function startRedis({
+  password,
+}: {
+  readonly password?: string;
+} = {}): Promise<Redis> {
   const [file, createClient] = [binary(), loadClient()];
   if (file === undefined || !createClient) throw new Error("see noRedis");
   const dir = mkdtempSync(join(tmpdir(), "redis-"));
   const port = await freePort();
   const url = `redis://${password === undefined ? "" : `:${password}@`}127.0.0.1:${port}`;
-  const settings = { bind: "127.0.0.1", port, save: "", appendonly: "no", dir, ...(password !== undefined && { requirepass: password }) };
+  const settings = {
+    bind: "127.0.0.1",
+    port,
+    save: "",
+    appendonly: "no",
+    dir,
+    ...(password !== undefined && { requirepass: password }),
+  };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
   let server: ChildProcess | undefined;
 
@@ -75,9 +93,16 @@ export async function startRedis({ password }: { readonly password?: string } = 
     const child = (server = spawn(file!, args, { cwd: dir, stdio: ["ignore", "pipe", "ignore"] }));
     let said = "";
     const ready = new Promise<void>((resolve, reject) => {
-      child.stdout!.setEncoding("utf8").on("data", (text: string) => /Ready to accept connections/i.test((said += text)) && resolve());
+      child
+        .stdout!.setEncoding("utf8")
+        .on(
+          "data",
+          (text: string) => /Ready to accept connections/i.test((said += text)) && resolve(),
+        );
       child.once("error", reject);
-      child.once("exit", (code, signal) => reject(new Error(`Redis ended with ${code ?? signal}: ${said}`)));
+      child.once("exit", (code, signal) =>
+        reject(new Error(`Redis ended with ${code ?? signal}: ${said}`)),
+      );
     });
     await within(ready, "Redis to take connections", 20_000);
   }
@@ -103,7 +128,10 @@ export async function startRedis({ password }: { readonly password?: string } = 
 
   await start();
   return {
-    url, command, kill, start,
+    url,
+    command,
+    kill,
+    start,
     async now() {
       const [seconds, microseconds] = await command("TIME");
       return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);

@@ -1,34 +1,81 @@
 // The public shapes of a reply, whole and in chunks, as checks: SPEC.md "Chat completion response" and "Stream chunk", WIRE.md 2 and 3.
 // What the gateway publishes of them in /openapi.json must be the same.
-import { array, literal, nonEmpty, nullable, number, object, optional, string } from "../../src/protocol/checker.ts";
+import {
+  array,
+  literal,
+  nonEmpty,
+  nullable,
+  number,
+  object,
+  optional,
+  string,
+} from "../../src/protocol/checker.ts";
 
 const count = number({ min: 0, integer: true });
 
 /** Token statistics. hit + miss = prompt, prompt + completion = total; reasoning tokens are inside completion. WIRE.md 2. */
 const usage = object({
-  prompt_tokens: count, completion_tokens: count, total_tokens: count, prompt_cache_hit_tokens: count, prompt_cache_miss_tokens: count,
-  prompt_tokens_details: object({ cached_tokens: count }), completion_tokens_details: object({ reasoning_tokens: count }),
+  prompt_tokens: count,
+  completion_tokens: count,
+  total_tokens: count,
+  prompt_cache_hit_tokens: count,
+  prompt_cache_miss_tokens: count,
+  prompt_tokens_details: object({ cached_tokens: count }),
+  completion_tokens_details: object({ reasoning_tokens: count }),
 });
-const tokenFields = { token: string(), logprob: number(), bytes: nullable(array(number({ min: 0, max: 255, integer: true }))) };
+const tokenFields = {
+  token: string(),
+  logprob: number(),
+  bytes: nullable(array(number({ min: 0, max: 255, integer: true }))),
+};
 const tokenLogprob = object({ ...tokenFields, top_logprobs: array(object(tokenFields)) });
 const tokens = array(tokenLogprob);
-const logprobs = nullable(object({ content: nullable(tokens), refusal: nullable(tokens), reasoning_content: optional(tokens) }));
+const logprobs = nullable(
+  object({
+    content: nullable(tokens),
+    refusal: nullable(tokens),
+    reasoning_content: optional(tokens),
+  }),
+);
 const finishReason = literal("stop", "length", "tool_calls", "content_filter");
-const toolCall = object({ id: nonEmpty, type: literal("function"), function: object({ name: string(), arguments: string() }) });
+const toolCall = object({
+  id: nonEmpty,
+  type: literal("function"),
+  function: object({ name: string(), arguments: string() }),
+});
 const fragment = object({ name: optional(string()), arguments: string() });
-const toolFragment = object({ index: count, id: optional(nonEmpty), type: optional(literal("function")), function: fragment });
+const toolFragment = object({
+  index: count,
+  id: optional(nonEmpty),
+  type: optional(literal("function")),
+  function: fragment,
+});
 const texts = { reasoning_content: optional(string()), refusal: optional(string()) }; // what a whole message and a delta have in common
 const role = literal("assistant");
-const message = object({ role, content: nullable(string()), ...texts, tool_calls: optional(array(toolCall, { min: 1 })) });
-const delta = object({ role: optional(role), content: optional(string()), ...texts, tool_calls: optional(array(toolFragment)) });
+const message = object({
+  role,
+  content: nullable(string()),
+  ...texts,
+  tool_calls: optional(array(toolCall, { min: 1 })),
+});
+const delta = object({
+  role: optional(role),
+  content: optional(string()),
+  ...texts,
+  tool_calls: optional(array(toolFragment)),
+});
 const envelope = { id: nonEmpty, created: count, model: nonEmpty, system_fingerprint: string() };
 
 export const completionShape = object({
-  ...envelope, object: literal("chat.completion"),
-  choices: array(object({ index: count, message, logprobs, finish_reason: finishReason })), usage,
+  ...envelope,
+  object: literal("chat.completion"),
+  choices: array(object({ index: count, message, logprobs, finish_reason: finishReason })),
+  usage,
 });
 
 export const chunkShape = object({
-  ...envelope, object: literal("chat.completion.chunk"),
-  choices: array(object({ index: count, delta, logprobs, finish_reason: nullable(finishReason) })), usage: optional(usage),
+  ...envelope,
+  object: literal("chat.completion.chunk"),
+  choices: array(object({ index: count, delta, logprobs, finish_reason: nullable(finishReason) })),
+  usage: optional(usage),
 });

@@ -16,7 +16,11 @@ export async function within<T>(promise: Promise<T>, what: string, ms = 5_000): 
 }
 
 /** Looks once a turn of the event loop until `find` finds something. */
-export async function waitFor<T>(find: () => T | undefined | false, what: string, ms = 5_000): Promise<T> {
+export async function waitFor<T>(
+  find: () => T | undefined | false,
+  what: string,
+  ms = 5_000,
+): Promise<T> {
   const end = performance.now() + ms;
   for (;;) {
     const found = find();
@@ -27,7 +31,11 @@ export async function waitFor<T>(find: () => T | undefined | false, what: string
 }
 
 /** Asks until the answer is what is waited for; each look is a question to another process. */
-export async function until<T>(look: () => Promise<T | undefined | false>, what: string, ms = 20_000): Promise<T> {
+export async function until<T>(
+  look: () => Promise<T | undefined | false>,
+  what: string,
+  ms = 20_000,
+): Promise<T> {
   for (const end = performance.now() + ms; ; await pause(10)) {
     const found = await look();
     if (found !== undefined && found !== false) return found;
@@ -36,7 +44,12 @@ export async function until<T>(look: () => Promise<T | undefined | false>, what:
 }
 
 /** Waits until a value has not changed for `quietMs`: for things that stop, of which there is no event. */
-export async function settled(value: () => number, what: string, quietMs: number, ms = 10_000): Promise<void> {
+export async function settled(
+  value: () => number,
+  what: string,
+  quietMs: number,
+  ms = 10_000,
+): Promise<void> {
   let last = value();
   let since = performance.now();
   await waitFor(

@@ -30,7 +30,10 @@ export interface Answer {
 export interface Fault {
   readonly when: (asked: Asked) => boolean;
   /** What is asked instead: another body, other headers. */
-  readonly forward?: (asked: Asked) => { readonly text?: string; readonly headers?: IncomingHttpHeaders };
+  readonly forward?: (asked: Asked) => {
+    readonly text?: string;
+    readonly headers?: IncomingHttpHeaders;
+  };
   readonly answer?: (answer: Answer) => Answer;
   /** Closes the connection instead of answering. */
   readonly cut?: boolean;
@@ -47,10 +50,14 @@ export interface Fault {
   /** What is made of the gateway's own requests, by a wire between it and its provider. */
   readonly wire?: Change;
   /** What is done to the answer to bytes that the suite sends by itself. */
-  readonly raw?: { readonly when: (bytes: string) => boolean; readonly answer: (answer: string) => string };
+  readonly raw?: {
+    readonly when: (bytes: string) => boolean;
+    readonly answer: (answer: string) => string;
+  };
 }
 
-export const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
+export const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 export const parse = (text: string): unknown => {
   try {
     return JSON.parse(text);
@@ -59,7 +66,6 @@ export const parse = (text: string): unknown => {
   }
 };
 
-
 export interface WrongGateway {
   readonly url: string;
   /** Has this fault from now on; undefined: none. */
@@ -67,46 +73,74 @@ export interface WrongGateway {
 }
 
 /** `provider` is the address of the provider of the right gateway. */
-export async function startWrongGateway(t: TestContext, right: string, provider = right): Promise<WrongGateway> {
+export async function startWrongGateway(
+  t: TestContext,
+  right: string,
+  provider = right,
+): Promise<WrongGateway> {
   const { hostname, port } = new URL(right);
   const agent = new http.Agent({ keepAlive: true });
   let fault: Fault | undefined;
 
   const proxy = http.createServer({ noDelay: true }, (req, res) => {
-    void read(req).then(async (bytes) => {
-      const asked = askedBy(req.method ?? "", req.url ?? "", req.headers, bytes.toString("utf8"));
-      const applied = fault?.when(asked) ? fault : undefined;
-      if (applied?.cut) return void res.destroy();
-      const { text, headers } = applied?.forward?.(asked) ?? {};
-      const sent = text ?? bytes;
-      const length = text === undefined ? {} : { "content-length": String(Buffer.byteLength(text)) };
-      const options = { agent, method: req.method, headers: { ...req.headers, ...length, ...headers } };
-      if (applied?.twice) await answered(http.request(right + req.url, options).end(sent));
-      if (applied?.knock) {
-        const { path, model = asked.body["model"] } = applied.knock;
-        await answered(http.request(provider + path, { agent, method: req.method }).end(JSON.stringify({ model })));
-      }
-      const upstream = http.request(right + req.url, options);
-      upstream.on("error", () => res.destroy());
-      res.on("close", () => applied?.holds || upstream.destroy());
-      upstream.on("response", (answer) => {
-        const edit = applied?.answer;
-        if (!edit) {
-          res.writeHead(answer.statusCode ?? 0, answer.rawHeaders);
-          if (applied?.greedy) return void answer.on("data", (piece) => res.write(piece)).on("end", () => res.end());
-          return void answer.pipe(res);
+    void read(req).then(
+      async (bytes) => {
+        const asked = askedBy(req.method ?? "", req.url ?? "", req.headers, bytes.toString("utf8"));
+        const applied = fault?.when(asked) ? fault : undefined;
+        if (applied?.cut) return void res.destroy();
+        const { text, headers } = applied?.forward?.(asked) ?? {};
+        const sent = text ?? bytes;
+        const length =
+          text === undefined ? {} : { "content-length": String(Buffer.byteLength(text)) };
+        const options = {
+          agent,
+          method: req.method,
+          headers: { ...req.headers, ...length, ...headers },
+        };
+        if (applied?.twice) await answered(http.request(right + req.url, options).end(sent));
+        if (applied?.knock) {
+          const { path, model = asked.body["model"] } = applied.knock;
+          await answered(
+            http
+              .request(provider + path, { agent, method: req.method })
+              .end(JSON.stringify({ model })),
+          );
         }
-        void read(answer).then((came) => {
-          const { "content-length": _length, "transfer-encoding": _encoding, ...rest } = answer.headers;
-          const edited = edit({ status: answer.statusCode ?? 0, headers: rest as Answer["headers"], text: came.toString("utf8") });
-          res.writeHead(edited.status, edited.headers);
-          if (applied.lateMs === undefined) return void res.end(edited.text);
-          res.write(edited.text);
-          setTimeout(() => res.end(), applied.lateMs);
-        }, () => res.destroy());
-      });
-      upstream.end(sent);
-    }, () => res.destroy());
+        const upstream = http.request(right + req.url, options);
+        upstream.on("error", () => res.destroy());
+        res.on("close", () => applied?.holds || upstream.destroy());
+        upstream.on("response", (answer) => {
+          const edit = applied?.answer;
+          if (!edit) {
+            res.writeHead(answer.statusCode ?? 0, answer.rawHeaders);
+            if (applied?.greedy)
+              return void answer.on("data", (piece) => res.write(piece)).on("end", () => res.end());
+            return void answer.pipe(res);
+          }
+          void read(answer).then(
+            (came) => {
+              const {
+                "content-length": _length,
+                "transfer-encoding": _encoding,
+                ...rest
+              } = answer.headers;
+              const edited = edit({
+                status: answer.statusCode ?? 0,
+                headers: rest as Answer["headers"],
+                text: came.toString("utf8"),
+              });
+              res.writeHead(edited.status, edited.headers);
+              if (applied.lateMs === undefined) return void res.end(edited.text);
+              res.write(edited.text);
+              setTimeout(() => res.end(), applied.lateMs);
+            },
+            () => res.destroy(),
+          );
+        });
+        upstream.end(sent);
+      },
+      () => res.destroy(),
+    );
   });
 
   /** What the suite sends by itself, as no client would, goes to the right gateway byte by byte. */
@@ -116,7 +150,10 @@ export async function startWrongGateway(t: TestContext, right: string, provider 
     socket.on("close", () => upstream.destroy());
     const raw = fault?.raw;
     void read(upstream).then(
-      (answer) => socket.end(raw?.when(bytes.toString("latin1")) ? raw.answer(answer.toString("latin1")) : answer),
+      (answer) =>
+        socket.end(
+          raw?.when(bytes.toString("latin1")) ? raw.answer(answer.toString("latin1")) : answer,
+        ),
       () => socket.destroy(),
     );
   }
@@ -139,19 +176,32 @@ export async function startWrongGateway(t: TestContext, right: string, provider 
     sockets.forEach((socket) => socket.destroy());
     return new Promise((resolve) => server.close(resolve));
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, turn: (next) => void (fault = next) };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    turn: (next) => void (fault = next),
+  };
 }
 
 function askedBy(method: string, path: string, headers: IncomingHttpHeaders, text: string): Asked {
   const parsed = parse(text);
   const body = isObject(parsed) ? parsed : {};
   const last = Array.isArray(body["messages"]) ? body["messages"].at(-1) : undefined;
-  return { method, path, headers, text, body, question: isObject(last) ? String(last["content"]) : "", streamed: body["stream"] === true };
+  return {
+    method,
+    path,
+    headers,
+    text,
+    body,
+    question: isObject(last) ? String(last["content"]) : "",
+    streamed: body["stream"] === true,
+  };
 }
 
 /** Resolves when there is an answer, or soon after if there is none. */
 async function answered(request: http.ClientRequest): Promise<void> {
-  const head = new Promise<void>((resolve) => request.on("error", () => resolve()).on("response", (answer) => resolve(void answer.resume())));
+  const head = new Promise<void>((resolve) =>
+    request.on("error", () => resolve()).on("response", (answer) => resolve(void answer.resume())),
+  );
   let timer: NodeJS.Timeout | undefined;
   await Promise.race([head, new Promise((resolve) => (timer = setTimeout(resolve, 50)))]);
   clearTimeout(timer);

@@ -12,8 +12,16 @@ export async function startWire(t: TestContext, provider: string) {
   const sockets = new Set<Socket>();
   let change: Change | undefined;
   const server = net.createServer({ noDelay: true, allowHalfOpen: true }, (gateway) => {
-    const upstream = net.connect({ host: hostname, port: Number(port), noDelay: true, allowHalfOpen: true });
-    for (const [one, other] of [[gateway, upstream], [upstream, gateway]] as const) {
+    const upstream = net.connect({
+      host: hostname,
+      port: Number(port),
+      noDelay: true,
+      allowHalfOpen: true,
+    });
+    for (const [one, other] of [
+      [gateway, upstream],
+      [upstream, gateway],
+    ] as const) {
       sockets.add(one);
       one.on("error", () => other.resetAndDestroy());
       one.on("close", () => {
@@ -22,7 +30,13 @@ export async function startWire(t: TestContext, provider: string) {
       });
       one.on("end", () => other.end());
     }
-    gateway.on("data", (bytes: Buffer) => void upstream.write(change ? Buffer.from(change(bytes.toString("latin1")), "latin1") : bytes));
+    gateway.on(
+      "data",
+      (bytes: Buffer) =>
+        void upstream.write(
+          change ? Buffer.from(change(bytes.toString("latin1")), "latin1") : bytes,
+        ),
+    );
     upstream.on("data", (bytes: Buffer) => {
       if (gateway.write(bytes)) return;
       upstream.pause();
@@ -34,5 +48,8 @@ export async function startWire(t: TestContext, provider: string) {
     sockets.forEach((socket) => socket.destroy());
     return new Promise((resolve) => server.close(resolve));
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, turn: (next: Change | undefined) => void (change = next) };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    turn: (next: Change | undefined) => void (change = next),
+  };
 }

@@ -3,110 +3,477 @@
 
 import { parseJson, parseRaw, type RawAnswer } from "../client.ts";
 import { find, first, isCount, isObject, isText, list, REPLY, type Field } from "../shapes.ts";
-import { CHAT, chooseTool, expect, question, TOOLS, WORD, type Ask, type Check, type Exchange, type Need, type Tester } from "../suite.ts";
+import {
+  CHAT,
+  chooseTool,
+  expect,
+  question,
+  TOOLS,
+  WORD,
+  type Ask,
+  type Check,
+  type Exchange,
+  type Need,
+  type Tester,
+} from "../suite.ts";
 import { allSame, choicesOf, chunksOf, contentOf, idHeader, kit, overLimit } from "./kit.ts";
 
 const { check, rule, fieldRules } = kit("compatible");
 const mark = (id: string) => ({ "x-request-id": `compatible.${id}` });
 
 const HI = question("Hi.");
-const call = { id: "call_1", type: "function", function: { name: "get_time", arguments: "{\"city\":\"Oslo\"}" } };
+const call = {
+  id: "call_1",
+  type: "function",
+  function: { name: "get_time", arguments: '{"city":"Oslo"}' },
+};
 const result = { role: "tool", tool_call_id: "call_1", content: "14:05" };
-const loop = (assistant: object) => ({ ...TOOLS, messages: [...HI, { role: "assistant", tool_calls: [call], ...assistant }, result] });
+const loop = (assistant: object) => ({
+  ...TOOLS,
+  messages: [...HI, { role: "assistant", tool_calls: [call], ...assistant }, result],
+});
 
 /** [id, section, title, fields, headers, what it needs]: each is answered with 200. */
-const ACCEPTED: readonly (readonly [string, string, string, Ask, (Readonly<Record<string, string>> | undefined)?, Need?])[] = [
-  ["headers.sdk", "1.1", "headers that SDKs add are ignored", {}, { "x-stainless-lang": "js", "openai-organization": "org", "openai-project": "p", accept: "application/json" }],
-  ["headers.charset", "4.2", "Content-Type may have parameters", {}, { "content-type": "application/json; charset=utf-8" }],
-  ["body.unknown-field", "1.2", "a field that nobody knows is ignored", { provider_options: { a: 1 } }],
-  ["message.unknown-field", "1.2", "a field of a message that nobody knows is ignored", { messages: [{ role: "user", content: "Hi.", cache_control: { type: "ephemeral" } }] }],
-  ["message.name", "1.4", "a message may have a name", { messages: [{ role: "user", name: "ada", content: "Hi." }] }],
-  ["body.nulls", "1.1", "null is the same as absent, for every optional field", Object.fromEntries([
-    "stream", "temperature", "max_tokens", "max_completion_tokens", "top_p", "frequency_penalty", "presence_penalty", "stop", "tools", "tool_choice",
-    "response_format", "thinking", "logprobs", "top_logprobs", "stream_options", "n", "seed", "user", "parallel_tool_calls", "reasoning_effort"].map((name) => [name, null]))],
-  ["body.ignored-fields", "1.2", "fields that other services know are never an error", {
-    seed: 7, user: "ada", parallel_tool_calls: true, reasoning_effort: "low", logit_bias: { "50256": -100 }, metadata: { a: "b" }, store: false,
-    service_tier: "auto", prompt_cache_key: "k", safety_identifier: "s", verbosity: "low", modalities: ["text"] }],
+const ACCEPTED: readonly (readonly [
+  string,
+  string,
+  string,
+  Ask,
+  (Readonly<Record<string, string>> | undefined)?,
+  Need?,
+])[] = [
+  [
+    "headers.sdk",
+    "1.1",
+    "headers that SDKs add are ignored",
+    {},
+    {
+      "x-stainless-lang": "js",
+      "openai-organization": "org",
+      "openai-project": "p",
+      accept: "application/json",
+    },
+  ],
+  [
+    "headers.charset",
+    "4.2",
+    "Content-Type may have parameters",
+    {},
+    { "content-type": "application/json; charset=utf-8" },
+  ],
+  [
+    "body.unknown-field",
+    "1.2",
+    "a field that nobody knows is ignored",
+    { provider_options: { a: 1 } },
+  ],
+  [
+    "message.unknown-field",
+    "1.2",
+    "a field of a message that nobody knows is ignored",
+    { messages: [{ role: "user", content: "Hi.", cache_control: { type: "ephemeral" } }] },
+  ],
+  [
+    "message.name",
+    "1.4",
+    "a message may have a name",
+    { messages: [{ role: "user", name: "ada", content: "Hi." }] },
+  ],
+  [
+    "body.nulls",
+    "1.1",
+    "null is the same as absent, for every optional field",
+    Object.fromEntries(
+      [
+        "stream",
+        "temperature",
+        "max_tokens",
+        "max_completion_tokens",
+        "top_p",
+        "frequency_penalty",
+        "presence_penalty",
+        "stop",
+        "tools",
+        "tool_choice",
+        "response_format",
+        "thinking",
+        "logprobs",
+        "top_logprobs",
+        "stream_options",
+        "n",
+        "seed",
+        "user",
+        "parallel_tool_calls",
+        "reasoning_effort",
+      ].map((name) => [name, null]),
+    ),
+  ],
+  [
+    "body.ignored-fields",
+    "1.2",
+    "fields that other services know are never an error",
+    {
+      seed: 7,
+      user: "ada",
+      parallel_tool_calls: true,
+      reasoning_effort: "low",
+      logit_bias: { "50256": -100 },
+      metadata: { a: "b" },
+      store: false,
+      service_tier: "auto",
+      prompt_cache_key: "k",
+      safety_identifier: "s",
+      verbosity: "low",
+      modalities: ["text"],
+    },
+  ],
   ["n.one", "1.2", "n may be 1", { n: 1 }],
   ["stop.empty-array", "1.2", "stop may be an empty array", { stop: [] }],
   ["tools.empty-array", "1.2", "tools may be an empty array", { tools: [] }],
-  ["tools.bare", "1.3", "description, parameters and strict of a tool may be missing", { tools: [{ type: "function", function: { name: "f" } }] }, undefined, "tools"],
-  ["tool_choice.none-without-tools", "1.3", "tool_choice \"none\" needs no tools", { tool_choice: "none" }],
+  [
+    "tools.bare",
+    "1.3",
+    "description, parameters and strict of a tool may be missing",
+    { tools: [{ type: "function", function: { name: "f" } }] },
+    undefined,
+    "tools",
+  ],
+  [
+    "tool_choice.none-without-tools",
+    "1.3",
+    'tool_choice "none" needs no tools',
+    { tool_choice: "none" },
+  ],
   ["top_logprobs.alone", "1.2", "top_logprobs without logprobs is inert", { top_logprobs: 3 }],
-  ["thinking.disabled", "1.2", "thinking may be disabled explicitly", { thinking: { type: "disabled" } }],
+  [
+    "thinking.disabled",
+    "1.2",
+    "thinking may be disabled explicitly",
+    { thinking: { type: "disabled" } },
+  ],
   ["thinking.adaptive", "1.2", "thinking may be adaptive", { thinking: { type: "adaptive" } }],
-  ["thinking.budget", "1.2", "other keys of thinking are ignored", { thinking: { type: "enabled", budget_tokens: 1024 } }],
-  ["stream_options.empty", "1.5", "stream_options may be empty", { stream: true, stream_options: {} }],
-  ["stream_options.unknown", "1.5", "other keys of stream_options are ignored", { stream: true, stream_options: { include_obfuscation: false } }],
-  ["role.developer", "1.4", "role developer is taken for system", { messages: [{ role: "developer", content: "Be brief." }, ...HI] }],
-  ["content.empty", "1.4", "an empty string is content", { messages: [{ role: "user", content: "" }] }],
-  ["content.refusal-part", "1.4", "an assistant's refusal may come back as a part", { messages: [...HI, { role: "assistant", content: [{ type: "refusal", refusal: "No." }] }, ...HI] }],
-  ["assistant.reasoning", "1.4", "reasoning_content of an earlier reply may come back", { messages: [...HI, { role: "assistant", content: "Yes.", reasoning_content: "Hm." }, ...HI] }],
-  ["tool-loop.null", "1.4", "a tool's result is taken; content is null beside tool_calls", loop({ content: null }), undefined, "tools"],
-  ["tool-loop.absent", "1.4", "content may be missing beside tool_calls", loop({}), undefined, "tools"],
-  ["tool-loop.empty", "1.4", "content may be empty beside tool_calls", loop({ content: "" }), undefined, "tools"],
-  ["tool-loop.bad-arguments", "1.4", "arguments that a model wrote need not be JSON", loop({ tool_calls: [{ ...call, function: { name: "get_time", arguments: "{\"city\":" } }] }), undefined, "tools"],
-  ["tool-loop.parts", "1.4", "a tool's result may be text parts, and have a name", { ...loop({ content: null }), messages: [...loop({ content: null }).messages.slice(0, 2), { ...result, name: "get_time", content: [{ type: "text", text: "14:05" }] }] }, undefined, "tools"],
+  [
+    "thinking.budget",
+    "1.2",
+    "other keys of thinking are ignored",
+    { thinking: { type: "enabled", budget_tokens: 1024 } },
+  ],
+  [
+    "stream_options.empty",
+    "1.5",
+    "stream_options may be empty",
+    { stream: true, stream_options: {} },
+  ],
+  [
+    "stream_options.unknown",
+    "1.5",
+    "other keys of stream_options are ignored",
+    { stream: true, stream_options: { include_obfuscation: false } },
+  ],
+  [
+    "role.developer",
+    "1.4",
+    "role developer is taken for system",
+    { messages: [{ role: "developer", content: "Be brief." }, ...HI] },
+  ],
+  [
+    "content.empty",
+    "1.4",
+    "an empty string is content",
+    { messages: [{ role: "user", content: "" }] },
+  ],
+  [
+    "content.refusal-part",
+    "1.4",
+    "an assistant's refusal may come back as a part",
+    {
+      messages: [
+        ...HI,
+        { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
+        ...HI,
+      ],
+    },
+  ],
+  [
+    "assistant.reasoning",
+    "1.4",
+    "reasoning_content of an earlier reply may come back",
+    { messages: [...HI, { role: "assistant", content: "Yes.", reasoning_content: "Hm." }, ...HI] },
+  ],
+  [
+    "tool-loop.null",
+    "1.4",
+    "a tool's result is taken; content is null beside tool_calls",
+    loop({ content: null }),
+    undefined,
+    "tools",
+  ],
+  [
+    "tool-loop.absent",
+    "1.4",
+    "content may be missing beside tool_calls",
+    loop({}),
+    undefined,
+    "tools",
+  ],
+  [
+    "tool-loop.empty",
+    "1.4",
+    "content may be empty beside tool_calls",
+    loop({ content: "" }),
+    undefined,
+    "tools",
+  ],
+  [
+    "tool-loop.bad-arguments",
+    "1.4",
+    "arguments that a model wrote need not be JSON",
+    loop({ tool_calls: [{ ...call, function: { name: "get_time", arguments: '{"city":' } }] }),
+    undefined,
+    "tools",
+  ],
+  [
+    "tool-loop.parts",
+    "1.4",
+    "a tool's result may be text parts, and have a name",
+    {
+      ...loop({ content: null }),
+      messages: [
+        ...loop({ content: null }).messages.slice(0, 2),
+        { ...result, name: "get_time", content: [{ type: "text", text: "14:05" }] },
+      ],
+    },
+    undefined,
+    "tools",
+  ],
 ];
 
-const accepted = ACCEPTED.map(([id, section, title, fields, headers = {}, need]): Check =>
-  check(id, `WIRE.md ${section}`, title, async (t) => void (await t.answered(fields, { headers: { ...mark(id), ...headers } })), ...(need ? [need] : [])));
+const accepted = ACCEPTED.map(
+  ([id, section, title, fields, headers = {}, need]): Check =>
+    check(
+      id,
+      `WIRE.md ${section}`,
+      title,
+      async (t) => void (await t.answered(fields, { headers: { ...mark(id), ...headers } })),
+      ...(need ? [need] : []),
+    ),
+);
 
 /** [id, status, code, param, fields, headers, what it needs]: how each is refused. */
-type Refused = readonly [string, number, string, string | null, Ask, (Readonly<Record<string, string | undefined>> | undefined)?, Need?];
+type Refused = readonly [
+  string,
+  number,
+  string,
+  string | null,
+  Ask,
+  (Readonly<Record<string, string | undefined>> | undefined)?,
+  Need?,
+];
 const REFUSED: readonly Refused[] = [
   ["error.no-key", 401, "missing_api_key", null, {}, { authorization: undefined }],
   ["error.bad-key", 401, "invalid_api_key", null, {}, { authorization: "Bearer no-such-key" }],
-  ["error.media-type-sent", 415, "unsupported_media_type", null, {}, { "content-type": "text/plain" }],
+  [
+    "error.media-type-sent",
+    415,
+    "unsupported_media_type",
+    null,
+    {},
+    { "content-type": "text/plain" },
+  ],
   ["error.encoding-sent", 415, "unsupported_media_type", null, {}, { "content-encoding": "gzip" }],
-  ["error.not-json", 400, "invalid_json", null, "{\"model\": \"m\","],
+  ["error.not-json", 400, "invalid_json", null, '{"model": "m",'],
   ["error.no-body", 400, "invalid_json", null, ""],
   ["error.not-an-object", 400, "invalid_type", null, "[]"],
   ["error.no-model", 400, "missing_required_parameter", "model", { model: undefined }],
   ["error.no-messages", 400, "missing_required_parameter", "messages", { messages: undefined }],
   ["error.empty-messages", 400, "invalid_value", "messages", { messages: [] }],
-  ["error.no-role", 400, "missing_required_parameter", "messages[1].role", { messages: [...HI, { content: "Hi." }] }],
-  ["error.bad-role", 400, "invalid_value", "messages[0].role", { messages: [{ role: "narrator", content: "Hi." }] }],
-  ["error.function-role", 400, "invalid_value", "messages[1].role", { messages: [...HI, { role: "function", name: "f", content: "1" }] }],
-  ["error.no-content", 400, "missing_required_parameter", "messages[0].content", { messages: [{ role: "user" }] }],
-  ["error.assistant-without-content", 400, "missing_required_parameter", "messages[0].content", { messages: [{ role: "assistant" }] }],
-  ["error.image", 400, "unsupported_value", "messages[0].content", { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } }] }] }, undefined, "plain"],
-  ["error.no-tool-call-id", 400, "missing_required_parameter", "messages[1].tool_call_id", { messages: [...HI, { role: "tool", content: "1" }] }],
-  ["error.unmatched-tool-call-id", 400, "invalid_value", "messages[1].tool_call_id", { messages: [...HI, { role: "tool", tool_call_id: "call_9", content: "1" }] }],
+  [
+    "error.no-role",
+    400,
+    "missing_required_parameter",
+    "messages[1].role",
+    { messages: [...HI, { content: "Hi." }] },
+  ],
+  [
+    "error.bad-role",
+    400,
+    "invalid_value",
+    "messages[0].role",
+    { messages: [{ role: "narrator", content: "Hi." }] },
+  ],
+  [
+    "error.function-role",
+    400,
+    "invalid_value",
+    "messages[1].role",
+    { messages: [...HI, { role: "function", name: "f", content: "1" }] },
+  ],
+  [
+    "error.no-content",
+    400,
+    "missing_required_parameter",
+    "messages[0].content",
+    { messages: [{ role: "user" }] },
+  ],
+  [
+    "error.assistant-without-content",
+    400,
+    "missing_required_parameter",
+    "messages[0].content",
+    { messages: [{ role: "assistant" }] },
+  ],
+  [
+    "error.image",
+    400,
+    "unsupported_value",
+    "messages[0].content",
+    {
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } },
+          ],
+        },
+      ],
+    },
+    undefined,
+    "plain",
+  ],
+  [
+    "error.no-tool-call-id",
+    400,
+    "missing_required_parameter",
+    "messages[1].tool_call_id",
+    { messages: [...HI, { role: "tool", content: "1" }] },
+  ],
+  [
+    "error.unmatched-tool-call-id",
+    400,
+    "invalid_value",
+    "messages[1].tool_call_id",
+    { messages: [...HI, { role: "tool", tool_call_id: "call_9", content: "1" }] },
+  ],
   ["error.type", 400, "invalid_type", "temperature", { temperature: "1" }],
   ["error.boolean-number", 400, "invalid_type", "temperature", { temperature: true }],
   ["error.range", 400, "invalid_value", "top_p", { top_p: 1.5 }],
-  ["error.infinity", 400, "invalid_value", "temperature", "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"Hi.\"}],\"temperature\":1e400}"],
+  [
+    "error.infinity",
+    400,
+    "invalid_value",
+    "temperature",
+    '{"model":"m","messages":[{"role":"user","content":"Hi."}],"temperature":1e400}',
+  ],
   ["error.max_tokens", 400, "invalid_value", "max_tokens", { max_tokens: 0 }],
-  ["error.max_completion_tokens", 400, "invalid_value", "max_completion_tokens", { max_completion_tokens: 0 }],
+  [
+    "error.max_completion_tokens",
+    400,
+    "invalid_value",
+    "max_completion_tokens",
+    { max_completion_tokens: 0 },
+  ],
   ["error.five-stops", 400, "invalid_value", "stop", { stop: ["a", "b", "c", "d", "e"] }],
   ["error.empty-stop", 400, "invalid_value", "stop", { stop: "" }],
   ["error.n", 400, "unsupported_value", "n", { n: 2 }],
-  ["error.custom-tool", 400, "unsupported_value", "tools[0].type", { tools: [{ type: "custom", custom: { name: "f" } }] }],
-  ["error.tool-name", 400, "invalid_value", "tools[0].function.name", { tools: [{ type: "function", function: { name: "no spaces" } }] }],
-  ["error.choice-without-tools", 400, "invalid_parameter_combination", "tool_choice", { tool_choice: "auto" }],
+  [
+    "error.custom-tool",
+    400,
+    "unsupported_value",
+    "tools[0].type",
+    { tools: [{ type: "custom", custom: { name: "f" } }] },
+  ],
+  [
+    "error.tool-name",
+    400,
+    "invalid_value",
+    "tools[0].function.name",
+    { tools: [{ type: "function", function: { name: "no spaces" } }] },
+  ],
+  [
+    "error.choice-without-tools",
+    400,
+    "invalid_parameter_combination",
+    "tool_choice",
+    { tool_choice: "auto" },
+  ],
   ["error.bad-choice", 400, "invalid_value", "tool_choice", { ...TOOLS, tool_choice: "sometimes" }],
-  ["error.unlisted-choice", 400, "invalid_value", "tool_choice", { ...TOOLS, tool_choice: chooseTool("no_such_tool") }],
-  ["error.bad-format", 400, "invalid_value", "response_format.type", { response_format: { type: "poem" } }],
+  [
+    "error.unlisted-choice",
+    400,
+    "invalid_value",
+    "tool_choice",
+    { ...TOOLS, tool_choice: chooseTool("no_such_tool") },
+  ],
+  [
+    "error.bad-format",
+    400,
+    "invalid_value",
+    "response_format.type",
+    { response_format: { type: "poem" } },
+  ],
   ["error.bad-thinking", 400, "invalid_value", "thinking.type", { thinking: { type: "loudly" } }],
-  ["error.stream_options", 400, "invalid_parameter_combination", "stream_options", { stream_options: {} }],
-  ["error.include_usage", 400, "invalid_type", "stream_options.include_usage", { stream: true, stream_options: { include_usage: "yes" } }],
+  [
+    "error.stream_options",
+    400,
+    "invalid_parameter_combination",
+    "stream_options",
+    { stream_options: {} },
+  ],
+  [
+    "error.include_usage",
+    400,
+    "invalid_type",
+    "stream_options.include_usage",
+    { stream: true, stream_options: { include_usage: "yes" } },
+  ],
   ["error.unknown-model", 404, "model_not_found", "model", { model: "no-such-model" }],
   ["error.unknown-alias", 404, "model_not_found", "model", { model: "auto/no-such-alias" }],
   ["error.stream", 404, "model_not_found", "model", { model: "no-such-model", stream: true }],
 ];
 
-const refused = REFUSED.map(([id, status, code, param, fields, headers, need]): Check =>
-  check(id, "WIRE.md 4.2", `${status} ${code}${param === null ? "" : `, param ${param}`}`, async (t) => {
-    expectError((await t.ask(fields, { headers: { ...mark(id), ...headers } })), status, code, param);
-  }, ...(need ? [need] : [])));
+const refused = REFUSED.map(
+  ([id, status, code, param, fields, headers, need]): Check =>
+    check(
+      id,
+      "WIRE.md 4.2",
+      `${status} ${code}${param === null ? "" : `, param ${param}`}`,
+      async (t) => {
+        expectError(
+          await t.ask(fields, { headers: { ...mark(id), ...headers } }),
+          status,
+          code,
+          param,
+        );
+      },
+      ...(need ? [need] : []),
+    ),
+);
 
-function expectError({ answer, json }: Pick<Exchange, "json"> & { readonly answer: { readonly status: number } }, status: number, code: string, param: string | null): void {
-  const got = { status: answer.status, code: first(json, "error.code"), param: first(json, "error.param") ?? null };
-  expect(got.status === status && got.code === code && got.param === param, JSON.stringify({ status, code, param }), got);
+function expectError(
+  { answer, json }: Pick<Exchange, "json"> & { readonly answer: { readonly status: number } },
+  status: number,
+  code: string,
+  param: string | null,
+): void {
+  const got = {
+    status: answer.status,
+    code: first(json, "error.code"),
+    param: first(json, "error.param") ?? null,
+  };
+  expect(
+    got.status === status && got.code === code && got.param === param,
+    JSON.stringify({ status, code, param }),
+    got,
+  );
 }
 
-const headersOf = (id: string, title: string, ask: (t: Tester) => Promise<Exchange>, name: string, expected: RegExp): Check =>
+const headersOf = (
+  id: string,
+  title: string,
+  ask: (t: Tester) => Promise<Exchange>,
+  name: string,
+  expected: RegExp,
+): Check =>
   check(id, "WIRE.md 4.2", title, async (t) => {
     const { answer } = await ask(t);
     const got = answer.headers[name];
@@ -114,238 +481,757 @@ const headersOf = (id: string, title: string, ask: (t: Tester) => Promise<Exchan
   });
 
 const errorHeaders: Check[] = [
-  headersOf("error.www-authenticate", "401 says how to authenticate", (t) => t.ask({}, { headers: { ...mark("error.www-authenticate"), authorization: undefined } }), "www-authenticate", /^Bearer\b/),
-  headersOf("error.allow", "405 says what is allowed", (t) => t.call({ method: "GET", path: CHAT, headers: mark("error.allow") }), "allow", /\bPOST\b/),
-  check("error.unknown-url", "WIRE.md 4.2", "404 unknown_url", async (t) => expectError(await t.call({ method: "GET", path: "/v1/nothing", headers: mark("error.unknown-url") }), 404, "unknown_url", null)),
-  check("error.wrong-method", "WIRE.md 4.2", "405 method_not_allowed", async (t) => expectError(await t.call({ method: "PUT", path: CHAT, headers: mark("error.wrong-method") }), 405, "method_not_allowed", null)),
-  rule("error", "error.media-type", "WIRE.md 4.1", "an error is application/json", ({ answer }) => expectJson(answer.headers["content-type"])),
-  rule("error", "error.param", "WIRE.md 4.1", "error.param is a string, null or absent", ({ json }) => {
-    const param = first(json, "error.param");
-    expect(param === undefined || param === null || isText(param), "a string, null or nothing", param);
-  }),
-  rule("error", "error.known-status", "WIRE.md D3", "no status that some clients retry although it is of no use: 422", ({ answer }) => expect(answer.status !== 422, "400 for a bad body", answer.status)),
-  check("limit.retry-after", "WIRE.md 4.4", "429 carries Retry-After, a whole number of seconds from 1 to 60", async (t) => {
-    const got = (await overLimit(t)).answer.headers["retry-after"];
-    expect(/^[1-9]\d?$/.test(got ?? "") && Number(got) <= 60, "Retry-After: 1 to 60", got);
-  }, "limited"),
-  check("limit.message", "WIRE.md 4.4", "its message says \"retry after N seconds\", and Retry-After says the same", async (t) => {
-    const { answer, json } = await overLimit(t);
-    const [inMessage, inHeader] = [/retry after (\d+) seconds?/i.exec(String(first(json, "error.message")))?.[1], answer.headers["retry-after"] ?? ""];
-    expect(inMessage !== undefined && (inMessage === inHeader || !/^\d+$/.test(inHeader)), `"retry after ${inHeader} seconds"`, first(json, "error.message"));
-  }, "limited"),
+  headersOf(
+    "error.www-authenticate",
+    "401 says how to authenticate",
+    (t) => t.ask({}, { headers: { ...mark("error.www-authenticate"), authorization: undefined } }),
+    "www-authenticate",
+    /^Bearer\b/,
+  ),
+  headersOf(
+    "error.allow",
+    "405 says what is allowed",
+    (t) => t.call({ method: "GET", path: CHAT, headers: mark("error.allow") }),
+    "allow",
+    /\bPOST\b/,
+  ),
+  check("error.unknown-url", "WIRE.md 4.2", "404 unknown_url", async (t) =>
+    expectError(
+      await t.call({ method: "GET", path: "/v1/nothing", headers: mark("error.unknown-url") }),
+      404,
+      "unknown_url",
+      null,
+    ),
+  ),
+  check("error.wrong-method", "WIRE.md 4.2", "405 method_not_allowed", async (t) =>
+    expectError(
+      await t.call({ method: "PUT", path: CHAT, headers: mark("error.wrong-method") }),
+      405,
+      "method_not_allowed",
+      null,
+    ),
+  ),
+  rule("error", "error.media-type", "WIRE.md 4.1", "an error is application/json", ({ answer }) =>
+    expectJson(answer.headers["content-type"]),
+  ),
+  rule(
+    "error",
+    "error.param",
+    "WIRE.md 4.1",
+    "error.param is a string, null or absent",
+    ({ json }) => {
+      const param = first(json, "error.param");
+      expect(
+        param === undefined || param === null || isText(param),
+        "a string, null or nothing",
+        param,
+      );
+    },
+  ),
+  rule(
+    "error",
+    "error.known-status",
+    "WIRE.md D3",
+    "no status that some clients retry although it is of no use: 422",
+    ({ answer }) => expect(answer.status !== 422, "400 for a bad body", answer.status),
+  ),
+  check(
+    "limit.retry-after",
+    "WIRE.md 4.4",
+    "429 carries Retry-After, a whole number of seconds from 1 to 60",
+    async (t) => {
+      const got = (await overLimit(t)).answer.headers["retry-after"];
+      expect(/^[1-9]\d?$/.test(got ?? "") && Number(got) <= 60, "Retry-After: 1 to 60", got);
+    },
+    "limited",
+  ),
+  check(
+    "limit.message",
+    "WIRE.md 4.4",
+    'its message says "retry after N seconds", and Retry-After says the same',
+    async (t) => {
+      const { answer, json } = await overLimit(t);
+      const [inMessage, inHeader] = [
+        /retry after (\d+) seconds?/i.exec(String(first(json, "error.message")))?.[1],
+        answer.headers["retry-after"] ?? "",
+      ];
+      expect(
+        inMessage !== undefined && (inMessage === inHeader || !/^\d+$/.test(inHeader)),
+        `"retry after ${inHeader} seconds"`,
+        first(json, "error.message"),
+      );
+    },
+    "limited",
+  ),
 ];
-const expectJson = (got: string | undefined): void => expect(/^application\/json\b/.test(got ?? ""), "Content-Type: application/json", got);
+const expectJson = (got: string | undefined): void =>
+  expect(/^application\/json\b/.test(got ?? ""), "Content-Type: application/json", got);
 
 /** What Node and other servers answer by themselves, if nobody sees to it. */
 const raw = (id: string, title: string, bytes: string, status: number): Check =>
-  check(`http.${id}`, "WIRE.md 4.6", `${status} with an error object and its id: ${title}`, async (t) => {
-    const answer = parseRaw(await t.client.raw(Buffer.from(bytes, "latin1")));
-    expect(answer.status === status, String(status), answer.status);
-    const [inBody, inHeader] = [first(parseJson(answer.text), "error.request_id"), answer.headers["x-request-id"]];
-    expect(isText(inHeader) && inBody === inHeader, "X-Request-Id, and the same in error.request_id", { inHeader, inBody });
-  });
-const request = (...lines: readonly string[]) => [...lines, "Connection: close", "", ""].join("\r\n");
+  check(
+    `http.${id}`,
+    "WIRE.md 4.6",
+    `${status} with an error object and its id: ${title}`,
+    async (t) => {
+      const answer = parseRaw(await t.client.raw(Buffer.from(bytes, "latin1")));
+      expect(answer.status === status, String(status), answer.status);
+      const [inBody, inHeader] = [
+        first(parseJson(answer.text), "error.request_id"),
+        answer.headers["x-request-id"],
+      ];
+      expect(
+        isText(inHeader) && inBody === inHeader,
+        "X-Request-Id, and the same in error.request_id",
+        { inHeader, inBody },
+      );
+    },
+  );
+const request = (...lines: readonly string[]) =>
+  [...lines, "Connection: close", "", ""].join("\r\n");
 
 const http: Check[] = [
   raw("malformed", "what is not HTTP", "nonsense, not HTTP\r\n\r\n", 400),
   raw("no-host", "a request without Host", request("GET /healthz HTTP/1.1"), 400),
-  raw("large-headers", "headers of 40 kB", request("GET /healthz HTTP/1.1", "Host: gateway", `X-Large: ${"x".repeat(40_000)}`), 431),
-  raw("expect", "an expectation that nobody knows", request("GET /v1/models HTTP/1.1", "Host: gateway", "Expect: cake"), 417),
+  raw(
+    "large-headers",
+    "headers of 40 kB",
+    request("GET /healthz HTTP/1.1", "Host: gateway", `X-Large: ${"x".repeat(40_000)}`),
+    431,
+  ),
+  raw(
+    "expect",
+    "an expectation that nobody knows",
+    request("GET /v1/models HTTP/1.1", "Host: gateway", "Expect: cake"),
+    417,
+  ),
   raw("connect", "CONNECT", request("CONNECT elsewhere:443 HTTP/1.1", "Host: elsewhere"), 405),
 ];
 
-const echoed = async (t: Tester, lines: readonly string[]): Promise<RawAnswer> => parseRaw(await t.client.raw(Buffer.from(request("GET /healthz HTTP/1.1", "Host: gateway", ...lines), "latin1")));
+const echoed = async (t: Tester, lines: readonly string[]): Promise<RawAnswer> =>
+  parseRaw(
+    await t.client.raw(
+      Buffer.from(request("GET /healthz HTTP/1.1", "Host: gateway", ...lines), "latin1"),
+    ),
+  );
 const ids: Check[] = [
   check("request-id.long", "WIRE.md 5", "255 characters are echoed", async (t) => {
     const { headers } = await echoed(t, [`X-Request-Id: ${"i".repeat(255)}`]);
-    expect(headers["x-request-id"] === "i".repeat(255), "the same 255 characters", headers["x-request-id"]);
+    expect(
+      headers["x-request-id"] === "i".repeat(255),
+      "the same 255 characters",
+      headers["x-request-id"],
+    );
   }),
-  check("request-id.too-long", "WIRE.md 5", "2000 characters are not an error: an id is generated", async (t) => {
-    const { status, headers } = await echoed(t, [`X-Request-Id: ${"l".repeat(2000)}`]);
-    expect(status === 200 && /^req_/.test(headers["x-request-id"] ?? ""), "200 with a generated id", { status, id: headers["x-request-id"] });
-  }),
-  check("request-id.not-ascii", "WIRE.md 5", "a value outside ASCII is not an error: an id is generated", async (t) => {
-    const { status, headers } = await echoed(t, ["X-Request-Id: caf\u00e9"]);
-    expect(status === 200 && /^req_/.test(headers["x-request-id"] ?? ""), "200 with a generated id", { status, id: headers["x-request-id"] });
-  }),
+  check(
+    "request-id.too-long",
+    "WIRE.md 5",
+    "2000 characters are not an error: an id is generated",
+    async (t) => {
+      const { status, headers } = await echoed(t, [`X-Request-Id: ${"l".repeat(2000)}`]);
+      expect(
+        status === 200 && /^req_/.test(headers["x-request-id"] ?? ""),
+        "200 with a generated id",
+        { status, id: headers["x-request-id"] },
+      );
+    },
+  ),
+  check(
+    "request-id.not-ascii",
+    "WIRE.md 5",
+    "a value outside ASCII is not an error: an id is generated",
+    async (t) => {
+      const { status, headers } = await echoed(t, ["X-Request-Id: caf\u00e9"]);
+      expect(
+        status === 200 && /^req_/.test(headers["x-request-id"] ?? ""),
+        "200 with a generated id",
+        { status, id: headers["x-request-id"] },
+      );
+    },
+  ),
   check("request-id.two", "WIRE.md 5", "of two values the first counts", async (t) => {
-    const { headers } = await echoed(t, ["X-Request-Id: first-of-two", "X-Request-Id: second-of-two"]);
+    const { headers } = await echoed(t, [
+      "X-Request-Id: first-of-two",
+      "X-Request-Id: second-of-two",
+    ]);
     expect(headers["x-request-id"] === "first-of-two", "first-of-two", headers["x-request-id"]);
   }),
-  rule("response", "request-id.lower-case", "WIRE.md 5", "a generated id is in lower case", (exchange) => {
-    if (exchange.request.headers?.["x-request-id"] === undefined) expect(!/[A-F]/.test(String(idHeader(exchange))), "lower case", idHeader(exchange));
-  }),
+  rule(
+    "response",
+    "request-id.lower-case",
+    "WIRE.md 5",
+    "a generated id is in lower case",
+    (exchange) => {
+      if (exchange.request.headers?.["x-request-id"] === undefined)
+        expect(!/[A-F]/.test(String(idHeader(exchange))), "lower case", idHeader(exchange));
+    },
+  ),
 ];
 
 const places: Check[] = [
-  check("bearer.case", "WIRE.md 1.1", "the scheme's name may be in any case", async (t) => void (await t.answered({}, { headers: { ...mark("bearer.case"), authorization: `bearer ${t.options.key}` } }))),
-  check("body.bom", "WIRE.md 1.1", "a byte order mark before the JSON is no fault", async (t) => void (await t.answered(`\uFEFF${JSON.stringify({ model: t.model, messages: HI })}`, { headers: mark("body.bom") }))),
-  check("body.not-utf8", "WIRE.md 4.2", "400 invalid_json for a body that is not UTF-8", async (t) => {
-    const body = Buffer.from(JSON.stringify({ model: t.model, messages: question("caf\u00e9") }), "latin1");
-    expectError(await t.call({ method: "POST", path: CHAT, headers: { "content-type": "application/json", authorization: `Bearer ${t.options.key}`, ...mark("body.not-utf8") }, body }), 400, "invalid_json", null);
-  }),
-  check("no-compression", "WIRE.md 3.1", "a stream is not compressed, whatever the client accepts", async (t) => {
-    const { answer } = await t.answered({ stream: true }, { headers: { ...mark("no-compression"), "accept-encoding": "gzip, deflate, br" } });
-    expect(answer.headers["content-encoding"] === undefined, "no Content-Encoding", answer.headers["content-encoding"]);
-  }),
-  check("content.parts", "WIRE.md 1.4", "content may be text parts, which are joined without a separator", async (t) => {
-    const content = [{ type: "text", text: "Say the word pine" }, { type: "text", text: "apple and nothing else." }];
-    const got = contentOf(await t.answered({ messages: [{ role: "user", content }] }, { headers: mark("content.parts") }));
-    expect(got.toLowerCase().includes(WORD), `a reply with the word "${WORD}"`, got);
-  }),
-  check("healthz.body", "WIRE.md 4.6", "/healthz says {\"status\":\"ok\"}", async (t) => {
-    const { json } = await t.call({ method: "GET", path: "/healthz", headers: mark("healthz.body") });
-    expect(first(json, "status") === "ok", "{\"status\":\"ok\"}", json);
+  check(
+    "bearer.case",
+    "WIRE.md 1.1",
+    "the scheme's name may be in any case",
+    async (t) =>
+      void (await t.answered(
+        {},
+        { headers: { ...mark("bearer.case"), authorization: `bearer ${t.options.key}` } },
+      )),
+  ),
+  check(
+    "body.bom",
+    "WIRE.md 1.1",
+    "a byte order mark before the JSON is no fault",
+    async (t) =>
+      void (await t.answered(`\uFEFF${JSON.stringify({ model: t.model, messages: HI })}`, {
+        headers: mark("body.bom"),
+      })),
+  ),
+  check(
+    "body.not-utf8",
+    "WIRE.md 4.2",
+    "400 invalid_json for a body that is not UTF-8",
+    async (t) => {
+      const body = Buffer.from(
+        JSON.stringify({ model: t.model, messages: question("caf\u00e9") }),
+        "latin1",
+      );
+      expectError(
+        await t.call({
+          method: "POST",
+          path: CHAT,
+          headers: {
+            "content-type": "application/json",
+            authorization: `Bearer ${t.options.key}`,
+            ...mark("body.not-utf8"),
+          },
+          body,
+        }),
+        400,
+        "invalid_json",
+        null,
+      );
+    },
+  ),
+  check(
+    "no-compression",
+    "WIRE.md 3.1",
+    "a stream is not compressed, whatever the client accepts",
+    async (t) => {
+      const { answer } = await t.answered(
+        { stream: true },
+        { headers: { ...mark("no-compression"), "accept-encoding": "gzip, deflate, br" } },
+      );
+      expect(
+        answer.headers["content-encoding"] === undefined,
+        "no Content-Encoding",
+        answer.headers["content-encoding"],
+      );
+    },
+  ),
+  check(
+    "content.parts",
+    "WIRE.md 1.4",
+    "content may be text parts, which are joined without a separator",
+    async (t) => {
+      const content = [
+        { type: "text", text: "Say the word pine" },
+        { type: "text", text: "apple and nothing else." },
+      ];
+      const got = contentOf(
+        await t.answered(
+          { messages: [{ role: "user", content }] },
+          { headers: mark("content.parts") },
+        ),
+      );
+      expect(got.toLowerCase().includes(WORD), `a reply with the word "${WORD}"`, got);
+    },
+  ),
+  check("healthz.body", "WIRE.md 4.6", '/healthz says {"status":"ok"}', async (t) => {
+    const { json } = await t.call({
+      method: "GET",
+      path: "/healthz",
+      headers: mark("healthz.body"),
+    });
+    expect(first(json, "status") === "ok", '{"status":"ok"}', json);
   }),
   check("healthz.no-store", "WIRE.md 4.6", "/healthz is not to be stored by a cache", async (t) => {
-    const { answer } = await t.call({ method: "GET", path: "/healthz", headers: mark("healthz.no-store") });
-    expect(/\bno-store\b/.test(answer.headers["cache-control"] ?? ""), "Cache-Control: no-store", answer.headers["cache-control"]);
+    const { answer } = await t.call({
+      method: "GET",
+      path: "/healthz",
+      headers: mark("healthz.no-store"),
+    });
+    expect(
+      /\bno-store\b/.test(answer.headers["cache-control"] ?? ""),
+      "Cache-Control: no-store",
+      answer.headers["cache-control"],
+    );
   }),
   check("healthz.head", "WIRE.md 4.2", "/healthz answers HEAD", async (t) => {
     const answer = parseRaw(await t.client.raw(request("HEAD /healthz HTTP/1.1", "Host: gateway")));
     expect(answer.status === 200 && answer.text === "", "200 without a body", answer);
   }),
-  check("models.list", "WIRE.md 4.6", "GET /v1/models lists models: id, object, created, owned_by", async (t) => {
-    const { json } = await models(t, "models.list");
-    expect(first(json, "object") === "list" && list(first(json, "data")).length > 0, "{object: \"list\", data: [...]}", json);
-    for (const { value } of find(json, "data[]")) expect(first(value, "object") === "model" && isText(first(value, "id")) && isCount(first(value, "created")) && isText(first(value, "owned_by")), "id, object \"model\", created, owned_by", value);
-  }),
-  check("models.names", "WIRE.md 4.6", "it has the model, and the alias", async (t) => {
-    const names = find((await models(t, "models.names")).json, "data[].id").map(({ value }) => value);
-    expect(names.includes(t.model) && names.includes(t.alias), `${t.model} and ${t.alias}`, names);
-  }, "model", "alias"),
-  check("models.key", "WIRE.md 4.6", "it wants a key", async (t) => expectError(await t.call({ method: "GET", path: "/v1/models", headers: mark("models.key") }), 401, "missing_api_key", null)),
+  check(
+    "models.list",
+    "WIRE.md 4.6",
+    "GET /v1/models lists models: id, object, created, owned_by",
+    async (t) => {
+      const { json } = await models(t, "models.list");
+      expect(
+        first(json, "object") === "list" && list(first(json, "data")).length > 0,
+        '{object: "list", data: [...]}',
+        json,
+      );
+      for (const { value } of find(json, "data[]"))
+        expect(
+          first(value, "object") === "model" &&
+            isText(first(value, "id")) &&
+            isCount(first(value, "created")) &&
+            isText(first(value, "owned_by")),
+          'id, object "model", created, owned_by',
+          value,
+        );
+    },
+  ),
+  check(
+    "models.names",
+    "WIRE.md 4.6",
+    "it has the model, and the alias",
+    async (t) => {
+      const names = find((await models(t, "models.names")).json, "data[].id").map(
+        ({ value }) => value,
+      );
+      expect(
+        names.includes(t.model) && names.includes(t.alias),
+        `${t.model} and ${t.alias}`,
+        names,
+      );
+    },
+    "model",
+    "alias",
+  ),
+  check("models.key", "WIRE.md 4.6", "it wants a key", async (t) =>
+    expectError(
+      await t.call({ method: "GET", path: "/v1/models", headers: mark("models.key") }),
+      401,
+      "missing_api_key",
+      null,
+    ),
+  ),
 ];
-const models = (t: Tester, id: string) => t.call({ method: "GET", path: "/v1/models", headers: { authorization: `Bearer ${t.options.key}`, ...mark(id) } });
+const models = (t: Tester, id: string) =>
+  t.call({
+    method: "GET",
+    path: "/v1/models",
+    headers: { authorization: `Bearer ${t.options.key}`, ...mark(id) },
+  });
 
 const LONG = question("Count from one to twenty, in words.");
 const obeyed: Check[] = [
-  check("max_completion_tokens", "WIRE.md 1.2", "max_completion_tokens is another name of max_tokens", async (t) => {
-    const tokens = first((await t.answered({ messages: LONG, max_completion_tokens: 6 }, { headers: mark("max_completion_tokens") })).json, "usage.completion_tokens");
-    expect(isCount(tokens) && tokens <= 6, "at most 6 completion_tokens", tokens);
-  }),
-  check("max_completion_tokens.both", "WIRE.md 1.2", "of max_tokens and max_completion_tokens the smaller counts", async (t) => {
-    const tokens = first((await t.answered({ messages: LONG, max_tokens: 6, max_completion_tokens: 500 }, { headers: mark("max_completion_tokens.both") })).json, "usage.completion_tokens");
-    expect(isCount(tokens) && tokens <= 6, "at most 6 completion_tokens", tokens);
-  }),
-  check("tool_choice.required", "WIRE.md 1.2", "tool_choice \"required\": a tool is called", async (t) => {
-    const { json } = await t.answered({ ...TOOLS, tool_choice: "required" }, { headers: mark("tool_choice.required") });
-    expect(isText(first(json, "choices[].message.tool_calls[].function.name")), "a tool call", first(json, "choices[].message"));
-  }, "tools"),
-  check("response_format.json_schema", "WIRE.md 1.5", "json_schema is followed, or refused in the words that clients look for", async (t) => {
-    const schema = { type: "object", properties: { city: { type: "string" } }, required: ["city"], additionalProperties: false };
-    const { answer, json } = await t.ask({ response_format: { type: "json_schema", json_schema: { name: "place", schema, strict: true } } }, { headers: mark("response_format.json_schema") });
-    const content = parseJson(String(first(json, "choices[].message.content")));
-    const refusal = "'response_format' of type 'json_schema' is not supported with this model";
-    const holds = answer.status === 200 ? isText(first(content, "city")) : answer.status === 400 && String(first(json, "error.message")).includes(refusal);
-    expect(holds, `{"city": "..."}, or 400 with: ${refusal}`, answer.text);
-  }, "json"),
+  check(
+    "max_completion_tokens",
+    "WIRE.md 1.2",
+    "max_completion_tokens is another name of max_tokens",
+    async (t) => {
+      const tokens = first(
+        (
+          await t.answered(
+            { messages: LONG, max_completion_tokens: 6 },
+            { headers: mark("max_completion_tokens") },
+          )
+        ).json,
+        "usage.completion_tokens",
+      );
+      expect(isCount(tokens) && tokens <= 6, "at most 6 completion_tokens", tokens);
+    },
+  ),
+  check(
+    "max_completion_tokens.both",
+    "WIRE.md 1.2",
+    "of max_tokens and max_completion_tokens the smaller counts",
+    async (t) => {
+      const tokens = first(
+        (
+          await t.answered(
+            { messages: LONG, max_tokens: 6, max_completion_tokens: 500 },
+            { headers: mark("max_completion_tokens.both") },
+          )
+        ).json,
+        "usage.completion_tokens",
+      );
+      expect(isCount(tokens) && tokens <= 6, "at most 6 completion_tokens", tokens);
+    },
+  ),
+  check(
+    "tool_choice.required",
+    "WIRE.md 1.2",
+    'tool_choice "required": a tool is called',
+    async (t) => {
+      const { json } = await t.answered(
+        { ...TOOLS, tool_choice: "required" },
+        { headers: mark("tool_choice.required") },
+      );
+      expect(
+        isText(first(json, "choices[].message.tool_calls[].function.name")),
+        "a tool call",
+        first(json, "choices[].message"),
+      );
+    },
+    "tools",
+  ),
+  check(
+    "response_format.json_schema",
+    "WIRE.md 1.5",
+    "json_schema is followed, or refused in the words that clients look for",
+    async (t) => {
+      const schema = {
+        type: "object",
+        properties: { city: { type: "string" } },
+        required: ["city"],
+        additionalProperties: false,
+      };
+      const { answer, json } = await t.ask(
+        {
+          response_format: {
+            type: "json_schema",
+            json_schema: { name: "place", schema, strict: true },
+          },
+        },
+        { headers: mark("response_format.json_schema") },
+      );
+      const content = parseJson(String(first(json, "choices[].message.content")));
+      const refusal = "'response_format' of type 'json_schema' is not supported with this model";
+      const holds =
+        answer.status === 200
+          ? isText(first(content, "city"))
+          : answer.status === 400 && String(first(json, "error.message")).includes(refusal);
+      expect(holds, `{"city": "..."}, or 400 with: ${refusal}`, answer.text);
+    },
+    "json",
+  ),
 ];
 
 const TOOL_CALL: readonly Field[] = [
-  ["choices[].message.tool_calls", "an array of at least one call where it is present", (value) => value === undefined || list(value).length > 0],
+  [
+    "choices[].message.tool_calls",
+    "an array of at least one call where it is present",
+    (value) => value === undefined || list(value).length > 0,
+  ],
   ["choices[].message.tool_calls[].id", "a non-empty string", isText],
-  ["choices[].message.tool_calls[].type", "\"function\"", (value) => value === "function"],
+  ["choices[].message.tool_calls[].type", '"function"', (value) => value === "function"],
   ["choices[].message.tool_calls[].function.name", "a non-empty string", isText],
-  ["choices[].message.tool_calls[].function.arguments", "a JSON object as a string", (value) => isObject(parseJson(isText(value) ? value : undefined))],
+  [
+    "choices[].message.tool_calls[].function.arguments",
+    "a JSON object as a string",
+    (value) => isObject(parseJson(isText(value) ? value : undefined)),
+  ],
 ];
-const isBytes = (value: unknown): boolean => value === null || (Array.isArray(value) && value.every((byte) => isCount(byte) && byte < 256));
+const isBytes = (value: unknown): boolean =>
+  value === null || (Array.isArray(value) && value.every((byte) => isCount(byte) && byte < 256));
 const LOGPROBS: readonly Field[] = [
   ["choices[].logprobs.content[].token", "a string", (value) => typeof value === "string"],
-  ["choices[].logprobs.content[].logprob", "a number, at most 0", (value) => typeof value === "number" && value <= 0],
+  [
+    "choices[].logprobs.content[].logprob",
+    "a number, at most 0",
+    (value) => typeof value === "number" && value <= 0,
+  ],
   ["choices[].logprobs.content[].bytes", "an array of bytes, or null", isBytes],
   ["choices[].logprobs.content[].top_logprobs", "an array", Array.isArray],
 ];
 const DETAILS: readonly Field[] = [
-  ["usage.prompt_tokens_details.cached_tokens", "the same as prompt_cache_hit_tokens", (value, { root }) => isCount(value) && (value === first(root, "usage.prompt_cache_hit_tokens") || !isCount(first(root, "usage.prompt_cache_hit_tokens")))],
-  ["usage.completion_tokens_details.reasoning_tokens", "at most completion_tokens", (value, { root }) => isCount(value) && (value <= Number(first(root, "usage.completion_tokens")) || !isCount(first(root, "usage.completion_tokens")))],
+  [
+    "usage.prompt_tokens_details.cached_tokens",
+    "the same as prompt_cache_hit_tokens",
+    (value, { root }) =>
+      isCount(value) &&
+      (value === first(root, "usage.prompt_cache_hit_tokens") ||
+        !isCount(first(root, "usage.prompt_cache_hit_tokens"))),
+  ],
+  [
+    "usage.completion_tokens_details.reasoning_tokens",
+    "at most completion_tokens",
+    (value, { root }) =>
+      isCount(value) &&
+      (value <= Number(first(root, "usage.completion_tokens")) ||
+        !isCount(first(root, "usage.completion_tokens"))),
+  ],
 ];
 
 const replies: Check[] = [
-  rule("reply", "reply.media-type", "WIRE.md 2", "a whole reply is application/json: some clients return a text for anything else", ({ answer }) => expectJson(answer.headers["content-type"])),
+  rule(
+    "reply",
+    "reply.media-type",
+    "WIRE.md 2",
+    "a whole reply is application/json: some clients return a text for anything else",
+    ({ answer }) => expectJson(answer.headers["content-type"]),
+  ),
   ...fieldRules("reply", "reply", "WIRE.md 2", [...TOOL_CALL, ...LOGPROBS]),
-  rule("reply", "reply.logprobs.unasked", "WIRE.md 2", "logprobs is null where it was not asked for", ({ asked, json }) => {
-    if (asked["logprobs"] !== true) for (const { value } of find(json, "choices[].logprobs")) expect((value ?? null) === null, "null", value);
-  }),
+  rule(
+    "reply",
+    "reply.logprobs.unasked",
+    "WIRE.md 2",
+    "logprobs is null where it was not asked for",
+    ({ asked, json }) => {
+      if (asked["logprobs"] !== true)
+        for (const { value } of find(json, "choices[].logprobs"))
+          expect((value ?? null) === null, "null", value);
+    },
+  ),
   ...fieldRules("reply", "reply", "WIRE.md 2", DETAILS),
-  check("reply.top_logprobs", "WIRE.md 2", "top_logprobs has as many as were asked for; none without", async (t) => {
-    for (const [top, expected] of [[2, 2], [undefined, 0]] as const) {
-      const { json } = await t.answered({ logprobs: true, top_logprobs: top }, { headers: mark("reply.top_logprobs") });
-      const got = find(json, "choices[].logprobs.content[].top_logprobs").map(({ value }) => list(value).length);
-      expect(got.length > 0 && got.every((length) => length <= expected), `at most ${expected} in each place`, got);
-    }
-  }, "logprobs"),
+  check(
+    "reply.top_logprobs",
+    "WIRE.md 2",
+    "top_logprobs has as many as were asked for; none without",
+    async (t) => {
+      for (const [top, expected] of [
+        [2, 2],
+        [undefined, 0],
+      ] as const) {
+        const { json } = await t.answered(
+          { logprobs: true, top_logprobs: top },
+          { headers: mark("reply.top_logprobs") },
+        );
+        const got = find(json, "choices[].logprobs.content[].top_logprobs").map(
+          ({ value }) => list(value).length,
+        );
+        expect(
+          got.length > 0 && got.every((length) => length <= expected),
+          `at most ${expected} in each place`,
+          got,
+        );
+      }
+    },
+    "logprobs",
+  ),
 ];
 
-const usesUsage = ({ asked }: Exchange): boolean => first(asked, "stream_options.include_usage") === true;
-const withUsage = (stream: Exchange): readonly unknown[] => chunksOf(stream).filter((chunk) => isObject(first(chunk, "usage")));
-const fragments = (stream: Exchange) => choicesOf(stream).flatMap((choice) => list(first(choice, "delta.tool_calls")));
-const streamHeader = (id: string, name: string, expected: string, holds: (value: string) => boolean): Check =>
-  rule("stream", id, "WIRE.md 3.1", `a stream has ${expected}`, ({ answer }) => expect(holds(String(answer.headers[name] ?? "")), expected, answer.headers[name]));
+const usesUsage = ({ asked }: Exchange): boolean =>
+  first(asked, "stream_options.include_usage") === true;
+const withUsage = (stream: Exchange): readonly unknown[] =>
+  chunksOf(stream).filter((chunk) => isObject(first(chunk, "usage")));
+const fragments = (stream: Exchange) =>
+  choicesOf(stream).flatMap((choice) => list(first(choice, "delta.tool_calls")));
+const streamHeader = (
+  id: string,
+  name: string,
+  expected: string,
+  holds: (value: string) => boolean,
+): Check =>
+  rule("stream", id, "WIRE.md 3.1", `a stream has ${expected}`, ({ answer }) =>
+    expect(holds(String(answer.headers[name] ?? "")), expected, answer.headers[name]),
+  );
 const USAGE: readonly Field[] = REPLY.filter(([path]) => path.startsWith("usage."));
 
 const streams: Check[] = [
-  streamHeader("stream.cache-control", "cache-control", "Cache-Control: no-cache, no-transform", (value) => /\bno-cache\b/.test(value) && /\bno-transform\b/.test(value)),
-  streamHeader("stream.buffering", "x-accel-buffering", "X-Accel-Buffering: no", (value) => value === "no"),
+  streamHeader(
+    "stream.cache-control",
+    "cache-control",
+    "Cache-Control: no-cache, no-transform",
+    (value) => /\bno-cache\b/.test(value) && /\bno-transform\b/.test(value),
+  ),
+  streamHeader(
+    "stream.buffering",
+    "x-accel-buffering",
+    "X-Accel-Buffering: no",
+    (value) => value === "no",
+  ),
   streamHeader("stream.no-length", "content-length", "no Content-Length", (value) => value === ""),
-  rule("stream", "stream.line-ends", "WIRE.md 3.2", "lines end with LF alone", ({ answer }) => expect(!answer.text?.includes("\r"), "no CR", "CR")),
-  rule("stream", "stream.no-fields", "WIRE.md 3.2", "no `event:`, `id:` or `retry:`, on which clients break", ({ events }) => {
-    for (const line of events.flatMap(({ lines }) => lines)) expect(!/^(event|id|retry)\b/.test(line), "data and comments only", line);
-  }),
-  rule("stream", "stream.ends", "WIRE.md 3.2", "the response ends right after [DONE]: clients wait for that", ({ answer }) => {
-    const late = answer.endMs - (answer.pieces.at(-1)?.ms ?? 0);
-    expect(late < 1_000, "the end within a second", `${Math.round(late)} ms`);
-  }),
-  rule("stream", "chunk.created.same", "WIRE.md 3.3", "created is the same in all chunks", (stream) => allSame(chunksOf(stream).map((chunk) => first(chunk, "created")))),
-  rule("stream", "chunk.model.same", "WIRE.md 3.3", "model is the same in all chunks", (stream) => allSame(chunksOf(stream).map((chunk) => first(chunk, "model")))),
-  rule("stream", "chunk.no-empty-choices", "WIRE.md 3.3", "choices is empty in no chunk but the one with usage", (stream) => {
-    for (const chunk of chunksOf(stream)) expect(first(chunk, "choices") === undefined || list(first(chunk, "choices")).length > 0 || isObject(first(chunk, "usage")), "a choice", chunk);
-  }),
-  rule("stream", "chunk.one-text", "WIRE.md 3.3", "never both thinking and text in one delta", (stream) => {
-    for (const choice of choicesOf(stream)) expect(!(isText(first(choice, "delta.content")) && isText(first(choice, "delta.reasoning_content"))), "one text", choice);
-  }),
+  rule("stream", "stream.line-ends", "WIRE.md 3.2", "lines end with LF alone", ({ answer }) =>
+    expect(!answer.text?.includes("\r"), "no CR", "CR"),
+  ),
+  rule(
+    "stream",
+    "stream.no-fields",
+    "WIRE.md 3.2",
+    "no `event:`, `id:` or `retry:`, on which clients break",
+    ({ events }) => {
+      for (const line of events.flatMap(({ lines }) => lines))
+        expect(!/^(event|id|retry)\b/.test(line), "data and comments only", line);
+    },
+  ),
+  rule(
+    "stream",
+    "stream.ends",
+    "WIRE.md 3.2",
+    "the response ends right after [DONE]: clients wait for that",
+    ({ answer }) => {
+      const late = answer.endMs - (answer.pieces.at(-1)?.ms ?? 0);
+      expect(late < 1_000, "the end within a second", `${Math.round(late)} ms`);
+    },
+  ),
+  rule(
+    "stream",
+    "chunk.created.same",
+    "WIRE.md 3.3",
+    "created is the same in all chunks",
+    (stream) => allSame(chunksOf(stream).map((chunk) => first(chunk, "created"))),
+  ),
+  rule("stream", "chunk.model.same", "WIRE.md 3.3", "model is the same in all chunks", (stream) =>
+    allSame(chunksOf(stream).map((chunk) => first(chunk, "model"))),
+  ),
+  rule(
+    "stream",
+    "chunk.no-empty-choices",
+    "WIRE.md 3.3",
+    "choices is empty in no chunk but the one with usage",
+    (stream) => {
+      for (const chunk of chunksOf(stream))
+        expect(
+          first(chunk, "choices") === undefined ||
+            list(first(chunk, "choices")).length > 0 ||
+            isObject(first(chunk, "usage")),
+          "a choice",
+          chunk,
+        );
+    },
+  ),
+  rule(
+    "stream",
+    "chunk.one-text",
+    "WIRE.md 3.3",
+    "never both thinking and text in one delta",
+    (stream) => {
+      for (const choice of choicesOf(stream))
+        expect(
+          !(
+            isText(first(choice, "delta.content")) &&
+            isText(first(choice, "delta.reasoning_content"))
+          ),
+          "one text",
+          choice,
+        );
+    },
+  ),
   rule("stream", "chunk.thinking-first", "WIRE.md 3.3", "thinking comes before text", (stream) => {
-    const kinds = choicesOf(stream).map((choice) => (isText(first(choice, "delta.reasoning_content")) ? "thinking" : isText(first(choice, "delta.content")) ? "text" : "")).filter(isText);
+    const kinds = choicesOf(stream)
+      .map((choice) =>
+        isText(first(choice, "delta.reasoning_content"))
+          ? "thinking"
+          : isText(first(choice, "delta.content"))
+            ? "text"
+            : "",
+      )
+      .filter(isText);
     const textFrom = kinds.indexOf("text");
-    expect(textFrom === -1 || !kinds.slice(textFrom).includes("thinking"), "no thinking after text", kinds.join(" "));
+    expect(
+      textFrom === -1 || !kinds.slice(textFrom).includes("thinking"),
+      "no thinking after text",
+      kinds.join(" "),
+    );
   }),
-  rule("stream", "usage.once", "WIRE.md D7", "usage comes exactly once, if include_usage was set", (stream) => {
-    if (usesUsage(stream)) expect(withUsage(stream).length === 1, "one chunk with usage", withUsage(stream).length);
-  }),
-  rule("stream", "usage.last", "WIRE.md 3.3", "the chunk with usage is the last, and its choices are []", (stream) => {
-    const [usage, last] = [withUsage(stream)[0], chunksOf(stream).at(-1)];
-    if (usesUsage(stream) && usage !== undefined) expect(isObject(first(last, "usage")) && list(first(usage, "choices")).length === 0, "usage after all choices", usage);
-  }),
-  rule("stream", "usage.unasked", "WIRE.md D7", "no usage, if include_usage was not set", (stream) => {
-    if (!usesUsage(stream)) expect(withUsage(stream).length === 0, "no usage", withUsage(stream)[0]);
-  }),
+  rule(
+    "stream",
+    "usage.once",
+    "WIRE.md D7",
+    "usage comes exactly once, if include_usage was set",
+    (stream) => {
+      if (usesUsage(stream))
+        expect(withUsage(stream).length === 1, "one chunk with usage", withUsage(stream).length);
+    },
+  ),
+  rule(
+    "stream",
+    "usage.last",
+    "WIRE.md 3.3",
+    "the chunk with usage is the last, and its choices are []",
+    (stream) => {
+      const [usage, last] = [withUsage(stream)[0], chunksOf(stream).at(-1)];
+      if (usesUsage(stream) && usage !== undefined)
+        expect(
+          isObject(first(last, "usage")) && list(first(usage, "choices")).length === 0,
+          "usage after all choices",
+          usage,
+        );
+    },
+  ),
+  rule(
+    "stream",
+    "usage.unasked",
+    "WIRE.md D7",
+    "no usage, if include_usage was not set",
+    (stream) => {
+      if (!usesUsage(stream))
+        expect(withUsage(stream).length === 0, "no usage", withUsage(stream)[0]);
+    },
+  ),
   ...fieldRules("stream", "chunk", "WIRE.md 3.3", USAGE),
   ...fieldRules("stream", "chunk", "WIRE.md 3.3", LOGPROBS),
-  rule("stream", "chunk.tool_calls.index", "WIRE.md 3.3", "each fragment of a tool call has its index, counted from 0", (stream) => {
-    let next = 0;
-    for (const fragment of fragments(stream)) {
-      const index = first(fragment, "index");
-      expect(isCount(index) && index <= next, `an index up to ${next}`, fragment);
-      next = Math.max(next, index + 1);
-    }
-  }),
-  rule("stream", "chunk.tool_calls.function", "WIRE.md 3.3", "each fragment has a function object, whose arguments are a string", (stream) => {
-    for (const fragment of fragments(stream)) expect(typeof first(fragment, "function.arguments") === "string", "function.arguments, a string", fragment);
-  }),
-  ...["id", "type", "function.name"].map((path) =>
-    rule("stream", `chunk.tool_calls.${path}`, "WIRE.md 3.3", `${path} of a tool call comes once, in its first fragment`, (stream) => {
-      const begun = new Set<unknown>();
+  rule(
+    "stream",
+    "chunk.tool_calls.index",
+    "WIRE.md 3.3",
+    "each fragment of a tool call has its index, counted from 0",
+    (stream) => {
+      let next = 0;
       for (const fragment of fragments(stream)) {
-        const [index, value] = [first(fragment, "index"), first(fragment, path)];
-        expect(begun.has(index) ? value === undefined : isText(value), begun.has(index) ? `no ${path} after the first fragment` : `${path} in the first fragment`, fragment);
-        begun.add(index);
+        const index = first(fragment, "index");
+        expect(isCount(index) && index <= next, `an index up to ${next}`, fragment);
+        next = Math.max(next, index + 1);
       }
-    })),
-  rule("stream", "chunk.tool_calls.arguments", "WIRE.md 3.3", "the fragments' arguments are JSON together", (stream) => {
-    const calls = new Map<unknown, string>();
-    for (const fragment of fragments(stream)) calls.set(first(fragment, "index"), `${calls.get(first(fragment, "index")) ?? ""}${first(fragment, "function.arguments") ?? ""}`);
-    for (const text of calls.values()) expect(isObject(parseJson(text)), "a JSON object", text);
-  }),
+    },
+  ),
+  rule(
+    "stream",
+    "chunk.tool_calls.function",
+    "WIRE.md 3.3",
+    "each fragment has a function object, whose arguments are a string",
+    (stream) => {
+      for (const fragment of fragments(stream))
+        expect(
+          typeof first(fragment, "function.arguments") === "string",
+          "function.arguments, a string",
+          fragment,
+        );
+    },
+  ),
+  ...["id", "type", "function.name"].map((path) =>
+    rule(
+      "stream",
+      `chunk.tool_calls.${path}`,
+      "WIRE.md 3.3",
+      `${path} of a tool call comes once, in its first fragment`,
+      (stream) => {
+        const begun = new Set<unknown>();
+        for (const fragment of fragments(stream)) {
+          const [index, value] = [first(fragment, "index"), first(fragment, path)];
+          expect(
+            begun.has(index) ? value === undefined : isText(value),
+            begun.has(index)
+              ? `no ${path} after the first fragment`
+              : `${path} in the first fragment`,
+            fragment,
+          );
+          begun.add(index);
+        }
+      },
+    ),
+  ),
+  rule(
+    "stream",
+    "chunk.tool_calls.arguments",
+    "WIRE.md 3.3",
+    "the fragments' arguments are JSON together",
+    (stream) => {
+      const calls = new Map<unknown, string>();
+      for (const fragment of fragments(stream))
+        calls.set(
+          first(fragment, "index"),
+          `${calls.get(first(fragment, "index")) ?? ""}${first(fragment, "function.arguments") ?? ""}`,
+        );
+      for (const text of calls.values()) expect(isObject(parseJson(text)), "a JSON object", text);
+    },
+  ),
 ];
 
-export const compatibleChecks: readonly Check[] = [...places, ...accepted, ...obeyed, ...refused, ...errorHeaders, ...http, ...ids, ...replies, ...streams];
+export const compatibleChecks: readonly Check[] = [
+  ...places,
+  ...accepted,
+  ...obeyed,
+  ...refused,
+  ...errorHeaders,
+  ...http,
+  ...ids,
+  ...replies,
+  ...streams,
+];

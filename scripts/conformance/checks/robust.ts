@@ -2,7 +2,18 @@
 // fails in every way that a provider can (provider.ts). Each check has models of its own there, named after what they do.
 
 import { parseEvents, parseJson, parseRaw, within, type Opened } from "../client.ts";
-import { CALLS, CANARY, ELSEWHERE, FLOOD_BYTES, PIECES, TEXT, THOUGHTS, USAGE, type Call, type Provider } from "../provider.ts";
+import {
+  CALLS,
+  CANARY,
+  ELSEWHERE,
+  FLOOD_BYTES,
+  PIECES,
+  TEXT,
+  THOUGHTS,
+  USAGE,
+  type Call,
+  type Provider,
+} from "../provider.ts";
 import { aliasOf, BURST, modelOf, type Lab } from "../ready.ts";
 import { ERROR, find, first, isCount, isObject, isText, list } from "../shapes.ts";
 import { CHAT, Expectation, expect, question, TOOLS, type Check, type Tester } from "../suite.ts";
@@ -32,7 +43,11 @@ interface Scene {
   readonly model: string;
   readonly second: string;
   /** Asks the alias, or the model if there is no other: fields to set, headers, a signal to leave at. */
-  ask(fields?: object, headers?: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<Reply>;
+  ask(
+    fields?: object,
+    headers?: Readonly<Record<string, string>>,
+    signal?: AbortSignal,
+  ): Promise<Reply>;
   /** Whole and as a stream, at the same time. */
   askBoth(fields?: object): Promise<readonly [Reply, Reply]>;
   open(fields?: object): Promise<Opened>;
@@ -53,39 +68,96 @@ export const LABS: Lab[] = [];
 
 /** `behaviours` are the models that the check has at the provider: what each does. */
 function robust(
-  id: string, pitfall: number, title: string, behaviours: string, run: (scene: Scene) => Promise<void>,
+  id: string,
+  pitfall: number,
+  title: string,
+  behaviours: string,
+  run: (scene: Scene) => Promise<void>,
   more: Pick<Lab, "at" | "reasoning"> & Pick<Check, "when"> = {},
 ): Check {
   const { when, ...rest } = more;
   const lab: Lab = { id, behaviours: behaviours.split(" "), ...rest };
   LABS.push(lab);
-  const needs = lab.behaviours.length > 1 ? ["provider", "alias"] as const : ["provider"] as const;
-  return { id: `robust.${id}`, source: `PITFALLS.md ${pitfall}`, title, needs, ...(when && { when }), run: (t) => run(sceneOf(t, lab)) };
+  const needs =
+    lab.behaviours.length > 1 ? (["provider", "alias"] as const) : (["provider"] as const);
+  return {
+    id: `robust.${id}`,
+    source: `PITFALLS.md ${pitfall}`,
+    title,
+    needs,
+    ...(when && { when }),
+    run: (t) => run(sceneOf(t, lab)),
+  };
 }
 
 function sceneOf(t: Tester, lab: Lab): Scene {
   const provider = t.options.provider!;
   const models = lab.behaviours.map((_, index) => modelOf(lab, index));
   const [model = "", second = model] = models;
-  const requestOf = (fields: object, headers: Readonly<Record<string, string>> = {}, signal?: AbortSignal) => {
-    const body = { model: second === model ? model : aliasOf(lab), messages: question("Say something."), ...fields };
-    const own = { "content-type": "application/json", authorization: `Bearer ${t.options.key}`, "x-request-id": `robust.${lab.id}` };
-    return { method: "POST", path: CHAT, headers: { ...own, ...headers }, body: JSON.stringify(body), signal };
+  const requestOf = (
+    fields: object,
+    headers: Readonly<Record<string, string>> = {},
+    signal?: AbortSignal,
+  ) => {
+    const body = {
+      model: second === model ? model : aliasOf(lab),
+      messages: question("Say something."),
+      ...fields,
+    };
+    const own = {
+      "content-type": "application/json",
+      authorization: `Bearer ${t.options.key}`,
+      "x-request-id": `robust.${lab.id}`,
+    };
+    return {
+      method: "POST",
+      path: CHAT,
+      headers: { ...own, ...headers },
+      body: JSON.stringify(body),
+      signal,
+    };
   };
   const ask: Scene["ask"] = async (fields = {}, headers, signal) => {
-    const { status, headers: got, rawHeaders, text = "", whole } = await t.client.send(requestOf(fields, headers, signal));
+    const {
+      status,
+      headers: got,
+      rawHeaders,
+      text = "",
+      whole,
+    } = await t.client.send(requestOf(fields, headers, signal));
     const streamed = status === 200 && "stream" in fields && fields.stream === true;
-    if (!whole) throw new Expectation("an answer that comes to its end", `${status} ${text}, and then the connection broke`);
+    if (!whole)
+      throw new Expectation(
+        "an answer that comes to its end",
+        `${status} ${text}, and then the connection broke`,
+      );
     const [events, json] = [streamed ? parseEvents(text).events : [], parseJson(text)];
-    const parts = streamed ? events.map((event) => event.json).filter((each) => isObject(each) && !("error" in each)) : [json];
+    const parts = streamed
+      ? events.map((event) => event.json).filter((each) => isObject(each) && !("error" in each))
+      : [json];
     return {
-      status, headers: got, streamed, parts, shown: `${rawHeaders.join("\n")}\n${text}`, data: events.map(({ data }) => data),
-      error: first(streamed ? events.map((event) => event.json).find((each) => isObject(each) && "error" in each) : json, "error"),
+      status,
+      headers: got,
+      streamed,
+      parts,
+      shown: `${rawHeaders.join("\n")}\n${text}`,
+      data: events.map(({ data }) => data),
+      error: first(
+        streamed
+          ? events.map((event) => event.json).find((each) => isObject(each) && "error" in each)
+          : json,
+        "error",
+      ),
       content: saying(parts, streamed, "content"),
     };
   };
   return {
-    t, provider, models, model, second, ask,
+    t,
+    provider,
+    models,
+    model,
+    second,
+    ask,
     askBoth: async (fields = {}) => Promise.all([ask(fields), ask({ ...fields, stream: true })]),
     open: (fields = {}) => t.client.open(requestOf(fields)),
     calls: (name = model) => provider.calls(name),
@@ -94,7 +166,10 @@ function sceneOf(t: Tester, lab: Lab): Scene {
 }
 
 const saying = (parts: readonly unknown[], streamed: boolean, field: string): string =>
-  parts.flatMap((part) => find(part, `choices[].${streamed ? "delta" : "message"}.${field}`)).map(({ value }) => value ?? "").join("");
+  parts
+    .flatMap((part) => find(part, `choices[].${streamed ? "delta" : "message"}.${field}`))
+    .map(({ value }) => value ?? "")
+    .join("");
 
 // What a reply must be.
 function expectComplete(reply: Reply, content = TEXT): void {
@@ -102,100 +177,222 @@ function expectComplete(reply: Reply, content = TEXT): void {
   expect(reply.content === content, JSON.stringify(content.slice(0, 100)), reply.content);
   if (!reply.streamed) return;
   expect(reply.error === undefined, "no error event", reply.error);
-  expect(reply.data.at(-1) === "[DONE]" && reply.data.indexOf("[DONE]") === reply.data.length - 1, "[DONE] as the last event", reply.shown);
-  expect(reply.parts.length === reply.data.length - 1, "chunks, and nothing else, before [DONE]", reply.shown);
+  expect(
+    reply.data.at(-1) === "[DONE]" && reply.data.indexOf("[DONE]") === reply.data.length - 1,
+    "[DONE] as the last event",
+    reply.shown,
+  );
+  expect(
+    reply.parts.length === reply.data.length - 1,
+    "chunks, and nothing else, before [DONE]",
+    reply.shown,
+  );
 }
 /** A stream that was cut off after this text. */
 function expectBroken(reply: Reply, content: string): void {
-  expect(reply.status === 200 && reply.content === content, JSON.stringify(content), `${reply.status} ${reply.shown}`);
+  expect(
+    reply.status === 200 && reply.content === content,
+    JSON.stringify(content),
+    `${reply.status} ${reply.shown}`,
+  );
   expectError(reply);
   expect(!reply.data.includes("[DONE]"), "no [DONE], which means success", reply.shown);
-  expect(reply.parts.length === reply.data.length - 1 && isObject(parseJson(reply.data.at(-1))), "one error event, and nothing after it", reply.shown);
+  expect(
+    reply.parts.length === reply.data.length - 1 && isObject(parseJson(reply.data.at(-1))),
+    "one error event, and nothing after it",
+    reply.shown,
+  );
 }
 function expectRefusal(reply: Reply, status: number): void {
   expect(reply.status === status, `status ${status}`, `${reply.status} ${reply.shown}`);
   expectError(reply);
 }
 const expectError = ({ error, shown }: Reply): void => {
-  for (const [path, expected, holds] of ERROR) for (const found of find({ error }, path)) expect(holds(found.value, found), `${path}, ${expected}`, shown);
+  for (const [path, expected, holds] of ERROR)
+    for (const found of find({ error }, path))
+      expect(holds(found.value, found), `${path}, ${expected}`, shown);
   expect(isObject(error), "an error", shown);
 };
 function expectServedBy(reply: Reply, model: string): void {
-  for (const part of reply.parts) expect(first(part, "model") === model, `model ${model}`, first(part, "model"));
+  for (const part of reply.parts)
+    expect(first(part, "model") === model, `model ${model}`, first(part, "model"));
 }
 const callsOf = ({ parts, streamed }: Reply): unknown[] => {
   if (!streamed) return list(first(parts[0], "choices[].message.tool_calls")).slice();
-  const calls: { id: unknown; type: unknown; function: { name: unknown; arguments: string } }[] = [];
+  const calls: { id: unknown; type: unknown; function: { name: unknown; arguments: string } }[] =
+    [];
   for (const { value } of parts.flatMap((part) => find(part, "choices[].delta.tool_calls[]"))) {
-    const [index, text] = [Number(first(value, "index")), String(first(value, "function.arguments") ?? "")];
-    const call = (calls[index] ??= { id: first(value, "id"), type: first(value, "type"), function: { name: first(value, "function.name"), arguments: "" } });
+    const [index, text] = [
+      Number(first(value, "index")),
+      String(first(value, "function.arguments") ?? ""),
+    ];
+    const call = (calls[index] ??= {
+      id: first(value, "id"),
+      type: first(value, "type"),
+      function: { name: first(value, "function.name"), arguments: "" },
+    });
     call.function.arguments += text;
   }
   return calls;
 };
-const usageOf = ({ parts }: Reply): unknown => parts.map((part) => first(part, "usage")).findLast(isObject);
+const usageOf = ({ parts }: Reply): unknown =>
+  parts.map((part) => first(part, "usage")).findLast(isObject);
 const expectUsage = (reply: Reply): void => {
   expectComplete(reply);
-  const [usage, names] = [usageOf(reply), ["prompt_tokens", "completion_tokens", "total_tokens"] as const];
-  expect(names.every((name) => first(usage, name) === USAGE[name]), JSON.stringify(USAGE), usage);
+  const [usage, names] = [
+    usageOf(reply),
+    ["prompt_tokens", "completion_tokens", "total_tokens"] as const,
+  ];
+  expect(
+    names.every((name) => first(usage, name) === USAGE[name]),
+    JSON.stringify(USAGE),
+    usage,
+  );
 };
 const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
 
 const leaving: Check[] = [
-  robust("leaving.stream", 3, "a client leaves in the middle of a stream: the provider's connection is closed", "silent-after-1", async ({ open, call }) => {
-    const stream = await open({ stream: true });
-    await stream.until((text) => text.includes(PIECES[0]!), "the first delta");
-    stream.leave();
-    await soon((await call()).left, "the provider's connection to be closed after the client had left");
-  }),
-  ...([["whole", false, "of a whole reply"], ["silence", true, "of a stream before its first delta"]] as const).map(([id, stream, what]) =>
-    robust(`leaving.${id}`, 3, `a client leaves while it waits ${what}: the provider's connection is closed`, "silent", async ({ ask, call }) => {
-      const leave = new AbortController();
-      void ask({ stream }, {}, leave.signal).catch(() => undefined);
-      const { left } = await call();
-      leave.abort();
-      await soon(left, "the provider's connection to be closed after the client had left");
-    })),
+  robust(
+    "leaving.stream",
+    3,
+    "a client leaves in the middle of a stream: the provider's connection is closed",
+    "silent-after-1",
+    async ({ open, call }) => {
+      const stream = await open({ stream: true });
+      await stream.until((text) => text.includes(PIECES[0]!), "the first delta");
+      stream.leave();
+      await soon(
+        (await call()).left,
+        "the provider's connection to be closed after the client had left",
+      );
+    },
+  ),
+  ...(
+    [
+      ["whole", false, "of a whole reply"],
+      ["silence", true, "of a stream before its first delta"],
+    ] as const
+  ).map(([id, stream, what]) =>
+    robust(
+      `leaving.${id}`,
+      3,
+      `a client leaves while it waits ${what}: the provider's connection is closed`,
+      "silent",
+      async ({ ask, call }) => {
+        const leave = new AbortController();
+        void ask({ stream }, {}, leave.signal).catch(() => undefined);
+        const { left } = await call();
+        leave.abort();
+        await soon(left, "the provider's connection to be closed after the client had left");
+      },
+    ),
+  ),
 ];
 
 const usage: Check[] = [
-  robust("usage.asked", 4, "of a stream, usage is asked for although the client did not ask", "good", async ({ ask, call }) => {
-    expectComplete(await ask({ stream: true }));
-    const asked = first((await call()).body, "stream_options.include_usage");
-    expect(asked === true, "stream_options.include_usage true in the request to the provider", asked);
-  }),
-  robust("usage.hidden", 4, "usage that the client did not ask for is not shown", "good", async ({ ask }) => {
-    const reply = await ask({ stream: true });
-    expectComplete(reply);
-    expect(usageOf(reply) === undefined, "no usage", usageOf(reply));
-  }),
-  ...([
-    ["good", "a chunk of its own"], ["usage-null", "a chunk of its own, null before and after it"], ["usage-with-finish", "the last chunk with a choice"],
-    ["usage-in-choice", "a choice"], ["usage-everywhere", "every chunk, each time more"],
-  ] as const).map(([behaviour, where]) =>
-    robust(`usage.figures.${behaviour}`, 4, `the provider's figures are shown when it sends them in ${where}`, behaviour, async ({ ask }) => {
-      expectUsage(await ask(WITH_USAGE));
-    })),
-  robust("usage.whole", 4, "the provider's figures are shown in a whole reply", "good", async ({ ask }) => expectUsage(await ask())),
-  ...([["never", "no usage"], ["nonsense", "usage that is nonsense"]] as const).map(([id, what]) =>
-    robust(`usage.${id}`, 4, `a provider that sends ${what}: there are figures all the same`, `usage-${id}`, async ({ ask }) => {
+  robust(
+    "usage.asked",
+    4,
+    "of a stream, usage is asked for although the client did not ask",
+    "good",
+    async ({ ask, call }) => {
+      expectComplete(await ask({ stream: true }));
+      const asked = first((await call()).body, "stream_options.include_usage");
+      expect(
+        asked === true,
+        "stream_options.include_usage true in the request to the provider",
+        asked,
+      );
+    },
+  ),
+  robust(
+    "usage.hidden",
+    4,
+    "usage that the client did not ask for is not shown",
+    "good",
+    async ({ ask }) => {
+      const reply = await ask({ stream: true });
+      expectComplete(reply);
+      expect(usageOf(reply) === undefined, "no usage", usageOf(reply));
+    },
+  ),
+  ...(
+    [
+      ["good", "a chunk of its own"],
+      ["usage-null", "a chunk of its own, null before and after it"],
+      ["usage-with-finish", "the last chunk with a choice"],
+      ["usage-in-choice", "a choice"],
+      ["usage-everywhere", "every chunk, each time more"],
+    ] as const
+  ).map(([behaviour, where]) =>
+    robust(
+      `usage.figures.${behaviour}`,
+      4,
+      `the provider's figures are shown when it sends them in ${where}`,
+      behaviour,
+      async ({ ask }) => {
+        expectUsage(await ask(WITH_USAGE));
+      },
+    ),
+  ),
+  robust(
+    "usage.whole",
+    4,
+    "the provider's figures are shown in a whole reply",
+    "good",
+    async ({ ask }) => expectUsage(await ask()),
+  ),
+  ...(
+    [
+      ["never", "no usage"],
+      ["nonsense", "usage that is nonsense"],
+    ] as const
+  ).map(([id, what]) =>
+    robust(
+      `usage.${id}`,
+      4,
+      `a provider that sends ${what}: there are figures all the same`,
+      `usage-${id}`,
+      async ({ ask }) => {
+        for (const reply of [await ask(), await ask(WITH_USAGE)]) {
+          expectComplete(reply);
+          const figures = ["prompt_tokens", "completion_tokens"].map((name) =>
+            first(usageOf(reply), name),
+          );
+          expect(
+            figures.every((figure) => isCount(figure) && figure > 0),
+            "estimates",
+            usageOf(reply),
+          );
+        }
+      },
+    ),
+  ),
+  robust(
+    "usage.reasoning",
+    8,
+    "tokens of thinking are within completion_tokens, and not added to them",
+    "reasoning",
+    async ({ ask }) => {
       for (const reply of [await ask(), await ask(WITH_USAGE)]) {
-        expectComplete(reply);
-        const figures = ["prompt_tokens", "completion_tokens"].map((name) => first(usageOf(reply), name));
-        expect(figures.every((figure) => isCount(figure) && figure > 0), "estimates", usageOf(reply));
+        expectUsage(reply);
+        const tokens = first(usageOf(reply), "completion_tokens_details.reasoning_tokens");
+        expect(tokens === undefined || tokens === 3, "3 reasoning_tokens", tokens);
       }
-    })),
-  robust("usage.reasoning", 8, "tokens of thinking are within completion_tokens, and not added to them", "reasoning", async ({ ask }) => {
-    for (const reply of [await ask(), await ask(WITH_USAGE)]) {
-      expectUsage(reply);
-      const tokens = first(usageOf(reply), "completion_tokens_details.reasoning_tokens");
-      expect(tokens === undefined || tokens === 3, "3 reasoning_tokens", tokens);
-    }
-  }, { reasoning: true }),
+    },
+    { reasoning: true },
+  ),
 ];
 
-const FALLS: readonly (readonly [behaviour: string, pitfall: number, what: string, at?: Lab["at"]])[] = [
-  ...[401, 402, 403, 404, 408, 429, 500, 503, 529].map((status) => [`status-${status}`, 9, `status ${status}`] as const),
+const FALLS: readonly (readonly [
+  behaviour: string,
+  pitfall: number,
+  what: string,
+  at?: Lab["at"],
+])[] = [
+  ...[401, 402, 403, 404, 408, 429, 500, 503, 529].map(
+    (status) => [`status-${status}`, 9, `status ${status}`] as const,
+  ),
   ["error-in-200", 10, "an error inside a 200"],
   ["error-first", 10, "an error as the first event of a stream"],
   ["error-after-role", 10, "an error after a chunk that has nothing but the role"],
@@ -216,85 +413,194 @@ const FALLS: readonly (readonly [behaviour: string, pitfall: number, what: strin
 const routing: Check[] = [
   ...FALLS.map(([behaviour, pitfall, what, at]) => {
     const title = `${what}: an alias answers by its next model, and nothing of it is seen`;
-    return robust(`fallback.${at === "gone" ? "gone" : behaviour}`, pitfall, title, `${behaviour} in-one`, async ({ askBoth, second }) => {
-      for (const reply of await askBoth()) {
-        expectComplete(reply);
-        expectServedBy(reply, second);
-      }
-    }, at && { at });
+    return robust(
+      `fallback.${at === "gone" ? "gone" : behaviour}`,
+      pitfall,
+      title,
+      `${behaviour} in-one`,
+      async ({ askBoth, second }) => {
+        for (const reply of await askBoth()) {
+          expectComplete(reply);
+          expectServedBy(reply, second);
+        }
+      },
+      at && { at },
+    );
   }),
-  ...([
-    ["status-500", 26, "500"],
-    ["status-401", 26, "401: it is not the client's key that was refused"],
-    ["status-429", 27, "429: it is not the client's limit that was reached"],
-    ["error-first", 10, "an error inside a 200"],
-    ["redirect-307", 16, "a redirect"],
-    ["reset", 26, "a broken connection"],
-  ] as const).map(([behaviour, pitfall, what]) =>
-    robust(`canonical.${behaviour}`, pitfall, `a canonical name fails with 503, whole and as a stream, when its provider gives ${what}`, behaviour, async ({ askBoth }) => {
-      for (const reply of await askBoth()) expectRefusal(reply, 503);
-    })),
-  robust("no-splice", 9, "after the first delta nothing of another model follows: an error event does", "cut-after-2 good", async ({ ask, calls, second }) => {
-    expectBroken(await ask({ stream: true }), PIECES.slice(0, 2).join(""));
-    expect(calls(second).length === 0, "no request for another model", calls(second).length);
-  }),
-  robust("model.canonical", 11, "model is the name that was asked for, not the provider's, in every chunk", "good", async ({ askBoth, model }) => {
-    for (const reply of await askBoth()) expectServedBy(reply, model);
-  }),
-  robust("model.fallback", 11, "after a fallback model is the name of the one that served, in every chunk", "status-500 good", async ({ askBoth, second }) => {
-    for (const reply of await askBoth()) expectServedBy(reply, second);
-  }),
-  robust("client-fault.once", 12, "a provider's 400 is the client's fault: no second attempt, no other model", "status-400 good", async ({ ask, calls, second }) => {
-    expectRefusal(await ask(), 400);
-    expect(calls().length === 1, "one request to the provider", calls().length);
-    expect(calls(second).length === 0, "none to the next model", calls(second).length);
-  }),
-  robust("client-fault.breaker", 12, "many bad requests do not shut out a good one", "picky", async ({ ask }) => {
-    for (let i = 0; i < 10; i += 1) expectRefusal(await ask({ messages: question("bad") }), 400);
-    expectComplete(await ask());
-  }),
-  ...[429, 503].map((status) => robust(`retry.${status}`, 13, `a passing ${status} is hidden by another attempt`, `once-${status}`, async ({ ask, calls }) => {
-    expectComplete(await ask());
-    expect(calls().length === 2, "two requests to the provider", calls().length);
-  })),
-  robust("overloaded", 27, "a provider's Retry-After is passed on, the same in header and message", "overloaded-7", async ({ ask }) => {
-    const reply = await ask();
-    expectRefusal(reply, 503);
-    expect(reply.headers["retry-after"] === "7", "Retry-After: 7", reply.headers["retry-after"]);
-    expect(/\b7 s/.test(String(first(reply.error, "message"))), "7 seconds in the message", reply.error);
-  }),
-  robust("breaker.opens", 13, "a provider that fails again and again is left alone", "status-500", async (scene) => untilOpen(scene)),
-  robust("breaker.one-probe", 13, "after a while it is tried by one request at a time", "status-500", async (scene) => {
-    const { provider, model, ask, calls, call } = scene;
-    await untilOpen(scene);
-    provider.turn(model, "held");
-    const before = calls().length;
-    const { probe } = await untilThrough(scene, before);
-    const others = await Promise.all(Array.from({ length: 8 }, () => ask({ messages: question("More?") })));
-    for (const reply of others) expectRefusal(reply, 503);
-    expect(calls().length === before + 1, "one request on its way to the provider", calls().length - before);
-    provider.turn(model, "good");
-    expectComplete(await probe);
-    await (await call(before)).finished;
-  }),
-  robust("breaker.closes", 13, "one good answer lets all requests through again", "status-500", async (scene) => {
-    const { provider, model, ask, calls } = scene;
-    await untilOpen(scene);
-    provider.turn(model, "good");
-    expectComplete(await (await untilThrough(scene, calls().length)).probe);
-    for (const reply of await Promise.all(Array.from({ length: 4 }, () => ask({ messages: question("All?") })))) expectComplete(reply);
-  }),
-  robust("keep-alive.reuse", 15, "the next request takes the connection of the one before", "good", async ({ ask, call }) => {
-    for (let i = 0; i < 2; i += 1) {
+  ...(
+    [
+      ["status-500", 26, "500"],
+      ["status-401", 26, "401: it is not the client's key that was refused"],
+      ["status-429", 27, "429: it is not the client's limit that was reached"],
+      ["error-first", 10, "an error inside a 200"],
+      ["redirect-307", 16, "a redirect"],
+      ["reset", 26, "a broken connection"],
+    ] as const
+  ).map(([behaviour, pitfall, what]) =>
+    robust(
+      `canonical.${behaviour}`,
+      pitfall,
+      `a canonical name fails with 503, whole and as a stream, when its provider gives ${what}`,
+      behaviour,
+      async ({ askBoth }) => {
+        for (const reply of await askBoth()) expectRefusal(reply, 503);
+      },
+    ),
+  ),
+  robust(
+    "no-splice",
+    9,
+    "after the first delta nothing of another model follows: an error event does",
+    "cut-after-2 good",
+    async ({ ask, calls, second }) => {
+      expectBroken(await ask({ stream: true }), PIECES.slice(0, 2).join(""));
+      expect(calls(second).length === 0, "no request for another model", calls(second).length);
+    },
+  ),
+  robust(
+    "model.canonical",
+    11,
+    "model is the name that was asked for, not the provider's, in every chunk",
+    "good",
+    async ({ askBoth, model }) => {
+      for (const reply of await askBoth()) expectServedBy(reply, model);
+    },
+  ),
+  robust(
+    "model.fallback",
+    11,
+    "after a fallback model is the name of the one that served, in every chunk",
+    "status-500 good",
+    async ({ askBoth, second }) => {
+      for (const reply of await askBoth()) expectServedBy(reply, second);
+    },
+  ),
+  robust(
+    "client-fault.once",
+    12,
+    "a provider's 400 is the client's fault: no second attempt, no other model",
+    "status-400 good",
+    async ({ ask, calls, second }) => {
+      expectRefusal(await ask(), 400);
+      expect(calls().length === 1, "one request to the provider", calls().length);
+      expect(calls(second).length === 0, "none to the next model", calls(second).length);
+    },
+  ),
+  robust(
+    "client-fault.breaker",
+    12,
+    "many bad requests do not shut out a good one",
+    "picky",
+    async ({ ask }) => {
+      for (let i = 0; i < 10; i += 1) expectRefusal(await ask({ messages: question("bad") }), 400);
       expectComplete(await ask());
-      await (await call(i)).finished;
-    }
-    const [one, two] = [await call(0), await call(1)];
-    expect(two.connection === one.connection, "one connection for both", `connections ${one.connection} and ${two.connection}`);
-  }, { at: "lone", when: "alone" }),
-  robust("keep-alive.stale", 15, "a provider closes a kept connection when it is used: the request goes out on another", "closes-when-reused", async ({ ask }) => {
-    for (let i = 0; i < 3; i += 1) expectComplete(await ask());
-  }, { at: "lone", when: "alone" }),
+    },
+  ),
+  ...[429, 503].map((status) =>
+    robust(
+      `retry.${status}`,
+      13,
+      `a passing ${status} is hidden by another attempt`,
+      `once-${status}`,
+      async ({ ask, calls }) => {
+        expectComplete(await ask());
+        expect(calls().length === 2, "two requests to the provider", calls().length);
+      },
+    ),
+  ),
+  robust(
+    "overloaded",
+    27,
+    "a provider's Retry-After is passed on, the same in header and message",
+    "overloaded-7",
+    async ({ ask }) => {
+      const reply = await ask();
+      expectRefusal(reply, 503);
+      expect(reply.headers["retry-after"] === "7", "Retry-After: 7", reply.headers["retry-after"]);
+      expect(
+        /\b7 s/.test(String(first(reply.error, "message"))),
+        "7 seconds in the message",
+        reply.error,
+      );
+    },
+  ),
+  robust(
+    "breaker.opens",
+    13,
+    "a provider that fails again and again is left alone",
+    "status-500",
+    async (scene) => untilOpen(scene),
+  ),
+  robust(
+    "breaker.one-probe",
+    13,
+    "after a while it is tried by one request at a time",
+    "status-500",
+    async (scene) => {
+      const { provider, model, ask, calls, call } = scene;
+      await untilOpen(scene);
+      provider.turn(model, "held");
+      const before = calls().length;
+      const { probe } = await untilThrough(scene, before);
+      const others = await Promise.all(
+        Array.from({ length: 8 }, () => ask({ messages: question("More?") })),
+      );
+      for (const reply of others) expectRefusal(reply, 503);
+      expect(
+        calls().length === before + 1,
+        "one request on its way to the provider",
+        calls().length - before,
+      );
+      provider.turn(model, "good");
+      expectComplete(await probe);
+      await (await call(before)).finished;
+    },
+  ),
+  robust(
+    "breaker.closes",
+    13,
+    "one good answer lets all requests through again",
+    "status-500",
+    async (scene) => {
+      const { provider, model, ask, calls } = scene;
+      await untilOpen(scene);
+      provider.turn(model, "good");
+      expectComplete(await (await untilThrough(scene, calls().length)).probe);
+      for (const reply of await Promise.all(
+        Array.from({ length: 4 }, () => ask({ messages: question("All?") })),
+      ))
+        expectComplete(reply);
+    },
+  ),
+  robust(
+    "keep-alive.reuse",
+    15,
+    "the next request takes the connection of the one before",
+    "good",
+    async ({ ask, call }) => {
+      for (let i = 0; i < 2; i += 1) {
+        expectComplete(await ask());
+        await (await call(i)).finished;
+      }
+      const [one, two] = [await call(0), await call(1)];
+      expect(
+        two.connection === one.connection,
+        "one connection for both",
+        `connections ${one.connection} and ${two.connection}`,
+      );
+    },
+    { at: "lone", when: "alone" },
+  ),
+  robust(
+    "keep-alive.stale",
+    15,
+    "a provider closes a kept connection when it is used: the request goes out on another",
+    "closes-when-reused",
+    async ({ ask }) => {
+      for (let i = 0; i < 3; i += 1) expectComplete(await ask());
+    },
+    { at: "lone", when: "alone" },
+  ),
   robust("redirect", 16, "a redirect is not followed", "redirect-308", async ({ ask, calls }) => {
     expectRefusal(await ask(), 503);
     expect(calls(ELSEWHERE).length === 0, "no request to where it leads", calls(ELSEWHERE).length);
@@ -308,14 +614,20 @@ async function untilOpen({ ask, calls }: Scene): Promise<void> {
     expectRefusal(await ask(), 503);
     if (calls().length === before) return;
   }
-  throw new Expectation("a request that does not reach the provider after 20 failures", `${calls().length} requests`);
+  throw new Expectation(
+    "a request that does not reach the provider after 20 failures",
+    `${calls().length} requests`,
+  );
 }
 
 /** Asks until a request reaches the provider again; gives what becomes of it. */
-async function untilThrough({ ask, calls, call }: Scene, before: number): Promise<{ readonly probe: Promise<Reply> }> {
+async function untilThrough(
+  { ask, calls, call }: Scene,
+  before: number,
+): Promise<{ readonly probe: Promise<Reply> }> {
   const through = call(before);
   through.catch(() => undefined); // the loop below has a deadline of its own
-  for (const end = performance.now() + SOON_MS; performance.now() < end;) {
+  for (const end = performance.now() + SOON_MS; performance.now() < end; ) {
     const probe = ask();
     await Promise.race([probe, through]);
     if (calls().length > before) return { probe };
@@ -324,190 +636,549 @@ async function untilThrough({ ask, calls, call }: Scene, before: number): Promis
 }
 
 const streamOf = (id: string, pitfall: number, title: string, behaviour: string): Check =>
-  robust(id, pitfall, title, behaviour, async ({ ask }) => expectComplete(await ask({ stream: true })));
-const cutOf = (id: string, pitfall: number, title: string, behaviour: string, at?: Lab["at"]): Check =>
-  robust(id, pitfall, title, `${behaviour}-3`, async ({ ask }) => {
-    expectBroken(await soon(ask({ stream: true }), "the end of a stream that was cut"), PIECES.slice(0, 3).join(""));
-  }, at && { at });
+  robust(id, pitfall, title, behaviour, async ({ ask }) =>
+    expectComplete(await ask({ stream: true })),
+  );
+const cutOf = (
+  id: string,
+  pitfall: number,
+  title: string,
+  behaviour: string,
+  at?: Lab["at"],
+): Check =>
+  robust(
+    id,
+    pitfall,
+    title,
+    `${behaviour}-3`,
+    async ({ ask }) => {
+      expectBroken(
+        await soon(ask({ stream: true }), "the end of a stream that was cut"),
+        PIECES.slice(0, 3).join(""),
+      );
+    },
+    at && { at },
+  );
 
 const streams: Check[] = [
-  cutOf("cut.reset", 17, "a connection that breaks after some deltas: an error event, no [DONE]", "cut-after"),
-  cutOf("cut.end", 17, "a stream that ends without a finish_reason: an error event, no [DONE]", "ends-after"),
+  cutOf(
+    "cut.reset",
+    17,
+    "a connection that breaks after some deltas: an error event, no [DONE]",
+    "cut-after",
+  ),
+  cutOf(
+    "cut.end",
+    17,
+    "a stream that ends without a finish_reason: an error event, no [DONE]",
+    "ends-after",
+  ),
   cutOf("cut.done", 17, "[DONE] without a finish_reason: an error event, no [DONE]", "done-after"),
-  cutOf("cut.error", 17, "an error event after some deltas: an error event, no [DONE]", "error-after"),
-  cutOf("cut.silence", 14, "a stream that falls silent ends within its idle deadline: an error event, no [DONE]", "silent-after", "impatient"),
-  robust("first-token", 14, "a first delta that never comes ends at its own deadline, with a status of its own", "silent", async ({ askBoth }) => {
-    for (const reply of await soon(askBoth(), "the deadline for a first delta")) expectRefusal(reply, 503);
-  }, { at: "impatient" }),
-  robust("long-stream", 14, "a stream that takes longer than these deadlines, but is never silent, is not cut", "trickle-90", async ({ ask }) => {
-    expectComplete(await ask({ stream: true }));
-  }, { at: "impatient" }),
-  robust("passes-on", 25, "a delta is passed on at once, not when more has come", "silent-after-1", async ({ open }) => {
-    const stream = await soon(open({ stream: true }), "the head of a stream whose first delta has come");
-    await soon(stream.until((text) => text.includes(PIECES[0]!), "the first delta"), "the first delta, before the provider sends another");
-    stream.leave();
-  }),
+  cutOf(
+    "cut.error",
+    17,
+    "an error event after some deltas: an error event, no [DONE]",
+    "error-after",
+  ),
+  cutOf(
+    "cut.silence",
+    14,
+    "a stream that falls silent ends within its idle deadline: an error event, no [DONE]",
+    "silent-after",
+    "impatient",
+  ),
+  robust(
+    "first-token",
+    14,
+    "a first delta that never comes ends at its own deadline, with a status of its own",
+    "silent",
+    async ({ askBoth }) => {
+      for (const reply of await soon(askBoth(), "the deadline for a first delta"))
+        expectRefusal(reply, 503);
+    },
+    { at: "impatient" },
+  ),
+  robust(
+    "long-stream",
+    14,
+    "a stream that takes longer than these deadlines, but is never silent, is not cut",
+    "trickle-90",
+    async ({ ask }) => {
+      expectComplete(await ask({ stream: true }));
+    },
+    { at: "impatient" },
+  ),
+  robust(
+    "passes-on",
+    25,
+    "a delta is passed on at once, not when more has come",
+    "silent-after-1",
+    async ({ open }) => {
+      const stream = await soon(
+        open({ stream: true }),
+        "the head of a stream whose first delta has come",
+      );
+      await soon(
+        stream.until((text) => text.includes(PIECES[0]!), "the first delta"),
+        "the first delta, before the provider sends another",
+      );
+      stream.leave();
+    },
+  ),
   streamOf("finished.no-done", 17, "a finish_reason without [DONE] is a complete reply", "no-done"),
-  streamOf("finished.after-done", 17, "what a provider sends after [DONE] is not shown, nor another [DONE]", "after-done"),
-  streamOf("finished.stays-open", 17, "a provider that does not close after [DONE]: the stream ends all the same", "stays-open"),
+  streamOf(
+    "finished.after-done",
+    17,
+    "what a provider sends after [DONE] is not shown, nor another [DONE]",
+    "after-done",
+  ),
+  streamOf(
+    "finished.stays-open",
+    17,
+    "a provider that does not close after [DONE]: the stream ends all the same",
+    "stays-open",
+  ),
   streamOf("finished.again", 17, "a finish_reason that comes twice is shown once", "finish-again"),
-  streamOf("bytes.one-by-one", 18, "single bytes, cuts within characters among them, make the same reply", "byte-by-byte"),
+  streamOf(
+    "bytes.one-by-one",
+    18,
+    "single bytes, cuts within characters among them, make the same reply",
+    "byte-by-byte",
+  ),
   streamOf("bytes.sevens", 18, "pieces of seven bytes make the same reply", "in-sevens"),
-  ...([
-    ["crlf", "lines that end with CRLF"], ["cr", "lines that end with CR"], ["comments", "comments between events, and within"],
-    ["no-space", "no space after `data:`"], ["fields", "the fields `event`, `id` and `retry`"], ["many-lines", "data of several lines"],
-    ["byte-order-mark", "a byte order mark"], ["no-blank-line", "no blank line after the last event"],
-    ["charset", "a media type in other letters, with a parameter"], ["early-hints", "an informational answer before the real one"],
-    ["until-close", "a body that ends with its connection"],
-  ] as const).map(([behaviour, what]) =>
-    streamOf(`framing.${behaviour}`, 19, `${what}: read right, and only \`data: {json}\` is written`, behaviour)),
-  robust("framing.long-line", 19, "a line of a megabyte is read right, whole and as a stream", "long-line", async ({ askBoth }) => {
-    for (const reply of await askBoth({ messages: question("long 600000") })) expectComplete(reply, "é".repeat(600_000));
-  }),
-  robust("framing.endless-line", 20, "a line without end is an error, and the gateway lives on", "endless-line", async ({ t, ask, call }) => {
-    expectBroken(await ask({ stream: true }), TEXT);
-    await soon((await call()).left, "the connection to be closed on which the line came");
-    expect((await t.client.send({ method: "GET", path: "/healthz" })).status === 200, "200 from /healthz", "another status");
-  }),
-  robust("backpressure", 21, "a client that does not read holds up the provider, and takes nothing with it when it leaves", "flood", async ({ open, call }) => {
-    const stream = await open({ stream: true });
-    stream.pause();
-    const { stalled, finished, left, sent } = await call();
-    await within(Promise.race([stalled, finished]), "the provider to be held up", 10_000);
-    expect(sent() < FLOOD_BYTES, `less than ${FLOOD_BYTES} bytes taken from the provider`, sent());
-    stream.leave();
-    await soon(left, "the provider's connection to be closed after the client had left");
-  }),
-  streamOf("chunks.empty-choices", 22, "chunks with `choices: []` between the others are tolerated, and not passed on", "empty-choices"),
+  ...(
+    [
+      ["crlf", "lines that end with CRLF"],
+      ["cr", "lines that end with CR"],
+      ["comments", "comments between events, and within"],
+      ["no-space", "no space after `data:`"],
+      ["fields", "the fields `event`, `id` and `retry`"],
+      ["many-lines", "data of several lines"],
+      ["byte-order-mark", "a byte order mark"],
+      ["no-blank-line", "no blank line after the last event"],
+      ["charset", "a media type in other letters, with a parameter"],
+      ["early-hints", "an informational answer before the real one"],
+      ["until-close", "a body that ends with its connection"],
+    ] as const
+  ).map(([behaviour, what]) =>
+    streamOf(
+      `framing.${behaviour}`,
+      19,
+      `${what}: read right, and only \`data: {json}\` is written`,
+      behaviour,
+    ),
+  ),
+  robust(
+    "framing.long-line",
+    19,
+    "a line of a megabyte is read right, whole and as a stream",
+    "long-line",
+    async ({ askBoth }) => {
+      for (const reply of await askBoth({ messages: question("long 600000") }))
+        expectComplete(reply, "é".repeat(600_000));
+    },
+  ),
+  robust(
+    "framing.endless-line",
+    20,
+    "a line without end is an error, and the gateway lives on",
+    "endless-line",
+    async ({ t, ask, call }) => {
+      expectBroken(await ask({ stream: true }), TEXT);
+      await soon((await call()).left, "the connection to be closed on which the line came");
+      expect(
+        (await t.client.send({ method: "GET", path: "/healthz" })).status === 200,
+        "200 from /healthz",
+        "another status",
+      );
+    },
+  ),
+  robust(
+    "backpressure",
+    21,
+    "a client that does not read holds up the provider, and takes nothing with it when it leaves",
+    "flood",
+    async ({ open, call }) => {
+      const stream = await open({ stream: true });
+      stream.pause();
+      const { stalled, finished, left, sent } = await call();
+      await within(Promise.race([stalled, finished]), "the provider to be held up", 10_000);
+      expect(
+        sent() < FLOOD_BYTES,
+        `less than ${FLOOD_BYTES} bytes taken from the provider`,
+        sent(),
+      );
+      stream.leave();
+      await soon(left, "the provider's connection to be closed after the client had left");
+    },
+  ),
+  streamOf(
+    "chunks.empty-choices",
+    22,
+    "chunks with `choices: []` between the others are tolerated, and not passed on",
+    "empty-choices",
+  ),
   streamOf("chunks.empty-deltas", 22, "deltas with nothing in them are tolerated", "empty-deltas"),
-  robust("chunks.role-once", 22, "a role in every chunk is shown once", "role-again", async ({ ask }) => {
-    const reply = await ask({ stream: true });
-    expectComplete(reply);
-    const roles = reply.parts.flatMap((part) => find(part, "choices[].delta.role")).filter(({ value }) => value !== undefined);
-    expect(roles.length === 1, "one role", roles.length);
-  }),
-  robust("whole-is-stream.text", 23, "concatenated deltas are the whole message: text", "good", async ({ askBoth }) => {
-    const [whole, streamed] = await askBoth();
-    expect(isText(whole.content) && whole.content === streamed.content, whole.content, streamed.content);
-  }),
-  robust("whole-is-stream.thinking", 23, "concatenated deltas are the whole message: thinking", "reasoning", async ({ askBoth }) => {
-    const [whole, streamed] = await askBoth({ thinking: { type: "enabled" } });
-    const texts = [whole, streamed].map(({ parts, streamed: is }) => saying(parts, is, "reasoning_content"));
-    expect(texts.every((text) => text === THOUGHTS.join("")), THOUGHTS.join(""), texts);
-  }, { reasoning: true }),
-  ...([
-    ["tools", "in pieces"], ["tools-whole", "in one delta"], ["tools-in-turn", "in turn"], ["tools-all-zero", "all with index 0"],
-    ["tools-no-index", "without an index"], ["tools-repeated", "with id and name in every piece"], ["tools-far", "with indexes that leave some out"],
-  ] as const).map(([behaviour, how]) =>
-    robust(`calls.${behaviour}`, 24, `two tool calls that come ${how} reassemble byte for byte, and as in a whole reply`, behaviour, async ({ askBoth }) => {
-      for (const reply of await askBoth({ ...TOOLS, tool_choice: "auto" })) {
-        expect(reply.status === 200, "status 200", reply.shown);
-        expect(JSON.stringify(callsOf(reply)) === JSON.stringify(CALLS), JSON.stringify(CALLS), callsOf(reply));
-      }
-    })),
+  robust(
+    "chunks.role-once",
+    22,
+    "a role in every chunk is shown once",
+    "role-again",
+    async ({ ask }) => {
+      const reply = await ask({ stream: true });
+      expectComplete(reply);
+      const roles = reply.parts
+        .flatMap((part) => find(part, "choices[].delta.role"))
+        .filter(({ value }) => value !== undefined);
+      expect(roles.length === 1, "one role", roles.length);
+    },
+  ),
+  robust(
+    "whole-is-stream.text",
+    23,
+    "concatenated deltas are the whole message: text",
+    "good",
+    async ({ askBoth }) => {
+      const [whole, streamed] = await askBoth();
+      expect(
+        isText(whole.content) && whole.content === streamed.content,
+        whole.content,
+        streamed.content,
+      );
+    },
+  ),
+  robust(
+    "whole-is-stream.thinking",
+    23,
+    "concatenated deltas are the whole message: thinking",
+    "reasoning",
+    async ({ askBoth }) => {
+      const [whole, streamed] = await askBoth({ thinking: { type: "enabled" } });
+      const texts = [whole, streamed].map(({ parts, streamed: is }) =>
+        saying(parts, is, "reasoning_content"),
+      );
+      expect(
+        texts.every((text) => text === THOUGHTS.join("")),
+        THOUGHTS.join(""),
+        texts,
+      );
+    },
+    { reasoning: true },
+  ),
+  ...(
+    [
+      ["tools", "in pieces"],
+      ["tools-whole", "in one delta"],
+      ["tools-in-turn", "in turn"],
+      ["tools-all-zero", "all with index 0"],
+      ["tools-no-index", "without an index"],
+      ["tools-repeated", "with id and name in every piece"],
+      ["tools-far", "with indexes that leave some out"],
+    ] as const
+  ).map(([behaviour, how]) =>
+    robust(
+      `calls.${behaviour}`,
+      24,
+      `two tool calls that come ${how} reassemble byte for byte, and as in a whole reply`,
+      behaviour,
+      async ({ askBoth }) => {
+        for (const reply of await askBoth({ ...TOOLS, tool_choice: "auto" })) {
+          expect(reply.status === 200, "status 200", reply.shown);
+          expect(
+            JSON.stringify(callsOf(reply)) === JSON.stringify(CALLS),
+            JSON.stringify(CALLS),
+            callsOf(reply),
+          );
+        }
+      },
+    ),
+  ),
 ];
 
 const SENT = {
-  temperature: 0.5, top_p: 0.25, frequency_penalty: 0.5, presence_penalty: -0.5, stop: ["zebra"], seed: 7, max_tokens: 99, logprobs: true, top_logprobs: 2,
-  response_format: { type: "json_object" }, parallel_tool_calls: false, ...TOOLS, tool_choice: "auto", messages: question("JSON, please: 世界 🎉\u0000"),
+  temperature: 0.5,
+  top_p: 0.25,
+  frequency_penalty: 0.5,
+  presence_penalty: -0.5,
+  stop: ["zebra"],
+  seed: 7,
+  max_tokens: 99,
+  logprobs: true,
+  top_logprobs: 2,
+  response_format: { type: "json_object" },
+  parallel_tool_calls: false,
+  ...TOOLS,
+  tool_choice: "auto",
+  messages: question("JSON, please: 世界 🎉\u0000"),
 };
 /** Behaviours that say what a client must not see. */
-const TALKATIVE = "status-401 status-500 overloaded-9 error-in-200 error-after-1 html redirect-302 good";
-const bodyOf = async ({ call }: Scene, after = 0): Promise<Readonly<Record<string, unknown>>> => (await call(after)).body;
+const TALKATIVE =
+  "status-401 status-500 overloaded-9 error-in-200 error-after-1 html redirect-302 good";
+const bodyOf = async ({ call }: Scene, after = 0): Promise<Readonly<Record<string, unknown>>> =>
+  (await call(after)).body;
 
 const edges: Check[] = [
-  robust("fields.forwarded", 31, "every field that was accepted reaches the provider as it was", "good", async (scene) => {
-    expectComplete(await scene.ask(SENT));
-    const body = await bodyOf(scene);
-    for (const [name, value] of Object.entries(SENT)) expect(JSON.stringify(body[name]) === JSON.stringify(value), `${name} ${JSON.stringify(value)}`, body[name]);
-  }),
-  robust("fields.nulls", 30, "fields that are null reach the provider no more than those that are absent", "good", async (scene) => {
-    const names = ["stop", "tools", "stream_options", "tool_choice", "response_format", "logprobs", "max_tokens", "temperature"];
-    expectComplete(await scene.ask({ stream: false, ...Object.fromEntries(names.map((name) => [name, null])) }));
-    expectComplete(await scene.ask({ messages: question("Say something.") }));
-    const [nulls, absent] = [await bodyOf(scene, 0), await bodyOf(scene, 1)].map((body) => JSON.stringify(body));
-    expect(nulls === absent, absent!, nulls);
-  }),
-  robust("fields.large", 20, "a body of a megabyte reaches the provider whole", "good", async (scene) => {
-    const messages = question("Grüße 🎉 ".repeat(70_000));
-    expectComplete(await scene.ask({ messages }));
-    const got = JSON.stringify((await bodyOf(scene))["messages"]);
-    expect(got === JSON.stringify(messages), "the same messages", `${got.length} characters`);
-  }),
-  robust("body.too-large", 29, "a body that is far too large is refused before the provider is asked", "good", async ({ ask, calls }) => {
-    expectRefusal(await ask({ messages: question("x".repeat(11 * 1024 * 1024)) }), 413);
-    expect(calls().length === 0, "no request to the provider", calls().length);
-  }),
-  robust("thinking.switched", 31, "thinking is switched on at the provider if it was asked for, and else off", "reasoning", async (scene) => {
-    await scene.ask({ thinking: { type: "enabled" } });
-    await scene.ask();
-    const got = [await bodyOf(scene, 0), await bodyOf(scene, 1)].map((body) => first(body, "thinking.type"));
-    expect(got[0] === "enabled" && got[1] === "disabled", "enabled, then disabled", got);
-  }, { reasoning: true }),
-  robust("limit.exact", 27, "of 200 requests at once exactly as many as the limit are admitted; the others are told when to come", "good", async ({ t, ask }) => {
-    const key = { authorization: `Bearer ${BURST.key}` };
-    const seconds = ({ headers }: Reply): number => Number(headers["retry-after"]);
-    const before = await ask({}, key);
-    if (before.status === 429 && t.options.pause) await t.options.pause(seconds(before)); // another run has just been here
-    const replies = await Promise.all(Array.from({ length: 200 }, () => ask({ messages: question("At once.") }, key)));
-    const count = (status: number): number => replies.filter((reply) => reply.status === status).length;
-    const room = before.status === 200 ? BURST.rpm - 1 : BURST.rpm;
-    expect(count(200) === room && count(429) === 200 - room, `${room} answers and ${200 - room} refusals`, `${count(200)} and ${count(429)}`);
-    for (const reply of replies.filter(({ status }) => status === 429)) {
-      const [wait, words] = [seconds(reply), String(first(reply.error, "message"))];
-      expect(isCount(wait) && wait > 0 && words.includes(` ${wait} s`), "Retry-After, and the same number in the message", reply.shown);
-    }
-  }),
-  robust("ids.shared", 5, "twenty requests with one X-Request-Id are twenty requests: each has an answer and an id of its own", "good", async ({ ask, calls }) => {
-    const replies = await Promise.all(Array.from({ length: 20 }, () => ask()));
-    for (const reply of replies) expectComplete(reply);
-    const ids = new Set(replies.map(({ parts }) => first(parts[0], "id")));
-    expect(ids.size === 20 && calls().length === 20, "20 ids and 20 requests to the provider", `${ids.size} and ${calls().length}`);
-  }),
-  robust("healthz.busy", 32, "/healthz answers while every provider is silent", "silent", async ({ t, ask, call }) => {
-    const leaving = Array.from({ length: 20 }, () => new AbortController());
-    for (const { signal } of leaving) void ask({}, {}, signal).catch(() => undefined);
-    await call(leaving.length - 1);
-    const { status } = await soon(t.client.send({ method: "GET", path: "/healthz", headers: { "x-request-id": "robust.healthz.busy" } }), "/healthz");
-    leaving.forEach((each) => each.abort());
-    expect(status === 200, "status 200", status);
-  }),
-  robust("secrets", 29, "nothing of a provider shows in what a client gets: its key, its address, its words, its names", TALKATIVE, async ({ provider, models, askBoth }) => {
-    const replies = await Promise.all(models.map((model) => askBoth({ model })));
-    const address = provider.url.replace("http://", "");
-    for (const { shown } of replies.flat()) expect(!CANARY.test(shown) && !shown.includes(address), "nothing of the provider", shown);
-  }),
-  robust("key.sent", 29, "the provider is sent its own key, and not the client's", "good", async ({ t, ask, call }) => {
-    expectComplete(await ask());
-    const sent = JSON.stringify((await call()).headers);
-    expect(CANARY.test(sent) && !sent.includes(t.options.key), "the provider's key alone", sent);
-  }),
-  robust("identity", 35, "identity is the encoding that is asked for", "good", async ({ ask, call }) => {
-    expectComplete(await ask({}, { "accept-encoding": "gzip, deflate" }));
-    const encoding = (await call()).headers["accept-encoding"];
-    expect(encoding === undefined || encoding === "identity", "Accept-Encoding: identity", encoding);
-  }),
-  robust("length", 35, "Content-Length is that of the gateway's own reply", "good", async ({ ask }) => {
-    const reply = await ask();
-    const [length, body] = [reply.headers["content-length"], reply.shown.slice(reply.shown.lastIndexOf("\n") + 1)];
-    expect(length === undefined || Number(length) === Buffer.byteLength(body), String(Buffer.byteLength(body)), length);
-  }),
-  robust("pipelined", 28, "requests that are sent at once are answered in their order, each with its id, whatever follows them", "good", async ({ t, model }) => {
-    const body = JSON.stringify({ model, messages: question("Say something.") });
-    const length = `Content-Length: ${Buffer.byteLength(body)}`;
-    const head = [`POST ${CHAT} HTTP/1.1`, "Host: gateway", `Authorization: Bearer ${t.options.key}`, "Content-Type: application/json", length];
-    const requests = ["robust.one", "robust.two"].map((id) => [...head, `X-Request-Id: ${id}`, "", body].join("\r\n"));
-    const answer = await t.client.raw(`${requests.join("")}this is no request\r\n\r\n`);
-    const got = [...answer.matchAll(/HTTP\/1.1 (\d+)|x-request-id: *(\S+)/gi)].map(([, status, id]) => status ?? id).join(" ");
-    const expected = "200 robust.one 200 robust.two"; // and an answer to what is no request, or the end
-    expect(got === expected || /^ 400 \S+$/.test(got.replace(expected, "")), expected, got);
-  }),
-  robust("headers.too-large", 28, "headers that are too large are answered with 431 and an id", "good", async ({ t }) => {
-    const answer = parseRaw(await t.client.raw(`GET /healthz HTTP/1.1\r\nHost: gateway\r\nX-Large: ${"x".repeat(20_000)}\r\n\r\n`));
-    const [inBody, inHeader] = [first(parseJson(answer.text), "error.request_id"), answer.headers["x-request-id"]];
-    const got = `${answer.status} ${inHeader} ${inBody}`;
-    expect(answer.status === 431 && isText(inHeader) && inBody === inHeader, "431 with X-Request-Id, the same in error.request_id", got);
-  }),
+  robust(
+    "fields.forwarded",
+    31,
+    "every field that was accepted reaches the provider as it was",
+    "good",
+    async (scene) => {
+      expectComplete(await scene.ask(SENT));
+      const body = await bodyOf(scene);
+      for (const [name, value] of Object.entries(SENT))
+        expect(
+          JSON.stringify(body[name]) === JSON.stringify(value),
+          `${name} ${JSON.stringify(value)}`,
+          body[name],
+        );
+    },
+  ),
+  robust(
+    "fields.nulls",
+    30,
+    "fields that are null reach the provider no more than those that are absent",
+    "good",
+    async (scene) => {
+      const names = [
+        "stop",
+        "tools",
+        "stream_options",
+        "tool_choice",
+        "response_format",
+        "logprobs",
+        "max_tokens",
+        "temperature",
+      ];
+      expectComplete(
+        await scene.ask({
+          stream: false,
+          ...Object.fromEntries(names.map((name) => [name, null])),
+        }),
+      );
+      expectComplete(await scene.ask({ messages: question("Say something.") }));
+      const [nulls, absent] = [await bodyOf(scene, 0), await bodyOf(scene, 1)].map((body) =>
+        JSON.stringify(body),
+      );
+      expect(nulls === absent, absent!, nulls);
+    },
+  ),
+  robust(
+    "fields.large",
+    20,
+    "a body of a megabyte reaches the provider whole",
+    "good",
+    async (scene) => {
+      const messages = question("Grüße 🎉 ".repeat(70_000));
+      expectComplete(await scene.ask({ messages }));
+      const got = JSON.stringify((await bodyOf(scene))["messages"]);
+      expect(got === JSON.stringify(messages), "the same messages", `${got.length} characters`);
+    },
+  ),
+  robust(
+    "body.too-large",
+    29,
+    "a body that is far too large is refused before the provider is asked",
+    "good",
+    async ({ ask, calls }) => {
+      expectRefusal(await ask({ messages: question("x".repeat(11 * 1024 * 1024)) }), 413);
+      expect(calls().length === 0, "no request to the provider", calls().length);
+    },
+  ),
+  robust(
+    "thinking.switched",
+    31,
+    "thinking is switched on at the provider if it was asked for, and else off",
+    "reasoning",
+    async (scene) => {
+      await scene.ask({ thinking: { type: "enabled" } });
+      await scene.ask();
+      const got = [await bodyOf(scene, 0), await bodyOf(scene, 1)].map((body) =>
+        first(body, "thinking.type"),
+      );
+      expect(got[0] === "enabled" && got[1] === "disabled", "enabled, then disabled", got);
+    },
+    { reasoning: true },
+  ),
+  robust(
+    "limit.exact",
+    27,
+    "of 200 requests at once exactly as many as the limit are admitted; the others are told when to come",
+    "good",
+    async ({ t, ask }) => {
+      const key = { authorization: `Bearer ${BURST.key}` };
+      const seconds = ({ headers }: Reply): number => Number(headers["retry-after"]);
+      const before = await ask({}, key);
+      if (before.status === 429 && t.options.pause) await t.options.pause(seconds(before)); // another run has just been here
+      const replies = await Promise.all(
+        Array.from({ length: 200 }, () => ask({ messages: question("At once.") }, key)),
+      );
+      const count = (status: number): number =>
+        replies.filter((reply) => reply.status === status).length;
+      const room = before.status === 200 ? BURST.rpm - 1 : BURST.rpm;
+      expect(
+        count(200) === room && count(429) === 200 - room,
+        `${room} answers and ${200 - room} refusals`,
+        `${count(200)} and ${count(429)}`,
+      );
+      for (const reply of replies.filter(({ status }) => status === 429)) {
+        const [wait, words] = [seconds(reply), String(first(reply.error, "message"))];
+        expect(
+          isCount(wait) && wait > 0 && words.includes(` ${wait} s`),
+          "Retry-After, and the same number in the message",
+          reply.shown,
+        );
+      }
+    },
+  ),
+  robust(
+    "ids.shared",
+    5,
+    "twenty requests with one X-Request-Id are twenty requests: each has an answer and an id of its own",
+    "good",
+    async ({ ask, calls }) => {
+      const replies = await Promise.all(Array.from({ length: 20 }, () => ask()));
+      for (const reply of replies) expectComplete(reply);
+      const ids = new Set(replies.map(({ parts }) => first(parts[0], "id")));
+      expect(
+        ids.size === 20 && calls().length === 20,
+        "20 ids and 20 requests to the provider",
+        `${ids.size} and ${calls().length}`,
+      );
+    },
+  ),
+  robust(
+    "healthz.busy",
+    32,
+    "/healthz answers while every provider is silent",
+    "silent",
+    async ({ t, ask, call }) => {
+      const leaving = Array.from({ length: 20 }, () => new AbortController());
+      for (const { signal } of leaving) void ask({}, {}, signal).catch(() => undefined);
+      await call(leaving.length - 1);
+      const { status } = await soon(
+        t.client.send({
+          method: "GET",
+          path: "/healthz",
+          headers: { "x-request-id": "robust.healthz.busy" },
+        }),
+        "/healthz",
+      );
+      leaving.forEach((each) => each.abort());
+      expect(status === 200, "status 200", status);
+    },
+  ),
+  robust(
+    "secrets",
+    29,
+    "nothing of a provider shows in what a client gets: its key, its address, its words, its names",
+    TALKATIVE,
+    async ({ provider, models, askBoth }) => {
+      const replies = await Promise.all(models.map((model) => askBoth({ model })));
+      const address = provider.url.replace("http://", "");
+      for (const { shown } of replies.flat())
+        expect(!CANARY.test(shown) && !shown.includes(address), "nothing of the provider", shown);
+    },
+  ),
+  robust(
+    "key.sent",
+    29,
+    "the provider is sent its own key, and not the client's",
+    "good",
+    async ({ t, ask, call }) => {
+      expectComplete(await ask());
+      const sent = JSON.stringify((await call()).headers);
+      expect(CANARY.test(sent) && !sent.includes(t.options.key), "the provider's key alone", sent);
+    },
+  ),
+  robust(
+    "identity",
+    35,
+    "identity is the encoding that is asked for",
+    "good",
+    async ({ ask, call }) => {
+      expectComplete(await ask({}, { "accept-encoding": "gzip, deflate" }));
+      const encoding = (await call()).headers["accept-encoding"];
+      expect(
+        encoding === undefined || encoding === "identity",
+        "Accept-Encoding: identity",
+        encoding,
+      );
+    },
+  ),
+  robust(
+    "length",
+    35,
+    "Content-Length is that of the gateway's own reply",
+    "good",
+    async ({ ask }) => {
+      const reply = await ask();
+      const [length, body] = [
+        reply.headers["content-length"],
+        reply.shown.slice(reply.shown.lastIndexOf("\n") + 1),
+      ];
+      expect(
+        length === undefined || Number(length) === Buffer.byteLength(body),
+        String(Buffer.byteLength(body)),
+        length,
+      );
+    },
+  ),
+  robust(
+    "pipelined",
+    28,
+    "requests that are sent at once are answered in their order, each with its id, whatever follows them",
+    "good",
+    async ({ t, model }) => {
+      const body = JSON.stringify({ model, messages: question("Say something.") });
+      const length = `Content-Length: ${Buffer.byteLength(body)}`;
+      const head = [
+        `POST ${CHAT} HTTP/1.1`,
+        "Host: gateway",
+        `Authorization: Bearer ${t.options.key}`,
+        "Content-Type: application/json",
+        length,
+      ];
+      const requests = ["robust.one", "robust.two"].map((id) =>
+        [...head, `X-Request-Id: ${id}`, "", body].join("\r\n"),
+      );
+      const answer = await t.client.raw(`${requests.join("")}this is no request\r\n\r\n`);
+      const got = [...answer.matchAll(/HTTP\/1.1 (\d+)|x-request-id: *(\S+)/gi)]
+        .map(([, status, id]) => status ?? id)
+        .join(" ");
+      const expected = "200 robust.one 200 robust.two"; // and an answer to what is no request, or the end
+      expect(got === expected || /^ 400 \S+$/.test(got.replace(expected, "")), expected, got);
+    },
+  ),
+  robust(
+    "headers.too-large",
+    28,
+    "headers that are too large are answered with 431 and an id",
+    "good",
+    async ({ t }) => {
+      const answer = parseRaw(
+        await t.client.raw(
+          `GET /healthz HTTP/1.1\r\nHost: gateway\r\nX-Large: ${"x".repeat(20_000)}\r\n\r\n`,
+        ),
+      );
+      const [inBody, inHeader] = [
+        first(parseJson(answer.text), "error.request_id"),
+        answer.headers["x-request-id"],
+      ];
+      const got = `${answer.status} ${inHeader} ${inBody}`;
+      expect(
+        answer.status === 431 && isText(inHeader) && inBody === inHeader,
+        "431 with X-Request-Id, the same in error.request_id",
+        got,
+      );
+    },
+  ),
 ];
 
-export const robustChecks: readonly Check[] = [...leaving, ...usage, ...routing, ...streams, ...edges];
+export const robustChecks: readonly Check[] = [
+  ...leaving,
+  ...usage,
+  ...routing,
+  ...streams,
+  ...edges,
+];

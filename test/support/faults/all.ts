@@ -5,4 +5,8 @@ import { compatibleFaults } from "./compatible.ts";
 import { robustFaults } from "./robust.ts";
 import { specFaults } from "./spec.ts";
 
-export const FAULTS: ReadonlyMap<string, Fault> = new Map([...specFaults, ...compatibleFaults, ...robustFaults]);
+export const FAULTS: ReadonlyMap<string, Fault> = new Map([
+  ...specFaults,
+  ...compatibleFaults,
+  ...robustFaults,
+]);
