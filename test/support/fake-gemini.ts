@@ -444,12 +444,10 @@ function partsSaid(
       ? cut(reasoning).map((piece) => ({ text: piece, thought: true }))
       : []),
     ...cut(text).map((piece) => ({ text: piece })),
-    ...calls
-      .map(call)
-      .map((functionCall, index) => ({
-        functionCall,
-        ...(index === 0 && { thoughtSignature: signatureOf(functionCall, third) }),
-      })),
+    ...calls.map(call).map((functionCall, index) => ({
+      functionCall,
+      ...(index === 0 && { thoughtSignature: signatureOf(functionCall, third) }),
+    })),
   ];
 }
 
