@@ -139,9 +139,15 @@ export function createClient(
           endMs: elapsed(),
         };
       },
-      pause: () => void res.pause(),
-      resume: () => void res.resume(),
-      leave: () => void res.destroy(),
+      pause() {
+        res.pause();
+      },
+      resume() {
+        res.resume();
+      },
+      leave() {
+        res.destroy();
+      },
     };
   }
 

@@ -166,8 +166,9 @@ const streams =
 const events = (list: readonly unknown[], end?: string) => streams(stream(list, end));
 const both =
   (list: readonly unknown[], json: string): Behaviour =>
-  (exchange) =>
-    void exchange.res.end(begin(exchange) ? stream(list) : json);
+  (exchange) => {
+    exchange.res.end(begin(exchange) ? stream(list) : json);
+  };
 
 /** The first so many pieces, of a stream or of a whole reply, and then something else. */
 const after =
@@ -221,7 +222,9 @@ function refuse(res: ServerResponse, code: number, retryAfter?: number): void {
   res.end(JSON.stringify(WORDS));
 }
 const status: Behaviour = ({ res, argument }) => refuse(res, argument);
-const cut: Behaviour = ({ res }) => void res.socket?.resetAndDestroy();
+const cut: Behaviour = ({ res }) => {
+  res.socket?.resetAndDestroy();
+};
 const silence: Behaviour = () => undefined;
 const good = both(GOOD, whole(message(TEXT)));
 
@@ -267,7 +270,10 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
     res.writeHead(200, { "content-type": JSON_TYPE }).end(JSON.stringify(WORDS)),
   "error-first": both([WORDS], JSON.stringify(WORDS)),
   "error-after-role": both([ROLE, WORDS], JSON.stringify(WORDS)),
-  nothing: (exchange) => (begin(exchange), exchange.res.end()),
+  nothing: (exchange) => {
+    begin(exchange);
+    exchange.res.end();
+  },
   "only-done": (exchange) => exchange.res.end(begin(exchange) ? DONE : "{}"),
   "not-json": (exchange) =>
     exchange.res.end(begin(exchange) ? "data: canary\n\ndata: {\n\n" : '{"canary":'),
@@ -292,9 +298,9 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   "closes-when-reused": (exchange) =>
     exchange.position > 0 ? exchange.res.socket?.resetAndDestroy() : good(exchange),
   // Failures after the first delta.
-  "cut-after": after(
-    ({ res }) => void res.write("", () => setImmediate(() => res.socket?.resetAndDestroy())),
-  ),
+  "cut-after": after(({ res }) => {
+    res.write("", () => setImmediate(() => res.socket?.resetAndDestroy()));
+  }),
   "ends-after": after(({ res }) => res.end()),
   "done-after": after(({ res }) => res.end(DONE)),
   "error-after": after(({ res }) => res.end(stream([WORDS]))),
@@ -326,7 +332,9 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   charset: ({ res }) =>
     res.writeHead(200, { "content-type": "Text/Event-Stream;Charset=UTF-8" }).end(stream(GOOD)),
   "early-hints": (exchange) =>
-    exchange.res.writeEarlyHints({ link: "</canary>; rel=preload" }, () => void good(exchange)),
+    exchange.res.writeEarlyHints({ link: "</canary>; rel=preload" }, () => {
+      good(exchange);
+    }),
   "until-close": ({ res }) => {
     res.useChunkedEncodingByDefault = false; // the end of the connection is the end of the answer
     res.writeHead(200, { "content-type": SSE, connection: "close" }).end(stream(GOOD));

@@ -242,14 +242,18 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
     const { id, source, title, needs = [] } = check;
     const lacking = needs.find((need) => lacks.has(need));
     const about = { id, source, title };
-    if (lacking)
-      return void results.set(check, { ...about, result: "skip", why: lacks.get(lacking)! });
+    if (lacking) {
+      results.set(check, { ...about, result: "skip", why: lacks.get(lacking)! });
+      return;
+    }
     try {
       await check.run(testerOf(id));
       results.set(check, { ...about, result: "pass" });
     } catch (error) {
-      if (error instanceof Skipped)
-        return void results.set(check, { ...about, result: "skip", why: error.message });
+      if (error instanceof Skipped) {
+        results.set(check, { ...about, result: "skip", why: error.message });
+        return;
+      }
       const failed =
         error instanceof Expectation
           ? error
@@ -357,7 +361,10 @@ async function exceed(t: Tester): Promise<readonly Exchange[]> {
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
-  return () => (made ??= make());
+  return () => {
+    made ??= make();
+    return made;
+  };
 }
 
 const KINDS = {
@@ -369,14 +376,15 @@ const KINDS = {
   error: ({ answer }: Exchange) => answer.status !== 200,
 };
 
+/** A rule about all exchanges of a kind. */
+export interface Rule extends Pick<Check, "id" | "source" | "title"> {
+  readonly kind: keyof typeof KINDS;
+  /** Throws an Expectation if this exchange breaks the rule. */
+  readonly look: (exchange: Exchange) => void;
+}
+
 /** A check of every response, whole reply, stream or error of the run; `look` throws at the first that breaks the rule. */
-export function every(
-  kind: keyof typeof KINDS,
-  id: string,
-  source: string,
-  title: string,
-  look: (exchange: Exchange) => void,
-): Check {
+export function every({ kind, id, source, title, look }: Rule): Check {
   return {
     id,
     source,

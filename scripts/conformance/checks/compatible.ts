@@ -250,13 +250,15 @@ const ACCEPTED: readonly (readonly [
 
 const accepted = ACCEPTED.map(
   ([id, section, title, fields, headers = {}, need]): Check =>
-    check(
+    check({
       id,
-      `WIRE.md ${section}`,
+      source: `WIRE.md ${section}`,
       title,
-      async (t) => void (await t.answered(fields, { headers: { ...mark(id), ...headers } })),
-      ...(need ? [need] : []),
-    ),
+      needs: need ? [need] : [],
+      run: async (t) => {
+        await t.answered(fields, { headers: { ...mark(id), ...headers } });
+      },
+    }),
 );
 
 /** [id, status, code, param, fields, headers, what it needs]: how each is refused. */
@@ -433,11 +435,12 @@ const REFUSED: readonly Refused[] = [
 
 const refused = REFUSED.map(
   ([id, status, code, param, fields, headers, need]): Check =>
-    check(
+    check({
       id,
-      "WIRE.md 4.2",
-      `${status} ${code}${param === null ? "" : `, param ${param}`}`,
-      async (t) => {
+      source: "WIRE.md 4.2",
+      title: `${status} ${code}${param === null ? "" : `, param ${param}`}`,
+      needs: need ? [need] : [],
+      run: async (t) => {
         expectError(
           await t.ask(fields, { headers: { ...mark(id), ...headers } }),
           status,
@@ -445,8 +448,7 @@ const refused = REFUSED.map(
           param,
         );
       },
-      ...(need ? [need] : []),
-    ),
+    }),
 );
 
 function expectError(
@@ -467,59 +469,78 @@ function expectError(
   );
 }
 
-const headersOf = (
-  id: string,
-  title: string,
-  ask: (t: Tester) => Promise<Exchange>,
-  name: string,
-  expected: RegExp,
-): Check =>
-  check(id, "WIRE.md 4.2", title, async (t) => {
-    const { answer } = await ask(t);
-    const got = answer.headers[name];
-    expect(typeof got === "string" && expected.test(got), `${name}: ${expected.source}`, got);
+interface HeaderRule extends Pick<Check, "id" | "title"> {
+  readonly ask: (t: Tester) => Promise<Exchange>;
+  /** The header's name, in lower case, and what its value matches. */
+  readonly name: string;
+  readonly expected: RegExp;
+}
+
+const headersOf = ({ id, title, ask, name, expected }: HeaderRule): Check =>
+  check({
+    id,
+    source: "WIRE.md 4.2",
+    title,
+    run: async (t) => {
+      const { answer } = await ask(t);
+      const got = answer.headers[name];
+      expect(typeof got === "string" && expected.test(got), `${name}: ${expected.source}`, got);
+    },
   });
 
 const errorHeaders: Check[] = [
-  headersOf(
-    "error.www-authenticate",
-    "401 says how to authenticate",
-    (t) => t.ask({}, { headers: { ...mark("error.www-authenticate"), authorization: undefined } }),
-    "www-authenticate",
-    /^Bearer\b/,
-  ),
-  headersOf(
-    "error.allow",
-    "405 says what is allowed",
-    (t) => t.call({ method: "GET", path: CHAT, headers: mark("error.allow") }),
-    "allow",
-    /\bPOST\b/,
-  ),
-  check("error.unknown-url", "WIRE.md 4.2", "404 unknown_url", async (t) =>
-    expectError(
-      await t.call({ method: "GET", path: "/v1/nothing", headers: mark("error.unknown-url") }),
-      404,
-      "unknown_url",
-      null,
-    ),
-  ),
-  check("error.wrong-method", "WIRE.md 4.2", "405 method_not_allowed", async (t) =>
-    expectError(
-      await t.call({ method: "PUT", path: CHAT, headers: mark("error.wrong-method") }),
-      405,
-      "method_not_allowed",
-      null,
-    ),
-  ),
-  rule("error", "error.media-type", "WIRE.md 4.1", "an error is application/json", ({ answer }) =>
-    expectJson(answer.headers["content-type"]),
-  ),
-  rule(
-    "error",
-    "error.param",
-    "WIRE.md 4.1",
-    "error.param is a string, null or absent",
-    ({ json }) => {
+  headersOf({
+    id: "error.www-authenticate",
+    title: "401 says how to authenticate",
+    ask: (t) =>
+      t.ask({}, { headers: { ...mark("error.www-authenticate"), authorization: undefined } }),
+    name: "www-authenticate",
+    expected: /^Bearer\b/,
+  }),
+  headersOf({
+    id: "error.allow",
+    title: "405 says what is allowed",
+    ask: (t) => t.call({ method: "GET", path: CHAT, headers: mark("error.allow") }),
+    name: "allow",
+    expected: /\bPOST\b/,
+  }),
+  check({
+    id: "error.unknown-url",
+    source: "WIRE.md 4.2",
+    title: "404 unknown_url",
+    run: async (t) =>
+      expectError(
+        await t.call({ method: "GET", path: "/v1/nothing", headers: mark("error.unknown-url") }),
+        404,
+        "unknown_url",
+        null,
+      ),
+  }),
+  check({
+    id: "error.wrong-method",
+    source: "WIRE.md 4.2",
+    title: "405 method_not_allowed",
+    run: async (t) =>
+      expectError(
+        await t.call({ method: "PUT", path: CHAT, headers: mark("error.wrong-method") }),
+        405,
+        "method_not_allowed",
+        null,
+      ),
+  }),
+  rule({
+    kind: "error",
+    id: "error.media-type",
+    source: "WIRE.md 4.1",
+    title: "an error is application/json",
+    look: ({ answer }) => expectJson(answer.headers["content-type"]),
+  }),
+  rule({
+    kind: "error",
+    id: "error.param",
+    source: "WIRE.md 4.1",
+    title: "error.param is a string, null or absent",
+    look: ({ json }) => {
       const param = first(json, "error.param");
       expect(
         param === undefined || param === null || isText(param),
@@ -527,29 +548,30 @@ const errorHeaders: Check[] = [
         param,
       );
     },
-  ),
-  rule(
-    "error",
-    "error.known-status",
-    "WIRE.md D3",
-    "no status that some clients retry although it is of no use: 422",
-    ({ answer }) => expect(answer.status !== 422, "400 for a bad body", answer.status),
-  ),
-  check(
-    "limit.retry-after",
-    "WIRE.md 4.4",
-    "429 carries Retry-After, a whole number of seconds from 1 to 60",
-    async (t) => {
+  }),
+  rule({
+    kind: "error",
+    id: "error.known-status",
+    source: "WIRE.md D3",
+    title: "no status that some clients retry although it is of no use: 422",
+    look: ({ answer }) => expect(answer.status !== 422, "400 for a bad body", answer.status),
+  }),
+  check({
+    id: "limit.retry-after",
+    source: "WIRE.md 4.4",
+    title: "429 carries Retry-After, a whole number of seconds from 1 to 60",
+    needs: ["limited"],
+    run: async (t) => {
       const got = (await overLimit(t)).answer.headers["retry-after"];
       expect(/^[1-9]\d?$/.test(got ?? "") && Number(got) <= 60, "Retry-After: 1 to 60", got);
     },
-    "limited",
-  ),
-  check(
-    "limit.message",
-    "WIRE.md 4.4",
-    'its message says "retry after N seconds", and Retry-After says the same',
-    async (t) => {
+  }),
+  check({
+    id: "limit.message",
+    source: "WIRE.md 4.4",
+    title: 'its message says "retry after N seconds", and Retry-After says the same',
+    needs: ["limited"],
+    run: async (t) => {
       const { answer, json } = await overLimit(t);
       const [inMessage, inHeader] = [
         /retry after (\d+) seconds?/i.exec(String(first(json, "error.message")))?.[1],
@@ -561,19 +583,18 @@ const errorHeaders: Check[] = [
         first(json, "error.message"),
       );
     },
-    "limited",
-  ),
+  }),
 ];
 const expectJson = (got: string | undefined): void =>
   expect(/^application\/json\b/.test(got ?? ""), "Content-Type: application/json", got);
 
 /** What Node and other servers answer by themselves, if nobody sees to it. */
 const raw = (id: string, title: string, bytes: string, status: number): Check =>
-  check(
-    `http.${id}`,
-    "WIRE.md 4.6",
-    `${status} with an error object and its id: ${title}`,
-    async (t) => {
+  check({
+    id: `http.${id}`,
+    source: "WIRE.md 4.6",
+    title: `${status} with an error object and its id: ${title}`,
+    run: async (t) => {
       const answer = parseRaw(await t.client.raw(Buffer.from(bytes, "latin1")));
       expect(answer.status === status, String(status), answer.status);
       const [inBody, inHeader] = [
@@ -586,7 +607,7 @@ const raw = (id: string, title: string, bytes: string, status: number): Check =>
         { inHeader, inBody },
       );
     },
-  );
+  });
 const request = (...lines: readonly string[]) =>
   [...lines, "Connection: close", "", ""].join("\r\n");
 
@@ -615,19 +636,24 @@ const echoed = async (t: Tester, lines: readonly string[]): Promise<RawAnswer> =
     ),
   );
 const ids: Check[] = [
-  check("request-id.long", "WIRE.md 5", "255 characters are echoed", async (t) => {
-    const { headers } = await echoed(t, [`X-Request-Id: ${"i".repeat(255)}`]);
-    expect(
-      headers["x-request-id"] === "i".repeat(255),
-      "the same 255 characters",
-      headers["x-request-id"],
-    );
+  check({
+    id: "request-id.long",
+    source: "WIRE.md 5",
+    title: "255 characters are echoed",
+    run: async (t) => {
+      const { headers } = await echoed(t, [`X-Request-Id: ${"i".repeat(255)}`]);
+      expect(
+        headers["x-request-id"] === "i".repeat(255),
+        "the same 255 characters",
+        headers["x-request-id"],
+      );
+    },
   }),
-  check(
-    "request-id.too-long",
-    "WIRE.md 5",
-    "2000 characters are not an error: an id is generated",
-    async (t) => {
+  check({
+    id: "request-id.too-long",
+    source: "WIRE.md 5",
+    title: "2000 characters are not an error: an id is generated",
+    run: async (t) => {
       const { status, headers } = await echoed(t, [`X-Request-Id: ${"l".repeat(2000)}`]);
       expect(
         status === 200 && /^req_/.test(headers["x-request-id"] ?? ""),
@@ -635,12 +661,12 @@ const ids: Check[] = [
         { status, id: headers["x-request-id"] },
       );
     },
-  ),
-  check(
-    "request-id.not-ascii",
-    "WIRE.md 5",
-    "a value outside ASCII is not an error: an id is generated",
-    async (t) => {
+  }),
+  check({
+    id: "request-id.not-ascii",
+    source: "WIRE.md 5",
+    title: "a value outside ASCII is not an error: an id is generated",
+    run: async (t) => {
       const { status, headers } = await echoed(t, ["X-Request-Id: caf\u00e9"]);
       expect(
         status === 200 && /^req_/.test(headers["x-request-id"] ?? ""),
@@ -648,51 +674,58 @@ const ids: Check[] = [
         { status, id: headers["x-request-id"] },
       );
     },
-  ),
-  check("request-id.two", "WIRE.md 5", "of two values the first counts", async (t) => {
-    const { headers } = await echoed(t, [
-      "X-Request-Id: first-of-two",
-      "X-Request-Id: second-of-two",
-    ]);
-    expect(headers["x-request-id"] === "first-of-two", "first-of-two", headers["x-request-id"]);
   }),
-  rule(
-    "response",
-    "request-id.lower-case",
-    "WIRE.md 5",
-    "a generated id is in lower case",
-    (exchange) => {
+  check({
+    id: "request-id.two",
+    source: "WIRE.md 5",
+    title: "of two values the first counts",
+    run: async (t) => {
+      const { headers } = await echoed(t, [
+        "X-Request-Id: first-of-two",
+        "X-Request-Id: second-of-two",
+      ]);
+      expect(headers["x-request-id"] === "first-of-two", "first-of-two", headers["x-request-id"]);
+    },
+  }),
+  rule({
+    kind: "response",
+    id: "request-id.lower-case",
+    source: "WIRE.md 5",
+    title: "a generated id is in lower case",
+    look: (exchange) => {
       if (exchange.request.headers?.["x-request-id"] === undefined)
         expect(!/[A-F]/.test(String(idHeader(exchange))), "lower case", idHeader(exchange));
     },
-  ),
+  }),
 ];
 
 const places: Check[] = [
-  check(
-    "bearer.case",
-    "WIRE.md 1.1",
-    "the scheme's name may be in any case",
-    async (t) =>
-      void (await t.answered(
+  check({
+    id: "bearer.case",
+    source: "WIRE.md 1.1",
+    title: "the scheme's name may be in any case",
+    run: async (t) => {
+      await t.answered(
         {},
         { headers: { ...mark("bearer.case"), authorization: `bearer ${t.options.key}` } },
-      )),
-  ),
-  check(
-    "body.bom",
-    "WIRE.md 1.1",
-    "a byte order mark before the JSON is no fault",
-    async (t) =>
-      void (await t.answered(`\uFEFF${JSON.stringify({ model: t.model, messages: HI })}`, {
+      );
+    },
+  }),
+  check({
+    id: "body.bom",
+    source: "WIRE.md 1.1",
+    title: "a byte order mark before the JSON is no fault",
+    run: async (t) => {
+      await t.answered(`\uFEFF${JSON.stringify({ model: t.model, messages: HI })}`, {
         headers: mark("body.bom"),
-      })),
-  ),
-  check(
-    "body.not-utf8",
-    "WIRE.md 4.2",
-    "400 invalid_json for a body that is not UTF-8",
-    async (t) => {
+      });
+    },
+  }),
+  check({
+    id: "body.not-utf8",
+    source: "WIRE.md 4.2",
+    title: "400 invalid_json for a body that is not UTF-8",
+    run: async (t) => {
       const body = Buffer.from(
         JSON.stringify({ model: t.model, messages: question("caf\u00e9") }),
         "latin1",
@@ -713,12 +746,12 @@ const places: Check[] = [
         null,
       );
     },
-  ),
-  check(
-    "no-compression",
-    "WIRE.md 3.1",
-    "a stream is not compressed, whatever the client accepts",
-    async (t) => {
+  }),
+  check({
+    id: "no-compression",
+    source: "WIRE.md 3.1",
+    title: "a stream is not compressed, whatever the client accepts",
+    run: async (t) => {
       const { answer } = await t.answered(
         { stream: true },
         { headers: { ...mark("no-compression"), "accept-encoding": "gzip, deflate, br" } },
@@ -729,12 +762,12 @@ const places: Check[] = [
         answer.headers["content-encoding"],
       );
     },
-  ),
-  check(
-    "content.parts",
-    "WIRE.md 1.4",
-    "content may be text parts, which are joined without a separator",
-    async (t) => {
+  }),
+  check({
+    id: "content.parts",
+    source: "WIRE.md 1.4",
+    title: "content may be text parts, which are joined without a separator",
+    run: async (t) => {
       const content = [
         { type: "text", text: "Say the word pine" },
         { type: "text", text: "apple and nothing else." },
@@ -747,36 +780,53 @@ const places: Check[] = [
       );
       expect(got.toLowerCase().includes(WORD), `a reply with the word "${WORD}"`, got);
     },
-  ),
-  check("healthz.body", "WIRE.md 4.6", '/healthz says {"status":"ok"}', async (t) => {
-    const { json } = await t.call({
-      method: "GET",
-      path: "/healthz",
-      headers: mark("healthz.body"),
-    });
-    expect(first(json, "status") === "ok", '{"status":"ok"}', json);
   }),
-  check("healthz.no-store", "WIRE.md 4.6", "/healthz is not to be stored by a cache", async (t) => {
-    const { answer } = await t.call({
-      method: "GET",
-      path: "/healthz",
-      headers: mark("healthz.no-store"),
-    });
-    expect(
-      /\bno-store\b/.test(answer.headers["cache-control"] ?? ""),
-      "Cache-Control: no-store",
-      answer.headers["cache-control"],
-    );
+  check({
+    id: "healthz.body",
+    source: "WIRE.md 4.6",
+    title: '/healthz says {"status":"ok"}',
+    run: async (t) => {
+      const { json } = await t.call({
+        method: "GET",
+        path: "/healthz",
+        headers: mark("healthz.body"),
+      });
+      expect(first(json, "status") === "ok", '{"status":"ok"}', json);
+    },
   }),
-  check("healthz.head", "WIRE.md 4.2", "/healthz answers HEAD", async (t) => {
-    const answer = parseRaw(await t.client.raw(request("HEAD /healthz HTTP/1.1", "Host: gateway")));
-    expect(answer.status === 200 && answer.text === "", "200 without a body", answer);
+  check({
+    id: "healthz.no-store",
+    source: "WIRE.md 4.6",
+    title: "/healthz is not to be stored by a cache",
+    run: async (t) => {
+      const { answer } = await t.call({
+        method: "GET",
+        path: "/healthz",
+        headers: mark("healthz.no-store"),
+      });
+      expect(
+        /\bno-store\b/.test(answer.headers["cache-control"] ?? ""),
+        "Cache-Control: no-store",
+        answer.headers["cache-control"],
+      );
+    },
   }),
-  check(
-    "models.list",
-    "WIRE.md 4.6",
-    "GET /v1/models lists models: id, object, created, owned_by",
-    async (t) => {
+  check({
+    id: "healthz.head",
+    source: "WIRE.md 4.2",
+    title: "/healthz answers HEAD",
+    run: async (t) => {
+      const answer = parseRaw(
+        await t.client.raw(request("HEAD /healthz HTTP/1.1", "Host: gateway")),
+      );
+      expect(answer.status === 200 && answer.text === "", "200 without a body", answer);
+    },
+  }),
+  check({
+    id: "models.list",
+    source: "WIRE.md 4.6",
+    title: "GET /v1/models lists models: id, object, created, owned_by",
+    run: async (t) => {
       const { json } = await models(t, "models.list");
       expect(
         first(json, "object") === "list" && list(first(json, "data")).length > 0,
@@ -793,12 +843,13 @@ const places: Check[] = [
           value,
         );
     },
-  ),
-  check(
-    "models.names",
-    "WIRE.md 4.6",
-    "it has the model, and the alias",
-    async (t) => {
+  }),
+  check({
+    id: "models.names",
+    source: "WIRE.md 4.6",
+    title: "it has the model, and the alias",
+    needs: ["model", "alias"],
+    run: async (t) => {
       const names = find((await models(t, "models.names")).json, "data[].id").map(
         ({ value }) => value,
       );
@@ -808,17 +859,19 @@ const places: Check[] = [
         names,
       );
     },
-    "model",
-    "alias",
-  ),
-  check("models.key", "WIRE.md 4.6", "it wants a key", async (t) =>
-    expectError(
-      await t.call({ method: "GET", path: "/v1/models", headers: mark("models.key") }),
-      401,
-      "missing_api_key",
-      null,
-    ),
-  ),
+  }),
+  check({
+    id: "models.key",
+    source: "WIRE.md 4.6",
+    title: "it wants a key",
+    run: async (t) =>
+      expectError(
+        await t.call({ method: "GET", path: "/v1/models", headers: mark("models.key") }),
+        401,
+        "missing_api_key",
+        null,
+      ),
+  }),
 ];
 const models = (t: Tester, id: string) =>
   t.call({
@@ -829,11 +882,11 @@ const models = (t: Tester, id: string) =>
 
 const LONG = question("Count from one to twenty, in words.");
 const obeyed: Check[] = [
-  check(
-    "max_completion_tokens",
-    "WIRE.md 1.2",
-    "max_completion_tokens is another name of max_tokens",
-    async (t) => {
+  check({
+    id: "max_completion_tokens",
+    source: "WIRE.md 1.2",
+    title: "max_completion_tokens is another name of max_tokens",
+    run: async (t) => {
       const tokens = first(
         (
           await t.answered(
@@ -845,12 +898,12 @@ const obeyed: Check[] = [
       );
       expect(isCount(tokens) && tokens <= 6, "at most 6 completion_tokens", tokens);
     },
-  ),
-  check(
-    "max_completion_tokens.both",
-    "WIRE.md 1.2",
-    "of max_tokens and max_completion_tokens the smaller counts",
-    async (t) => {
+  }),
+  check({
+    id: "max_completion_tokens.both",
+    source: "WIRE.md 1.2",
+    title: "of max_tokens and max_completion_tokens the smaller counts",
+    run: async (t) => {
       const tokens = first(
         (
           await t.answered(
@@ -862,12 +915,13 @@ const obeyed: Check[] = [
       );
       expect(isCount(tokens) && tokens <= 6, "at most 6 completion_tokens", tokens);
     },
-  ),
-  check(
-    "tool_choice.required",
-    "WIRE.md 1.2",
-    'tool_choice "required": a tool is called',
-    async (t) => {
+  }),
+  check({
+    id: "tool_choice.required",
+    source: "WIRE.md 1.2",
+    title: 'tool_choice "required": a tool is called',
+    needs: ["tools"],
+    run: async (t) => {
       const { json } = await t.answered(
         { ...TOOLS, tool_choice: "required" },
         { headers: mark("tool_choice.required") },
@@ -878,13 +932,13 @@ const obeyed: Check[] = [
         first(json, "choices[].message"),
       );
     },
-    "tools",
-  ),
-  check(
-    "response_format.json_schema",
-    "WIRE.md 1.5",
-    "json_schema is followed, or refused in the words that clients look for",
-    async (t) => {
+  }),
+  check({
+    id: "response_format.json_schema",
+    source: "WIRE.md 1.5",
+    title: "json_schema is followed, or refused in the words that clients look for",
+    needs: ["json"],
+    run: async (t) => {
       const schema = {
         type: "object",
         properties: { city: { type: "string" } },
@@ -908,8 +962,7 @@ const obeyed: Check[] = [
           : answer.status === 400 && String(first(json, "error.message")).includes(refusal);
       expect(holds, `{"city": "..."}, or 400 with: ${refusal}`, answer.text);
     },
-    "json",
-  ),
+  }),
 ];
 
 const TOOL_CALL: readonly Field[] = [
@@ -959,31 +1012,32 @@ const DETAILS: readonly Field[] = [
 ];
 
 const replies: Check[] = [
-  rule(
-    "reply",
-    "reply.media-type",
-    "WIRE.md 2",
-    "a whole reply is application/json: some clients return a text for anything else",
-    ({ answer }) => expectJson(answer.headers["content-type"]),
-  ),
+  rule({
+    kind: "reply",
+    id: "reply.media-type",
+    source: "WIRE.md 2",
+    title: "a whole reply is application/json: some clients return a text for anything else",
+    look: ({ answer }) => expectJson(answer.headers["content-type"]),
+  }),
   ...fieldRules("reply", "reply", "WIRE.md 2", [...TOOL_CALL, ...LOGPROBS]),
-  rule(
-    "reply",
-    "reply.logprobs.unasked",
-    "WIRE.md 2",
-    "logprobs is null where it was not asked for",
-    ({ asked, json }) => {
+  rule({
+    kind: "reply",
+    id: "reply.logprobs.unasked",
+    source: "WIRE.md 2",
+    title: "logprobs is null where it was not asked for",
+    look: ({ asked, json }) => {
       if (asked["logprobs"] !== true)
         for (const { value } of find(json, "choices[].logprobs"))
           expect((value ?? null) === null, "null", value);
     },
-  ),
+  }),
   ...fieldRules("reply", "reply", "WIRE.md 2", DETAILS),
-  check(
-    "reply.top_logprobs",
-    "WIRE.md 2",
-    "top_logprobs has as many as were asked for; none without",
-    async (t) => {
+  check({
+    id: "reply.top_logprobs",
+    source: "WIRE.md 2",
+    title: "top_logprobs has as many as were asked for; none without",
+    needs: ["logprobs"],
+    run: async (t) => {
       for (const [top, expected] of [
         [2, 2],
         [undefined, 0],
@@ -1002,8 +1056,7 @@ const replies: Check[] = [
         );
       }
     },
-    "logprobs",
-  ),
+  }),
 ];
 
 const usesUsage = ({ asked }: Exchange): boolean =>
@@ -1018,10 +1071,21 @@ const streamHeader = (
   expected: string,
   holds: (value: string) => boolean,
 ): Check =>
-  rule("stream", id, "WIRE.md 3.1", `a stream has ${expected}`, ({ answer }) =>
-    expect(holds(String(answer.headers[name] ?? "")), expected, answer.headers[name]),
-  );
+  rule({
+    kind: "stream",
+    id,
+    source: "WIRE.md 3.1",
+    title: `a stream has ${expected}`,
+    look: ({ answer }) =>
+      expect(holds(String(answer.headers[name] ?? "")), expected, answer.headers[name]),
+  });
 const USAGE: readonly Field[] = REPLY.filter(([path]) => path.startsWith("usage."));
+
+/** Whether a choice's delta is a piece of the thinking or of the text; "" if it is neither. */
+function kindOf(choice: unknown): "thinking" | "text" | "" {
+  if (isText(first(choice, "delta.reasoning_content"))) return "thinking";
+  return isText(first(choice, "delta.content")) ? "text" : "";
+}
 
 const streams: Check[] = [
   streamHeader(
@@ -1037,45 +1101,53 @@ const streams: Check[] = [
     (value) => value === "no",
   ),
   streamHeader("stream.no-length", "content-length", "no Content-Length", (value) => value === ""),
-  rule("stream", "stream.line-ends", "WIRE.md 3.2", "lines end with LF alone", ({ answer }) =>
-    expect(!answer.text?.includes("\r"), "no CR", "CR"),
-  ),
-  rule(
-    "stream",
-    "stream.no-fields",
-    "WIRE.md 3.2",
-    "no `event:`, `id:` or `retry:`, on which clients break",
-    ({ events }) => {
+  rule({
+    kind: "stream",
+    id: "stream.line-ends",
+    source: "WIRE.md 3.2",
+    title: "lines end with LF alone",
+    look: ({ answer }) => expect(!answer.text?.includes("\r"), "no CR", "CR"),
+  }),
+  rule({
+    kind: "stream",
+    id: "stream.no-fields",
+    source: "WIRE.md 3.2",
+    title: "no `event:`, `id:` or `retry:`, on which clients break",
+    look: ({ events }) => {
       for (const line of events.flatMap(({ lines }) => lines))
         expect(!/^(event|id|retry)\b/.test(line), "data and comments only", line);
     },
-  ),
-  rule(
-    "stream",
-    "stream.ends",
-    "WIRE.md 3.2",
-    "the response ends right after [DONE]: clients wait for that",
-    ({ answer }) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "stream.ends",
+    source: "WIRE.md 3.2",
+    title: "the response ends right after [DONE]: clients wait for that",
+    look: ({ answer }) => {
       const late = answer.endMs - (answer.pieces.at(-1)?.ms ?? 0);
       expect(late < 1_000, "the end within a second", `${Math.round(late)} ms`);
     },
-  ),
-  rule(
-    "stream",
-    "chunk.created.same",
-    "WIRE.md 3.3",
-    "created is the same in all chunks",
-    (stream) => allSame(chunksOf(stream).map((chunk) => first(chunk, "created"))),
-  ),
-  rule("stream", "chunk.model.same", "WIRE.md 3.3", "model is the same in all chunks", (stream) =>
-    allSame(chunksOf(stream).map((chunk) => first(chunk, "model"))),
-  ),
-  rule(
-    "stream",
-    "chunk.no-empty-choices",
-    "WIRE.md 3.3",
-    "choices is empty in no chunk but the one with usage",
-    (stream) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "chunk.created.same",
+    source: "WIRE.md 3.3",
+    title: "created is the same in all chunks",
+    look: (stream) => allSame(chunksOf(stream).map((chunk) => first(chunk, "created"))),
+  }),
+  rule({
+    kind: "stream",
+    id: "chunk.model.same",
+    source: "WIRE.md 3.3",
+    title: "model is the same in all chunks",
+    look: (stream) => allSame(chunksOf(stream).map((chunk) => first(chunk, "model"))),
+  }),
+  rule({
+    kind: "stream",
+    id: "chunk.no-empty-choices",
+    source: "WIRE.md 3.3",
+    title: "choices is empty in no chunk but the one with usage",
+    look: (stream) => {
       for (const chunk of chunksOf(stream))
         expect(
           first(chunk, "choices") === undefined ||
@@ -1085,13 +1157,13 @@ const streams: Check[] = [
           chunk,
         );
     },
-  ),
-  rule(
-    "stream",
-    "chunk.one-text",
-    "WIRE.md 3.3",
-    "never both thinking and text in one delta",
-    (stream) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "chunk.one-text",
+    source: "WIRE.md 3.3",
+    title: "never both thinking and text in one delta",
+    look: (stream) => {
       for (const choice of choicesOf(stream))
         expect(
           !(
@@ -1102,40 +1174,38 @@ const streams: Check[] = [
           choice,
         );
     },
-  ),
-  rule("stream", "chunk.thinking-first", "WIRE.md 3.3", "thinking comes before text", (stream) => {
-    const kinds = choicesOf(stream)
-      .map((choice) =>
-        isText(first(choice, "delta.reasoning_content"))
-          ? "thinking"
-          : isText(first(choice, "delta.content"))
-            ? "text"
-            : "",
-      )
-      .filter(isText);
-    const textFrom = kinds.indexOf("text");
-    expect(
-      textFrom === -1 || !kinds.slice(textFrom).includes("thinking"),
-      "no thinking after text",
-      kinds.join(" "),
-    );
   }),
-  rule(
-    "stream",
-    "usage.once",
-    "WIRE.md D7",
-    "usage comes exactly once, if include_usage was set",
-    (stream) => {
+  rule({
+    kind: "stream",
+    id: "chunk.thinking-first",
+    source: "WIRE.md 3.3",
+    title: "thinking comes before text",
+    look: (stream) => {
+      const kinds = choicesOf(stream).map(kindOf).filter(isText);
+      const textFrom = kinds.indexOf("text");
+      expect(
+        textFrom === -1 || !kinds.slice(textFrom).includes("thinking"),
+        "no thinking after text",
+        kinds.join(" "),
+      );
+    },
+  }),
+  rule({
+    kind: "stream",
+    id: "usage.once",
+    source: "WIRE.md D7",
+    title: "usage comes exactly once, if include_usage was set",
+    look: (stream) => {
       if (usesUsage(stream))
         expect(withUsage(stream).length === 1, "one chunk with usage", withUsage(stream).length);
     },
-  ),
-  rule(
-    "stream",
-    "usage.last",
-    "WIRE.md 3.3",
-    "the chunk with usage is the last, and its choices are []",
-    (stream) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "usage.last",
+    source: "WIRE.md 3.3",
+    title: "the chunk with usage is the last, and its choices are []",
+    look: (stream) => {
       const [usage, last] = [withUsage(stream)[0], chunksOf(stream).at(-1)];
       if (usesUsage(stream) && usage !== undefined)
         expect(
@@ -1144,25 +1214,25 @@ const streams: Check[] = [
           usage,
         );
     },
-  ),
-  rule(
-    "stream",
-    "usage.unasked",
-    "WIRE.md D7",
-    "no usage, if include_usage was not set",
-    (stream) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "usage.unasked",
+    source: "WIRE.md D7",
+    title: "no usage, if include_usage was not set",
+    look: (stream) => {
       if (!usesUsage(stream))
         expect(withUsage(stream).length === 0, "no usage", withUsage(stream)[0]);
     },
-  ),
+  }),
   ...fieldRules("stream", "chunk", "WIRE.md 3.3", USAGE),
   ...fieldRules("stream", "chunk", "WIRE.md 3.3", LOGPROBS),
-  rule(
-    "stream",
-    "chunk.tool_calls.index",
-    "WIRE.md 3.3",
-    "each fragment of a tool call has its index, counted from 0",
-    (stream) => {
+  rule({
+    kind: "stream",
+    id: "chunk.tool_calls.index",
+    source: "WIRE.md 3.3",
+    title: "each fragment of a tool call has its index, counted from 0",
+    look: (stream) => {
       let next = 0;
       for (const fragment of fragments(stream)) {
         const index = first(fragment, "index");
@@ -1170,13 +1240,13 @@ const streams: Check[] = [
         next = Math.max(next, index + 1);
       }
     },
-  ),
-  rule(
-    "stream",
-    "chunk.tool_calls.function",
-    "WIRE.md 3.3",
-    "each fragment has a function object, whose arguments are a string",
-    (stream) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "chunk.tool_calls.function",
+    source: "WIRE.md 3.3",
+    title: "each fragment has a function object, whose arguments are a string",
+    look: (stream) => {
       for (const fragment of fragments(stream))
         expect(
           typeof first(fragment, "function.arguments") === "string",
@@ -1184,14 +1254,14 @@ const streams: Check[] = [
           fragment,
         );
     },
-  ),
+  }),
   ...["id", "type", "function.name"].map((path) =>
-    rule(
-      "stream",
-      `chunk.tool_calls.${path}`,
-      "WIRE.md 3.3",
-      `${path} of a tool call comes once, in its first fragment`,
-      (stream) => {
+    rule({
+      kind: "stream",
+      id: `chunk.tool_calls.${path}`,
+      source: "WIRE.md 3.3",
+      title: `${path} of a tool call comes once, in its first fragment`,
+      look: (stream) => {
         const begun = new Set<unknown>();
         for (const fragment of fragments(stream)) {
           const [index, value] = [first(fragment, "index"), first(fragment, path)];
@@ -1205,14 +1275,14 @@ const streams: Check[] = [
           begun.add(index);
         }
       },
-    ),
+    }),
   ),
-  rule(
-    "stream",
-    "chunk.tool_calls.arguments",
-    "WIRE.md 3.3",
-    "the fragments' arguments are JSON together",
-    (stream) => {
+  rule({
+    kind: "stream",
+    id: "chunk.tool_calls.arguments",
+    source: "WIRE.md 3.3",
+    title: "the fragments' arguments are JSON together",
+    look: (stream) => {
       const calls = new Map<unknown, string>();
       for (const fragment of fragments(stream))
         calls.set(
@@ -1221,7 +1291,7 @@ const streams: Check[] = [
         );
       for (const text of calls.values()) expect(isObject(parseJson(text)), "a JSON object", text);
     },
-  ),
+  }),
 ];
 
 export const compatibleChecks: readonly Check[] = [

@@ -9,33 +9,46 @@ import {
   type Check,
   type Exchange,
   type Level,
-  type Need,
+  type Rule,
   type Tester,
 } from "../suite.ts";
 
+/** A check as its list states it: `id` is without the level. */
+type Stated = Pick<Check, "id" | "source" | "title" | "needs" | "run">;
+/** A check that makes one request, with these fields. */
+interface StatedAsk extends Omit<Stated, "run"> {
+  readonly fields: Ask;
+}
+
 /** Ways to state the checks of one level. */
 export function kit(level: Level) {
-  const check = (
-    id: string,
-    source: string,
-    title: string,
-    run: Check["run"],
-    ...needs: Need[]
-  ): Check => ({ id: `${level}.${id}`, source, title, needs, run });
+  const check = ({ id, source, title, needs = [], run }: Stated): Check => ({
+    id: `${level}.${id}`,
+    source,
+    title,
+    needs,
+    run,
+  });
   return {
     check,
     /** A rule about every response, whole reply, stream or error of the run. */
-    rule: (
-      kind: Parameters<typeof every>[0],
-      id: string,
-      source: string,
-      title: string,
-      look: (exchange: Exchange) => void,
-    ): Check => every(kind, `${level}.${id}`, source, title, look),
-    accepts: (id: string, source: string, title: string, fields: Ask, ...needs: Need[]): Check =>
-      check(id, source, title, async (t) => void (await t.answered(fields)), ...needs),
-    refuses: (id: string, source: string, title: string, fields: Ask, ...needs: Need[]): Check =>
-      check(id, source, title, async (t) => void (await t.refused(fields)), ...needs),
+    rule: (stated: Rule): Check => every({ ...stated, id: `${level}.${stated.id}` }),
+    /** A request with these fields is answered with 200. */
+    accepts: ({ fields, ...stated }: StatedAsk): Check =>
+      check({
+        ...stated,
+        run: async (t) => {
+          await t.answered(fields);
+        },
+      }),
+    /** A request with these fields is refused as the client's fault. */
+    refuses: ({ fields, ...stated }: StatedAsk): Check =>
+      check({
+        ...stated,
+        run: async (t) => {
+          await t.refused(fields);
+        },
+      }),
     /** A rule for each field of a table: about the body of every reply or error, or about every chunk of every stream. */
     fieldRules: (
       kind: "reply" | "error" | "stream",
@@ -44,17 +57,17 @@ export function kit(level: Level) {
       fields: readonly Field[],
     ): Check[] =>
       fields.map(([path, expected, holds]) =>
-        every(
+        every({
           kind,
-          `${level}.${prefix}.${path.replaceAll("[]", "")}`,
+          id: `${level}.${prefix}.${path.replaceAll("[]", "")}`,
           source,
-          `${path} is ${expected}`,
-          (exchange) => {
+          title: `${path} is ${expected}`,
+          look: (exchange) => {
             for (const json of kind === "stream" ? chunksOf(exchange) : [exchange.json])
               for (const found of find(json, path))
                 expect(holds(found.value, found), `${found.path} to be ${expected}`, found.value);
           },
-        ),
+        }),
       ),
   };
 }
@@ -72,10 +85,10 @@ export const contentOf = ({ json }: Exchange): string =>
   String(first(json, "choices[].message.content"));
 export const idHeader = ({ answer }: Exchange): unknown => answer.headers["x-request-id"];
 /** What is to be the same in all chunks. */
-export const allSame = (values: readonly unknown[]): void =>
-  values.forEach((value) =>
-    expect(value === values[0], `${JSON.stringify(values[0])} as in the first chunk`, value),
-  );
+export const allSame = (values: readonly unknown[]): void => {
+  for (const value of values)
+    expect(value === values[0], `${JSON.stringify(values[0])} as in the first chunk`, value);
+};
 
 /** The first request that was too many. */
 export async function overLimit(t: Tester): Promise<Exchange> {

@@ -66,17 +66,17 @@ const soon = <T>(promise: Promise<T>, what: string): Promise<T> => within(promis
 /** What the checks need of the gateway's configuration, filled as they are stated. */
 export const LABS: Lab[] = [];
 
-/** `behaviours` are the models that the check has at the provider: what each does. */
-function robust(
-  id: string,
-  pitfall: number,
-  title: string,
-  behaviours: string,
-  run: (scene: Scene) => Promise<void>,
-  more: Pick<Lab, "at" | "reasoning"> & Pick<Check, "when"> = {},
-): Check {
-  const { when, ...rest } = more;
-  const lab: Lab = { id, behaviours: behaviours.split(" "), ...rest };
+/** A check as this list states it. */
+interface Stated extends Pick<Check, "id" | "title" | "when">, Pick<Lab, "at" | "reasoning"> {
+  /** The number of the entry in PITFALLS.md. */
+  readonly pitfall: number;
+  /** The models that the check has at the provider, with blanks between them: what each does. */
+  readonly behaviours: string;
+  readonly run: (scene: Scene) => Promise<void>;
+}
+
+function robust({ id, pitfall, title, behaviours, run, when, ...more }: Stated): Check {
+  const lab: Lab = { id, behaviours: behaviours.split(" "), ...more };
   LABS.push(lab);
   const needs =
     lab.behaviours.length > 1 ? (["provider", "alias"] as const) : (["provider"] as const);
@@ -226,12 +226,12 @@ const callsOf = ({ parts, streamed }: Reply): unknown[] => {
       Number(first(value, "index")),
       String(first(value, "function.arguments") ?? ""),
     ];
-    const call = (calls[index] ??= {
+    calls[index] ??= {
       id: first(value, "id"),
       type: first(value, "type"),
       function: { name: first(value, "function.name"), arguments: "" },
-    });
-    call.function.arguments += text;
+    };
+    calls[index].function.arguments += text;
   }
   return calls;
 };
@@ -252,12 +252,12 @@ const expectUsage = (reply: Reply): void => {
 const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
 
 const leaving: Check[] = [
-  robust(
-    "leaving.stream",
-    3,
-    "a client leaves in the middle of a stream: the provider's connection is closed",
-    "silent-after-1",
-    async ({ open, call }) => {
+  robust({
+    id: "leaving.stream",
+    pitfall: 3,
+    title: "a client leaves in the middle of a stream: the provider's connection is closed",
+    behaviours: "silent-after-1",
+    run: async ({ open, call }) => {
       const stream = await open({ stream: true });
       await stream.until((text) => text.includes(PIECES[0]!), "the first delta");
       stream.leave();
@@ -266,36 +266,36 @@ const leaving: Check[] = [
         "the provider's connection to be closed after the client had left",
       );
     },
-  ),
+  }),
   ...(
     [
       ["whole", false, "of a whole reply"],
       ["silence", true, "of a stream before its first delta"],
     ] as const
   ).map(([id, stream, what]) =>
-    robust(
-      `leaving.${id}`,
-      3,
-      `a client leaves while it waits ${what}: the provider's connection is closed`,
-      "silent",
-      async ({ ask, call }) => {
+    robust({
+      id: `leaving.${id}`,
+      pitfall: 3,
+      title: `a client leaves while it waits ${what}: the provider's connection is closed`,
+      behaviours: "silent",
+      run: async ({ ask, call }) => {
         const leave = new AbortController();
-        void ask({ stream }, {}, leave.signal).catch(() => undefined);
+        ask({ stream }, {}, leave.signal).catch(() => undefined);
         const { left } = await call();
         leave.abort();
         await soon(left, "the provider's connection to be closed after the client had left");
       },
-    ),
+    }),
   ),
 ];
 
 const usage: Check[] = [
-  robust(
-    "usage.asked",
-    4,
-    "of a stream, usage is asked for although the client did not ask",
-    "good",
-    async ({ ask, call }) => {
+  robust({
+    id: "usage.asked",
+    pitfall: 4,
+    title: "of a stream, usage is asked for although the client did not ask",
+    behaviours: "good",
+    run: async ({ ask, call }) => {
       expectComplete(await ask({ stream: true }));
       const asked = first((await call()).body, "stream_options.include_usage");
       expect(
@@ -304,18 +304,18 @@ const usage: Check[] = [
         asked,
       );
     },
-  ),
-  robust(
-    "usage.hidden",
-    4,
-    "usage that the client did not ask for is not shown",
-    "good",
-    async ({ ask }) => {
+  }),
+  robust({
+    id: "usage.hidden",
+    pitfall: 4,
+    title: "usage that the client did not ask for is not shown",
+    behaviours: "good",
+    run: async ({ ask }) => {
       const reply = await ask({ stream: true });
       expectComplete(reply);
       expect(usageOf(reply) === undefined, "no usage", usageOf(reply));
     },
-  ),
+  }),
   ...(
     [
       ["good", "a chunk of its own"],
@@ -325,35 +325,35 @@ const usage: Check[] = [
       ["usage-everywhere", "every chunk, each time more"],
     ] as const
   ).map(([behaviour, where]) =>
-    robust(
-      `usage.figures.${behaviour}`,
-      4,
-      `the provider's figures are shown when it sends them in ${where}`,
-      behaviour,
-      async ({ ask }) => {
+    robust({
+      id: `usage.figures.${behaviour}`,
+      pitfall: 4,
+      title: `the provider's figures are shown when it sends them in ${where}`,
+      behaviours: behaviour,
+      run: async ({ ask }) => {
         expectUsage(await ask(WITH_USAGE));
       },
-    ),
+    }),
   ),
-  robust(
-    "usage.whole",
-    4,
-    "the provider's figures are shown in a whole reply",
-    "good",
-    async ({ ask }) => expectUsage(await ask()),
-  ),
+  robust({
+    id: "usage.whole",
+    pitfall: 4,
+    title: "the provider's figures are shown in a whole reply",
+    behaviours: "good",
+    run: async ({ ask }) => expectUsage(await ask()),
+  }),
   ...(
     [
       ["never", "no usage"],
       ["nonsense", "usage that is nonsense"],
     ] as const
   ).map(([id, what]) =>
-    robust(
-      `usage.${id}`,
-      4,
-      `a provider that sends ${what}: there are figures all the same`,
-      `usage-${id}`,
-      async ({ ask }) => {
+    robust({
+      id: `usage.${id}`,
+      pitfall: 4,
+      title: `a provider that sends ${what}: there are figures all the same`,
+      behaviours: `usage-${id}`,
+      run: async ({ ask }) => {
         for (const reply of [await ask(), await ask(WITH_USAGE)]) {
           expectComplete(reply);
           const figures = ["prompt_tokens", "completion_tokens"].map((name) =>
@@ -366,22 +366,22 @@ const usage: Check[] = [
           );
         }
       },
-    ),
+    }),
   ),
-  robust(
-    "usage.reasoning",
-    8,
-    "tokens of thinking are within completion_tokens, and not added to them",
-    "reasoning",
-    async ({ ask }) => {
+  robust({
+    id: "usage.reasoning",
+    pitfall: 8,
+    title: "tokens of thinking are within completion_tokens, and not added to them",
+    behaviours: "reasoning",
+    reasoning: true,
+    run: async ({ ask }) => {
       for (const reply of [await ask(), await ask(WITH_USAGE)]) {
         expectUsage(reply);
         const tokens = first(usageOf(reply), "completion_tokens_details.reasoning_tokens");
         expect(tokens === undefined || tokens === 3, "3 reasoning_tokens", tokens);
       }
     },
-    { reasoning: true },
-  ),
+  }),
 ];
 
 const FALLS: readonly (readonly [
@@ -413,19 +413,19 @@ const FALLS: readonly (readonly [
 const routing: Check[] = [
   ...FALLS.map(([behaviour, pitfall, what, at]) => {
     const title = `${what}: an alias answers by its next model, and nothing of it is seen`;
-    return robust(
-      `fallback.${at === "gone" ? "gone" : behaviour}`,
+    return robust({
+      id: `fallback.${at === "gone" ? "gone" : behaviour}`,
       pitfall,
       title,
-      `${behaviour} in-one`,
-      async ({ askBoth, second }) => {
+      behaviours: `${behaviour} in-one`,
+      ...(at && { at }),
+      run: async ({ askBoth, second }) => {
         for (const reply of await askBoth()) {
           expectComplete(reply);
           expectServedBy(reply, second);
         }
       },
-      at && { at },
-    );
+    });
   }),
   ...(
     [
@@ -437,83 +437,83 @@ const routing: Check[] = [
       ["reset", 26, "a broken connection"],
     ] as const
   ).map(([behaviour, pitfall, what]) =>
-    robust(
-      `canonical.${behaviour}`,
+    robust({
+      id: `canonical.${behaviour}`,
       pitfall,
-      `a canonical name fails with 503, whole and as a stream, when its provider gives ${what}`,
-      behaviour,
-      async ({ askBoth }) => {
+      title: `a canonical name fails with 503, whole and as a stream, when its provider gives ${what}`,
+      behaviours: behaviour,
+      run: async ({ askBoth }) => {
         for (const reply of await askBoth()) expectRefusal(reply, 503);
       },
-    ),
+    }),
   ),
-  robust(
-    "no-splice",
-    9,
-    "after the first delta nothing of another model follows: an error event does",
-    "cut-after-2 good",
-    async ({ ask, calls, second }) => {
+  robust({
+    id: "no-splice",
+    pitfall: 9,
+    title: "after the first delta nothing of another model follows: an error event does",
+    behaviours: "cut-after-2 good",
+    run: async ({ ask, calls, second }) => {
       expectBroken(await ask({ stream: true }), PIECES.slice(0, 2).join(""));
       expect(calls(second).length === 0, "no request for another model", calls(second).length);
     },
-  ),
-  robust(
-    "model.canonical",
-    11,
-    "model is the name that was asked for, not the provider's, in every chunk",
-    "good",
-    async ({ askBoth, model }) => {
+  }),
+  robust({
+    id: "model.canonical",
+    pitfall: 11,
+    title: "model is the name that was asked for, not the provider's, in every chunk",
+    behaviours: "good",
+    run: async ({ askBoth, model }) => {
       for (const reply of await askBoth()) expectServedBy(reply, model);
     },
-  ),
-  robust(
-    "model.fallback",
-    11,
-    "after a fallback model is the name of the one that served, in every chunk",
-    "status-500 good",
-    async ({ askBoth, second }) => {
+  }),
+  robust({
+    id: "model.fallback",
+    pitfall: 11,
+    title: "after a fallback model is the name of the one that served, in every chunk",
+    behaviours: "status-500 good",
+    run: async ({ askBoth, second }) => {
       for (const reply of await askBoth()) expectServedBy(reply, second);
     },
-  ),
-  robust(
-    "client-fault.once",
-    12,
-    "a provider's 400 is the client's fault: no second attempt, no other model",
-    "status-400 good",
-    async ({ ask, calls, second }) => {
+  }),
+  robust({
+    id: "client-fault.once",
+    pitfall: 12,
+    title: "a provider's 400 is the client's fault: no second attempt, no other model",
+    behaviours: "status-400 good",
+    run: async ({ ask, calls, second }) => {
       expectRefusal(await ask(), 400);
       expect(calls().length === 1, "one request to the provider", calls().length);
       expect(calls(second).length === 0, "none to the next model", calls(second).length);
     },
-  ),
-  robust(
-    "client-fault.breaker",
-    12,
-    "many bad requests do not shut out a good one",
-    "picky",
-    async ({ ask }) => {
+  }),
+  robust({
+    id: "client-fault.breaker",
+    pitfall: 12,
+    title: "many bad requests do not shut out a good one",
+    behaviours: "picky",
+    run: async ({ ask }) => {
       for (let i = 0; i < 10; i += 1) expectRefusal(await ask({ messages: question("bad") }), 400);
       expectComplete(await ask());
     },
-  ),
+  }),
   ...[429, 503].map((status) =>
-    robust(
-      `retry.${status}`,
-      13,
-      `a passing ${status} is hidden by another attempt`,
-      `once-${status}`,
-      async ({ ask, calls }) => {
+    robust({
+      id: `retry.${status}`,
+      pitfall: 13,
+      title: `a passing ${status} is hidden by another attempt`,
+      behaviours: `once-${status}`,
+      run: async ({ ask, calls }) => {
         expectComplete(await ask());
         expect(calls().length === 2, "two requests to the provider", calls().length);
       },
-    ),
+    }),
   ),
-  robust(
-    "overloaded",
-    27,
-    "a provider's Retry-After is passed on, the same in header and message",
-    "overloaded-7",
-    async ({ ask }) => {
+  robust({
+    id: "overloaded",
+    pitfall: 27,
+    title: "a provider's Retry-After is passed on, the same in header and message",
+    behaviours: "overloaded-7",
+    run: async ({ ask }) => {
       const reply = await ask();
       expectRefusal(reply, 503);
       expect(reply.headers["retry-after"] === "7", "Retry-After: 7", reply.headers["retry-after"]);
@@ -523,20 +523,20 @@ const routing: Check[] = [
         reply.error,
       );
     },
-  ),
-  robust(
-    "breaker.opens",
-    13,
-    "a provider that fails again and again is left alone",
-    "status-500",
-    async (scene) => untilOpen(scene),
-  ),
-  robust(
-    "breaker.one-probe",
-    13,
-    "after a while it is tried by one request at a time",
-    "status-500",
-    async (scene) => {
+  }),
+  robust({
+    id: "breaker.opens",
+    pitfall: 13,
+    title: "a provider that fails again and again is left alone",
+    behaviours: "status-500",
+    run: async (scene) => untilOpen(scene),
+  }),
+  robust({
+    id: "breaker.one-probe",
+    pitfall: 13,
+    title: "after a while it is tried by one request at a time",
+    behaviours: "status-500",
+    run: async (scene) => {
       const { provider, model, ask, calls, call } = scene;
       await untilOpen(scene);
       provider.turn(model, "held");
@@ -555,13 +555,13 @@ const routing: Check[] = [
       expectComplete(await probe);
       await (await call(before)).finished;
     },
-  ),
-  robust(
-    "breaker.closes",
-    13,
-    "one good answer lets all requests through again",
-    "status-500",
-    async (scene) => {
+  }),
+  robust({
+    id: "breaker.closes",
+    pitfall: 13,
+    title: "one good answer lets all requests through again",
+    behaviours: "status-500",
+    run: async (scene) => {
       const { provider, model, ask, calls } = scene;
       await untilOpen(scene);
       provider.turn(model, "good");
@@ -571,13 +571,15 @@ const routing: Check[] = [
       ))
         expectComplete(reply);
     },
-  ),
-  robust(
-    "keep-alive.reuse",
-    15,
-    "the next request takes the connection of the one before",
-    "good",
-    async ({ ask, call }) => {
+  }),
+  robust({
+    id: "keep-alive.reuse",
+    pitfall: 15,
+    title: "the next request takes the connection of the one before",
+    behaviours: "good",
+    at: "lone",
+    when: "alone",
+    run: async ({ ask, call }) => {
       for (let i = 0; i < 2; i += 1) {
         expectComplete(await ask());
         await (await call(i)).finished;
@@ -589,21 +591,31 @@ const routing: Check[] = [
         `connections ${one.connection} and ${two.connection}`,
       );
     },
-    { at: "lone", when: "alone" },
-  ),
-  robust(
-    "keep-alive.stale",
-    15,
-    "a provider closes a kept connection when it is used: the request goes out on another",
-    "closes-when-reused",
-    async ({ ask }) => {
+  }),
+  robust({
+    id: "keep-alive.stale",
+    pitfall: 15,
+    title: "a provider closes a kept connection when it is used: the request goes out on another",
+    behaviours: "closes-when-reused",
+    at: "lone",
+    when: "alone",
+    run: async ({ ask }) => {
       for (let i = 0; i < 3; i += 1) expectComplete(await ask());
     },
-    { at: "lone", when: "alone" },
-  ),
-  robust("redirect", 16, "a redirect is not followed", "redirect-308", async ({ ask, calls }) => {
-    expectRefusal(await ask(), 503);
-    expect(calls(ELSEWHERE).length === 0, "no request to where it leads", calls(ELSEWHERE).length);
+  }),
+  robust({
+    id: "redirect",
+    pitfall: 16,
+    title: "a redirect is not followed",
+    behaviours: "redirect-308",
+    run: async ({ ask, calls }) => {
+      expectRefusal(await ask(), 503);
+      expect(
+        calls(ELSEWHERE).length === 0,
+        "no request to where it leads",
+        calls(ELSEWHERE).length,
+      );
+    },
   }),
 ];
 
@@ -636,84 +648,89 @@ async function untilThrough(
 }
 
 const streamOf = (id: string, pitfall: number, title: string, behaviour: string): Check =>
-  robust(id, pitfall, title, behaviour, async ({ ask }) =>
-    expectComplete(await ask({ stream: true })),
-  );
-const cutOf = (
-  id: string,
-  pitfall: number,
-  title: string,
-  behaviour: string,
-  at?: Lab["at"],
-): Check =>
-  robust(
+  robust({
     id,
     pitfall,
     title,
-    `${behaviour}-3`,
-    async ({ ask }) => {
+    behaviours: behaviour,
+    run: async ({ ask }) => expectComplete(await ask({ stream: true })),
+  });
+
+interface Cut extends Pick<Stated, "id" | "pitfall" | "title" | "at"> {
+  /** What the provider does after three deltas. */
+  readonly behaviour: string;
+}
+const cutOf = ({ behaviour, ...stated }: Cut): Check =>
+  robust({
+    ...stated,
+    behaviours: `${behaviour}-3`,
+    run: async ({ ask }) => {
       expectBroken(
         await soon(ask({ stream: true }), "the end of a stream that was cut"),
         PIECES.slice(0, 3).join(""),
       );
     },
-    at && { at },
-  );
+  });
 
 const streams: Check[] = [
-  cutOf(
-    "cut.reset",
-    17,
-    "a connection that breaks after some deltas: an error event, no [DONE]",
-    "cut-after",
-  ),
-  cutOf(
-    "cut.end",
-    17,
-    "a stream that ends without a finish_reason: an error event, no [DONE]",
-    "ends-after",
-  ),
-  cutOf("cut.done", 17, "[DONE] without a finish_reason: an error event, no [DONE]", "done-after"),
-  cutOf(
-    "cut.error",
-    17,
-    "an error event after some deltas: an error event, no [DONE]",
-    "error-after",
-  ),
-  cutOf(
-    "cut.silence",
-    14,
-    "a stream that falls silent ends within its idle deadline: an error event, no [DONE]",
-    "silent-after",
-    "impatient",
-  ),
-  robust(
-    "first-token",
-    14,
-    "a first delta that never comes ends at its own deadline, with a status of its own",
-    "silent",
-    async ({ askBoth }) => {
+  cutOf({
+    id: "cut.reset",
+    pitfall: 17,
+    title: "a connection that breaks after some deltas: an error event, no [DONE]",
+    behaviour: "cut-after",
+  }),
+  cutOf({
+    id: "cut.end",
+    pitfall: 17,
+    title: "a stream that ends without a finish_reason: an error event, no [DONE]",
+    behaviour: "ends-after",
+  }),
+  cutOf({
+    id: "cut.done",
+    pitfall: 17,
+    title: "[DONE] without a finish_reason: an error event, no [DONE]",
+    behaviour: "done-after",
+  }),
+  cutOf({
+    id: "cut.error",
+    pitfall: 17,
+    title: "an error event after some deltas: an error event, no [DONE]",
+    behaviour: "error-after",
+  }),
+  cutOf({
+    id: "cut.silence",
+    pitfall: 14,
+    title: "a stream that falls silent ends within its idle deadline: an error event, no [DONE]",
+    behaviour: "silent-after",
+    at: "impatient",
+  }),
+  robust({
+    id: "first-token",
+    pitfall: 14,
+    title: "a first delta that never comes ends at its own deadline, with a status of its own",
+    behaviours: "silent",
+    at: "impatient",
+    run: async ({ askBoth }) => {
       for (const reply of await soon(askBoth(), "the deadline for a first delta"))
         expectRefusal(reply, 503);
     },
-    { at: "impatient" },
-  ),
-  robust(
-    "long-stream",
-    14,
-    "a stream that takes longer than these deadlines, but is never silent, is not cut",
-    "trickle-90",
-    async ({ ask }) => {
+  }),
+  robust({
+    id: "long-stream",
+    pitfall: 14,
+    title: "a stream that takes longer than these deadlines, but is never silent, is not cut",
+    behaviours: "trickle-90",
+    at: "impatient",
+    run: async ({ ask }) => {
       expectComplete(await ask({ stream: true }));
     },
-    { at: "impatient" },
-  ),
-  robust(
-    "passes-on",
-    25,
-    "a delta is passed on at once, not when more has come",
-    "silent-after-1",
-    async ({ open }) => {
+  }),
+  robust({
+    id: "passes-on",
+    pitfall: 25,
+    title: "a delta is passed on at once, not when more has come",
+    behaviours: "silent-after-1",
+    run: async ({ open }) => {
       const stream = await soon(
         open({ stream: true }),
         "the head of a stream whose first delta has come",
@@ -724,7 +741,7 @@ const streams: Check[] = [
       );
       stream.leave();
     },
-  ),
+  }),
   streamOf("finished.no-done", 17, "a finish_reason without [DONE] is a complete reply", "no-done"),
   streamOf(
     "finished.after-done",
@@ -768,22 +785,22 @@ const streams: Check[] = [
       behaviour,
     ),
   ),
-  robust(
-    "framing.long-line",
-    19,
-    "a line of a megabyte is read right, whole and as a stream",
-    "long-line",
-    async ({ askBoth }) => {
+  robust({
+    id: "framing.long-line",
+    pitfall: 19,
+    title: "a line of a megabyte is read right, whole and as a stream",
+    behaviours: "long-line",
+    run: async ({ askBoth }) => {
       for (const reply of await askBoth({ messages: question("long 600000") }))
         expectComplete(reply, "é".repeat(600_000));
     },
-  ),
-  robust(
-    "framing.endless-line",
-    20,
-    "a line without end is an error, and the gateway lives on",
-    "endless-line",
-    async ({ t, ask, call }) => {
+  }),
+  robust({
+    id: "framing.endless-line",
+    pitfall: 20,
+    title: "a line without end is an error, and the gateway lives on",
+    behaviours: "endless-line",
+    run: async ({ t, ask, call }) => {
       expectBroken(await ask({ stream: true }), TEXT);
       await soon((await call()).left, "the connection to be closed on which the line came");
       expect(
@@ -792,13 +809,14 @@ const streams: Check[] = [
         "another status",
       );
     },
-  ),
-  robust(
-    "backpressure",
-    21,
-    "a client that does not read holds up the provider, and takes nothing with it when it leaves",
-    "flood",
-    async ({ open, call }) => {
+  }),
+  robust({
+    id: "backpressure",
+    pitfall: 21,
+    title:
+      "a client that does not read holds up the provider, and takes nothing with it when it leaves",
+    behaviours: "flood",
+    run: async ({ open, call }) => {
       const stream = await open({ stream: true });
       stream.pause();
       const { stalled, finished, left, sent } = await call();
@@ -811,7 +829,7 @@ const streams: Check[] = [
       stream.leave();
       await soon(left, "the provider's connection to be closed after the client had left");
     },
-  ),
+  }),
   streamOf(
     "chunks.empty-choices",
     22,
@@ -819,12 +837,12 @@ const streams: Check[] = [
     "empty-choices",
   ),
   streamOf("chunks.empty-deltas", 22, "deltas with nothing in them are tolerated", "empty-deltas"),
-  robust(
-    "chunks.role-once",
-    22,
-    "a role in every chunk is shown once",
-    "role-again",
-    async ({ ask }) => {
+  robust({
+    id: "chunks.role-once",
+    pitfall: 22,
+    title: "a role in every chunk is shown once",
+    behaviours: "role-again",
+    run: async ({ ask }) => {
       const reply = await ask({ stream: true });
       expectComplete(reply);
       const roles = reply.parts
@@ -832,13 +850,13 @@ const streams: Check[] = [
         .filter(({ value }) => value !== undefined);
       expect(roles.length === 1, "one role", roles.length);
     },
-  ),
-  robust(
-    "whole-is-stream.text",
-    23,
-    "concatenated deltas are the whole message: text",
-    "good",
-    async ({ askBoth }) => {
+  }),
+  robust({
+    id: "whole-is-stream.text",
+    pitfall: 23,
+    title: "concatenated deltas are the whole message: text",
+    behaviours: "good",
+    run: async ({ askBoth }) => {
       const [whole, streamed] = await askBoth();
       expect(
         isText(whole.content) && whole.content === streamed.content,
@@ -846,13 +864,14 @@ const streams: Check[] = [
         streamed.content,
       );
     },
-  ),
-  robust(
-    "whole-is-stream.thinking",
-    23,
-    "concatenated deltas are the whole message: thinking",
-    "reasoning",
-    async ({ askBoth }) => {
+  }),
+  robust({
+    id: "whole-is-stream.thinking",
+    pitfall: 23,
+    title: "concatenated deltas are the whole message: thinking",
+    behaviours: "reasoning",
+    reasoning: true,
+    run: async ({ askBoth }) => {
       const [whole, streamed] = await askBoth({ thinking: { type: "enabled" } });
       const texts = [whole, streamed].map(({ parts, streamed: is }) =>
         saying(parts, is, "reasoning_content"),
@@ -863,8 +882,7 @@ const streams: Check[] = [
         texts,
       );
     },
-    { reasoning: true },
-  ),
+  }),
   ...(
     [
       ["tools", "in pieces"],
@@ -876,12 +894,12 @@ const streams: Check[] = [
       ["tools-far", "with indexes that leave some out"],
     ] as const
   ).map(([behaviour, how]) =>
-    robust(
-      `calls.${behaviour}`,
-      24,
-      `two tool calls that come ${how} reassemble byte for byte, and as in a whole reply`,
-      behaviour,
-      async ({ askBoth }) => {
+    robust({
+      id: `calls.${behaviour}`,
+      pitfall: 24,
+      title: `two tool calls that come ${how} reassemble byte for byte, and as in a whole reply`,
+      behaviours: behaviour,
+      run: async ({ askBoth }) => {
         for (const reply of await askBoth({ ...TOOLS, tool_choice: "auto" })) {
           expect(reply.status === 200, "status 200", reply.shown);
           expect(
@@ -891,7 +909,7 @@ const streams: Check[] = [
           );
         }
       },
-    ),
+    }),
   ),
 ];
 
@@ -918,12 +936,12 @@ const bodyOf = async ({ call }: Scene, after = 0): Promise<Readonly<Record<strin
   (await call(after)).body;
 
 const edges: Check[] = [
-  robust(
-    "fields.forwarded",
-    31,
-    "every field that was accepted reaches the provider as it was",
-    "good",
-    async (scene) => {
+  robust({
+    id: "fields.forwarded",
+    pitfall: 31,
+    title: "every field that was accepted reaches the provider as it was",
+    behaviours: "good",
+    run: async (scene) => {
       expectComplete(await scene.ask(SENT));
       const body = await bodyOf(scene);
       for (const [name, value] of Object.entries(SENT))
@@ -933,13 +951,13 @@ const edges: Check[] = [
           body[name],
         );
     },
-  ),
-  robust(
-    "fields.nulls",
-    30,
-    "fields that are null reach the provider no more than those that are absent",
-    "good",
-    async (scene) => {
+  }),
+  robust({
+    id: "fields.nulls",
+    pitfall: 30,
+    title: "fields that are null reach the provider no more than those that are absent",
+    behaviours: "good",
+    run: async (scene) => {
       const names = [
         "stop",
         "tools",
@@ -962,35 +980,36 @@ const edges: Check[] = [
       );
       expect(nulls === absent, absent!, nulls);
     },
-  ),
-  robust(
-    "fields.large",
-    20,
-    "a body of a megabyte reaches the provider whole",
-    "good",
-    async (scene) => {
+  }),
+  robust({
+    id: "fields.large",
+    pitfall: 20,
+    title: "a body of a megabyte reaches the provider whole",
+    behaviours: "good",
+    run: async (scene) => {
       const messages = question("Grüße 🎉 ".repeat(70_000));
       expectComplete(await scene.ask({ messages }));
       const got = JSON.stringify((await bodyOf(scene))["messages"]);
       expect(got === JSON.stringify(messages), "the same messages", `${got.length} characters`);
     },
-  ),
-  robust(
-    "body.too-large",
-    29,
-    "a body that is far too large is refused before the provider is asked",
-    "good",
-    async ({ ask, calls }) => {
+  }),
+  robust({
+    id: "body.too-large",
+    pitfall: 29,
+    title: "a body that is far too large is refused before the provider is asked",
+    behaviours: "good",
+    run: async ({ ask, calls }) => {
       expectRefusal(await ask({ messages: question("x".repeat(11 * 1024 * 1024)) }), 413);
       expect(calls().length === 0, "no request to the provider", calls().length);
     },
-  ),
-  robust(
-    "thinking.switched",
-    31,
-    "thinking is switched on at the provider if it was asked for, and else off",
-    "reasoning",
-    async (scene) => {
+  }),
+  robust({
+    id: "thinking.switched",
+    pitfall: 31,
+    title: "thinking is switched on at the provider if it was asked for, and else off",
+    behaviours: "reasoning",
+    reasoning: true,
+    run: async (scene) => {
       await scene.ask({ thinking: { type: "enabled" } });
       await scene.ask();
       const got = [await bodyOf(scene, 0), await bodyOf(scene, 1)].map((body) =>
@@ -998,14 +1017,14 @@ const edges: Check[] = [
       );
       expect(got[0] === "enabled" && got[1] === "disabled", "enabled, then disabled", got);
     },
-    { reasoning: true },
-  ),
-  robust(
-    "limit.exact",
-    27,
-    "of 200 requests at once exactly as many as the limit are admitted; the others are told when to come",
-    "good",
-    async ({ t, ask }) => {
+  }),
+  robust({
+    id: "limit.exact",
+    pitfall: 27,
+    title:
+      "of 200 requests at once exactly as many as the limit are admitted; the others are told when to come",
+    behaviours: "good",
+    run: async ({ t, ask }) => {
       const key = { authorization: `Bearer ${BURST.key}` };
       const seconds = ({ headers }: Reply): number => Number(headers["retry-after"]);
       const before = await ask({}, key);
@@ -1030,13 +1049,14 @@ const edges: Check[] = [
         );
       }
     },
-  ),
-  robust(
-    "ids.shared",
-    5,
-    "twenty requests with one X-Request-Id are twenty requests: each has an answer and an id of its own",
-    "good",
-    async ({ ask, calls }) => {
+  }),
+  robust({
+    id: "ids.shared",
+    pitfall: 5,
+    title:
+      "twenty requests with one X-Request-Id are twenty requests: each has an answer and an id of its own",
+    behaviours: "good",
+    run: async ({ ask, calls }) => {
       const replies = await Promise.all(Array.from({ length: 20 }, () => ask()));
       for (const reply of replies) expectComplete(reply);
       const ids = new Set(replies.map(({ parts }) => first(parts[0], "id")));
@@ -1046,15 +1066,15 @@ const edges: Check[] = [
         `${ids.size} and ${calls().length}`,
       );
     },
-  ),
-  robust(
-    "healthz.busy",
-    32,
-    "/healthz answers while every provider is silent",
-    "silent",
-    async ({ t, ask, call }) => {
+  }),
+  robust({
+    id: "healthz.busy",
+    pitfall: 32,
+    title: "/healthz answers while every provider is silent",
+    behaviours: "silent",
+    run: async ({ t, ask, call }) => {
       const leaving = Array.from({ length: 20 }, () => new AbortController());
-      for (const { signal } of leaving) void ask({}, {}, signal).catch(() => undefined);
+      for (const { signal } of leaving) ask({}, {}, signal).catch(() => undefined);
       await call(leaving.length - 1);
       const { status } = await soon(
         t.client.send({
@@ -1064,39 +1084,40 @@ const edges: Check[] = [
         }),
         "/healthz",
       );
-      leaving.forEach((each) => each.abort());
+      for (const each of leaving) each.abort();
       expect(status === 200, "status 200", status);
     },
-  ),
-  robust(
-    "secrets",
-    29,
-    "nothing of a provider shows in what a client gets: its key, its address, its words, its names",
-    TALKATIVE,
-    async ({ provider, models, askBoth }) => {
+  }),
+  robust({
+    id: "secrets",
+    pitfall: 29,
+    title:
+      "nothing of a provider shows in what a client gets: its key, its address, its words, its names",
+    behaviours: TALKATIVE,
+    run: async ({ provider, models, askBoth }) => {
       const replies = await Promise.all(models.map((model) => askBoth({ model })));
       const address = provider.url.replace("http://", "");
       for (const { shown } of replies.flat())
         expect(!CANARY.test(shown) && !shown.includes(address), "nothing of the provider", shown);
     },
-  ),
-  robust(
-    "key.sent",
-    29,
-    "the provider is sent its own key, and not the client's",
-    "good",
-    async ({ t, ask, call }) => {
+  }),
+  robust({
+    id: "key.sent",
+    pitfall: 29,
+    title: "the provider is sent its own key, and not the client's",
+    behaviours: "good",
+    run: async ({ t, ask, call }) => {
       expectComplete(await ask());
       const sent = JSON.stringify((await call()).headers);
       expect(CANARY.test(sent) && !sent.includes(t.options.key), "the provider's key alone", sent);
     },
-  ),
-  robust(
-    "identity",
-    35,
-    "identity is the encoding that is asked for",
-    "good",
-    async ({ ask, call }) => {
+  }),
+  robust({
+    id: "identity",
+    pitfall: 35,
+    title: "identity is the encoding that is asked for",
+    behaviours: "good",
+    run: async ({ ask, call }) => {
       expectComplete(await ask({}, { "accept-encoding": "gzip, deflate" }));
       const encoding = (await call()).headers["accept-encoding"];
       expect(
@@ -1105,13 +1126,13 @@ const edges: Check[] = [
         encoding,
       );
     },
-  ),
-  robust(
-    "length",
-    35,
-    "Content-Length is that of the gateway's own reply",
-    "good",
-    async ({ ask }) => {
+  }),
+  robust({
+    id: "length",
+    pitfall: 35,
+    title: "Content-Length is that of the gateway's own reply",
+    behaviours: "good",
+    run: async ({ ask }) => {
       const reply = await ask();
       const [length, body] = [
         reply.headers["content-length"],
@@ -1123,13 +1144,14 @@ const edges: Check[] = [
         length,
       );
     },
-  ),
-  robust(
-    "pipelined",
-    28,
-    "requests that are sent at once are answered in their order, each with its id, whatever follows them",
-    "good",
-    async ({ t, model }) => {
+  }),
+  robust({
+    id: "pipelined",
+    pitfall: 28,
+    title:
+      "requests that are sent at once are answered in their order, each with its id, whatever follows them",
+    behaviours: "good",
+    run: async ({ t, model }) => {
       const body = JSON.stringify({ model, messages: question("Say something.") });
       const length = `Content-Length: ${Buffer.byteLength(body)}`;
       const head = [
@@ -1149,13 +1171,13 @@ const edges: Check[] = [
       const expected = "200 robust.one 200 robust.two"; // and an answer to what is no request, or the end
       expect(got === expected || /^ 400 \S+$/.test(got.replace(expected, "")), expected, got);
     },
-  ),
-  robust(
-    "headers.too-large",
-    28,
-    "headers that are too large are answered with 431 and an id",
-    "good",
-    async ({ t }) => {
+  }),
+  robust({
+    id: "headers.too-large",
+    pitfall: 28,
+    title: "headers that are too large are answered with 431 and an id",
+    behaviours: "good",
+    run: async ({ t }) => {
       const answer = parseRaw(
         await t.client.raw(
           `GET /healthz HTTP/1.1\r\nHost: gateway\r\nX-Large: ${"x".repeat(20_000)}\r\n\r\n`,
@@ -1172,7 +1194,7 @@ const edges: Check[] = [
         got,
       );
     },
-  ),
+  }),
 ];
 
 export const robustChecks: readonly Check[] = [

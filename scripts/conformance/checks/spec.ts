@@ -50,9 +50,12 @@ const allDiffer = (values: readonly unknown[]) =>
   );
 
 const echoes = (id: string, title: string, value: string, ask: Ask): Check =>
-  check(`request-id.${id}`, ID, title, async (t) =>
-    expectEcho(await t.ask(ask, { headers: { "x-request-id": value } }), value),
-  );
+  check({
+    id: `request-id.${id}`,
+    source: ID,
+    title,
+    run: async (t) => expectEcho(await t.ask(ask, { headers: { "x-request-id": value } }), value),
+  });
 const expectEcho = (exchange: Exchange, value: string) =>
   expect(idHeader(exchange) === value, `X-Request-Id: ${value}`, idHeader(exchange));
 
@@ -67,24 +70,24 @@ const service: Check[] = [
 ];
 
 const requestIds: Check[] = [
-  rule(
-    "response",
-    "request-id.present",
-    ID,
-    "every response carries X-Request-Id, once",
-    ({ answer }) => {
+  rule({
+    kind: "response",
+    id: "request-id.present",
+    source: ID,
+    title: "every response carries X-Request-Id, once",
+    look: ({ answer }) => {
       const count = answer.rawHeaders.filter(
         (name, index) => index % 2 === 0 && name.toLowerCase() === "x-request-id",
       ).length;
       expect(count === 1, "one header X-Request-Id", count);
     },
-  ),
-  rule(
-    "response",
-    "request-id.format",
-    ID,
-    "a generated id is req_ and 32 hexadecimal characters",
-    (exchange) => {
+  }),
+  rule({
+    kind: "response",
+    id: "request-id.format",
+    source: ID,
+    title: "a generated id is req_ and 32 hexadecimal characters",
+    look: (exchange) => {
       if (ownId(exchange) === undefined && idHeader(exchange) !== undefined)
         expect(
           /^req_[0-9a-f]{32}$/i.test(String(idHeader(exchange))),
@@ -92,7 +95,7 @@ const requestIds: Check[] = [
           idHeader(exchange),
         );
     },
-  ),
+  }),
   {
     id: "spec.request-id.unique",
     source: ID,
@@ -118,28 +121,38 @@ const requestIds: Check[] = [
     '7 {Any: value}/"of" the=client; it\'s 100%',
     {},
   ),
-  check("request-id.echo.healthz", ID, "the client's value comes back from /healthz", async (t) => {
-    expectEcho(
-      await t.call({
-        method: "GET",
-        path: "/healthz",
-        headers: { "x-request-id": "conformance-healthz" },
-      }),
-      "conformance-healthz",
-    );
-  }),
-  check("request-id.echo.again", ID, "a value that was used before is used again", async (t) => {
-    for (let i = 0; i < 2; i += 1)
+  check({
+    id: "request-id.echo.healthz",
+    source: ID,
+    title: "the client's value comes back from /healthz",
+    run: async (t) => {
       expectEcho(
-        await t.ask({}, { headers: { "x-request-id": "conformance-again" } }),
-        "conformance-again",
+        await t.call({
+          method: "GET",
+          path: "/healthz",
+          headers: { "x-request-id": "conformance-healthz" },
+        }),
+        "conformance-healthz",
       );
+    },
   }),
-  check(
-    "request-id.malformed",
-    ID,
-    "the answer to what is not even HTTP carries X-Request-Id",
-    async (t) => {
+  check({
+    id: "request-id.echo.again",
+    source: ID,
+    title: "a value that was used before is used again",
+    run: async (t) => {
+      for (let i = 0; i < 2; i += 1)
+        expectEcho(
+          await t.ask({}, { headers: { "x-request-id": "conformance-again" } }),
+          "conformance-again",
+        );
+    },
+  }),
+  check({
+    id: "request-id.malformed",
+    source: ID,
+    title: "the answer to what is not even HTTP carries X-Request-Id",
+    run: async (t) => {
       const answer = await t.client.raw("this is not HTTP\r\n\r\n");
       expect(
         /^x-request-id: *\S/im.test(answer.split("\r\n\r\n")[0]!),
@@ -147,37 +160,42 @@ const requestIds: Check[] = [
         answer,
       );
     },
-  ),
-  rule(
-    "error",
-    "request-id.in-error",
-    ID,
-    "error.request_id is the same as X-Request-Id",
-    (exchange) => {
+  }),
+  rule({
+    kind: "error",
+    id: "request-id.in-error",
+    source: ID,
+    title: "error.request_id is the same as X-Request-Id",
+    look: (exchange) => {
       const [inBody, inHeader] = [first(exchange.json, "error.request_id"), idHeader(exchange)];
       if (isText(inBody) && inHeader !== undefined)
         expect(inBody === inHeader, `request_id ${inHeader}`, inBody);
     },
-  ),
+  }),
 ];
 
 const health: Check[] = [
-  check(
-    "healthz",
-    "SPEC.md GET /healthz",
-    "200 while the process is running, without a key and without a version in the path",
-    async (t) => {
+  check({
+    id: "healthz",
+    source: "SPEC.md GET /healthz",
+    title: "200 while the process is running, without a key and without a version in the path",
+    run: async (t) => {
       const { answer } = await t.call({ method: "GET", path: "/healthz" });
       expect(answer.status === 200, "status 200", answer.status);
     },
-  ),
-  check("healthz.any-key", "SPEC.md GET /healthz", "a key is not looked at", async (t) => {
-    const { answer } = await t.call({
-      method: "GET",
-      path: "/healthz",
-      headers: { authorization: "Bearer no-such-key" },
-    });
-    expect(answer.status === 200, "status 200", answer.status);
+  }),
+  check({
+    id: "healthz.any-key",
+    source: "SPEC.md GET /healthz",
+    title: "a key is not looked at",
+    run: async (t) => {
+      const { answer } = await t.call({
+        method: "GET",
+        path: "/healthz",
+        headers: { authorization: "Bearer no-such-key" },
+      });
+      expect(answer.status === 200, "status 200", answer.status);
+    },
   }),
 ];
 
@@ -185,63 +203,64 @@ const unlike = (model: unknown, name: string) =>
   expect(isText(model) && model !== name, `the name of a model behind ${name}`, model);
 
 const routing: Check[] = [
-  check(
-    "model.canonical",
-    ROUTING,
-    "with a canonical name, model in the reply is the name that was requested",
-    async (t) => {
+  check({
+    id: "model.canonical",
+    source: ROUTING,
+    title: "with a canonical name, model in the reply is the name that was requested",
+    needs: ["model"],
+    run: async (t) => {
       const { json } = await t.answered({ model: t.model });
       expect(first(json, "model") === t.model, t.model, first(json, "model"));
     },
-    "model",
-  ),
-  check(
-    "model.canonical.stream",
-    ROUTING,
-    "with a canonical name, model in each chunk is the name that was requested",
-    async (t) => {
+  }),
+  check({
+    id: "model.canonical.stream",
+    source: ROUTING,
+    title: "with a canonical name, model in each chunk is the name that was requested",
+    needs: ["model"],
+    run: async (t) => {
       for (const chunk of chunksOf(await t.answered({ stream: true })))
         expect(first(chunk, "model") === t.model, t.model, first(chunk, "model"));
     },
-    "model",
-  ),
-  check(
-    "alias.chat",
-    ROUTING,
-    "auto/chat answers, and model is the name of the model that served",
-    async (t) => {
+  }),
+  check({
+    id: "alias.chat",
+    source: ROUTING,
+    title: "auto/chat answers, and model is the name of the model that served",
+    needs: ["alias"],
+    run: async (t) => {
       unlike(first((await t.answered({ model: t.alias })).json, "model"), t.alias);
     },
-    "alias",
-  ),
-  check(
-    "alias.stream",
-    ROUTING,
-    "in a stream, too, model is the name of the model that served",
-    async (t) => {
+  }),
+  check({
+    id: "alias.stream",
+    source: ROUTING,
+    title: "in a stream, too, model is the name of the model that served",
+    needs: ["alias"],
+    run: async (t) => {
       for (const chunk of chunksOf(await t.answered({ model: t.alias, stream: true })))
         unlike(first(chunk, "model"), t.alias);
     },
-    "alias",
-  ),
-  check(
-    "alias.reasoning",
-    ROUTING,
-    "auto/reasoning answers, and model is the name of the model that served",
-    async (t) => {
+  }),
+  check({
+    id: "alias.reasoning",
+    source: ROUTING,
+    title: "auto/reasoning answers, and model is the name of the model that served",
+    needs: ["alias", "reasoning"],
+    run: async (t) => {
       unlike(
         first((await t.answered({ model: "auto/reasoning" })).json, "model"),
         "auto/reasoning",
       );
     },
-    "alias",
-    "reasoning",
-  ),
-  check(
-    "alias.names-a-model",
-    ROUTING,
-    "the name that an alias answers with is a canonical one: asked for, it answers under that name",
-    async (t) => {
+  }),
+  check({
+    id: "alias.names-a-model",
+    source: ROUTING,
+    title:
+      "the name that an alias answers with is a canonical one: asked for, it answers under that name",
+    needs: ["alias"],
+    run: async (t) => {
       const served = first(
         (await t.answered({ model: t.alias, messages: question("Who is there?") })).json,
         "model",
@@ -249,20 +268,31 @@ const routing: Check[] = [
       const { json } = await t.answered({ model: served, messages: question("Who are you?") });
       expect(first(json, "model") === served, String(served), first(json, "model"));
     },
-    "alias",
-  ),
-  check(
-    "alias.same-format",
-    ROUTING,
-    "an alias takes a request with many fields as a canonical name does",
-    async (t) => void (await t.answered({ model: t.alias, ...MANY })),
-    "alias",
-  ),
-  refuses("model.unknown", ROUTING, "a name that is no model gets an error, not another model", {
-    model: "no-such-model",
   }),
-  refuses("alias.unknown", ROUTING, "a name that looks like an alias and is none gets an error", {
-    model: "auto/no-such-alias",
+  check({
+    id: "alias.same-format",
+    source: ROUTING,
+    title: "an alias takes a request with many fields as a canonical name does",
+    needs: ["alias"],
+    run: async (t) => {
+      await t.answered({ model: t.alias, ...MANY });
+    },
+  }),
+  refuses({
+    id: "model.unknown",
+    source: ROUTING,
+    title: "a name that is no model gets an error, not another model",
+    fields: {
+      model: "no-such-model",
+    },
+  }),
+  refuses({
+    id: "alias.unknown",
+    source: ROUTING,
+    title: "a name that looks like an alias and is none gets an error",
+    fields: {
+      model: "auto/no-such-alias",
+    },
   }),
 ];
 
@@ -293,62 +323,194 @@ const ranges: Check[] = (
   const needs: Need[] = name === "top_logprobs" ? ["logprobs"] : [];
   const set = (value: unknown) => ({ [name]: value, ...(needs.length > 0 && { logprobs: true }) });
   return [
-    accepts(`${name}.lowest`, REQUEST, `${name} may be ${low}`, set(low), ...needs),
-    accepts(`${name}.highest`, REQUEST, `${name} may be ${high}`, set(high), ...needs),
-    refuses(`${name}.below`, REQUEST, `${name} may not be ${low - step}`, set(low - step)),
-    refuses(`${name}.above`, REQUEST, `${name} may not be ${high + step}`, set(high + step)),
-    refuses(`${name}.type`, REQUEST, `${name} is a number, not a string`, set(String(high))),
+    accepts({
+      id: `${name}.lowest`,
+      source: REQUEST,
+      title: `${name} may be ${low}`,
+      needs,
+      fields: set(low),
+    }),
+    accepts({
+      id: `${name}.highest`,
+      source: REQUEST,
+      title: `${name} may be ${high}`,
+      needs,
+      fields: set(high),
+    }),
+    refuses({
+      id: `${name}.below`,
+      source: REQUEST,
+      title: `${name} may not be ${low - step}`,
+      fields: set(low - step),
+    }),
+    refuses({
+      id: `${name}.above`,
+      source: REQUEST,
+      title: `${name} may not be ${high + step}`,
+      fields: set(high + step),
+    }),
+    refuses({
+      id: `${name}.type`,
+      source: REQUEST,
+      title: `${name} is a number, not a string`,
+      fields: set(String(high)),
+    }),
   ];
 });
 
 const requests: Check[] = [
-  accepts("request.many-fields", REQUEST, "a request may set many fields at once", MANY),
-  refuses("model.missing", REQUEST, "model is required", { model: undefined }),
-  refuses("model.type", REQUEST, "model is a string", { model: 7 }),
-  refuses("messages.missing", REQUEST, "messages is required", { messages: undefined }),
-  refuses("messages.type", REQUEST, "messages is an array", { messages: "Say hello." }),
-  refuses("messages.element", REQUEST, "messages is an array of objects", {
-    messages: ["Say hello."],
+  accepts({
+    id: "request.many-fields",
+    source: REQUEST,
+    title: "a request may set many fields at once",
+    fields: MANY,
   }),
-  refuses("body.not-json", ENDPOINT, "the body is JSON", '{"model": '),
-  refuses("body.empty", ENDPOINT, "there is a body", ""),
-  refuses("body.not-an-object", ENDPOINT, "the body is an object", "[]"),
+  refuses({
+    id: "model.missing",
+    source: REQUEST,
+    title: "model is required",
+    fields: { model: undefined },
+  }),
+  refuses({
+    id: "model.type",
+    source: REQUEST,
+    title: "model is a string",
+    fields: { model: 7 },
+  }),
+  refuses({
+    id: "messages.missing",
+    source: REQUEST,
+    title: "messages is required",
+    fields: { messages: undefined },
+  }),
+  refuses({
+    id: "messages.type",
+    source: REQUEST,
+    title: "messages is an array",
+    fields: { messages: "Say hello." },
+  }),
+  refuses({
+    id: "messages.element",
+    source: REQUEST,
+    title: "messages is an array of objects",
+    fields: {
+      messages: ["Say hello."],
+    },
+  }),
+  refuses({
+    id: "body.not-json",
+    source: ENDPOINT,
+    title: "the body is JSON",
+    fields: '{"model": ',
+  }),
+  refuses({
+    id: "body.empty",
+    source: ENDPOINT,
+    title: "there is a body",
+    fields: "",
+  }),
+  refuses({
+    id: "body.not-an-object",
+    source: ENDPOINT,
+    title: "the body is an object",
+    fields: "[]",
+  }),
 
-  accepts("messages.system", MESSAGE, "a system message may come first", {
-    messages: [{ role: "system", content: "Be brief." }, ...question("Are you there?")],
+  accepts({
+    id: "messages.system",
+    source: MESSAGE,
+    title: "a system message may come first",
+    fields: {
+      messages: [{ role: "system", content: "Be brief." }, ...question("Are you there?")],
+    },
   }),
-  accepts("messages.assistant", MESSAGE, "an assistant message carries an earlier reply", {
-    messages: [
-      ...question("One."),
-      { role: "assistant", content: "Two." },
-      ...question("And then?"),
-    ],
+  accepts({
+    id: "messages.assistant",
+    source: MESSAGE,
+    title: "an assistant message carries an earlier reply",
+    fields: {
+      messages: [
+        ...question("One."),
+        { role: "assistant", content: "Two." },
+        ...question("And then?"),
+      ],
+    },
   }),
-  refuses("role.missing", MESSAGE, "role is required", { messages: [{ content: "Say hello." }] }),
-  refuses("role.unknown", MESSAGE, "role is none but those that are listed", {
-    messages: [{ role: "narrator", content: "Say hello." }],
+  refuses({
+    id: "role.missing",
+    source: MESSAGE,
+    title: "role is required",
+    fields: { messages: [{ content: "Say hello." }] },
   }),
-  refuses("role.type", MESSAGE, "role is a string", {
-    messages: [{ role: 7, content: "Say hello." }],
+  refuses({
+    id: "role.unknown",
+    source: MESSAGE,
+    title: "role is none but those that are listed",
+    fields: {
+      messages: [{ role: "narrator", content: "Say hello." }],
+    },
   }),
-  refuses("content.missing", MESSAGE, "content is required", { messages: [{ role: "user" }] }),
-  refuses("content.type", MESSAGE, "content is not a number", {
-    messages: [{ role: "user", content: 7 }],
+  refuses({
+    id: "role.type",
+    source: MESSAGE,
+    title: "role is a string",
+    fields: {
+      messages: [{ role: 7, content: "Say hello." }],
+    },
+  }),
+  refuses({
+    id: "content.missing",
+    source: MESSAGE,
+    title: "content is required",
+    fields: { messages: [{ role: "user" }] },
+  }),
+  refuses({
+    id: "content.type",
+    source: MESSAGE,
+    title: "content is not a number",
+    fields: {
+      messages: [{ role: "user", content: 7 }],
+    },
   }),
 
-  accepts("stream.false", REQUEST, "stream may be false", {
-    stream: false,
-    messages: question("Whole?"),
+  accepts({
+    id: "stream.false",
+    source: REQUEST,
+    title: "stream may be false",
+    fields: {
+      stream: false,
+      messages: question("Whole?"),
+    },
   }),
-  refuses("stream.type", REQUEST, "stream is a boolean", { stream: "yes" }),
-  accepts("max_tokens.accepted", REQUEST, "max_tokens may be set", { max_tokens: 64 }),
-  refuses("max_tokens.type", REQUEST, "max_tokens is a number, not a string", { max_tokens: "64" }),
-  refuses("max_tokens.integer", REQUEST, "max_tokens is an integer", { max_tokens: 1.5 }),
-  check(
-    "max_tokens.obeyed",
-    REQUEST,
-    'no more than max_tokens are generated, and a reply that was cut short says "length"',
-    async (t) => {
+  refuses({
+    id: "stream.type",
+    source: REQUEST,
+    title: "stream is a boolean",
+    fields: { stream: "yes" },
+  }),
+  accepts({
+    id: "max_tokens.accepted",
+    source: REQUEST,
+    title: "max_tokens may be set",
+    fields: { max_tokens: 64 },
+  }),
+  refuses({
+    id: "max_tokens.type",
+    source: REQUEST,
+    title: "max_tokens is a number, not a string",
+    fields: { max_tokens: "64" },
+  }),
+  refuses({
+    id: "max_tokens.integer",
+    source: REQUEST,
+    title: "max_tokens is an integer",
+    fields: { max_tokens: 1.5 },
+  }),
+  check({
+    id: "max_tokens.obeyed",
+    source: REQUEST,
+    title: 'no more than max_tokens are generated, and a reply that was cut short says "length"',
+    run: async (t) => {
       const { json } = await t.answered({
         max_tokens: 5,
         messages: question("Count from one to twenty, in words."),
@@ -360,12 +522,12 @@ const requests: Check[] = [
       expect(isCount(tokens) && tokens <= 5, "at most 5 completion_tokens", tokens);
       expect(reason === "length", 'finish_reason "length"', reason);
     },
-  ),
-  check(
-    "max_tokens.obeyed.stream",
-    CHUNK_SECTION,
-    'a stream that was cut short ends with "length"',
-    async (t) => {
+  }),
+  check({
+    id: "max_tokens.obeyed.stream",
+    source: CHUNK_SECTION,
+    title: 'a stream that was cut short ends with "length"',
+    run: async (t) => {
       const reason = choicesOf(
         await t.answered({
           stream: true,
@@ -377,56 +539,92 @@ const requests: Check[] = [
         .at(-1);
       expect(reason === "length", 'finish_reason "length"', reason);
     },
-  ),
+  }),
 
-  check("stop.string", REQUEST, "generation stops at a sequence given as a string", async (t) => {
-    const content = contentOf(await t.answered({ stop: WORD }));
-    expect(!content.includes(WORD), `a reply that ends before "${WORD}"`, content);
+  check({
+    id: "stop.string",
+    source: REQUEST,
+    title: "generation stops at a sequence given as a string",
+    run: async (t) => {
+      const content = contentOf(await t.answered({ stop: WORD }));
+      expect(!content.includes(WORD), `a reply that ends before "${WORD}"`, content);
+    },
   }),
-  check("stop.array", REQUEST, "generation stops at any of several sequences", async (t) => {
-    const content = contentOf(await t.answered({ stop: ["zebra", WORD] }));
-    expect(!content.includes(WORD), `a reply that ends before "${WORD}"`, content);
+  check({
+    id: "stop.array",
+    source: REQUEST,
+    title: "generation stops at any of several sequences",
+    run: async (t) => {
+      const content = contentOf(await t.answered({ stop: ["zebra", WORD] }));
+      expect(!content.includes(WORD), `a reply that ends before "${WORD}"`, content);
+    },
   }),
-  accepts("stop.four", "SPEC.md Limits", "stop may hold 4 sequences", {
-    stop: ["ox", "yak", "zebra", "gnu"],
+  accepts({
+    id: "stop.four",
+    source: "SPEC.md Limits",
+    title: "stop may hold 4 sequences",
+    fields: {
+      stop: ["ox", "yak", "zebra", "gnu"],
+    },
   }),
-  refuses("stop.five", "SPEC.md Limits", "stop holds at most 4 sequences", {
-    stop: ["ox", "yak", "zebra", "gnu", "emu"],
+  refuses({
+    id: "stop.five",
+    source: "SPEC.md Limits",
+    title: "stop holds at most 4 sequences",
+    fields: {
+      stop: ["ox", "yak", "zebra", "gnu", "emu"],
+    },
   }),
-  refuses("stop.type", REQUEST, "stop is an array, a string or null", { stop: 7 }),
-  refuses("stop.element", REQUEST, "stop is an array of strings", { stop: [7] }),
+  refuses({
+    id: "stop.type",
+    source: REQUEST,
+    title: "stop is an array, a string or null",
+    fields: { stop: 7 },
+  }),
+  refuses({
+    id: "stop.element",
+    source: REQUEST,
+    title: "stop is an array of strings",
+    fields: { stop: [7] },
+  }),
   ...["stop", "tools", "thinking", "top_logprobs", "stream_options"].map((name) =>
-    accepts(`${name}.null`, REQUEST, `${name} may be null, its default`, { [name]: null }),
+    accepts({
+      id: `${name}.null`,
+      source: REQUEST,
+      title: `${name} may be null, its default`,
+      fields: { [name]: null },
+    }),
   ),
 
-  check(
-    "tool_choice.default",
-    REQUEST,
-    'tool_choice is "none" by default: without it no tool is called',
-    async (t) => {
+  check({
+    id: "tool_choice.default",
+    source: REQUEST,
+    title: 'tool_choice is "none" by default: without it no tool is called',
+    needs: ["tools"],
+    run: async (t) => {
       expectNoCall(await t.answered({ ...TOOLS, messages: question("Which time is it in Oslo?") }));
     },
-    "tools",
-  ),
-  check(
-    "tool_choice.none",
-    REQUEST,
-    'tool_choice "none": no tool is called',
-    async (t) => expectNoCall(await t.answered({ ...TOOLS, tool_choice: "none" })),
-    "tools",
-  ),
-  accepts(
-    "tool_choice.auto",
-    REQUEST,
-    'tool_choice may be "auto"',
-    { ...TOOLS, tool_choice: "auto" },
-    "tools",
-  ),
-  check(
-    "tool_choice.named",
-    REQUEST,
-    "an object names a specific tool, which is then called",
-    async (t) => {
+  }),
+  check({
+    id: "tool_choice.none",
+    source: REQUEST,
+    title: 'tool_choice "none": no tool is called',
+    needs: ["tools"],
+    run: async (t) => expectNoCall(await t.answered({ ...TOOLS, tool_choice: "none" })),
+  }),
+  accepts({
+    id: "tool_choice.auto",
+    source: REQUEST,
+    title: 'tool_choice may be "auto"',
+    needs: ["tools"],
+    fields: { ...TOOLS, tool_choice: "auto" },
+  }),
+  check({
+    id: "tool_choice.named",
+    source: REQUEST,
+    title: "an object names a specific tool, which is then called",
+    needs: ["tools"],
+    run: async (t) => {
       const { json } = await t.answered({
         ...TOOLS,
         tool_choice: chooseTool("send_mail"),
@@ -435,13 +633,13 @@ const requests: Check[] = [
       const name = first(json, "choices[].message.tool_calls[].function.name");
       expect(name === "send_mail", "a call of send_mail", name ?? first(json, "choices[].message"));
     },
-    "tools",
-  ),
-  check(
-    "finish_reason.tool_calls",
-    REPLY_SECTION,
-    'a reply that calls a tool ends with "tool_calls"',
-    async (t) => {
+  }),
+  check({
+    id: "finish_reason.tool_calls",
+    source: REPLY_SECTION,
+    title: 'a reply that calls a tool ends with "tool_calls"',
+    needs: ["tools"],
+    run: async (t) => {
       const { json } = await t.answered({
         ...TOOLS,
         tool_choice: chooseTool("get_time"),
@@ -450,23 +648,38 @@ const requests: Check[] = [
       const reason = first(json, "choices[].finish_reason");
       expect(reason === "tool_calls", 'finish_reason "tool_calls"', reason);
     },
-    "tools",
-  ),
-  refuses("tools.type", REQUEST, "tools is an array", { tools: "get_time" }),
-  refuses("tool_choice.type", REQUEST, "tool_choice is a string or an object", {
-    ...TOOLS,
-    tool_choice: 7,
+  }),
+  refuses({
+    id: "tools.type",
+    source: REQUEST,
+    title: "tools is an array",
+    fields: { tools: "get_time" },
+  }),
+  refuses({
+    id: "tool_choice.type",
+    source: REQUEST,
+    title: "tool_choice is a string or an object",
+    fields: {
+      ...TOOLS,
+      tool_choice: 7,
+    },
   }),
 
-  accepts("response_format.text", REQUEST, "response_format may be its default", {
-    response_format: { type: "text" },
-    messages: question("As text?"),
+  accepts({
+    id: "response_format.text",
+    source: REQUEST,
+    title: "response_format may be its default",
+    fields: {
+      response_format: { type: "text" },
+      messages: question("As text?"),
+    },
   }),
-  check(
-    "response_format.json_object",
-    REQUEST,
-    "json_object turns on JSON output mode: the content is a JSON object",
-    async (t) => {
+  check({
+    id: "response_format.json_object",
+    source: REQUEST,
+    title: "json_object turns on JSON output mode: the content is a JSON object",
+    needs: ["json"],
+    run: async (t) => {
       const content = contentOf(
         await t.answered({
           response_format: { type: "json_object" },
@@ -479,18 +692,28 @@ const requests: Check[] = [
         content,
       );
     },
-    "json",
-  ),
-  refuses("response_format.type", REQUEST, "response_format is an object", {
-    response_format: "json_object",
+  }),
+  refuses({
+    id: "response_format.type",
+    source: REQUEST,
+    title: "response_format is an object",
+    fields: {
+      response_format: "json_object",
+    },
   }),
 
-  refuses("thinking.type", REQUEST, "thinking is an object", { thinking: "enabled" }),
-  check(
-    "thinking.whole",
-    ENDPOINT,
-    "with thinking enabled, a reasoning model's message has reasoning_content",
-    async (t) => {
+  refuses({
+    id: "thinking.type",
+    source: REQUEST,
+    title: "thinking is an object",
+    fields: { thinking: "enabled" },
+  }),
+  check({
+    id: "thinking.whole",
+    source: ENDPOINT,
+    title: "with thinking enabled, a reasoning model's message has reasoning_content",
+    needs: ["reasoning"],
+    run: async (t) => {
       const { json } = await t.answered({
         model: t.reasoningModel,
         thinking: { type: "enabled" },
@@ -499,13 +722,13 @@ const requests: Check[] = [
       const thoughts = first(json, "choices[].message.reasoning_content");
       expect(isText(thoughts), "reasoning_content, a non-empty string", thoughts);
     },
-    "reasoning",
-  ),
-  check(
-    "thinking.stream",
-    ENDPOINT,
-    "with thinking enabled, a reasoning model's deltas have reasoning_content",
-    async (t) => {
+  }),
+  check({
+    id: "thinking.stream",
+    source: ENDPOINT,
+    title: "with thinking enabled, a reasoning model's deltas have reasoning_content",
+    needs: ["reasoning"],
+    run: async (t) => {
       const stream = await t.answered({
         model: t.reasoningModel,
         stream: true,
@@ -515,13 +738,13 @@ const requests: Check[] = [
       const thoughts = streamed(stream, "reasoning_content");
       expect(thoughts !== "", "deltas with reasoning_content", stream.answer.text);
     },
-    "reasoning",
-  ),
-  check(
-    "thinking.plain-model",
-    REPLY_SECTION,
-    "reasoning_content is present on reasoning models only",
-    async (t) => {
+  }),
+  check({
+    id: "thinking.plain-model",
+    source: REPLY_SECTION,
+    title: "reasoning_content is present on reasoning models only",
+    needs: ["plain"],
+    run: async (t) => {
       const { json } = await t.answered({
         thinking: { type: "enabled" },
         messages: question("What is 6 times 7?"),
@@ -533,25 +756,24 @@ const requests: Check[] = [
         thoughts,
       );
     },
-    "plain",
-  ),
-  rule(
-    "reply",
-    "thinking.not-asked-for",
-    REPLY_SECTION,
-    "without thinking enabled a message has no reasoning_content",
-    ({ asked, json }) => {
+  }),
+  rule({
+    kind: "reply",
+    id: "thinking.not-asked-for",
+    source: REPLY_SECTION,
+    title: "without thinking enabled a message has no reasoning_content",
+    look: ({ asked, json }) => {
       if (first(asked, "thinking.type") !== "enabled")
         for (const { value } of find(json, "choices[].message.reasoning_content"))
           expect((value ?? "") === "", "no reasoning_content", value);
     },
-  ),
-  rule(
-    "stream",
-    "thinking.not-asked-for.stream",
-    CHUNK_SECTION,
-    "without thinking enabled no delta has reasoning_content",
-    (stream) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "thinking.not-asked-for.stream",
+    source: CHUNK_SECTION,
+    title: "without thinking enabled no delta has reasoning_content",
+    look: (stream) => {
       if (first(stream.asked, "thinking.type") !== "enabled")
         expect(
           streamed(stream, "reasoning_content") === "",
@@ -559,13 +781,14 @@ const requests: Check[] = [
           streamed(stream, "reasoning_content"),
         );
     },
-  ),
+  }),
 
-  check(
-    "logprobs.true",
-    REQUEST,
-    "logprobs true returns log probabilities with the choice",
-    async (t) => {
+  check({
+    id: "logprobs.true",
+    source: REQUEST,
+    title: "logprobs true returns log probabilities with the choice",
+    needs: ["logprobs"],
+    run: async (t) => {
       const { json } = await t.answered({
         logprobs: true,
         messages: question("How likely is that?"),
@@ -573,28 +796,57 @@ const requests: Check[] = [
       const given = first(json, "choices[].logprobs");
       expect(isObject(given), "choices[0].logprobs, an object", given);
     },
-    "logprobs",
-  ),
-  refuses("logprobs.type", REQUEST, "logprobs is a boolean", { logprobs: "yes" }),
-  refuses("top_logprobs.integer", REQUEST, "top_logprobs is an integer", {
-    logprobs: true,
-    top_logprobs: 1.5,
+  }),
+  refuses({
+    id: "logprobs.type",
+    source: REQUEST,
+    title: "logprobs is a boolean",
+    fields: { logprobs: "yes" },
+  }),
+  refuses({
+    id: "top_logprobs.integer",
+    source: REQUEST,
+    title: "top_logprobs is an integer",
+    fields: {
+      logprobs: true,
+      top_logprobs: 1.5,
+    },
   }),
 
-  accepts("stream_options.stream", REQUEST, "stream_options may be set when stream is true", {
-    stream: true,
-    stream_options: { include_usage: true },
+  accepts({
+    id: "stream_options.stream",
+    source: REQUEST,
+    title: "stream_options may be set when stream is true",
+    fields: {
+      stream: true,
+      stream_options: { include_usage: true },
+    },
   }),
-  refuses("stream_options.alone", REQUEST, "stream_options may not be set when stream is omitted", {
-    stream_options: { include_usage: true },
+  refuses({
+    id: "stream_options.alone",
+    source: REQUEST,
+    title: "stream_options may not be set when stream is omitted",
+    fields: {
+      stream_options: { include_usage: true },
+    },
   }),
-  refuses("stream_options.whole", REQUEST, "stream_options may not be set when stream is false", {
-    stream: false,
-    stream_options: { include_usage: true },
+  refuses({
+    id: "stream_options.whole",
+    source: REQUEST,
+    title: "stream_options may not be set when stream is false",
+    fields: {
+      stream: false,
+      stream_options: { include_usage: true },
+    },
   }),
-  refuses("stream_options.type", REQUEST, "stream_options is an object", {
-    stream: true,
-    stream_options: "include_usage",
+  refuses({
+    id: "stream_options.type",
+    source: REQUEST,
+    title: "stream_options is an object",
+    fields: {
+      stream: true,
+      stream_options: "include_usage",
+    },
   }),
 ];
 
@@ -611,13 +863,13 @@ const tryParse = (text: string): unknown => {
 };
 
 const replies: Check[] = [
-  rule(
-    "reply",
-    "reply.json",
-    ENDPOINT,
-    "a reply that is not streamed is a JSON object",
-    ({ json, answer }) => expect(isObject(json), "a JSON object", answer.text),
-  ),
+  rule({
+    kind: "reply",
+    id: "reply.json",
+    source: ENDPOINT,
+    title: "a reply that is not streamed is a JSON object",
+    look: ({ json, answer }) => expect(isObject(json), "a JSON object", answer.text),
+  }),
   ...fieldRules("reply", "reply", REPLY_SECTION, REPLY),
   {
     id: "spec.reply.id.unique",
@@ -629,25 +881,26 @@ const replies: Check[] = [
         seen.map(({ json, events }) => first(json ?? events[0]?.json, "id")).filter(isText),
       ),
   },
-  rule(
-    "reply",
-    "usage.sum",
-    REPLY_SECTION,
-    "total_tokens is prompt_tokens plus completion_tokens",
-    ({ json }) => sum(json, "total_tokens", "prompt_tokens", "completion_tokens"),
-  ),
-  rule(
-    "reply",
-    "usage.cache-sum",
-    REPLY_SECTION,
-    "prompt tokens were served from cache or not",
-    ({ json }) => sum(json, "prompt_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens"),
-  ),
-  check(
-    "reply.content",
-    "SPEC.md What the service does",
-    "the reply answers the messages",
-    async (t) => {
+  rule({
+    kind: "reply",
+    id: "usage.sum",
+    source: REPLY_SECTION,
+    title: "total_tokens is prompt_tokens plus completion_tokens",
+    look: ({ json }) => sum(json, "total_tokens", "prompt_tokens", "completion_tokens"),
+  }),
+  rule({
+    kind: "reply",
+    id: "usage.cache-sum",
+    source: REPLY_SECTION,
+    title: "prompt tokens were served from cache or not",
+    look: ({ json }) =>
+      sum(json, "prompt_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens"),
+  }),
+  check({
+    id: "reply.content",
+    source: "SPEC.md What the service does",
+    title: "the reply answers the messages",
+    run: async (t) => {
       const content = contentOf(await t.answered());
       expect(
         content.toLowerCase().includes(WORD),
@@ -655,7 +908,7 @@ const replies: Check[] = [
         content,
       );
     },
-  ),
+  }),
 ];
 
 /** Where the numbers are none, that is the fault of another rule. */
@@ -670,19 +923,25 @@ function sum(json: unknown, whole: string, ...parts: readonly string[]): void {
 }
 
 const streams: Check[] = [
-  rule("stream", "stream.media-type", ENDPOINT, "a stream is text/event-stream", ({ answer }) => {
-    expect(
-      /^text\/event-stream\b/.test(answer.headers["content-type"] ?? ""),
-      "Content-Type: text/event-stream",
-      answer.headers["content-type"],
-    );
+  rule({
+    kind: "stream",
+    id: "stream.media-type",
+    source: ENDPOINT,
+    title: "a stream is text/event-stream",
+    look: ({ answer }) => {
+      expect(
+        /^text\/event-stream\b/.test(answer.headers["content-type"] ?? ""),
+        "Content-Type: text/event-stream",
+        answer.headers["content-type"],
+      );
+    },
   }),
-  rule(
-    "stream",
-    "stream.lines",
-    ENDPOINT,
-    "each event is one line of the form `data: ...`, then a blank line",
-    ({ events, rest }) => {
+  rule({
+    kind: "stream",
+    id: "stream.lines",
+    source: ENDPOINT,
+    title: "each event is one line of the form `data: ...`, then a blank line",
+    look: ({ events, rest }) => {
       const harmless = (line: string) => /^(:|(event|id|retry)\b)/.test(line); // no events by themselves; another rule is about them
       for (const { lines, data } of events)
         expect(
@@ -694,13 +953,13 @@ const streams: Check[] = [
         );
       expect(rest === "", "a blank line at the end", rest);
     },
-  ),
-  rule(
-    "stream",
-    "stream.json",
-    ENDPOINT,
-    "each event but the last is a JSON object",
-    ({ events }) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "stream.json",
+    source: ENDPOINT,
+    title: "each event but the last is a JSON object",
+    look: ({ events }) => {
       for (const { data, json } of events)
         expect(
           data === undefined || data.trim() === "[DONE]" || isObject(json),
@@ -708,13 +967,13 @@ const streams: Check[] = [
           data,
         );
     },
-  ),
-  rule(
-    "stream",
-    "stream.done",
-    ENDPOINT,
-    "a stream ends with the line `data: [DONE]`, once",
-    ({ events }) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "stream.done",
+    source: ENDPOINT,
+    title: "a stream ends with the line `data: [DONE]`, once",
+    look: ({ events }) => {
       const terminators = events.filter(({ data }) => data?.trim() === "[DONE]").length;
       expect(
         terminators === 1 && events.at(-1)?.lines.join("\n") === "data: [DONE]",
@@ -722,36 +981,36 @@ const streams: Check[] = [
         events.at(-1)?.lines.join("\n"),
       );
     },
-  ),
+  }),
   ...fieldRules("stream", "chunk", CHUNK_SECTION, CHUNK),
-  rule(
-    "stream",
-    "chunk.id.same",
-    CHUNK_SECTION,
-    "id identifies the completion: it is the same in all its chunks",
-    (stream) =>
+  rule({
+    kind: "stream",
+    id: "chunk.id.same",
+    source: CHUNK_SECTION,
+    title: "id identifies the completion: it is the same in all its chunks",
+    look: (stream) =>
       allSame(
         chunksOf(stream)
           .map((chunk) => first(chunk, "id"))
           .filter(isText),
       ),
-  ),
-  rule(
-    "stream",
-    "chunk.role.first",
-    CHUNK_SECTION,
-    "delta.role is in the first chunk",
-    (stream) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "chunk.role.first",
+    source: CHUNK_SECTION,
+    title: "delta.role is in the first chunk",
+    look: (stream) => {
       const role = first(chunksOf(stream)[0], "choices[].delta.role");
       expect(role !== undefined, "a role in the first chunk", chunksOf(stream)[0]);
     },
-  ),
-  rule(
-    "stream",
-    "chunk.role.once",
-    CHUNK_SECTION,
-    "delta.role is present only in the first chunk",
-    (stream) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "chunk.role.once",
+    source: CHUNK_SECTION,
+    title: "delta.role is present only in the first chunk",
+    look: (stream) => {
       for (const chunk of chunksOf(stream).slice(1))
         expect(
           find(chunk, "choices[].delta.role").every(({ value }) => value === undefined),
@@ -759,33 +1018,33 @@ const streams: Check[] = [
           chunk,
         );
     },
-  ),
-  rule(
-    "stream",
-    "chunk.finish_reason.null",
-    "SPEC.md States and transitions",
-    "finish_reason is null in every chunk except the last",
-    (stream) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "chunk.finish_reason.null",
+    source: "SPEC.md States and transitions",
+    title: "finish_reason is null in every chunk except the last",
+    look: (stream) => {
       for (const choice of choicesOf(stream).slice(0, -1))
         if (isObject(choice))
           expect(!isText(choice["finish_reason"]), "null before the last chunk", choice);
     },
-  ),
-  rule(
-    "stream",
-    "chunk.finish_reason.last",
-    "SPEC.md States and transitions",
-    "the final chunk carries a finish_reason",
-    (stream) => {
+  }),
+  rule({
+    kind: "stream",
+    id: "chunk.finish_reason.last",
+    source: "SPEC.md States and transitions",
+    title: "the final chunk carries a finish_reason",
+    look: (stream) => {
       const reason = first(choicesOf(stream).at(-1), "finish_reason");
       expect(reason !== null, "a finish_reason in the last chunk with a choice", reason);
     },
-  ),
-  check(
-    "stream.content",
-    CHUNK_SECTION,
-    "concatenated, delta.content gives the full reply",
-    async (t) => {
+  }),
+  check({
+    id: "stream.content",
+    source: CHUNK_SECTION,
+    title: "concatenated, delta.content gives the full reply",
+    run: async (t) => {
       const content = streamed(await t.answered({ stream: true }), "content");
       expect(
         content.toLowerCase().includes(WORD),
@@ -793,7 +1052,7 @@ const streams: Check[] = [
         content,
       );
     },
-  ),
+  }),
 ];
 
 const auth: Check[] = [
@@ -802,67 +1061,70 @@ const auth: Check[] = [
   ["auth.empty", "an empty key is refused", "Bearer "],
   ["auth.scheme", "another scheme than Bearer is refused", "Basic bm86c3VjaGtleQ=="],
 ].map(([id, title, authorization]) =>
-  check(
-    id!,
-    "SPEC.md Authentication",
-    title!,
-    async (t) => void (await t.refused({}, { headers: { authorization } })),
-  ),
+  check({
+    id: id!,
+    source: "SPEC.md Authentication",
+    title: title!,
+    run: async (t) => {
+      await t.refused({}, { headers: { authorization } });
+    },
+  }),
 );
 
 const errors: Check[] = [
-  rule(
-    "error",
-    "error.json",
-    ERRORS,
-    "an error's body is JSON with one top-level object, `error`",
-    ({ json, answer }) => {
+  rule({
+    kind: "error",
+    id: "error.json",
+    source: ERRORS,
+    title: "an error's body is JSON with one top-level object, `error`",
+    look: ({ json, answer }) => {
       expect(
         isObject(json) && isObject(json["error"]) && Object.keys(json).length === 1,
         'a body {"error": {...}}',
         answer.text,
       );
     },
-  ),
+  }),
   ...fieldRules("error", "error", ERRORS, ERROR).map((each) => ({
     ...each,
     id: each.id.replace("error.error.", "error."),
   })),
-  rule(
-    "response",
-    "error.status",
-    ERRORS,
-    "500 and 503 are the server-side failures: no other status from 500 on",
-    ({ answer }) => {
+  rule({
+    kind: "response",
+    id: "error.status",
+    source: ERRORS,
+    title: "500 and 503 are the server-side failures: no other status from 500 on",
+    look: ({ answer }) => {
       expect(
         answer.status < 500 || answer.status === 500 || answer.status === 503,
         "500 or 503",
         answer.status,
       );
     },
-  ),
-  rule(
-    "response",
-    "error.any-status",
-    ERRORS,
-    "any status other than 200 counts as an error: a success has no other",
-    ({ answer }) => {
+  }),
+  rule({
+    kind: "response",
+    id: "error.any-status",
+    source: ERRORS,
+    title: "any status other than 200 counts as an error: a success has no other",
+    look: ({ answer }) => {
       expect(
         answer.status === 200 || answer.status >= 400,
         "200, or a status from 400 on",
         answer.status,
       );
     },
-  ),
+  }),
 ];
 
 const RPM = "SPEC.md Errors, requests-per-minute limit exceeded";
 const limits: Check[] = [
-  check(
-    "limit.exists",
-    "SPEC.md Limits",
-    "one request more than the limit in a minute is not answered",
-    async (t) => {
+  check({
+    id: "limit.exists",
+    source: "SPEC.md Limits",
+    title: "one request more than the limit in a minute is not answered",
+    needs: ["limited"],
+    run: async (t) => {
       const statuses = (await t.overLimit()).map(({ answer }) => answer.status);
       expect(
         statuses.at(-1) !== 200,
@@ -870,13 +1132,13 @@ const limits: Check[] = [
         statuses.join(" "),
       );
     },
-    "limited",
-  ),
-  check(
-    "limit.status",
-    RPM,
-    "exceeding the limit returns 429",
-    async (t) => {
+  }),
+  check({
+    id: "limit.status",
+    source: RPM,
+    title: "exceeding the limit returns 429",
+    needs: ["limited"],
+    run: async (t) => {
       const statuses = (await t.overLimit())
         .map(({ answer }) => answer.status)
         .filter((status) => status !== 200);
@@ -886,30 +1148,31 @@ const limits: Check[] = [
         statuses.join(" "),
       );
     },
-    "limited",
-  ),
+  }),
   ...(
     [
       ["type", "rate_limit_error"],
       ["code", "rate_limit_exceeded"],
     ] as const
   ).map(([name, value]) =>
-    check(
-      `limit.${name}`,
-      RPM,
-      `its ${name} is ${value}`,
-      async (t) => {
+    check({
+      id: `limit.${name}`,
+      source: RPM,
+      title: `its ${name} is ${value}`,
+      needs: ["limited"],
+      run: async (t) => {
         const got = first((await overLimit(t)).json, `error.${name}`);
         expect(got === value, value, got);
       },
-      "limited",
-    ),
+    }),
   ),
-  check(
-    "limit.message",
-    RPM,
-    "its message says that the per-minute limit was exceeded, and gives a number of seconds to wait",
-    async (t) => {
+  check({
+    id: "limit.message",
+    source: RPM,
+    title:
+      "its message says that the per-minute limit was exceeded, and gives a number of seconds to wait",
+    needs: ["limited"],
+    run: async (t) => {
       const got = String(first((await overLimit(t)).json, "error.message"));
       expect(
         /minute/i.test(got) && /\b\d+ ?s(ec(ond)?s?)?\b/i.test(got),
@@ -917,8 +1180,7 @@ const limits: Check[] = [
         got,
       );
     },
-    "limited",
-  ),
+  }),
 ];
 
 export const specChecks: readonly Check[] = [
