@@ -163,10 +163,13 @@ export async function openStreams(
   const before = memoryOf(target.pid);
   const body = bodyOf(`events=1000000 every=${every}`, target.model);
   let open = 0;
+  const opened = () => {
+    open += 1;
+  };
   for (let asked = 0; asked < streams; ) {
     const batch = Math.min(100, streams - asked); // a listen queue holds some hundreds
     for (let i = 0; i < batch; i += 1)
-      void readStream(target, agent, body, () => (open += 1)).catch(() => undefined); // it is broken off below
+      readStream(target, agent, body, opened).catch(() => undefined); // it is broken off below
     asked += batch;
     for (const late = performance.now() + 60_000; open < asked; await pause(5)) {
       if (performance.now() > late)

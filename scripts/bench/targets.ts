@@ -105,18 +105,21 @@ export async function startProvider(): Promise<Target> {
   };
 }
 
-type Call = Pick<Target, "path" | "model" | "headers">;
+interface Start {
+  readonly name: string;
+  /** How a chat request is sent to it. */
+  readonly call: Pick<Target, "path" | "model" | "headers">;
+  /** The port that its process is told; absent: the process says which one it has. */
+  readonly port?: number;
+  readonly command: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  /** Removed when the target is stopped. */
+  readonly folder?: string;
+  readonly ears?: Ears | undefined;
+}
 
-/** A target whose process is told a port, or says which one it has. */
-async function started(
-  name: string,
-  call: Call,
-  port: number | undefined,
-  command: readonly string[],
-  env?: NodeJS.ProcessEnv,
-  folder?: string,
-  ears?: Ears,
-): Promise<Target> {
+/** Starts a target and waits until it answers. */
+async function started({ name, call, port, command, env, folder, ears }: Start): Promise<Target> {
   const began = performance.now();
   const child = run(command, env);
   try {
@@ -157,12 +160,11 @@ export const relay: Kind = {
   name: "relay",
   diskBytes: undefined,
   start: (upstream) =>
-    started("relay", { path: "/v1/chat/completions", model: "m", headers: JSON_TYPE }, undefined, [
-      process.execPath,
-      ...own,
-      "scripts/bench/relay.ts",
-      upstream,
-    ]),
+    started({
+      name: "relay",
+      call: { path: "/v1/chat/completions", model: "m", headers: JSON_TYPE },
+      command: [process.execPath, ...own, "scripts/bench/relay.ts", upstream],
+    }),
 };
 
 /** This gateway, with `over` in its configuration, and all that it does for every request switched on; `flags` are for Node. */
@@ -197,127 +199,121 @@ export const gateway = (
       headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" },
     };
     const command = [process.execPath, ...flags, file, "serve", "--config", config, "--port", "0"];
-    return started("chat-gateway", call, undefined, command, {}, folder, ears);
+    return started({ name: "chat-gateway", call, command, folder, ears });
   },
 });
 
+/** Another gateway that peers.sh can install. */
+interface Peer {
+  readonly name: string;
+  /** What is there once it is installed. */
+  readonly installed: string;
+  /** Reads its version, so only once it is installed. */
+  readonly kind: () => Kind;
+}
+
+const portkeyFolder = join(PEERS, "npm/node_modules/@portkey-ai/gateway");
+const portkey: Peer = {
+  name: "Portkey",
+  installed: portkeyFolder,
+  kind() {
+    const described = readFileSync(join(portkeyFolder, "package.json"), "utf8");
+    const { version } = JSON.parse(described) as { version: string };
+    return {
+      name: `Portkey ${version}`,
+      diskBytes: sizeOf(join(PEERS, "npm/node_modules")),
+      async start(upstream) {
+        const port = await freePort();
+        const headers = {
+          ...JSON_TYPE,
+          authorization: "Bearer sk-bench",
+          "x-portkey-provider": "openai",
+          "x-portkey-custom-host": `${upstream}/v1`,
+        };
+        const server = join(portkeyFolder, "build/start-server.js");
+        return started({
+          name: this.name,
+          call: { path: "/v1/chat/completions", model: "m", headers },
+          port,
+          command: [process.execPath, server, `--port=${port}`, "--headless"],
+        });
+      },
+    };
+  },
+};
+
+const litellmFile = join(PEERS, "python/bin/litellm");
+const litellm: Peer = {
+  name: "LiteLLM",
+  installed: litellmFile,
+  kind: () => ({
+    name: `LiteLLM ${readFileSync(join(PEERS, "python/litellm.version"), "utf8").trim()}`,
+    diskBytes: sizeOf(join(PEERS, "python")),
+    async start(upstream) {
+      const port = await freePort();
+      const folder = scratch();
+      const config = join(folder, "config.yaml");
+      const params = { model: "openai/m", api_base: `${upstream}/v1`, api_key: "sk-bench" };
+      writeFileSync(
+        config,
+        JSON.stringify({
+          model_list: [{ model_name: "m", litellm_params: params }],
+          general_settings: { master_key: "sk-bench" },
+        }),
+      );
+      const address = ["--host", "127.0.0.1", "--port", String(port)];
+      return started({
+        name: this.name,
+        call: {
+          path: "/v1/chat/completions",
+          model: "m",
+          headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" },
+        },
+        port,
+        command: [litellmFile, "--config", config, ...address, "--telemetry", "False"],
+        env: { LITELLM_LOCAL_MODEL_COST_MAP: "True", LITELLM_LOG: "ERROR" },
+        folder,
+      });
+    },
+  }),
+};
+
+const bifrostFile = join(PEERS, "go/bin/bifrost-http");
+/** Not tried yet: the module proxy within reach did not have it. */
+const bifrost: Peer = {
+  name: "Bifrost",
+  installed: bifrostFile,
+  kind: () => ({
+    name: `Bifrost ${readFileSync(join(PEERS, "go/bifrost.version"), "utf8").trim()}`,
+    diskBytes: sizeOf(bifrostFile),
+    async start(upstream) {
+      const port = await freePort();
+      const folder = scratch();
+      const keys = [{ name: "bench", value: "sk-bench", models: ["*"], weight: 1 }];
+      writeFileSync(
+        join(folder, "config.json"),
+        JSON.stringify({
+          providers: { openai: { keys, network_config: { base_url: upstream } } },
+        }),
+      );
+      const address = ["-host", "127.0.0.1", "-port", String(port)];
+      return started({
+        name: this.name,
+        call: { path: "/v1/chat/completions", model: "openai/m", headers: JSON_TYPE },
+        port,
+        command: [bifrostFile, "-app-dir", folder, ...address, "-log-level", "error"],
+        folder,
+      });
+    },
+  }),
+};
+
 /** The other gateways that peers.sh has installed; those that it has not are named in `absent`. */
 export function peers(): { readonly found: Kind[]; readonly absent: string[] } {
-  const portkey = join(PEERS, "npm/node_modules/@portkey-ai/gateway");
-  const litellm = join(PEERS, "python/bin/litellm");
-  const bifrost = join(PEERS, "go/bin/bifrost-http");
-  const version = (folder: string) =>
-    (JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string }).version;
-  const known: [name: string, installed: string, make: () => Kind][] = [
-    [
-      "Portkey",
-      portkey,
-      () => ({
-        name: `Portkey ${version(portkey)}`,
-        diskBytes: sizeOf(join(PEERS, "npm/node_modules")),
-        async start(upstream) {
-          const port = await freePort();
-          const headers = {
-            ...JSON_TYPE,
-            authorization: "Bearer sk-bench",
-            "x-portkey-provider": "openai",
-            "x-portkey-custom-host": `${upstream}/v1`,
-          };
-          return started(this.name, { path: "/v1/chat/completions", model: "m", headers }, port, [
-            process.execPath,
-            join(portkey, "build/start-server.js"),
-            `--port=${port}`,
-            "--headless",
-          ]);
-        },
-      }),
-    ],
-    [
-      "LiteLLM",
-      litellm,
-      () => ({
-        name: `LiteLLM ${readFileSync(join(PEERS, "python/litellm.version"), "utf8").trim()}`,
-        diskBytes: sizeOf(join(PEERS, "python")),
-        async start(upstream) {
-          const port = await freePort();
-          const folder = scratch();
-          const params = { model: "openai/m", api_base: `${upstream}/v1`, api_key: "sk-bench" };
-          writeFileSync(
-            join(folder, "config.yaml"),
-            JSON.stringify({
-              model_list: [{ model_name: "m", litellm_params: params }],
-              general_settings: { master_key: "sk-bench" },
-            }),
-          );
-          const command = [
-            litellm,
-            "--config",
-            join(folder, "config.yaml"),
-            "--host",
-            "127.0.0.1",
-            "--port",
-            String(port),
-            "--telemetry",
-            "False",
-          ];
-          const env = { LITELLM_LOCAL_MODEL_COST_MAP: "True", LITELLM_LOG: "ERROR" };
-          return started(
-            this.name,
-            {
-              path: "/v1/chat/completions",
-              model: "m",
-              headers: { ...JSON_TYPE, authorization: "Bearer sk-bench" },
-            },
-            port,
-            command,
-            env,
-            folder,
-          );
-        },
-      }),
-    ],
-    // Not tried yet: the module proxy within reach did not have it.
-    [
-      "Bifrost",
-      bifrost,
-      () => ({
-        name: `Bifrost ${readFileSync(join(PEERS, "go/bifrost.version"), "utf8").trim()}`,
-        diskBytes: sizeOf(bifrost),
-        async start(upstream) {
-          const port = await freePort();
-          const folder = scratch();
-          const keys = [{ name: "bench", value: "sk-bench", models: ["*"], weight: 1 }];
-          writeFileSync(
-            join(folder, "config.json"),
-            JSON.stringify({
-              providers: { openai: { keys, network_config: { base_url: upstream } } },
-            }),
-          );
-          const command = [
-            bifrost,
-            "-app-dir",
-            folder,
-            "-host",
-            "127.0.0.1",
-            "-port",
-            String(port),
-            "-log-level",
-            "error",
-          ];
-          return started(
-            this.name,
-            { path: "/v1/chat/completions", model: "openai/m", headers: JSON_TYPE },
-            port,
-            command,
-            {},
-            folder,
-          );
-        },
-      }),
-    ],
-  ];
+  const known = [portkey, litellm, bifrost];
+  const isInstalled = ({ installed }: Peer) => existsSync(installed);
   return {
-    found: known.flatMap(([, installed, make]) => (existsSync(installed) ? [make()] : [])),
-    absent: known.flatMap(([name, installed]) => (existsSync(installed) ? [] : [name])),
+    found: known.filter(isInstalled).map(({ kind }) => kind()),
+    absent: known.filter((peer) => !isInstalled(peer)).map(({ name }) => name),
   };
 }
