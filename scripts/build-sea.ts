@@ -75,8 +75,9 @@ async function writeCommonJs(file: string): Promise<void> {
   });
 }
 
-const run = (file: string, args: readonly string[]): void =>
-  void execFileSync(file, args, { stdio: ["ignore", "ignore", "pipe"] }); // what it says on stderr is in the error, if there is one
+function run(file: string, args: readonly string[]): void {
+  execFileSync(file, args, { stdio: ["ignore", "ignore", "pipe"] }); // what it says on stderr is in the error, if there is one
+}
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 const byItself = major > 25 || (major === 25 && minor >= 5);

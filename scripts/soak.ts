@@ -40,11 +40,17 @@ const reply = JSON.stringify({
 
 type Answer = (res: http.ServerResponse, streaming: boolean) => void;
 const well: Answer = (res, streaming) => {
-  if (!streaming) return void res.writeHead(200, { "content-type": "application/json" }).end(reply);
+  if (!streaming) {
+    res.writeHead(200, { "content-type": "application/json" }).end(reply);
+    return;
+  }
   res.writeHead(200, { "content-type": "text/event-stream" });
   let sent = 0;
   const beat = setInterval(() => {
-    if (res.destroyed) return clearInterval(beat);
+    if (res.destroyed) {
+      clearInterval(beat);
+      return;
+    }
     res.write(chunk({ content: `word ${sent} ` }));
     sent += 1;
     if (sent < 5) return;
@@ -56,6 +62,12 @@ const well: Answer = (res, streaming) => {
 };
 const begin = (res: http.ServerResponse) =>
   res.writeHead(200, { "content-type": "text/event-stream" });
+/** A stream that ends after these bytes. */
+const streamOf =
+  (bytes: string): Answer =>
+  (res) => {
+    begin(res).end(bytes);
+  };
 const FAULTS: readonly Answer[] = [
   (res) => res.writeHead(429, { "retry-after": pick(["0", "1", "60"]) }).end("{}"),
   (res) => res.writeHead(500).end("oops"),
@@ -67,27 +79,32 @@ const FAULTS: readonly Answer[] = [
   (res) => res.writeHead(400).end('{"error":{"message":"no such field"}}'),
   (res) => res.writeHead(401).end("{}"),
   () => undefined, // silence, until the gateway's deadline
-  (res) => void begin(res).flushHeaders(),
-  (res) => void begin(res).end(chunk({ content: "cut" })),
-  (res) => void begin(res).write(chunk({ content: "reset" }), () => res.socket?.resetAndDestroy()),
-  (res) => void begin(res).write(chunk({ content: "stalled" })),
-  (res) => void res.writeHead(401, { "content-length": "99" }).write("{"), // an error whose body never comes
+  (res) => begin(res).flushHeaders(),
+  streamOf(chunk({ content: "cut" })),
+  (res) => {
+    begin(res).write(chunk({ content: "reset" }), () => res.socket?.resetAndDestroy());
+  },
+  (res) => {
+    begin(res).write(chunk({ content: "stalled" }));
+  },
+  (res) => {
+    res.writeHead(401, { "content-length": "99" }).write("{"); // an error whose body never comes
+  },
   (res) => {
     begin(res).write(chunk({ content: "done" }, "stop"));
     const beat = setInterval(() => res.write(": ping\n\n"), 100);
     res.on("close", () => clearInterval(beat));
   },
-  (res) => void begin(res).end('data: {"error":{"message":"first"}}\n\n'),
-  (res) =>
-    void begin(res).end(
-      `${chunk({ content: "a" })}data: {{{\n\n${chunk({ content: "b" }, "stop")}`,
-    ),
+  streamOf('data: {"error":{"message":"first"}}\n\n'),
+  streamOf(`${chunk({ content: "a" })}data: {{{\n\n${chunk({ content: "b" }, "stop")}`),
 ];
 
 function provider(failing: number): http.Server {
   return http.createServer({ noDelay: true }, (req, res) => {
     let body = "";
-    req.setEncoding("utf8").on("data", (text: string) => (body += text));
+    req.setEncoding("utf8").on("data", (text: string) => {
+      body += text;
+    });
     req.on("end", () =>
       (random() < failing ? pick(FAULTS) : well)(res, body.includes('"stream":true')),
     );
@@ -96,7 +113,9 @@ function provider(failing: number): http.Server {
 }
 
 const counts: Record<string, number> = {};
-const count = (what: string) => (counts[what] = (counts[what] ?? 0) + 1);
+function count(what: string): void {
+  counts[what] = (counts[what] ?? 0) + 1;
+}
 const wrong: string[] = [];
 
 function ask(url: string, agent: http.Agent): Promise<void> {
@@ -119,7 +138,9 @@ function ask(url: string, agent: http.Agent): Promise<void> {
       { method: "POST", agent, headers },
       (res) => {
         let text = "";
-        res.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+        res.setEncoding("utf8").on("data", (piece: string) => {
+          text += piece;
+        });
         res.on("error", () => undefined);
         res.on("close", () => {
           const verdict =
@@ -223,7 +244,9 @@ if (typeof firstLine !== "string")
 gateway.stdout.resume();
 const url = /http:\S+/.exec(firstLine)![0];
 let ended = false;
-gateway.once("exit", () => (ended = true));
+gateway.once("exit", () => {
+  ended = true;
+});
 
 const sample = () => ({
   rss:
@@ -241,7 +264,9 @@ while (!ended && performance.now() - startedAt < seconds * 1000) {
   const elapsed = (performance.now() - startedAt) / 1000;
   for (; sent < elapsed * rate && open < 2_000; sent += 1) {
     open += 1;
-    void ask(url, agent).then(() => (open -= 1));
+    ask(url, agent).then(() => {
+      open -= 1;
+    });
   }
   if (elapsed > samples.length * (seconds / 40))
     samples.push({ at: Math.round(elapsed), ...sample() });

@@ -2,13 +2,48 @@
 // a script (replies.ts), so that a configuration needs one model a script. It keeps what it was asked.
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { scriptFor, text, type Format } from "./replies.ts";
+import { scriptFor, text, type Format, type Script } from "./replies.ts";
 
 /** A request as it came. */
 export interface Received {
   readonly path: string;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: unknown;
+}
+
+function formatOf(path: string): Format {
+  if (path.startsWith("/v1beta")) return "gemini";
+  return path.startsWith("/v1/messages") ? "anthropic" : "openai";
+}
+
+/** The script's name: what follows the two underscores in the model's name, which Gemini has in its path. */
+function nameOf(format: Format, path: string, model: unknown): string {
+  const name =
+    format === "gemini" ? /models\/[^:]*__([\w-]+):/.exec(path)?.[1] : String(model).split("__")[1];
+  return String(name);
+}
+
+interface Reply {
+  readonly format: Format;
+  /** Whether a stream was asked for. */
+  readonly streamed: boolean;
+  readonly script: Script;
+}
+
+function answer(res: http.ServerResponse, { format, streamed, script }: Reply): void {
+  const { status = 200, headers = {}, events = [], raw, ending } = script;
+  const asStream = streamed && status === 200;
+  res.writeHead(status, {
+    "content-type": asStream ? "text/event-stream" : "application/json",
+    ...headers,
+  });
+  const isDone = format === "openai" && ending === undefined && events.length > 4;
+  const stream = () => events.map(text).join("") + (isDone ? "data: [DONE]\n\n" : "");
+  const said = raw ?? (asStream ? stream() : JSON.stringify(events[0] ?? {}));
+  res.write(said, () => {
+    if (ending === "cut") res.req.socket.resetAndDestroy();
+    else res.end();
+  });
 }
 
 export async function startProvider() {
@@ -21,38 +56,12 @@ export async function startProvider() {
         Record<string, unknown>
       >;
       const path = req.url ?? "";
-      const format: Format = path.startsWith("/v1beta")
-        ? "gemini"
-        : path.startsWith("/v1/messages")
-          ? "anthropic"
-          : "openai";
+      const format = formatOf(path);
       const streamed = body["stream"] === true || path.includes("streamGenerateContent");
-      const name = String(
-        format === "gemini"
-          ? /models\/[^:]*__([\w-]+):/.exec(path)?.[1]
-          : String(body["model"]).split("__")[1],
-      );
+      const name = nameOf(format, path, body["model"]);
       const known = received.get(`${format}__${name}`) ?? [];
       received.set(`${format}__${name}`, [...known, { path, headers: req.headers, body }]);
-      const {
-        status = 200,
-        headers = {},
-        events = [],
-        raw,
-        ending,
-      } = scriptFor(format, name, streamed);
-      const asStream = streamed && status === 200;
-      res.writeHead(status, {
-        "content-type": asStream ? "text/event-stream" : "application/json",
-        ...headers,
-      });
-      const end =
-        asStream && format === "openai" && ending === undefined && events.length > 4
-          ? "data: [DONE]\n\n"
-          : "";
-      const said =
-        raw ?? (asStream ? events.map(text).join("") + end : JSON.stringify(events[0] ?? {}));
-      res.write(said, () => (ending === "cut" ? req.socket.resetAndDestroy() : res.end()));
+      answer(res, { format, streamed, script: scriptFor(format, name, streamed) });
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

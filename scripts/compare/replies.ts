@@ -186,34 +186,37 @@ const usageMetadata = {
   totalTokenCount: 27,
 };
 
-/** What a good reply of this name consists of in each format; undefined: the format has none. */
-function reply(format: Format, name: string, streamed: boolean): readonly unknown[] | undefined {
-  if (format === "openai") {
-    const said = OPENAI_WHOLE[name];
-    if (said === undefined) return undefined;
-    if (streamed) return [...OPENAI[name]!, { ...chunk({}), choices: [], usage }];
-    const choice = {
-      index: 0,
-      message: { role: "assistant", ...said },
-      finish_reason: FINISH[name] ?? "stop",
-      ...(name === "logprobs" && { logprobs: probs }),
-    };
-    return [{ ...chunk({}), object: "chat.completion", choices: [choice], usage }];
-  }
-  if (format === "anthropic") {
-    const content = CONTENT[name];
-    if (content === undefined) return undefined;
-    const stop_reason = STOP_REASON[name] ?? "end_turn";
-    if (!streamed)
-      return [{ ...claude, content, stop_reason, usage: { ...inputs, output_tokens: 7 } }];
-    return [
-      { type: "message_start", message: { ...claude, usage: inputs } },
-      { type: "ping" },
-      ...content.flatMap((piece, index) => anthropicDeltas(index, piece)),
-      { type: "message_delta", delta: { stop_reason }, usage: { output_tokens: 7 } },
-      { type: "message_stop" },
-    ];
-  }
+type Events = readonly unknown[] | undefined;
+
+function openaiReply(name: string, streamed: boolean): Events {
+  const said = OPENAI_WHOLE[name];
+  if (said === undefined) return undefined;
+  if (streamed) return [...OPENAI[name]!, { ...chunk({}), choices: [], usage }];
+  const choice = {
+    index: 0,
+    message: { role: "assistant", ...said },
+    finish_reason: FINISH[name] ?? "stop",
+    ...(name === "logprobs" && { logprobs: probs }),
+  };
+  return [{ ...chunk({}), object: "chat.completion", choices: [choice], usage }];
+}
+
+function anthropicReply(name: string, streamed: boolean): Events {
+  const content = CONTENT[name];
+  if (content === undefined) return undefined;
+  const stop_reason = STOP_REASON[name] ?? "end_turn";
+  if (!streamed)
+    return [{ ...claude, content, stop_reason, usage: { ...inputs, output_tokens: 7 } }];
+  return [
+    { type: "message_start", message: { ...claude, usage: inputs } },
+    { type: "ping" },
+    ...content.flatMap((piece, index) => anthropicDeltas(index, piece)),
+    { type: "message_delta", delta: { stop_reason }, usage: { output_tokens: 7 } },
+    { type: "message_stop" },
+  ];
+}
+
+function geminiReply(name: string, streamed: boolean): Events {
   const parts = PARTS[name];
   if (parts === undefined) return undefined;
   const finishReason = GEMINI_FINISH[name] ?? "STOP";
@@ -227,6 +230,16 @@ function reply(format: Format, name: string, streamed: boolean): readonly unknow
     { candidates: [{ content: { parts: [] }, finishReason }], usageMetadata },
   ];
 }
+
+const REPLIES: Readonly<Record<Format, (name: string, streamed: boolean) => Events>> = {
+  openai: openaiReply,
+  anthropic: anthropicReply,
+  gemini: geminiReply,
+};
+
+/** What a good reply of this name consists of in each format; undefined: the format has none. */
+const reply = (format: Format, name: string, streamed: boolean): Events =>
+  REPLIES[format](name, streamed);
 
 const refused = (status: number, error: object, headers = {}): Script => ({
   status,
