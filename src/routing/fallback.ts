@@ -64,7 +64,7 @@ export async function serve(
         cancel.reason instanceof ProviderFault &&
         failures.every(({ fault }) => fault === SHUT);
       const faulty =
-        error instanceof ProviderFault && error.blame !== "client" && (silent || !cancel.aborted);
+        error instanceof ProviderFault && error.countsForBreaker && (silent || !cancel.aborted);
       if (faulty) pass.failed(`${error.code}: ${error.message}`, error.detail.operator === "key");
       else pass.dropped();
       if (tally.begunAt !== undefined) throw error;
