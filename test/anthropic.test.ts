@@ -938,12 +938,15 @@ const broken =
     res.write(sse(events), () => (ending === "cut" ? socket.resetAndDestroy() : undefined));
   };
 
-/** The model "m" of a provider that does what it is told, and "both": an alias for it and then "ok". */
+/** The model "m" of a provider that does what it is told, and "both": an alias for it and then "ok", which has no more room. */
 async function serving(t: TestContext, behaviour: Behaviour, settings: object = {}) {
   const provider = await startProvider(t, { m: behaviour, ok: speak("Fine.") });
   const config = configFor(provider.url, ["ok"], {
     providers: { claude: { dialect: "anthropic", base_url: provider.url, api_key: "sk-claude" } },
-    models: { m: { provider: "claude", reasoning: true, ...settings } },
+    models: {
+      m: { provider: "claude", reasoning: true, context_tokens: 9_000, ...settings },
+      ok: { context_tokens: 9_000 },
+    },
     aliases: { both: { models: ["m", "ok"] } },
   });
   return { ...provider, config, gw: await startGateway(t, config) };

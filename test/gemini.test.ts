@@ -61,21 +61,21 @@ const MODELS = {
   "budget-on": { reasoning: true, thinking: "budget", thinking_off: false },
 };
 
-/** A gateway before Gemini, and an alias for each way to think: the model, then one of another provider. */
+/** A gateway before Gemini, and an alias for each way to think: the model, then one of another provider that has no more room. */
 async function bench(t: TestContext, behaviour: Behaviour = fine) {
   const provider = await startProvider(t, behaviour);
   const other = await startProvider(t, speak("Fine."));
   const models = Object.fromEntries(
     Object.entries(MODELS).map(([name, settings]) => [
       name,
-      { provider: "google", upstream_model: `gemini-${name}`, ...settings },
+      { provider: "google", upstream_model: `gemini-${name}`, context_tokens: 9_000, ...settings },
     ]),
   );
   const gw = await startGateway(
     t,
     configFor(other.url, ["other"], {
       providers: { google: { vendor: "gemini", base_url: provider.url, api_key: "g-secret" } },
-      models,
+      models: { ...models, other: { context_tokens: 9_000 } },
       aliases: { both: { models: ["level", "other"] } },
     }),
   );

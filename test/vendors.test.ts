@@ -222,6 +222,14 @@ const VENDORS: Record<string, Row> = {
     choices: "auto",
     echo: "reasoning_content",
   },
+  "gemini-openai": {
+    sent: { seed: null, user: null, parallel_tool_calls: null },
+    refused: [...PENALTIES, "logprobs"],
+    off: effort("none"),
+    on: effort("medium"),
+    depth: effort,
+    efforts: ["low", "medium", "high"],
+  },
   xai: {
     sent: renamed,
     thinkerRefused: [...PENALTIES, "stop"],
@@ -844,6 +852,36 @@ describe("usage in a vendor's answer", { concurrency: 2 }, () => {
       counts(8, 3, 10),
     ],
     [
+      "thoughts that only the total knows of",
+      "gemini-openai",
+      last({ ...base, total_tokens: 89 }),
+      counts(0, 62, 69),
+    ],
+    [
+      "thoughts of which the total knows more than the details",
+      "gemini-openai",
+      last({ ...base, total_tokens: 89, completion_tokens_details: { reasoning_tokens: 3 } }),
+      counts(0, 65, 69),
+    ],
+    [
+      "reasoning beside completion_tokens, and nothing more in the total",
+      "gemini-openai",
+      last({ ...base, total_tokens: 30, completion_tokens_details: { reasoning_tokens: 3 } }),
+      counts(0, 3, 10),
+    ],
+    [
+      "a total below the two counts, or none",
+      "gemini-openai",
+      last({ prompt_tokens: 20, completion_tokens: 7, total_tokens: 20 }),
+      counts(0, 0),
+    ],
+    [
+      "a total that is larger at a vendor that hides nothing in it",
+      "openai",
+      last({ ...base, total_tokens: 89 }),
+      counts(0, 0),
+    ],
+    [
       "a part of the prompt that made the cache",
       "qwen",
       last({
@@ -1124,7 +1162,7 @@ describe("how a vendor's answer ends", { concurrency: 2 }, () => {
   }
 });
 
-/** The vendor's model "m", and "both": an alias for it and then "ok". */
+/** The vendor's model "m", and "both": an alias for it and then "ok", which has no more room. */
 async function failing(
   t: TestContext,
   vendor: string,
@@ -1137,7 +1175,10 @@ async function failing(
       shop: { vendor, base_url: provider.url },
       other: { dialect: "openai", base_url: provider.url },
     },
-    models: { m: { provider: "shop", ...settings }, ok: { provider: "other" } },
+    models: {
+      m: { provider: "shop", context_tokens: 9_000, ...settings },
+      ok: { provider: "other", context_tokens: 9_000 },
+    },
     aliases: { both: { models: ["m", "ok"] } },
   };
   return { ...provider, gw: await startGateway(t, configFor(provider.url, ["m"], over)) };
@@ -2270,13 +2311,18 @@ describe("settings", { concurrency: 2 }, () => {
     ["a place for thinking", { models: { m: { echo: "thoughts" } } }, "models.m.echo"],
     ["no tokens at all", { models: { m: { max_output_tokens: 0 } } }, "models.m.max_output_tokens"],
     ["half a token", { models: { m: { max_output_tokens: 1.5 } } }, "models.m.max_output_tokens"],
-    ...["thinking_off", "ask_usage", "stream_only", "think_tags", "repeats_reasoning"].map(
-      (field): [string, object, string] => [
-        `${field} that is no boolean`,
-        { models: { m: { [field]: "yes" } } },
-        `models.m.${field}`,
-      ],
-    ),
+    ...[
+      "thinking_off",
+      "ask_usage",
+      "stream_only",
+      "think_tags",
+      "repeats_reasoning",
+      "hidden_thinking_in_total",
+    ].map((field): [string, object, string] => [
+      `${field} that is no boolean`,
+      { models: { m: { [field]: "yes" } } },
+      `models.m.${field}`,
+    ]),
     [
       "a trait that nobody knows",
       { providers: { p: { vendor: "vllm", top_k: 1 } } },

@@ -13,6 +13,7 @@ import type { Config, Environment } from "../config/schema.ts";
 import { rank } from "../routing/policy.ts";
 import { HELP, UsageError, type Arguments } from "./arguments.ts";
 import words from "./explain.json" with { type: "json" };
+import { roomWarnings } from "./room.ts";
 
 /** What a command needs of the process: `print` text to standard output, `say` a line to standard error; `stopped` when it is to end. */
 export interface Terminal {
@@ -94,6 +95,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     );
     for (const [name] of hopeless)
       terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
+    for (const warning of roomWarnings(config)) terminal.say(`warning: ${warning}`);
     const counts = {
       models: config.models.size,
       aliases: config.aliases.size,

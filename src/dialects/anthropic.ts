@@ -2,9 +2,11 @@
 import { createHash } from "node:crypto";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { asArray, asObject, asString, counter, parseJson } from "../protocol/foreign.ts";
+import { randomHex } from "../protocol/ids.ts";
 import { makeUsage, type Part } from "../protocol/reply.ts";
 import {
   finishPart,
+  ProviderFault,
   textPart,
   throwErrorIn,
   type Decoder,
@@ -205,10 +207,20 @@ function createDecoder(signatures: Signatures): Decoder {
   const thoughts: Record<string, unknown>[] = []; // since the last call, as they must come back
   let usage: Record<string, unknown> = {};
   let over = false;
+  let replyId: unknown;
+  let begun = false;
+
+  /** A second beginning with another id is another reply: a proxy that asked twice has joined the two. */
+  function begin(id: unknown): void {
+    if (begun && id !== replyId)
+      throw new ProviderFault("upstream_error", "another reply begins inside this one");
+    begun = true;
+    replyId = id;
+  }
 
   /** A block's beginning, or all of it, or more of it (a delta). */
   function read(piece: Record<string, unknown>, index: unknown): Part[] {
-    const { type, text, thinking, id, name, input, partial_json } = piece;
+    const { type, text, thinking, input, partial_json } = piece;
     const thought = thoughts.at(-1);
     const field =
       type === "thinking_delta" ? "thinking" : type === "signature_delta" ? "signature" : undefined;
@@ -221,13 +233,19 @@ function createDecoder(signatures: Signatures): Decoder {
     if (type === "input_json_delta" && known !== undefined)
       return [{ type: "tool_arguments", call: known, text: asString(partial_json) ?? "" }];
     if (type !== "tool_use") return [];
+    const id = asString(piece["id"]) || `call_${randomHex(12)}`;
+    const name = asString(piece["name"]);
+    if (!name)
+      throw new ProviderFault("upstream_error", "a tool call without a name", {
+        fromContent: true,
+      });
     const call = calls.size;
     calls.set(index, call);
-    if (thoughts.length > 0) signatures.set(String(id), JSON.stringify(thoughts.splice(0)));
-    const begun: Part = { type: "tool_call", call, id: String(id), name: String(name) };
+    if (thoughts.length > 0) signatures.set(id, JSON.stringify(thoughts.splice(0)));
+    const opening: Part = { type: "tool_call", call, id, name };
     return Object.keys(asObject(input)).length === 0
-      ? [begun]
-      : [begun, { type: "tool_arguments", call, text: JSON.stringify(input) }];
+      ? [opening]
+      : [opening, { type: "tool_arguments", call, text: JSON.stringify(input) }];
   }
 
   /** The figures are cumulative; a later one takes the place of an earlier, unless it is null. */
@@ -265,7 +283,8 @@ function createDecoder(signatures: Signatures): Decoder {
         return [counted(later), ...finishPart(asObject(delta)["stop_reason"])];
       over = type === "message_stop";
       if (type !== "message_start" && type !== "message") return [];
-      const { usage: first, content } = asObject(message); // content that is there already has no events of its own
+      const { id, usage: first, content } = asObject(message); // content that is there already has no events of its own
+      begin(id);
       return [
         ...asArray(content).flatMap((block, at) => read(asObject(block), `start ${at}`)),
         counted(first),

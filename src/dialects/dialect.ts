@@ -5,6 +5,7 @@
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import {
   array,
+  boolean,
   literal,
   nonEmpty,
   number,
@@ -15,7 +16,7 @@ import {
 } from "../protocol/checker.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import { asArray, asObject, asString } from "../protocol/foreign.ts";
-import type { Part } from "../protocol/reply.ts";
+import type { FinishReason, Part } from "../protocol/reply.ts";
 import faultsJson from "./faults.json" with { type: "json" };
 import finishReasons from "./finish-reasons.json" with { type: "json" };
 import type { Traits } from "./traits.ts";
@@ -50,7 +51,11 @@ export interface Dialect {
 /** What a whole reply says: it is there, so it is finished, if not said otherwise; throws a ProviderFault if it is an error, or no reply. */
 export function wholeReply({ decoder, isReply }: Dialect, json: unknown, target: Target): Part[] {
   const parts = decoder(target).push(json);
-  if (!isReply(json)) throw new ProviderFault("upstream_error", "the answer is no reply");
+  // A provider that counts tokens has worked on this request: the generation failed, and not the provider.
+  if (!isReply(json))
+    throw new ProviderFault("upstream_error", "the answer is no reply", {
+      fromContent: parts.some(({ type }) => type === "usage"),
+    });
   return parts.some(({ type }) => type === "finish")
     ? parts
     : [...parts, { type: "finish", reason: "stop" }];
@@ -74,12 +79,19 @@ export interface FaultDetail {
   readonly cause?: unknown;
   readonly retryAfterMs?: number | undefined; // when the provider says that it may be asked again
   readonly operator?: "key" | "other" | undefined; // the provider refuses this gateway: its key, or something else of its configuration
+  /** What this request says causes the failure, so it is no evidence about other requests. Absent: it may be the provider's state. */
+  readonly fromContent?: boolean | undefined;
+  /** The same request fails at this model in the same way each time, so it is not asked again. Absent: asking again may help. */
+  readonly permanent?: boolean;
 }
 
 /** An attempt that failed. The message is for the operator's log only: it may name what a client must not see. */
 export class ProviderFault extends Error {
   readonly code: FaultCode;
   readonly blame: "provider" | "operator" | "client";
+  /** Whether the breaker counts it. One client's content must never close a model to others: neither a request that is refused
+   * as the client's fault nor a generation that failed because of what the request says. */
+  readonly countsForBreaker: boolean;
   readonly detail: FaultDetail;
   constructor(code: FaultCode, message: string, detail: FaultDetail = {}) {
     super(message, { cause: detail.cause });
@@ -89,6 +101,7 @@ export class ProviderFault extends Error {
       : detail.operator
         ? "operator"
         : "provider";
+    this.countsForBreaker = this.blame !== "client" && detail.fromContent !== true;
     this.detail = detail;
   }
 }
@@ -96,29 +109,45 @@ export class ProviderFault extends Error {
 /** Text, if there is any. */
 export const textPart = (type: "text" | "reasoning", text: unknown): Part[] =>
   typeof text === "string" && text !== "" ? [{ type, text }] : [];
-/** Finish reasons as providers spell them, all other words mean "stop"; `failed`: the generation broke off (WIRE.md 2, 7.2, 7b). */
+/** Finish reasons as providers spell them, all other words mean "stop"; `failed`: the generation broke off (WIRE.md 2, 7.2, 7b);
+ * `failed_on_content`: it did, and what was asked for may be the cause (a tool call that came out malformed). */
 const FINISH_REASONS = record(
-  literal("length", "tool_calls", "content_filter", "failed", "unfinished"),
+  literal("length", "tool_calls", "content_filter", "failed", "failed_on_content", "unfinished"),
 )(finishReasons);
+
+/** What a finish reason stands for. Gemini's OpenAI-compatible endpoint appends its own word to a general one
+ * (`function_call_filter: MALFORMED_FUNCTION_CALL`): then the general one counts. */
+export function finishReasonOf(
+  word: unknown,
+): FinishReason | "failed" | "failed_on_content" | "unfinished" {
+  if (typeof word !== "string" || word === "") return "unfinished";
+  const [general = word] = word.split(":", 1);
+  return FINISH_REASONS.get(word) ?? FINISH_REASONS.get(general) ?? "stop";
+}
 
 /** The end of a reply, if `word` says that it is there; throws a ProviderFault if that is no good one. */
 export function finishPart(word: unknown): Part[] {
-  const reason =
-    typeof word === "string" && word !== "" ? (FINISH_REASONS.get(word) ?? "stop") : "unfinished";
-  if (reason === "failed")
-    throw new ProviderFault("upstream_error", `the provider gave up: finish_reason ${word}`);
+  const reason = finishReasonOf(word);
+  if (reason === "failed" || reason === "failed_on_content")
+    throw new ProviderFault("upstream_error", `the provider gave up: finish_reason ${word}`, {
+      fromContent: reason === "failed_on_content",
+    });
   return reason === "unfinished" ? [] : [{ type: "finish", reason }];
 }
 
 /** Any of them, as regular expressions. */
 const words = refine(array(nonEmpty), (list) => new RegExp(list.join("|"), "i"));
-/** `words` are looked for in code, type and message; absent: whatever they say. `operator`: the provider refuses this gateway, not this
- * request: a matter for the operator, and no use in trying again; `other`: our address or our method is wrong. */
+/** `names` are looked for in code and type, `words` there and in the message; one of them is enough; both absent: whatever they say.
+ * A message may quote what the client sent, so words that would blame anybody but this request stand at its beginning.
+ * `operator`: the provider refuses this gateway, not this request: a matter for the operator, and no use in trying again; `other`:
+ * our address or our method is wrong. `content`: what this request says causes it, so the breaker does not count it. */
 const rule = object(
   {
     status: refine(nonEmpty, (pattern) => new RegExp(`^(${pattern})$`)),
+    names: optional(words),
     words: optional(words),
     operator: optional(literal("key", "other")),
+    content: optional(boolean()),
     code: literal(
       "model_unavailable",
       "model_overloaded",
@@ -142,10 +171,13 @@ export function throwErrorIn(json: unknown): void {
   const error = body["error"] ?? (body["object"] === "error" ? body : undefined);
   if (error === undefined || error === "") return;
   const status = [asObject(error)["code"], asObject(error)["status"]]
-    .map(Number)
-    .find((status) => status >= 400 && status < 600);
+    .map(errorStatus)
+    .find((status) => status !== undefined);
   const [name, message] = errorWords(body);
-  const clients = rules.some(({ words, operator }) => !operator && words?.test(message)); // the words are of a rule that blames the client
+  // The words are those of a rule for refused requests.
+  const clients = rules.some(
+    (rule) => rule.status.test("400") && !rule.operator && rule.words?.test(message),
+  );
   const meant = stated.find(({ words }) => words.test(name))?.status ?? (clients ? 400 : 500);
   throw refusal(status ?? meant, { get: () => null }, body);
 }
@@ -156,17 +188,32 @@ export function refusal(
   headers: { get(name: string): string | null },
   body: unknown,
 ): ProviderFault {
-  const text = errorWords(body).join(" ");
-  const { code, operator } = rules.find(
-    (rule) => rule.status.test(String(status)) && (!rule.words || rule.words.test(text)),
+  const [name, message] = errorWords(body);
+  const fits = ({ names, words }: (typeof rules)[number]) =>
+    (!names && !words) || names?.test(name) || words?.test(name) || words?.test(message);
+  const { code, operator, content } = rules.find(
+    (rule) => rule.status.test(String(status)) && fits(rule),
   )!;
-  const detail = { status, operator, retryAfterMs: retryAfterMs(headers.get("retry-after"), body) };
+  const detail = {
+    status,
+    operator,
+    fromContent: content,
+    retryAfterMs: retryAfterMs(headers.get("retry-after"), body),
+  };
   return new ProviderFault(code, `the provider answered with status ${status}`, detail);
 }
 
+/** An HTTP status of an error, as a number or in digits; undefined for anything else, objects among it. */
+function errorStatus(value: unknown): number | undefined {
+  const digits = typeof value === "number" ? String(value) : asString(value);
+  return digits !== undefined && /^[45]\d\d$/.test(digits) ? Number(digits) : undefined;
+}
+
 /** What stands under `error`, or the body itself; some of Gemini's answers are a list. */
-const errorOf = (body: unknown): unknown =>
-  Array.isArray(body) ? errorOf(body[0]) : (asObject(body)["error"] ?? body);
+function errorOf(body: unknown): unknown {
+  const first: unknown = Array.isArray(body) ? body[0] : body;
+  return asObject(first)["error"] ?? first;
+}
 
 /** The provider's own words for what went wrong, its code and type and then its message, as far as there are such fields:
  * `{message, type, code}`, Gemini's `{message, status}`, or the flat and bare forms that some providers use. */
@@ -176,8 +223,17 @@ function errorWords(body: unknown): readonly [name: string, message: string] {
   const name = `${asString(code) ?? asString(status) ?? ""} ${asString(type) ?? ""}`;
   return [
     name,
-    asString(error) ?? asString(message) ?? (detail === undefined ? "" : JSON.stringify(detail)),
+    asString(error) ?? asString(message) ?? (detail === undefined ? "" : jsonText(detail)),
   ];
+}
+
+/** The value as JSON; "" if it is nested deeper than this Node can write. */
+function jsonText(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return "";
+  }
 }
 
 /** Retry-After (seconds or an HTTP date), or Gemini's RetryInfo (`"retryDelay": "17s"`), in milliseconds; undefined if there is none. */

@@ -5,6 +5,7 @@ import { asArray, asObject, asString, counter } from "../protocol/foreign.ts";
 import { makeUsage, tokenLogprob, type Part } from "../protocol/reply.ts";
 import {
   finishPart,
+  ProviderFault,
   textPart,
   throwErrorIn,
   type Decoder,
@@ -157,8 +158,9 @@ function partOf(item: Item, signatureOf: (id: string) => string | undefined): ob
 }
 
 const candidateIn = (json: unknown) => asArray(asObject(json)["candidates"])[0];
-const isBlocked = (json: unknown) =>
-  asObject(asObject(json)["promptFeedback"])["blockReason"] !== undefined;
+/** The prompt was refused; a `blockReason` of null, as some proxies write it, refuses nothing. */
+const isBlocked = (json: unknown): boolean =>
+  Boolean(asString(asObject(asObject(json)["promptFeedback"])["blockReason"]));
 
 function createDecoder(signatures: Signatures): Decoder {
   let calls = 0;
@@ -171,14 +173,20 @@ function createDecoder(signatures: Signatures): Decoder {
     thoughtSignature,
   }: Record<string, unknown>): Part[] {
     signed = asString(thoughtSignature) ?? signed;
-    if (functionCall === undefined) return textPart(thought === true ? "reasoning" : "text", text);
-    const { id: given, name, args } = asObject(functionCall);
+    if (functionCall === undefined || functionCall === null)
+      return textPart(thought === true ? "reasoning" : "text", text);
+    const { id: given, name: called, args } = asObject(functionCall);
+    const name = asString(called);
+    if (!name)
+      throw new ProviderFault("upstream_error", "a tool call without a name", {
+        fromContent: true,
+      });
     const id = asString(given) || `call_${randomHex(12)}`;
     if (signed !== undefined) signatures.set(id, signed);
     signed = undefined;
     const call = calls++;
     return [
-      { type: "tool_call", call, id, name: asString(name) ?? "" },
+      { type: "tool_call", call, id, name },
       { type: "tool_arguments", call, text: JSON.stringify(args ?? {}) },
     ];
   }

@@ -6,6 +6,7 @@ import { randomHex } from "../protocol/ids.ts";
 import { makeUsage, tokenLogprob, type Part } from "../protocol/reply.ts";
 import {
   finishPart,
+  finishReasonOf,
   ProviderFault,
   throwErrorIn,
   type Decoder,
@@ -18,12 +19,16 @@ import { effortOf, parametersOf, type Traits } from "./traits.ts";
 export const openaiDialect: Dialect = {
   auth: (key) => ({ Authorization: `Bearer ${key}` }),
   request: (chat, target) => ({ path: "/chat/completions", body: requestBody(chat, target) }),
-  isReply: (json) => choiceIn(json)["message"] !== undefined,
+  isReply: (json) => choiceIn(json)["message"] !== undefined || isFiltered(choiceIn(json)),
   decoder: ({ traits }) => createDecoder(traits),
 };
 
 /** The first of the choices: there is no other. */
 const choiceIn = (json: unknown) => asObject(asArray(asObject(json)["choices"])[0]);
+
+/** A reply of which the provider's filter has left nothing may come without a message (Azure). */
+const isFiltered = (choice: Record<string, unknown>): boolean =>
+  finishReasonOf(choice["finish_reason"]) === "content_filter";
 
 /** Out: the request. */
 function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Target): object {
@@ -97,7 +102,11 @@ interface OpenCall {
   held: string;
 }
 
-function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
+function createDecoder({
+  think_tags,
+  repeats_reasoning,
+  hidden_thinking_in_total,
+}: Traits): Decoder {
   const split = think_tags ? createThinkSplitter() : undefined;
   let lastReasoning = "";
   const open = new Map<unknown, OpenCall>(); // by index, else by id
@@ -153,12 +162,14 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
       pushText(parts, "refusal", asString(message["refusal"]) ?? "", logprobs["refusal"]);
       for (const fragment of asArray(message["tool_calls"])) toolParts(asObject(fragment), parts);
       if (over && [...open.values()].some(({ call }) => call === undefined))
-        throw new ProviderFault("upstream_error", "a tool call without a name");
+        throw new ProviderFault("upstream_error", "a tool call without a name", {
+          fromContent: true,
+        });
       parts.push(...finishPart(finish));
       const usage =
-        readUsage(event["usage"]) ??
-        readUsage(choice["usage"]) ??
-        readUsage(asObject(event["x_groq"])["usage"]);
+        readUsage(event["usage"], hidden_thinking_in_total) ??
+        readUsage(choice["usage"], hidden_thinking_in_total) ??
+        readUsage(asObject(event["x_groq"])["usage"], hidden_thinking_in_total);
       if (usage) parts.push({ type: "usage", usage });
       return parts;
     },
@@ -187,7 +198,7 @@ const thoughtsIn = (content: unknown): string =>
     .join("");
 
 /** Usage wherever a vendor puts its cached and reasoning counts; undefined where there is none worth the name. */
-function readUsage(given: unknown) {
+function readUsage(given: unknown, hiddenThinkingInTotal: boolean) {
   const usage = asObject(given);
   const prompt = asCount(usage["prompt_tokens"]);
   const completion = asCount(usage["completion_tokens"]);
@@ -204,11 +215,15 @@ function readUsage(given: unknown) {
   // xAI counts reasoning beside completion_tokens, everybody else inside; its own total gives it away.
   const beside = reasoning > 0 && usage["total_tokens"] === prompt + completion + reasoning;
   const cacheHit = cached.find((count) => count !== undefined) ?? 0;
+  const stated = completion + (beside ? reasoning : 0);
+  // What the total has beyond the two counts are thoughts that are counted nowhere else.
+  const total = asCount(usage["total_tokens"]) ?? 0;
+  const hidden = hiddenThinkingInTotal ? Math.max(0, total - prompt - stated) : 0;
   return makeUsage({
     prompt,
-    completion: completion + (beside ? reasoning : 0),
+    completion: stated + hidden,
     cacheHit,
-    reasoning,
+    reasoning: reasoning + hidden,
   });
 }
 

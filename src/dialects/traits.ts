@@ -67,6 +67,7 @@ export const traitFields = {
   stream_only: boolean(), // whole replies are put together from a stream
   think_tags: boolean(), // reasoning stands in the text, between `<think>` and `</think>`
   repeats_reasoning: boolean(), // a piece of reasoning that is sent twice in a row is meant once
+  hidden_thinking_in_total: boolean(), // total_tokens beyond prompt and completion are unseen thinking, billed as completion
   /** The most tokens of a reply, thinking included: a request for more gets these. */
   max_output_tokens: optional(number({ min: 1, integer: true })),
 };

@@ -7,10 +7,12 @@ import { consume, readAll } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventReader } from "../http/event-stream.ts";
 import { ConnectTimeout, type FetchResponse } from "../http/fetch.ts";
+import { describe } from "../http/log.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { parseJson } from "../protocol/foreign.ts";
 import type { Part } from "../protocol/reply.ts";
 import type { Model } from "./catalog.ts";
+import { guardDialect, guarded } from "./guard.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024; // of a whole reply
 const MAX_ERROR_BYTES = 64 * 1024; // of the body of an error only the beginning is read
@@ -36,7 +38,9 @@ export async function attempt(
 ): Promise<void> {
   const { dialectFor, send, baseUrl, timeouts, attemptMs } = model.provider;
   const stream = chat.stream || model.traits.stream_only;
-  const dialect = dialectFor(account);
+  const report = (bug: unknown) =>
+    tell("internal_error", model, { level: "error", detail: describe(bug) });
+  const dialect = guardDialect(dialectFor(account), report);
   const {
     path,
     body,
@@ -72,11 +76,14 @@ export async function attempt(
       const pieces = await readAll(response.body, MAX_REPLY_BYTES, () =>
         setDeadline("idle_ms", timeouts.idle_ms),
       );
-      const json = parseJson(Buffer.concat(pieces).toString());
+      const bytes = Buffer.concat(pieces);
+      const json = parseJson(bytes.toString());
       if (json === undefined)
         throw new ProviderFault(
           "upstream_error",
           `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`,
+          // How large a reply is follows from what was asked for: log probabilities of 20 tokens at each position.
+          { fromContent: bytes.length > MAX_REPLY_BYTES },
         );
       whole = wholeReply(dialect, json, model);
       whole.forEach(meter.observe);
@@ -116,7 +123,9 @@ export async function attempt(
       "User-Agent": "chat-gateway",
     };
     const headers = Object.assign(ours, model.provider.headers, added);
-    const text = JSON.stringify(Object.assign(body, model.traits.extra)); // here, so that it is gone when it has been sent
+    // Written here, so that it is gone when it has been sent.
+    const write = () => JSON.stringify(Object.assign(body, model.traits.extra));
+    const text = guarded(report, write, { permanent: true });
     const sent = () => setDeadline("first_token_ms", timeouts.first_token_ms);
     return send(baseUrl + path, {
       method: "POST",
@@ -139,7 +148,8 @@ export async function attempt(
           () => "",
         )
       : "";
-    return refusal(status, headers, parseJson(text) ?? text); // of a page, or half of something, the words may still tell
+    // Of a page, or half of something, the words may still tell.
+    return guarded(report, () => refusal(status, headers, parseJson(text) ?? text), { status });
   }
 
   async function streamed(body: AsyncIterable<Uint8Array>, deliver: Deliver): Promise<void> {
@@ -165,11 +175,12 @@ export async function attempt(
               finished ||= part.type === "finish";
               said ||= part.type !== "usage";
             }
+          ended = decoder.ended?.() === true; // asked after each event, so that it is the same event whatever the cut
+          if (ended) break;
         }
       } catch (error) {
         fault = error; // thrown after what came before it was delivered
       }
-      ended ||= decoder.ended?.() === true;
       begun ||= said;
       const room = begun && parts.length > 0 ? deliver(parts.splice(0)) : undefined;
       room?.catch(() => undefined); // who waits for it hears of it all the same; after a fault, and after the end, nobody does
@@ -188,7 +199,11 @@ export async function attempt(
       const reading = consume(body, (bytes) => {
         size += bytes.length;
         if (!chat.stream && size > MAX_REPLY_BYTES)
-          throw new RangeError(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
+          throw new ProviderFault(
+            "upstream_error",
+            `a reply of more than ${MAX_REPLY_BYTES} bytes`,
+            { fromContent: true },
+          );
         if (ended) return void own.abort(); // more than the end: the connection is of no further use
         const room = take(events.push(bytes));
         if (!ended) return room;

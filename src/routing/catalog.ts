@@ -118,6 +118,16 @@ function withRoom(models: readonly Model[], chat: ChatRequest): readonly Model[]
   );
 }
 
+/** Of the candidates that are left after a model has said that the prompt is too long for it: those that are known to have more
+ * room, in their order, then those of unknown size, in theirs. One that is known to have no more room is left out. `full`: the
+ * models that have said so. Where the size of none of these is known, every known size may be more. */
+export function withMoreRoom(models: readonly Model[], full: readonly Model[]): readonly Model[] {
+  const largest = Math.max(0, ...full.map(({ contextTokens }) => contextTokens ?? 0));
+  const larger = models.filter(({ contextTokens }) => (contextTokens ?? 0) > largest);
+  const unknown = models.filter(({ contextTokens }) => contextTokens === undefined);
+  return [...larger, ...unknown];
+}
+
 /** A key's `models` are the names it may send; an alias gives it the models behind it or, if it also names some of these, those. */
 function allowedModels(
   listed: readonly Model[],

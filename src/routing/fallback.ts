@@ -7,7 +7,7 @@ import { ProviderFault } from "../dialects/dialect.ts";
 import { ClientGone } from "../http/exchange.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { attempt, type AttemptOptions, type Deliver } from "./attempt.ts";
-import type { Model } from "./catalog.ts";
+import { withMoreRoom, type Model } from "./catalog.ts";
 import { faultWords, outcomeOf, verdict, type FailedAttempt } from "./failure.ts";
 
 /** How far a request has come, for the books, whenever it ends: its attempts so far, the model that is asked or that serves, when this
@@ -30,12 +30,9 @@ export async function serve(
 ): Promise<void> {
   const { cancel, tell, endsAt } = options;
   const failures: FailedAttempt[] = [];
-  for (const model of candidates) {
-    const tooSmall = failures.filter(({ fault }) => fault.code === "context_length_exceeded");
-    if (
-      tooSmall.some((each) => (model.contextTokens ?? 0) <= (each.model.contextTokens ?? Infinity))
-    )
-      continue; // it has no more room
+  let remaining = candidates;
+  while (remaining.length > 0) {
+    const model = remaining[0]!;
     for (let retries = 0; ; retries += 1) {
       const pass = model.enter();
       if (!pass && retries === 0) failures.push({ model, fault: SHUT });
@@ -64,7 +61,7 @@ export async function serve(
         cancel.reason instanceof ProviderFault &&
         failures.every(({ fault }) => fault === SHUT);
       const faulty =
-        error instanceof ProviderFault && error.blame !== "client" && (silent || !cancel.aborted);
+        error instanceof ProviderFault && error.countsForBreaker && (silent || !cancel.aborted);
       if (faulty) pass.failed(`${error.code}: ${error.message}`, error.detail.operator === "key");
       else pass.dropped();
       if (tally.begunAt !== undefined) throw error;
@@ -78,19 +75,32 @@ export async function serve(
       if (performance.now() + wait >= endsAt || model.status().state !== "closed") break;
       await pause(wait, undefined, { signal: cancel.signal });
     }
+    remaining = nextCandidates(remaining.slice(1), failures);
   }
   throw verdict(chat.model, failures);
+}
+
+/** The candidates that are still to be asked, in their order; once the prompt was too long for a model, only those that may have
+ * more room. */
+function nextCandidates(
+  remaining: readonly Model[],
+  failures: readonly FailedAttempt[],
+): readonly Model[] {
+  const full = failures
+    .filter(({ fault }) => fault.code === "context_length_exceeded")
+    .map(({ model }) => model);
+  return full.length > 0 ? withMoreRoom(remaining, full) : remaining;
 }
 
 /** How long to wait before the same model is asked again; Infinity: not at all. A silent provider has had its time, one that
  * refuses this gateway will do so again, and one that wants longer than max_wait_ms is left to the next candidate. */
 function waitBefore(
-  { blame, code, detail: { retryAfterMs } }: ProviderFault,
+  { blame, code, detail: { retryAfterMs, permanent } }: ProviderFault,
   model: Model,
   retries: number,
 ): number {
   const { max_retries, backoff_ms, max_wait_ms } = model.provider.retry;
-  if (retries >= max_retries || blame !== "provider" || code === "upstream_timeout")
+  if (retries >= max_retries || blame !== "provider" || code === "upstream_timeout" || permanent)
     return Infinity;
   if (retryAfterMs !== undefined) return retryAfterMs <= max_wait_ms ? retryAfterMs : Infinity;
   return Math.min(max_wait_ms, backoff_ms * 2 ** retries * (0.5 + Math.random() / 2));

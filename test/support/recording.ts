@@ -51,15 +51,16 @@ const FINISH: readonly [finish: string, reasons: string][] = [
   ["tool_calls", "tool_calls function_call tool_use"],
   [
     "content_filter",
-    "content_filter sensitive refusal SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII LANGUAGE IMAGE_SAFETY",
+    "content_filter sensitive refusal SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII LANGUAGE IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION MODEL_ARMOR",
   ],
   [
     "failed",
-    "insufficient_system_resource network_error abort error MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS",
+    "insufficient_system_resource network_error abort error function_call_filter MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MALFORMED_RESPONSE MISSING_THOUGHT_SIGNATURE",
   ],
 ];
+/** Of "content_filter: SAFETY" the word before the colon counts. */
 const finishOf = (reason: string): string =>
-  FINISH.find(([, reasons]) => reasons.split(" ").includes(reason))?.[0] ?? "stop";
+  FINISH.find(([, reasons]) => reasons.split(" ").includes(reason.split(":")[0]!))?.[0] ?? "stop";
 
 function usageOf(
   prompt: number,
@@ -139,7 +140,7 @@ function openai(events: readonly Json[], vendor: string): Reply {
     (said["tool_calls"] ?? []).forEach(add);
     if (finish === "failed") continue;
     if (choice?.["finish_reason"]) finish = finishOf(choice["finish_reason"]);
-    // A whole message is an end in itself.
+    // A whole message is an end in itself. What a filter has emptied may lack it, and has a reason.
     else if (choice?.["message"]) finish ??= "stop";
   }
 
@@ -292,8 +293,9 @@ function told(status: number, text: string): { status: number; code: string } {
   if ([400, 413, 422].includes(status)) {
     if (/API_KEY_INVALID|API key not valid/i.test(text))
       return { status: 503, code: "model_unavailable" };
+    if (text.includes('"tool_use_failed"')) return { status: 503, code: "upstream_error" };
     if (
-      /context_length_exceeded|exceed_context_size|maximum context length|prompt is too long/i.test(
+      /context_length_exceeded|exceed_context_size|maximum context length|prompt is too long|too_many_prompt_tokens/i.test(
         text,
       )
     )
