@@ -15,7 +15,7 @@ import { ApiError } from "../protocol/errors.ts";
 import { createBreaker, type Breaker } from "./breaker.ts";
 import { rank } from "./policy.ts";
 
-const ADAPTER_VERSION = 2; // raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint
+const ADAPTER_VERSION = 3; // raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint
 export type Provider = ReturnType<typeof createProvider>;
 export type Model = ReturnType<typeof createModel>;
 export type Catalog = ReturnType<typeof createCatalog>;
