@@ -73,7 +73,19 @@ export interface FaultDetail {
   readonly status?: number;
   readonly cause?: unknown;
   readonly retryAfterMs?: number | undefined; // when the provider says that it may be asked again
+  /** The provider's own message, as it came: it may hold secrets, so it must not go out before it is redacted (routing/redact.ts). */
+  readonly said?: string | undefined;
   readonly operator?: "key" | "other" | undefined; // the provider refuses this gateway: its key, or something else of its configuration
+}
+
+/** What a provider answered when an attempt at it failed: for the operator alone, without secrets. */
+export interface ProviderAnswer {
+  /** Of HTTP; undefined: no answer came. */
+  readonly status: number | undefined;
+  /** Of the URL that was asked. */
+  readonly path: string;
+  /** The beginning of the provider's own words; undefined: it said none. */
+  readonly message: string | undefined;
 }
 
 /** An attempt that failed. The message is for the operator's log only: it may name what a client must not see. */
@@ -81,6 +93,8 @@ export class ProviderFault extends Error {
   readonly code: FaultCode;
   readonly blame: "provider" | "operator" | "client";
   readonly detail: FaultDetail;
+  /** Set by the attempt; absent: the provider was not asked. */
+  answer?: ProviderAnswer;
   constructor(code: FaultCode, message: string, detail: FaultDetail = {}) {
     super(message, { cause: detail.cause });
     this.code = code;
@@ -156,11 +170,13 @@ export function refusal(
   headers: { get(name: string): string | null },
   body: unknown,
 ): ProviderFault {
-  const text = errorWords(body).join(" ");
+  const [name, message] = errorWords(body);
+  const text = `${name} ${message}`;
   const { code, operator } = rules.find(
     (rule) => rule.status.test(String(status)) && (!rule.words || rule.words.test(text)),
   )!;
-  const detail = { status, operator, retryAfterMs: retryAfterMs(headers.get("retry-after"), body) };
+  const retryAfter = retryAfterMs(headers.get("retry-after"), body);
+  const detail = { status, operator, retryAfterMs: retryAfter, said: message || undefined };
   return new ProviderFault(code, `the provider answered with status ${status}`, detail);
 }
 

@@ -15,6 +15,7 @@ import { ApiError } from "../protocol/errors.ts";
 import { createBreaker, type Breaker } from "./breaker.ts";
 import type { Fingerprint } from "./fingerprint.ts";
 import { rank } from "./policy.ts";
+import { redactionOf, type Redact } from "./redact.ts";
 
 const ADAPTER_VERSION = 3; // raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint
 export type Provider = ReturnType<typeof createProvider>;
@@ -35,10 +36,11 @@ export function createCatalog(
   { breakers, signatures, fingerprint }: ReturnType<typeof createMemory>,
   monotonic = () => performance.now(),
 ) {
+  const redact = redactionOf(config);
   const providers = new Map(
     [...config.providers].map(([name, provider]) => [
       name,
-      createProvider(name, provider, config, send, signatures),
+      createProvider(name, provider, config, send, signatures, redact),
     ]),
   );
   const models = new Map<string, Model>();
@@ -194,6 +196,7 @@ function createProvider(
   config: Config,
   send: Send,
   signatures: Signatures,
+  redact: Redact,
 ) {
   const dialects = {
     openai: () => openaiDialect,
@@ -212,6 +215,8 @@ function createProvider(
   return {
     name,
     dialectFor,
+    /** What it says goes through this before anybody reads it. */
+    redact,
     baseUrl: provider.base_url,
     send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
