@@ -64,10 +64,18 @@ function statusOf(config: Config, all: readonly Report[]) {
         Math.max(...all.map(({ loopDelay }) => loopDelay[quantile]!)),
       ]),
     ),
-    models: models.map(({ breaker: { state, failures, retryMs, lastFault }, ...model }) => ({
-      ...model,
-      breaker: { state, failures, retry_ms: Math.ceil(retryMs), last_fault: lastFault },
-    })),
+    models: models.map(
+      ({ breaker: { state, failures, retryMs, lastFault, lastAnswer }, ...model }) => ({
+        ...model,
+        breaker: {
+          state,
+          failures,
+          retry_ms: Math.ceil(retryMs),
+          last_fault: lastFault,
+          last_answer: lastAnswer,
+        },
+      }),
+    ),
     aliases: [...first.ranking].map(([alias, candidates]) => ({
       alias,
       enabled: config.aliases.get(alias)?.enabled ?? false,

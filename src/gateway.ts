@@ -18,6 +18,7 @@ import { CheckError } from "./protocol/checker.ts";
 import { ApiError } from "./protocol/errors.ts";
 import { openapiText } from "./protocol/openapi.ts";
 import { createCatalog, createMemory } from "./routing/catalog.ts";
+import { createFingerprint } from "./routing/fingerprint.ts";
 
 /** Absent means the real thing, and no log. `now` is the wall clock, `monotonic` that of limiter and breakers, both in milliseconds.
  * `limits`, where this is one of several processes, are those of all; it then has no admin listener of its own. */
@@ -80,7 +81,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     : client === "fetch"
       ? throughFetch(fetch)
       : pooled;
-  const memory = createMemory();
+  const memory = createMemory(createFingerprint(initial.data_dir, diagnose));
   const own = deps.limits ?? createLimiter(monotonic);
   const shared =
     initial.limits.store === "memory"

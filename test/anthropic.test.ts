@@ -718,8 +718,23 @@ describe("what goes out", { concurrency: 2 }, () => {
     ["adaptive thinking, on", { model: "new", ...ON }, { ...NEW, ...ADAPTIVE }],
     [
       "adaptive thinking, off, whatever its depth",
-      { model: "new", reasoning_effort: "high" },
+      { model: "new", thinking: { type: "disabled" }, reasoning_effort: "high" },
       { ...NEW, ...OFF },
+    ],
+    [
+      "adaptive thinking, asked for by its depth alone",
+      { model: "new", reasoning_effort: "high", temperature: 0.3 },
+      { ...NEW, ...ADAPTIVE, ...effort("high") },
+    ],
+    [
+      "adaptive thinking, depth none",
+      { model: "new", reasoning_effort: "none" },
+      { ...NEW, ...OFF },
+    ],
+    [
+      "a budget, asked for by its depth alone",
+      { model: "old", reasoning_effort: "medium" },
+      budget(64_000, 32_000),
     ],
     ...[
       ["minimal", "low"],

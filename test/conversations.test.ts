@@ -376,7 +376,11 @@ describe(`conversations in every format (seed ${SEED})`, () => {
             request["reasoning_effort"] !== "minimal"; // which may be none
           if (format.native && on && told.calls.every(({ known }) => known))
             assert.equal(thinking.type, "enabled");
-          if (format.native && reasoning && !request["thinking"] && traits.thinking_off)
+          const depth = request["reasoning_effort"] ?? "none";
+          const off = request["thinking"]
+            ? request["thinking"].type === "disabled"
+            : depth === "none";
+          if (format.native && reasoning && off && traits.thinking_off)
             assert.equal(thinking.type, "disabled");
           if (request["tools"]) assert.ok(tools || traits.tool_choice === "auto");
           assert.deepEqual(

@@ -51,6 +51,9 @@ const reply = (parts: readonly object[], finishReason = "STOP"): Behaviour =>
   either(said(parts, finishReason), [...parts.map((part) => said([part])), said([], finishReason)]);
 const fine = reply([{ text: "Hi." }]);
 
+/** What is sent of the sampling parameters where the client says neither: the provider's own temperature is 1, its topP is not. */
+const SILENT = { topP: 1 };
+
 const MODELS = {
   level: { reasoning: true },
   budget: { reasoning: true, thinking: "budget" },
@@ -162,7 +165,7 @@ describe("what Gemini is asked", { concurrency: 2 }, () => {
         reasoning_effort: "high",
         ...(stream && { stream_options: { include_usage: true } }),
       });
-      assert.deepEqual(body, { contents: [HI], generationConfig: {} });
+      assert.deepEqual(body, { contents: [HI], generationConfig: SILENT });
       const { path, headers } = asked.at(-1)!;
       assert.deepEqual(
         [path, headers["x-goog-api-key"], headers.authorization],
@@ -328,7 +331,7 @@ describe("what Gemini is asked", { concurrency: 2 }, () => {
       assert.deepEqual(await ask({ model: "unsigned", messages }), {
         ...(system && { systemInstruction: { parts: [{ text: system }] } }),
         contents,
-        generationConfig: {},
+        generationConfig: SILENT,
       });
     });
   }
@@ -509,7 +512,11 @@ describe("what Gemini is asked", { concurrency: 2 }, () => {
   for (const [fields, generationConfig, more] of FIELDS) {
     it(JSON.stringify(fields).slice(0, 100), async (t) => {
       const { ask } = await bench(t);
-      assert.deepEqual(await ask(fields), { contents: [HI], generationConfig, ...more });
+      assert.deepEqual(await ask(fields), {
+        contents: [HI],
+        generationConfig: { ...SILENT, ...generationConfig },
+        ...more,
+      });
     });
   }
 
@@ -520,7 +527,15 @@ describe("what Gemini is asked", { concurrency: 2 }, () => {
       ["level-on", {}, { includeThoughts: false, thinkingLevel: "LOW" }],
       ["budget", {}, { includeThoughts: false, thinkingBudget: 0 }],
       ["budget-on", {}, { includeThoughts: false, thinkingBudget: 128 }],
-      ["level", { reasoning_effort: "high" }, { includeThoughts: false, thinkingLevel: "MINIMAL" }],
+      ["level", { reasoning_effort: "none" }, { includeThoughts: false, thinkingLevel: "MINIMAL" }],
+      ["level", { reasoning_effort: "high" }, { includeThoughts: false, thinkingLevel: "HIGH" }],
+      ["level-on", { reasoning_effort: "high" }, { includeThoughts: false, thinkingLevel: "HIGH" }],
+      ["budget", { reasoning_effort: "low" }, { includeThoughts: false, thinkingBudget: 1024 }],
+      [
+        "budget",
+        { thinking: { type: "disabled" }, reasoning_effort: "high" },
+        { includeThoughts: false, thinkingBudget: 0 },
+      ],
       ["budget", { thinking: { type: "disabled" } }, { includeThoughts: false, thinkingBudget: 0 }],
       ...["level", "level-on"].flatMap((model): typeof CASES => [
         [model, ON, { includeThoughts: true }],
@@ -555,13 +570,14 @@ describe("what Gemini is asked", { concurrency: 2 }, () => {
         ]),
       ]),
       ["plain", ON],
+      ["plain", { reasoning_effort: "high" }],
       ["mute", ON],
       ["mute", {}],
     ];
     for (const [model, fields, thinkingConfig] of CASES) {
       assert.deepEqual(
         (await ask({ model, ...fields })).generationConfig,
-        { ...(thinkingConfig && { thinkingConfig }) },
+        { ...SILENT, ...(thinkingConfig && { thinkingConfig }) },
         `${model} ${JSON.stringify(fields)}`,
       );
     }

@@ -19,7 +19,15 @@ import { within } from "./support/wait.ts";
 type Json = Record<string, unknown>;
 
 /** What the provider is asked for the plainest request that there is: one user message, nothing else. */
-const PLAIN = { model: "m", messages: user("hi"), thinking: { type: "disabled" } };
+const PLAIN = {
+  model: "m",
+  messages: user("hi"),
+  temperature: 1,
+  top_p: 1,
+  thinking: { type: "disabled" },
+};
+/** That request as a client sends it. */
+const REQUEST = { model: "m", messages: user("hi") };
 
 const fn = (name: string, more: object = {}) => ({ type: "function", function: { name, ...more } });
 const call = (id: string, name = "get_time", args = "{}") => ({
@@ -60,18 +68,14 @@ async function bench(t: TestContext, over: object = {}): Promise<Bench> {
     asked,
     async accepted(fields, about = JSON.stringify(fields)) {
       const before = asked.length;
-      const res = await gw.chat({ ...PLAIN, thinking: undefined, ...fields });
+      const res = await gw.chat({ ...REQUEST, ...fields });
       assert.equal(res.status, 200, `${about}: ${await res.text()}`);
       assert.equal(asked.length, before + 1, about);
       return asked.at(-1)!.body;
     },
     async refused(fields, refusal, about = JSON.stringify(fields)) {
       const before = asked.length;
-      const message = await assertRefusal(
-        await gw.chat({ ...PLAIN, thinking: undefined, ...fields }),
-        refusal,
-        about,
-      );
+      const message = await assertRefusal(await gw.chat({ ...REQUEST, ...fields }), refusal, about);
       assert.equal(asked.length, before, `${about}: the provider was asked all the same`);
       return message;
     },
@@ -115,7 +119,7 @@ const badCombination = (param: string): Refusal => ({
 
 /** Numbers that JSON cannot say through JSON.stringify: `1e400` stands in a string that is replaced in the text. */
 const withRaw = (fields: object, raw: string): string =>
-  JSON.stringify({ ...PLAIN, thinking: undefined, ...fields }).replaceAll('"<raw>"', raw);
+  JSON.stringify({ ...REQUEST, ...fields }).replaceAll('"<raw>"', raw);
 
 describe("numbers and their ranges", () => {
   for (const { field, min, max, integer } of [
@@ -941,7 +945,7 @@ describe("thinking", () => {
         providers: { lab: { thinking: mode } },
         models: { plain: { reasoning: false } },
       });
-      const bare = { model: "m", messages: user("hi") };
+      const { thinking: _, ...bare } = PLAIN;
       assert.deepEqual(await accepted({ thinking: on }), { ...bare, ...expected[0] });
       assert.deepEqual(await accepted({ thinking: on, reasoning_effort: "high" }), {
         ...bare,
@@ -951,7 +955,7 @@ describe("thinking", () => {
         {},
         { thinking: null },
         { thinking: { type: "disabled" } },
-        { reasoning_effort: "high" },
+        { thinking: { type: "disabled" }, reasoning_effort: "high" },
         { reasoning_effort: "none" },
       ]) {
         assert.deepEqual(
@@ -960,6 +964,11 @@ describe("thinking", () => {
           `off in so many words: ${JSON.stringify(off)}`,
         );
       }
+      assert.deepEqual(
+        await accepted({ reasoning_effort: "high" }),
+        { ...bare, ...expected[1] },
+        "the depth alone asks for thinking",
+      );
       // "none" sets no depth, and does not undo what `thinking` says.
       assert.deepEqual(await accepted({ thinking: on, reasoning_effort: "none" }), {
         ...bare,
@@ -1077,7 +1086,7 @@ describe("fields that are never an error", () => {
       extra_body: {},
     };
     assert.deepEqual(await accepted(unknown), PLAIN);
-    const text = `{"constructor":{"prototype":{"polluted":1}},"toString":1,"__proto__":{"temperature":5,"stream":true},${JSON.stringify(PLAIN).slice(1)}`;
+    const text = `{"constructor":{"prototype":{"polluted":1}},"toString":1,"__proto__":{"temperature":5,"stream":true},${JSON.stringify(REQUEST).slice(1)}`;
     assert.equal((await gw.chat(text)).status, 200);
     assert.deepEqual(asked.at(-1)?.body, PLAIN);
     assert.equal(({} as Json)["polluted"], undefined);
@@ -1342,8 +1351,7 @@ describe("hostile bodies", () => {
 
   it("brackets in a text are counted as well, closing ones are not", async (t) => {
     const { gw, asked } = await bench(t);
-    const withText = (content: string) =>
-      JSON.stringify({ ...PLAIN, thinking: undefined, messages: user(content) });
+    const withText = (content: string) => JSON.stringify({ ...REQUEST, messages: user(content) });
     const content = '"[{\\'.repeat(499_998); // with the request's own three
     assert.equal((await post(gw, withText(content))).status, 200);
     assert.equal(asked[0]?.body["messages"][0].content, content);
@@ -1435,7 +1443,7 @@ describe("hostile bodies", () => {
     const { gw, asked } = await bench(t);
     const content = '\u0000\u001f\ufeff€𝄞👩‍👩‍👧\u2028\\"\ud800';
     assert.equal(
-      (await post(gw, JSON.stringify({ ...PLAIN, messages: user(content) }))).status,
+      (await post(gw, JSON.stringify({ ...REQUEST, messages: user(content) }))).status,
       200,
     );
     assert.equal(asked[0]?.body["messages"][0].content, content);
@@ -1445,7 +1453,7 @@ describe("hostile bodies", () => {
 describe("the size of a body", () => {
   /** A valid request of exactly so many bytes. */
   function bodyOf(bytes: number): string {
-    const text = JSON.stringify({ ...PLAIN, thinking: undefined, pad: "" });
+    const text = JSON.stringify({ ...REQUEST, pad: "" });
     return text.replace('"pad":""', `"pad":"${"x".repeat(bytes - text.length)}"`);
   }
 

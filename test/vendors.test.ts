@@ -93,6 +93,8 @@ interface Row {
   readonly efforts?: readonly [low: string, medium: string, xhigh: string];
   /** A stream's usage comes unasked. */
   readonly usageUnasked?: true;
+  /** What is sent of temperature and top_p where the client says neither; absent: both, as 1. */
+  readonly silent?: Json;
   readonly choices?: "any" | "auto";
   /** The field in which tool calls are sent back with their thinking. */
   readonly echo?: string;
@@ -139,6 +141,10 @@ const NEEDS = {
 const MEDIA = ["images", "audio", "files"] as const;
 const PENALTIES = ["frequency_penalty", "presence_penalty"] as const;
 const EFFORTS = ["low", "medium", "xhigh"] as const;
+/** Both defaults of the contract. */
+const SILENT = { temperature: 1, top_p: 1 };
+/** For tests of something else: neither is sent where the client is silent. */
+const QUIET = { defaults_to_one: ["temperature", "top_p"] };
 
 const renamed = { max_tokens: null, max_completion_tokens: 100 };
 const template = (on: boolean) => ({ chat_template_kwargs: { enable_thinking: on, thinking: on } });
@@ -155,6 +161,7 @@ const TEMPLATE = {
 const VENDORS: Record<string, Row> = {
   generic: { off: {}, on: {} },
   openai: {
+    silent: {},
     sent: renamed,
     thinker: { temperature: null, top_p: null },
     thinkerRefused: [...PENALTIES, "logprobs"],
@@ -164,6 +171,7 @@ const VENDORS: Record<string, Row> = {
     efforts: ["low", "medium", "xhigh"],
   },
   deepseek: {
+    silent: {},
     refused: ["json_schema"],
     ...TYPE,
     depth: beside(ON),
@@ -171,6 +179,7 @@ const VENDORS: Record<string, Row> = {
     echo: "reasoning_content",
   },
   mistral: {
+    silent: { temperature: 1 },
     sent: { seed: null, random_seed: 7, user: null },
     refused: ["logprobs"],
     off: effort("none"),
@@ -181,6 +190,7 @@ const VENDORS: Record<string, Row> = {
     choices: "any",
   },
   groq: {
+    silent: {},
     sent: renamed,
     thinker: { reasoning_format: "parsed" },
     refused: ["logprobs"],
@@ -191,6 +201,7 @@ const VENDORS: Record<string, Row> = {
     echo: "reasoning",
   },
   openrouter: {
+    silent: {},
     off: { reasoning: { enabled: false } },
     on: { reasoning: { enabled: true } },
     depth: (effort) => ({ reasoning: { effort } }),
@@ -209,6 +220,7 @@ const VENDORS: Record<string, Row> = {
   },
   qwen: { off: { enable_thinking: false }, on: { enable_thinking: true } },
   moonshot: {
+    silent: {},
     sent: { ...renamed, temperature: null, top_p: null },
     refused: [...PENALTIES, "logprobs", "json_schema"],
     ...TYPE,
@@ -223,6 +235,7 @@ const VENDORS: Record<string, Row> = {
     echo: "reasoning_content",
   },
   "gemini-openai": {
+    silent: { top_p: 1 },
     sent: { seed: null, user: null, parallel_tool_calls: null },
     refused: [...PENALTIES, "logprobs"],
     off: effort("none"),
@@ -231,6 +244,7 @@ const VENDORS: Record<string, Row> = {
     efforts: ["low", "medium", "high"],
   },
   xai: {
+    silent: {},
     sent: renamed,
     thinkerRefused: [...PENALTIES, "stop"],
     off: effort("none"),
@@ -340,6 +354,7 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
       usageUnasked,
       choices,
       echo,
+      silent = SILENT,
     } = row;
     const refusals = (kind: Kind): readonly string[] => [
       ...refused,
@@ -401,19 +416,21 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
       for (const [choice, out] of expected)
         assert.deepEqual(await ask({ model: "plain", tools: TOOLS, ...choice }), {
           model: "plain",
+          ...silent,
           ...out,
         });
-      assert.deepEqual(await ask({ model: "plain", tools: [] }), { model: "plain" });
+      assert.deepEqual(await ask({ model: "plain", tools: [] }), { model: "plain", ...silent });
     });
 
     it(`${vendor}: thinking on, off, its depth, and where it has no switch`, async (t) => {
       const { ask } = await vendorBench(t, vendor);
-      const thinker = thinks("thinker");
+      const thinker = { ...silent, ...thinks("thinker") };
       for (const fields of [
         {},
-        { thinking: null },
+        { thinking: null, temperature: null, top_p: null },
         { thinking: { type: "disabled" } },
-        { reasoning_effort: "high" },
+        { thinking: { type: "disabled" }, reasoning_effort: "high" },
+        { reasoning_effort: "none" },
       ]) {
         assert.deepEqual(await ask(fields), { model: "thinker", ...thinker, ...off });
         assert.deepEqual(await ask({ ...fields, model: "stubborn" }), {
@@ -425,16 +442,25 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
         assert.deepEqual(await ask({ model, ...ON }), { model, ...thinker, ...on });
         for (const [at, reasoning_effort] of EFFORTS.entries()) {
           const deep = efforts ? depth!(efforts[at]!) : on;
-          assert.deepEqual(await ask({ model, ...ON, reasoning_effort }), {
-            model,
-            ...thinker,
-            ...deep,
-          });
+          // The depth alone asks for thinking as well.
+          for (const asking of [ON, {}])
+            assert.deepEqual(await ask({ model, ...asking, reasoning_effort }), {
+              model,
+              ...thinker,
+              ...deep,
+            });
         }
+        assert.deepEqual(await ask({ model, ...ON, reasoning_effort: "none" }), {
+          model,
+          ...thinker,
+          ...on,
+        });
       }
-      assert.deepEqual(await ask({ model: "plain", ...ON, reasoning_effort: "high" }), {
-        model: "plain",
-      });
+      for (const asking of [ON, {}])
+        assert.deepEqual(await ask({ model: "plain", ...asking, reasoning_effort: "high" }), {
+          model: "plain",
+          ...silent,
+        });
     });
 
     it(`${vendor}: tool calls that come back, with their thinking or without`, async (t) => {
@@ -514,6 +540,7 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
         ]);
         assert.deepEqual(await ask({ model: kind, ...nothing }), {
           model: kind,
+          ...silent,
           ...thinks(kind, off),
           ...Object.fromEntries(penalties),
         });
@@ -2100,6 +2127,22 @@ describe("settings", { concurrency: 2 }, () => {
       [{ max_completion_tokens: 60 }, { max_completion_tokens: 50 }, { max_completion_tokens: 60 }],
     ],
     ["max_output_tokens", "vllm", 50, 20, {}, [{}, {}, {}]],
+    [
+      "defaults_to_one",
+      "mistral",
+      ["temperature", "top_p"],
+      [],
+      {},
+      [{ temperature: 1 }, {}, { temperature: 1, top_p: 1 }],
+    ],
+    [
+      "temperature_or_top_p",
+      "vllm",
+      true,
+      false,
+      { temperature: 0.5, top_p: 0.5 },
+      [{ temperature: 0.5, top_p: 0.5 }, { temperature: 0.5 }, { temperature: 0.5, top_p: 0.5 }],
+    ],
   ];
   for (const [field, vendor, provider, model, request, sent] of LAYERS) {
     it(`${field} of ${vendor}: the provider's goes before the vendor's, the model's before both`, async (t) => {
@@ -2110,10 +2153,14 @@ describe("settings", { concurrency: 2 }, () => {
         Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, speak("Hi.")])),
       );
       const shop = { vendor, base_url: server.url };
+      const quiet = field === "defaults_to_one" ? {} : QUIET;
       const gw = await startGateway(
         t,
         configFor(server.url, [], {
-          providers: { shop, own: { ...shop, [field]: provider } },
+          providers: {
+            shop: { ...shop, ...quiet },
+            own: { ...shop, ...quiet, [field]: provider },
+          },
           models: {
             a: { provider: "shop", reasoning: true, ...switches },
             b: { provider: "own", reasoning: true, ...switches },
@@ -2241,7 +2288,7 @@ describe("settings", { concurrency: 2 }, () => {
   for (const [model, vendor, settings, off, on, deep] of ADVISED) {
     it(`for ${model}: thinking off, on, and deep`, async (t) => {
       const { ask } = await vendorBench(t, vendor, {
-        models: { thinker: { extra: {}, ...settings } },
+        models: { thinker: { extra: {}, ...QUIET, ...settings } },
       });
       for (const [fields, out] of [
         [{}, off],

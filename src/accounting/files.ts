@@ -86,15 +86,26 @@ function claim(draft: string, name: string): boolean {
   return true;
 }
 
-/** 32 hex digits that name a data_dir for good, made by whoever needs them first; the folder is there by then. The spend_ids of its requests begin with some of them. */
-export function markOf(dataDir: string): string {
-  const file = join(dataDir, "gateway-id");
+/** Random bytes, as hex digits, that a file of data_dir holds for good. Whichever process needs them first makes them; all others read
+ * the same. Only the owner may read the file. Throws if the folder is not there, or the file can be neither read nor made. */
+function madeOnce(dataDir: string, name: string, bytes: number): string {
+  const file = join(dataDir, name);
   if (!existsSync(file)) {
     const draft = `${file}.${randomBytes(6).toString("hex")}`;
-    writeFileSync(draft, randomBytes(16).toString("hex"), { mode: 0o600, flush: true });
+    writeFileSync(draft, randomBytes(bytes).toString("hex"), { mode: 0o600, flush: true });
     claim(draft, file);
   }
   return readFileSync(file, "utf8");
+}
+
+/** 32 hex digits that name a data_dir for good. The spend_ids of its requests begin with some of them. */
+export const markOf = (dataDir: string): string => madeOnce(dataDir, "gateway-id", 16);
+
+/** The key of system_fingerprint: 64 hex digits. Throws if the file holds something else, such as nothing. */
+export function fingerprintSecretOf(dataDir: string): string {
+  const secret = madeOnce(dataDir, "fingerprint-secret", 32);
+  if (!/^[0-9a-f]{64}$/.test(secret)) throw new Error("fingerprint-secret is not 64 hex digits");
+  return secret;
 }
 
 // Which process is at work on a file, and is it still alive? A Unix socket tells: it answers as long as its process lives,

@@ -52,6 +52,12 @@ export interface AttemptRecord {
   readonly provider: string;
   readonly outcome: string;
   readonly duration_ms: number;
+  /** HTTP status of the provider's answer; absent: it gave none, or did not fail. */
+  readonly status?: number | undefined;
+  /** Path of the URL that was asked; absent: nothing was asked, or it did not fail. */
+  readonly path?: string | undefined;
+  /** The provider's own words, redacted and cut, else this gateway's for what went wrong; absent: it did not fail. For the operator alone. */
+  readonly detail?: string | undefined;
 }
 /** How a request ended, and what it came to. `model`, with the price in force when the request began, whatever was reloaded since; undefined:
  * no provider began to answer. */

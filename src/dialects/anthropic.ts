@@ -57,7 +57,7 @@ function requestBody(
   const switchable = reasoning && traits.thinking !== "none";
   const thinking =
     switchable &&
-    chat.thinking &&
+    chat.wantsThinking &&
     (!answered ||
       thoughtsOf(
         answered.items.find(({ type }) => type === "call"),
@@ -85,9 +85,9 @@ function requestBody(
       content: blocksOf(turn, turn === turns.at(-1), thinks, signatures),
     })),
     stream: chat.stream || undefined,
-    // Of the two one is taken, and neither while thinking.
+    // Neither is taken while the model thinks.
     temperature: thinks ? undefined : given.temperature,
-    top_p: thinks || given.temperature !== undefined ? undefined : given.top_p,
+    top_p: thinks ? undefined : given.top_p,
     stop_sequences: given.stop?.filter((sequence) => sequence.trim() !== ""),
     metadata: given.user && { user_id: given.user },
     ...toolFields(chat, turns, thinks, given.parallel_tool_calls === false),

@@ -78,11 +78,23 @@ export interface FaultDetail {
   readonly status?: number;
   readonly cause?: unknown;
   readonly retryAfterMs?: number | undefined; // when the provider says that it may be asked again
+  /** The provider's own message, as it came: it may hold secrets, so it must not go out before it is redacted (routing/redact.ts). */
+  readonly said?: string | undefined;
   readonly operator?: "key" | "other" | undefined; // the provider refuses this gateway: its key, or something else of its configuration
   /** What this request says causes the failure, so it is no evidence about other requests. Absent: it may be the provider's state. */
   readonly fromContent?: boolean | undefined;
   /** The same request fails at this model in the same way each time, so it is not asked again. Absent: asking again may help. */
   readonly permanent?: boolean;
+}
+
+/** What a provider answered when an attempt at it failed: for the operator alone, without secrets. */
+export interface ProviderAnswer {
+  /** Of HTTP; undefined: no answer came. */
+  readonly status: number | undefined;
+  /** Of the URL that was asked. */
+  readonly path: string;
+  /** The beginning of the provider's own words; undefined: it said none. */
+  readonly message: string | undefined;
 }
 
 /** An attempt that failed. The message is for the operator's log only: it may name what a client must not see. */
@@ -93,6 +105,8 @@ export class ProviderFault extends Error {
    * as the client's fault nor a generation that failed because of what the request says. */
   readonly countsForBreaker: boolean;
   readonly detail: FaultDetail;
+  /** Set by the attempt; absent: the provider was not asked. */
+  answer?: ProviderAnswer;
   constructor(code: FaultCode, message: string, detail: FaultDetail = {}) {
     super(message, { cause: detail.cause });
     this.code = code;
@@ -199,6 +213,7 @@ export function refusal(
     operator,
     fromContent: content,
     retryAfterMs: retryAfterMs(headers.get("retry-after"), body),
+    said: message || undefined,
   };
   return new ProviderFault(code, `the provider answered with status ${status}`, detail);
 }

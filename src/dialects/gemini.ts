@@ -96,16 +96,16 @@ function requestBody(
 
 /** Where it cannot be switched off it is as little as can be. */
 function thinkingConfig(
-  { thinking: includeThoughts, effort: wanted }: ChatRequest,
+  { thinking: includeThoughts, wantsThinking, effort: wanted }: ChatRequest,
   traits: Traits,
 ): object {
   const effort = effortOf(wanted, traits);
-  const thinkingBudget = includeThoughts
+  const thinkingBudget = wantsThinking
     ? (BUDGETS[effort ?? ""] ?? ANY_BUDGET)
     : traits.thinking_off
       ? 0
       : LEAST_BUDGET;
-  const level = includeThoughts ? effort : traits.thinking_off ? "minimal" : "low";
+  const level = wantsThinking ? effort : traits.thinking_off ? "minimal" : "low";
   return {
     includeThoughts,
     ...(traits.thinking === "budget"

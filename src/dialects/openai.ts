@@ -32,7 +32,7 @@ const isFiltered = (choice: Record<string, unknown>): boolean =>
 
 /** Out: the request. */
 function requestBody(chat: ChatRequest, { upstreamModel, reasoning, traits }: Target): object {
-  const thinking = chat.thinking && reasoning;
+  const thinking = chat.wantsThinking && reasoning;
   const thinks = thinking || (reasoning && (!traits.thinking_off || traits.thinking === "always")); // asked or not
   const echo = thinks
     ? (traits.echo ?? (traits.thinking === "thinking" ? "reasoning_content" : "none"))
@@ -157,8 +157,9 @@ function createDecoder({
         thoughtsIn(message["content"]) +
         (repeats_reasoning && given === lastReasoning ? "" : given);
       lastReasoning = given;
-      pushText(parts, "reasoning", reasoning, logprobs["reasoning_content"]);
-      pushText(parts, "text", text, logprobs["content"]);
+      const probs = splitLogprobs(logprobs, reasoning, text);
+      pushText(parts, "reasoning", reasoning, probs.reasoning);
+      pushText(parts, "text", text, probs.text);
       pushText(parts, "refusal", asString(message["refusal"]) ?? "", logprobs["refusal"]);
       for (const fragment of asArray(message["tool_calls"])) toolParts(asObject(fragment), parts);
       if (over && [...open.values()].some(({ call }) => call === undefined))
@@ -184,6 +185,25 @@ function pushText(
 ): void {
   const logprobs = Array.isArray(given) && given.length > 0 ? given.map(tokenLogprob) : undefined;
   if (text !== "" || logprobs) parts.push({ type, text, logprobs });
+}
+
+/** The log probabilities of the thinking and of the text. Some servers list the tokens of both under `content`, the thinking first: those
+ * that the text, counted from its end in bytes, does not need are the thinking's, and stay hidden where the thinking does. */
+function splitLogprobs(
+  { content, reasoning_content }: Record<string, unknown>,
+  reasoning: string,
+  text: string,
+): { readonly reasoning: unknown; readonly text: unknown } {
+  if (reasoning === "" || !Array.isArray(content) || Array.isArray(reasoning_content))
+    return { reasoning: reasoning_content, text: content };
+  let first = content.length;
+  let missing = Buffer.byteLength(text);
+  while (first > 0 && missing > 0) {
+    first -= 1;
+    const { token, bytes } = tokenLogprob(content[first]);
+    missing -= bytes?.length ?? Buffer.byteLength(token);
+  }
+  return { reasoning: content.slice(0, first), text: content.slice(first) };
 }
 
 /** Text and thinking of a content that is a string, or a list of parts, in which thinking is a list of its own (Mistral). */

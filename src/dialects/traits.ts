@@ -45,6 +45,10 @@ export const traitFields = {
   /** The form of tool_choice: `all` of them; `any` for "required", and no names; `auto`: nothing but that. */
   tool_choice: literal("all", "any", "auto"),
   max_temperature: number({ min: 0, max: 2 }),
+  /** Parameters whose default is 1 at the provider too, so that they need not be sent where the client is silent. */
+  defaults_to_one: array(literal("temperature", "top_p")),
+  /** The provider refuses temperature and top_p together: top_p goes out only where the client set it and no temperature. */
+  temperature_or_top_p: boolean(),
   /** What is not sent. What would change the reply's meaning makes the model unfit for a request that says it. */
   omit: array(
     literal(
@@ -124,16 +128,33 @@ export function effortOf(wanted: string | undefined, { efforts }: Traits): strin
   )[0];
 }
 
-/** The parameters that go out: in their range, without those that this provider does not take. */
-export function parametersOf(
+/** The sampling parameters that go out. SPEC.md's default of both is 1, whatever the provider's own is. */
+function samplingOf(
   chat: ChatRequest,
-  { omit, max_temperature, max_output_tokens = Infinity }: Traits,
+  { omit, max_temperature, defaults_to_one, temperature_or_top_p }: Traits,
 ) {
-  const { temperature, top_p, frequency_penalty, presence_penalty, stop, seed, maxTokens, user } =
-    chat;
-  const all = {
+  const taken = (name: "temperature" | "top_p") => !omit.includes(name);
+  const byDefault = (name: "temperature" | "top_p") =>
+    taken(name) && !defaults_to_one.includes(name) ? 1 : undefined;
+  const given = {
+    temperature: taken("temperature") ? chat.temperature : undefined,
+    top_p: taken("top_p") ? chat.top_p : undefined,
+  };
+  const onlyTopP = given.top_p !== undefined && given.temperature === undefined;
+  if (temperature_or_top_p && onlyTopP) return { temperature: undefined, top_p: given.top_p };
+  const temperature = given.temperature ?? byDefault("temperature");
+  return {
     temperature: temperature && Math.min(temperature, max_temperature),
-    top_p,
+    top_p: temperature_or_top_p ? undefined : (given.top_p ?? byDefault("top_p")),
+  };
+}
+
+/** The parameters that go out: in their range, without those that this provider does not take. */
+export function parametersOf(chat: ChatRequest, traits: Traits) {
+  const { omit, max_output_tokens = Infinity } = traits;
+  const { frequency_penalty, presence_penalty, stop, seed, maxTokens, user } = chat;
+  const all = {
+    ...samplingOf(chat, traits),
     frequency_penalty,
     presence_penalty,
     stop,

@@ -119,6 +119,9 @@ const choiceType = functionType(
 );
 const namedTool = object({ type: choiceType, function: object({ name: nonEmpty }) });
 const tokenLimit = optional(number({ min: 1, integer: true }));
+/** Undefined where the client is silent: whether the default is sent depends on the provider (dialects/traits.ts). */
+const sampling = (max: number) =>
+  refine(optional(number({ min: 0, max })), (value) => value, { default: 1 });
 const penalty = optional(number({ min: -2, max: 2 }));
 /** An empty list says as much as none. */
 const listed = <T>(list: T[] | undefined) => (list?.length ? list : undefined);
@@ -129,10 +132,10 @@ const body = object({
   model: nonEmpty,
   messages: array(message, { min: 1 }),
   stream: withDefault(boolean(), false),
-  temperature: optional(number({ min: 0, max: 2 })),
+  temperature: sampling(2),
   max_tokens: tokenLimit,
   max_completion_tokens: tokenLimit,
-  top_p: optional(number({ min: 0, max: 1 })),
+  top_p: sampling(1),
   frequency_penalty: penalty,
   presence_penalty: penalty,
   stop: refine(
@@ -155,7 +158,7 @@ const body = object({
   ),
   thinking: refine(
     optional(object({ type: literal("enabled", "disabled", "adaptive") })),
-    (said) => said !== undefined && said.type !== "disabled",
+    (given) => given && given.type !== "disabled",
   ),
   logprobs: withDefault(boolean(), false),
   top_logprobs: optional(number({ min: 0, max: 20, integer: true })),
@@ -185,7 +188,9 @@ export const chatRequest = refine(
       max_tokens,
       max_completion_tokens,
       reasoning_effort,
+      thinking,
     } = given;
+    const effort = reasoning_effort === "none" ? undefined : reasoning_effort;
     if (stream_options && !stream) stray("stream_options", "may only be set when stream is true");
     if (tool_choice && tool_choice !== "none" && !tools)
       stray("tool_choice", 'may only be set, other than to "none", together with tools');
@@ -207,7 +212,12 @@ export const chatRequest = refine(
     }
     return Object.assign(given, {
       includeUsage: stream_options?.include_usage ?? false,
-      effort: reasoning_effort === "none" ? undefined : reasoning_effort, // how deep to think; only meant when `thinking`
+      /** The client is to see the thinking. */
+      thinking: thinking ?? false,
+      /** The model is to think, seen or unseen. What `thinking` says wins over the effort. */
+      wantsThinking: thinking ?? effort !== undefined,
+      /** How deep to think, if the model thinks; undefined: as the provider likes. */
+      effort,
       maxTokens:
         max_tokens === undefined
           ? max_completion_tokens

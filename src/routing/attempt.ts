@@ -2,7 +2,7 @@
 // is the only pump: bytes are pushed through the dialect as they come, one batch per read, and nothing is read while the client has no
 // room for the batch before (backpressure). The first batch goes up to and with the first delta, or the end of a reply that has none.
 import type { Meter } from "../accounting/usage.ts";
-import { ProviderFault, refusal, wholeReply } from "../dialects/dialect.ts";
+import { ProviderFault, refusal, wholeReply, type ProviderAnswer } from "../dialects/dialect.ts";
 import { consume, readAll } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventReader } from "../http/event-stream.ts";
@@ -13,6 +13,7 @@ import { parseJson } from "../protocol/foreign.ts";
 import type { Part } from "../protocol/reply.ts";
 import type { Model } from "./catalog.ts";
 import { guardDialect, guarded } from "./guard.ts";
+import { redactPath } from "./redact.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024; // of a whole reply
 const MAX_ERROR_BYTES = 64 * 1024; // of the body of an error only the beginning is read
@@ -36,7 +37,7 @@ export async function attempt(
   deliver: Deliver,
   { cancel, tell, account }: AttemptOptions,
 ): Promise<void> {
-  const { dialectFor, send, baseUrl, timeouts, attemptMs } = model.provider;
+  const { dialectFor, send, baseUrl, timeouts, attemptMs, redact } = model.provider;
   const stream = chat.stream || model.traits.stream_only;
   const report = (bug: unknown) =>
     tell("internal_error", model, { level: "error", detail: describe(bug) });
@@ -54,8 +55,11 @@ export async function attempt(
   let total =
     attemptMs === undefined ? undefined : setTimeout(late, attemptMs, "total_ms", attemptMs);
   let skipped = 0;
+  let answeredStatus: number | undefined;
+  let refusedText = ""; // the body of an answer other than 200
   try {
     const response = await post();
+    answeredStatus = response.status;
     if (response.status !== 200) throw await refused(response);
     if (!response.body) throw new ProviderFault("upstream_error", "the answer has no body");
     const mediaType =
@@ -95,12 +99,24 @@ export async function attempt(
     await deliver(whole);
   } catch (error) {
     own.abort(asFault(error)); // unless it has been: the first reason counts; whatever is left of the answer is not read
-    throw own.reason;
+    const { reason } = own;
+    if (reason instanceof ProviderFault) reason.answer ??= answerOf(reason);
+    throw reason;
   } finally {
     clearDeadline();
     clearTimeout(total);
     forget();
     if (skipped > 0) tell("unreadable_events", model, { events: skipped });
+  }
+
+  /** What the provider answered, if it did. Of a 200 only an error's message is told: all else in it is the reply. */
+  function answerOf({ detail }: ProviderFault): ProviderAnswer {
+    const { pathname } = new URL(baseUrl + path);
+    return {
+      status: answeredStatus,
+      path: redactPath(redact, pathname),
+      message: redact(detail.said ?? refusedText) || undefined,
+    };
   }
 
   /** One runs at a time. The same one again, as for every piece of a stream, has the same milliseconds, and only moves the timer that is there. */
@@ -148,6 +164,7 @@ export async function attempt(
           () => "",
         )
       : "";
+    refusedText = text;
     // Of a page, or half of something, the words may still tell.
     return guarded(report, () => refusal(status, headers, parseJson(text) ?? text), { status });
   }

@@ -1,7 +1,7 @@
 // Which models there are, who serves them, and which a name stands for. SPEC.md "Routing aliases", DESIGN.md "Candidates".
 import type { Caller } from "../accounts/keys.ts";
 import { estimatePrompt } from "../accounting/usage.ts";
-import { sha256, type Config, type ModelConfig, type ProviderConfig } from "../config/schema.ts";
+import type { Config, ModelConfig, ProviderConfig } from "../config/schema.ts";
 import { createDemoFetch } from "../demo/provider.ts";
 import { createAnthropicDialect } from "../dialects/anthropic.ts";
 import { createGeminiDialect } from "../dialects/gemini.ts";
@@ -13,29 +13,34 @@ import type { ChatRequest } from "../protocol/chat-request.ts";
 import { cut, fail } from "../protocol/checker.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { createBreaker, type Breaker } from "./breaker.ts";
+import type { Fingerprint } from "./fingerprint.ts";
 import { rank } from "./policy.ts";
+import { redactionOf, type Redact } from "./redact.ts";
 
-const ADAPTER_VERSION = 2; // raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint
+const ADAPTER_VERSION = 3; // raised when a change of the dialects may change what a model answers: it is a part of system_fingerprint
 export type Provider = ReturnType<typeof createProvider>;
 export type Model = ReturnType<typeof createModel>;
 export type Catalog = ReturnType<typeof createCatalog>;
-/** What outlives a configuration: breakers, as long as it is the same model at the same provider with the same key. */
-export const createMemory = () => ({
+/** What outlives a configuration: breakers, as long as it is the same model at the same provider with the same key; the key of
+ * `fingerprint`. */
+export const createMemory = (fingerprint: Fingerprint) => ({
   breakers: new Map<string, Breaker>(),
   signatures: createSignatures(),
+  fingerprint,
 });
 
 /** `monotonic` is the breakers' clock, in milliseconds. */
 export function createCatalog(
   config: Config,
   send: Send,
-  { breakers, signatures }: ReturnType<typeof createMemory>,
+  { breakers, signatures, fingerprint }: ReturnType<typeof createMemory>,
   monotonic = () => performance.now(),
 ) {
+  const redact = redactionOf(config);
   const providers = new Map(
     [...config.providers].map(([name, provider]) => [
       name,
-      createProvider(name, provider, config, send, signatures),
+      createProvider(name, provider, config, send, signatures, redact),
     ]),
   );
   const models = new Map<string, Model>();
@@ -60,6 +65,7 @@ export function createCatalog(
         traitsOf(config.providers.get(settings.provider)!, settings),
         breaker,
         config.breaker,
+        fingerprint,
       ),
     );
   }
@@ -200,6 +206,7 @@ function createProvider(
   config: Config,
   send: Send,
   signatures: Signatures,
+  redact: Redact,
 ) {
   const dialects = {
     openai: () => openaiDialect,
@@ -218,6 +225,8 @@ function createProvider(
   return {
     name,
     dialectFor,
+    /** What it says goes through this before anybody reads it. */
+    redact,
     baseUrl: provider.base_url,
     send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
@@ -234,7 +243,9 @@ function createModel(
   traits: Traits,
   breaker: Breaker,
   rules: Config["breaker"],
+  fingerprintOf: Fingerprint,
 ) {
+  let fingerprint: string | undefined;
   const {
     upstream_model: upstreamModel = name,
     context_tokens: contextTokens,
@@ -249,7 +260,11 @@ function createModel(
     reasoning,
     contextTokens,
     price,
-    fingerprint: `fp_${sha256(JSON.stringify([provider.name, upstreamModel, ADAPTER_VERSION])).slice(0, 12)}`,
+    /** The system_fingerprint of its replies. */
+    get fingerprint(): string {
+      fingerprint ??= fingerprintOf([provider.name, upstreamModel, ADAPTER_VERSION]);
+      return fingerprint;
+    },
     /** Leave for one attempt, if the model's breaker gives it; and how that stands. */
     enter: () => breaker.enter(rules),
     status: () => breaker.status(rules),

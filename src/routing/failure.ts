@@ -1,5 +1,6 @@
 // Failed attempts in words: for the books, for the operator, and for the client, who never sees the provider's own: WIRE.md
 // 4.2, the rows of providers' faults. The client's words are in failure.json, a row a code.
+import type { AttemptRecord } from "../accounting/records.ts";
 import { ProviderFault } from "../dialects/dialect.ts";
 import { ClientGone } from "../http/exchange.ts";
 import { ApiError, toApiError } from "../protocol/errors.ts";
@@ -22,13 +23,23 @@ export const outcomeOf = (error: unknown): string =>
         : toApiError(error).code;
 
 /** A fault for the operator's log; one that only the operator can mend is an error, the others pass. */
-export const faultWords = ({ code, blame, detail, message }: ProviderFault) => ({
+export const faultWords = ({ code, blame, detail, message, answer }: ProviderFault) => ({
   level: blame === "operator" ? "error" : "warn",
   code,
   blame,
   status: detail.status,
   detail: message,
+  provider_status: answer?.status,
+  provider_path: answer?.path,
+  provider_message: answer?.message,
 });
+
+/** What the books say of an attempt beside its outcome: nothing of one that did not fail by a fault. */
+export function attemptDetail(error: unknown): Pick<AttemptRecord, "status" | "path" | "detail"> {
+  if (!(error instanceof ProviderFault)) return {};
+  const { answer, message } = error;
+  return { status: answer?.status, path: answer?.path, detail: answer?.message ?? message };
+}
 
 /** The client's error: the fault that all models share, else that none is available. `requested` is the name that was sent; an
  * error must not tell more. Retry-After is the soonest moment at which asking again is of use: for each model what its provider

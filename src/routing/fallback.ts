@@ -8,7 +8,7 @@ import { ClientGone } from "../http/exchange.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { attempt, type AttemptOptions, type Deliver } from "./attempt.ts";
 import { withMoreRoom, type Model } from "./catalog.ts";
-import { faultWords, outcomeOf, verdict, type FailedAttempt } from "./failure.ts";
+import { attemptDetail, faultWords, outcomeOf, verdict, type FailedAttempt } from "./failure.ts";
 
 /** How far a request has come, for the books, whenever it ends: its attempts so far, the model that is asked or that serves, when this
  * one began to answer, and what it has said; an attempt that fails before it has begun costs nothing. */
@@ -53,6 +53,7 @@ export async function serve(
         provider: model.provider.name,
         outcome: outcomeOf(error),
         duration_ms,
+        ...attemptDetail(error),
       });
       if (error === undefined) return pass.answered(true);
       // After `cancel` only a provider is to blame that had all of the time, and was silent.
@@ -62,8 +63,10 @@ export async function serve(
         failures.every(({ fault }) => fault === SHUT);
       const faulty =
         error instanceof ProviderFault && error.countsForBreaker && (silent || !cancel.aborted);
-      if (faulty) pass.failed(`${error.code}: ${error.message}`, error.detail.operator === "key");
-      else pass.dropped();
+      const answer = error instanceof ProviderFault ? error.answer : undefined;
+      const atOnce = error instanceof ProviderFault && error.detail.operator === "key";
+      if (faulty) pass.failed(`${error.code}: ${error.message}`, atOnce, answer);
+      else pass.dropped(answer);
       if (tally.begunAt !== undefined) throw error;
       if (!(error instanceof ClientGone)) tally.meter = createMeter(chat);
       if (!(error instanceof ProviderFault) || cancel.aborted) throw error;

@@ -1,0 +1,117 @@
+// What a provider said, made fit for the operator's logs, /status and the books: it may quote keys, and it may hold whatever its writer
+// liked. Taken out are the secrets of this configuration, wherever they stand, and everything that looks like a key of anybody's:
+// `sk-...` and its like, what follows Bearer, `key=` and other such names, the user and password of a URL, and long runs of letters and
+// digits. Control characters cannot forge lines or colours. Text that is longer than is looked at is cut first, so the work is bounded,
+// and every pattern takes time in proportion to that bound. What is left out: a short key of somebody else's without any sign of one,
+// and keys that are split by blanks.
+import { sha256, type Config } from "../config/schema.ts";
+
+/** Takes the secrets out of a text, and cuts it at 300 characters. */
+export type Redact = (text: string) => string;
+
+const READ_CHARS = 4_096; // of a text that are looked at
+const SHOWN_CHARS = 300;
+const LONGEST_WORD = 512; // in characters: a secret is not longer
+const SHORTEST_SECRET = 4; // in characters: placeholders such as "x" are no secrets, and would garble every text
+const MARK = "[redacted]";
+
+const LINE_ENDS = /[\t\n\v\f\r\u0085\u2028\u2029]/g;
+/** Control and formatting characters, which hide text or turn it around, and halves of surrogate pairs. */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}]/gu;
+const WORDS = /[^\s"'`<>(){}[\],;]{4,512}/g;
+const RUNS = /[A-Za-z0-9+/_=-]{20,}/g;
+const CAMEL_CASE = /^[A-Z]?[a-z]{2,14}(?:[A-Z][a-z]{2,14})*$/;
+const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
+  [/:\/\/\S{1,512}@/g, `://${MARK}@`],
+  [/\bBearer\s{1,4}(?!token\b|auth)[^\s"'`,;]+/gi, `Bearer ${MARK}`],
+  [
+    /\b(authorization["']?\s{0,4}[:=]\s{0,4}["']?)(?:(?:basic|bearer|token)\s{1,4})?[^\s"'`,;]+/gi,
+    `$1${MARK}`,
+  ],
+  [
+    /(api[ _-]?key|access[ _-]?key|secret|token|passw(?:or)?d|credential)(["']?\s{0,4}(?:provided|given|is)?\s{0,4}[:=]\s{0,4}["']?)[^\s"'`,;&]+/gi,
+    `$1$2${MARK}`,
+  ],
+  [/(key=["']?)[^\s"'`,;&]+/gi, `$1${MARK}`],
+  [/\b[sprc]k[-_][^\s"'`,;<>(){}[\]\\]{3,}/g, MARK],
+  [/\b(?:gsk|csk|xai|pplx|hf|nvapi|tgp|gh[pousr]|glpat)[-_][^\s"'`,;<>(){}[\]\\]{10,}/g, MARK],
+  [/\bAIza[\w-]{10,}/g, MARK],
+];
+
+/** `secrets` are taken out wherever they stand, also as base64 and in URLs; words whose SHA-256 is in `digests` likewise. */
+export function createRedact(secrets: readonly string[], digests: ReadonlySet<string>): Redact {
+  const forms = [...new Set(secrets.filter(isSecret).flatMap(formsOf))];
+  forms.sort((a, b) => b.length - a.length); // one may be a part of another
+
+  /** Clients' keys are known by their digests only. Punctuation after a word is not the word's. */
+  function withoutKeys(word: string): string {
+    let end = word.length;
+    while (end > 0 && ".:!?".includes(word[end - 1]!)) end -= 1;
+    const known =
+      digests.has(sha256(word)) || (end < word.length && digests.has(sha256(word.slice(0, end))));
+    return known ? MARK : word;
+  }
+
+  return (text) => {
+    let left = readable(text);
+    for (const form of forms) left = left.replaceAll(form, MARK);
+    if (digests.size > 0) left = left.replace(WORDS, withoutKeys);
+    for (const [pattern, replacement] of PATTERNS) left = left.replace(pattern, replacement);
+    left = left.replace(RUNS, (run) => (isRandom(run) ? MARK : run));
+    return left.slice(0, SHOWN_CHARS).replace(UNSEEN, ""); // the cut may have halved a pair
+  };
+}
+
+/** The redaction of what the providers of a configuration say. */
+export function redactionOf({ providers, keys, admin, limits, usage }: Config): Redact {
+  const apiKeys = [...providers.values()].map(({ api_key }) => api_key);
+  const passwords = [limits.store, usage.store].flatMap(passwordsIn);
+  const secrets = [...apiKeys, admin?.password, ...passwords];
+  return createRedact(
+    secrets.filter((secret) => secret !== undefined),
+    new Set(keys.map(({ digest }) => digest)),
+  );
+}
+
+/** The path of a URL, without the keys that may stand in it. */
+export const redactPath = (redact: Redact, path: string): string =>
+  path.split("/").map(redact).join("/");
+
+const isSecret = (text: string): boolean => text.length >= SHORTEST_SECRET;
+
+/** As it stands, in a URL, in JSON, in base64. */
+const formsOf = (secret: string): string[] => [
+  secret,
+  encodeURIComponent(secret),
+  JSON.stringify(secret).slice(1, -1),
+  Buffer.from(secret)
+    .toString("base64")
+    .replace(/={1,2}$/, ""),
+];
+
+/** The password in the address of a store, as it is written there and as it is meant; none in `memory` or `file`. */
+function passwordsIn(address: string): string[] {
+  const written = URL.canParse(address) ? new URL(address).password : "";
+  try {
+    return [written, decodeURIComponent(written)];
+  } catch {
+    return [written]; // a stray `%`
+  }
+}
+
+/** One line of what can be seen, without a last word that the cut may have halved. */
+function readable(text: string): string {
+  const line = text.slice(0, READ_CHARS).replace(LINE_ENDS, " ").replace(UNSEEN, "");
+  if (text.length <= READ_CHARS) return line.trim();
+  const lastBlank = line.lastIndexOf(" ");
+  return line.slice(0, lastBlank === -1 ? -LONGEST_WORD : lastBlank).trim();
+}
+
+/** Whether a run is more likely made by chance than a name such as `claude-sonnet-4-5-20250929` or `streamGenerateContent`: by its
+ * longest pieces between signs. */
+const isRandom = (run: string): boolean => run.split(/[-_/+=]/).some(isRandomPiece);
+
+function isRandomPiece(piece: string): boolean {
+  if (piece.length < 12 || CAMEL_CASE.test(piece)) return false;
+  return piece.length >= 20 || (/\d/.test(piece) && /[a-z]/i.test(piece));
+}
