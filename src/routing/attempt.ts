@@ -116,7 +116,7 @@ export async function attempt(
       "User-Agent": "chat-gateway",
     };
     const headers = Object.assign(ours, model.provider.headers, added);
-    const text = JSON.stringify(Object.assign(body, model.traits.extra)); // here, so that it is gone when it has been sent
+    const text = JSON.stringify({ ...body, ...model.traits.extra }); // here, so that it is gone when it has been sent
     const sent = () => setDeadline("first_token_ms", timeouts.first_token_ms);
     return send(baseUrl + path, {
       method: "POST",
