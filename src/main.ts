@@ -30,8 +30,8 @@ function listenForSignals(): Signals {
   }
 
   const stopping: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"];
-  process.on("SIGHUP", onHangup);
   for (const name of stopping) process.on(name, onStop);
+  process.on("SIGHUP", onHangup);
   return {
     onHangup(listener) {
       hangup = listener;
