@@ -21,7 +21,7 @@ function listensForHangup(pid: number | undefined): boolean {
 }
 
 /** A gateway whose start takes a while: it has many keys to read. */
-function starting(t: TestContext, { workers = 1, keys = 0 } = {}) {
+function starting(t: TestContext, { workers = 1, keys = 0, detached = false } = {}) {
   const cwd = folder();
   const data = join(cwd, "data");
   mkdirSync(data);
@@ -30,7 +30,7 @@ function starting(t: TestContext, { workers = 1, keys = 0 } = {}) {
   const text = (over: object = {}) =>
     JSON.stringify(demo({ data_dir: data, server: { port: 0, workers }, ...over }));
   writeFileSync(file, text());
-  return { gw: run(t, ["--config", file], { cwd }), data, file, text };
+  return { gw: run(t, ["--config", file], { cwd, detached }), data, file, text };
 }
 
 const events = (gw: Running, event: string): number =>
@@ -92,6 +92,28 @@ describe("a signal during the start", () => {
         assert.equal((await within(gw.ended, "the end", 10_000)).code, 0);
       }
     });
+  }
+
+  for (const signal of ["SIGHUP", "SIGTERM"] as const) {
+    it(
+      `${signal} to the whole process group while workers are born: no worker is missing, nothing is told as a death`,
+      NO_PROC,
+      async (t) => {
+        for (const delay of [0, 10, 20, 30, 40, 50, 60, 80, 100, 150, 250]) {
+          const { gw } = starting(t, { workers: 2, detached: true });
+          await listening(gw);
+          await pause(delay); // the moment is what is tried here
+          process.kill(-gw.child.pid!, signal);
+          if (signal === "SIGHUP") {
+            const url = await gw.address();
+            assert.equal((await fetch(`${url}/healthz`)).status, 200);
+            gw.child.kill("SIGTERM");
+          }
+          const { code, stderr } = await within(gw.ended, `the end, after ${delay} ms`, 20_000);
+          assert.deepEqual([code, events(gw, "worker_died")], [0, 0], `at ${delay} ms: ${stderr}`);
+        }
+      },
+    );
   }
 
   it("a second SIGTERM during the start ends it at once, exit 1", NO_PROC, async (t) => {
