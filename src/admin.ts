@@ -4,7 +4,7 @@ import type { Books } from "./accounting/books.ts";
 import { ledgerOf } from "./accounting/sync.ts";
 import type { Keyring } from "./accounts/keys.ts";
 import type { Limiter } from "./accounts/limiter.ts";
-import { readTls } from "./config/load.ts";
+import { readTls } from "./config/certificate.ts";
 import { hasDemoKey, type Config } from "./config/schema.ts";
 import { createGuard } from "./console/access.ts";
 import { costRoutes } from "./console/costs.ts";
@@ -112,7 +112,7 @@ export function createAdmin(
   }: {
     readonly current: () => Config;
     readonly reports: () => readonly Report[] | Promise<readonly Report[]>;
-    readonly accounts: () => Keyring["accounts"];
+    readonly accounts: Keyring["accounts"];
     readonly used: Limiter["used"];
     readonly diagnose: Diagnose;
   },

@@ -2,12 +2,12 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createBooks } from "./accounting/books.ts";
 import { unwritable } from "./accounting/spend-log.ts";
-import { createKeyring, keyFile, readKeys } from "./accounts/keys.ts";
+import { createKeyring, createKeyStore } from "./accounts/keys.ts";
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
 import { createRedisLimiter } from "./accounts/redis-limiter.ts";
 import { createAdmin, type Report } from "./admin.ts";
 import { createChatHandler } from "./chat.ts";
-import { readTls, watchFile } from "./config/load.ts";
+import { readTls } from "./config/certificate.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
 import { createFetch, throughFetch, type Fetch } from "./http/fetch.ts";
 import { createLineLog, failing, type Diagnose, type WriteLines } from "./http/log.ts";
@@ -91,15 +91,26 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const metrics = createMetrics();
   const loop = monitorEventLoopDelay({ resolution: LOOK_MS });
   const books = createBooks(initial, now, diagnose, metrics.settled);
-  const keys = keyFile(initial.data_dir);
-  let stored = readKeys(keys);
   const created = Math.floor(now() / 1000);
   let draining = false;
+
+  const keys = createKeyStore(
+    initial.data_dir,
+    (stored) => {
+      current = { ...current, keyring: createKeyring(current.config, stored, now) };
+    },
+    ({ message }) =>
+      diagnose({
+        event: "keys_unreadable",
+        level: "error",
+        detail: `the keys before it stay in force: ${message}`,
+      }),
+  );
 
   /** All that a configuration decides: replaced as one. */
   const build = (config: Config) => ({
     config,
-    keyring: createKeyring(config, stored, now),
+    keyring: createKeyring(config, keys.current(), now),
     catalog: createCatalog(config, send, memory, monotonic),
     loadedAt: new Date(now()).toISOString(),
   });
@@ -109,19 +120,6 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     if (draining) throw stopping();
     return current;
   };
-
-  const keysWatched = watchFile(keys, () => {
-    try {
-      stored = readKeys(keys);
-      current = { ...current, keyring: createKeyring(current.config, stored, now) };
-    } catch (error) {
-      diagnose({
-        event: "keys_unreadable",
-        level: "error",
-        detail: `the keys before it stay in force: ${(error as Error).message}`,
-      });
-    }
-  });
 
   const routes: Routes = {
     "/v1/chat/completions": {
@@ -206,7 +204,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     : createAdmin(initial, {
         current: () => current.config,
         reports: () => [report()],
-        accounts: () => current.keyring.accounts,
+        accounts: () => current.keyring.accounts(),
         used: limiter.used,
         diagnose,
       });
@@ -219,7 +217,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     shared?.close();
     loop.disable();
     pooled.close();
-    keysWatched.close();
+    keys.close();
     await books.close();
     access.flush();
     diagnostics.flush();

@@ -1,63 +1,55 @@
 #!/usr/bin/env node
-// The process: arguments to a command. The only file that touches it (environment, standard streams, signals, exit codes).
-import cluster from "node:cluster";
-import { readArguments, UsageError, type Values } from "./cli/arguments.ts";
-import { COMMANDS } from "./cli/commands.ts";
-import { loadConfig, reload, toldFaults, watchFile } from "./config/load.ts";
-import type { Config } from "./config/schema.ts";
-import { createGateway, type Gateway } from "./gateway.ts";
-import { CheckError } from "./protocol/checker.ts";
-import { createSupervisor, serveAsWorker } from "./workers.ts";
+// The process: the only file that touches it (environment, standard streams, signals, exit codes). A signal that nobody listens for ends a
+// process, so it listens before it loads the program: what stands in this file must import nothing but types.
+import type { Signals } from "./program.ts";
 
-const say = (line: string): void => void process.stderr.write(`chat-gateway: ${line}\n`);
+const signals = listenForSignals();
 
-async function serve({ config: file, host, port }: Values): Promise<void> {
-  // Once a file was read, its absence is a fault: the demo configuration, whose key everybody knows, must not creep back in.
-  let source = file;
-  const load = (): Config => {
-    const loaded = loadConfig({
-      file: source,
-      host,
-      port: port === undefined ? undefined : Number(port),
-      env: process.env,
-    });
-    source ??= loaded.source;
-    return loaded.config;
+/** From the first moment on. A signal that comes before the program has said what it does about it is kept. */
+function listenForSignals(): Signals {
+  const received: NodeJS.Signals[] = []; // none of these has been acted on
+  let hangup: (() => void) | undefined;
+  let stop: (() => void) | undefined;
+  let stops = 0;
+
+  function onHangup(signal: NodeJS.Signals): void {
+    if (hangup) hangup();
+    else received.push(signal);
+  }
+  /** The first one stops the program, the second ends the process at once. */
+  function onStop(signal: NodeJS.Signals): void {
+    stops += 1;
+    if (stops > 1) process.exit(1);
+    if (stop) stop();
+    else received.push(signal);
+  }
+  /** Whether one of these has been received, and not acted on until now. */
+  function take(names: readonly NodeJS.Signals[]): boolean {
+    const kept = received.filter((name) => !names.includes(name));
+    return kept.length < received.splice(0, received.length, ...kept).length;
+  }
+
+  const stopping: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"];
+  for (const name of stopping) process.on(name, onStop);
+  process.on("SIGHUP", onHangup);
+  return {
+    onHangup(listener) {
+      hangup = listener;
+      if (take(["SIGHUP"])) listener();
+    },
+    onStop(listener) {
+      stop = listener;
+      if (take(stopping)) listener();
+    },
+    stopRequested: () => stops > 0,
+    leaveToSystem(names) {
+      for (const name of names) {
+        process.removeListener(name, onHangup);
+        process.removeListener(name, onStop);
+        if (take([name])) process.kill(process.pid, name);
+      }
+    },
   };
-  const config = load();
-  const gateway =
-    config.server.workers > 1 ? createSupervisor(config, SINKS) : createGateway(config, SINKS);
-  const address = await gateway.listen();
-  const again = () => reload(gateway, load);
-  watchFile(source ?? "gateway.json", again);
-  process.on("SIGHUP", again);
-  onStop(() => end(gateway));
-  const name =
-    source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
-  const admin = gateway.adminAddress();
-  process.stdout.write(
-    `chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; console and admin on ${admin}`})\n`,
-  );
-}
-
-const SINKS = {
-  accessLog: (lines: string) => process.stdout.write(lines),
-  diagnostics: (lines: string) => process.stderr.write(lines),
-};
-const end = (gateway?: Pick<Gateway, "drain">): void =>
-  void (gateway ? gateway.drain().then(() => process.exit(0)) : process.exit(1));
-
-/** One of several processes, which the first one has started. */
-function work(): void {
-  process.on("SIGHUP", () => undefined); // the first process hears it too
-  onStop(serveAsWorker((config, limits) => createGateway(config, { ...SINKS, limits }), end));
-}
-
-/** At the first SIGTERM or SIGINT; the second ends the process at once. */
-function onStop(stop: () => void): void {
-  let received = 0;
-  const receive = () => (received++ === 0 ? stop() : process.exit(1));
-  for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, receive);
 }
 
 function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): void {
@@ -70,28 +62,19 @@ function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): vo
 async function main(argv: readonly string[]): Promise<number | void> {
   // A reader of our output that goes away must not take the gateway with it.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
-  const print = (text: string) =>
-    new Promise<void>((resolve, reject) =>
-      process.stdout.write(text, (error) => (error ? reject(error) : resolve())),
-    );
-  try {
-    const args = readArguments(argv);
-    if (args.command === "serve") return cluster.isWorker ? work() : await serve(args.values);
-    const stop = new AbortController();
-    if (args.command === "usage sync") onStop(() => stop.abort());
-    return await COMMANDS[args.command](args, {
-      env: process.env,
-      print,
-      say,
-      stopped: stop.signal,
-      actAs,
-    });
-  } catch (error) {
-    if (argv.includes("--json") && error instanceof CheckError)
-      process.stdout.write(`${JSON.stringify({ ok: false, faults: toldFaults(error) })}\n`);
-    else for (const line of (error as Error).message.split("\n")) say(line); // a CheckError's are its faults
-    return error instanceof UsageError ? 2 : 1;
-  }
+  const { run } = await import("./program.ts");
+  return await run(argv, {
+    env: process.env,
+    signals,
+    stdout: (text) => void process.stdout.write(text),
+    stderr: (text) => void process.stderr.write(text),
+    print: (text) =>
+      new Promise<void>((resolve, reject) =>
+        process.stdout.write(text, (error) => (error ? reject(error) : resolve())),
+      ),
+    actAs,
+    exit: (code) => process.exit(code),
+  });
 }
 
 process.exitCode = (await main(process.argv.slice(2))) || 0;

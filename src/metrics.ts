@@ -14,17 +14,23 @@ interface Row {
 }
 /** By name, and by the values of the labels with "\0" between them: of a histogram the count of each bucket and that of what is above them
  * all, and last the sum, which is all that counts of the others. */
-export interface Samples {
-  [name: string]: { [values: string]: number[] };
+export type Samples = Map<string, Map<string, number[]>>;
+
+/** What a map has under a key; made if there is nothing. */
+function entryOf<V>(map: Map<string, V>, key: string, make: () => V): V {
+  const entry = map.get(key) ?? make();
+  map.set(key, entry);
+  return entry;
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
 export function createMetrics() {
-  const samples: Samples = {};
+  const samples: Samples = new Map();
 
   function add(name: Name, values: string, value = 1): void {
     const { buckets = [] }: Row = rows[name];
-    const figures = ((samples[name] ??= {})[values] ??= Array<number>(buckets.length + 2).fill(0));
+    const counted = entryOf(samples, name, () => new Map());
+    const figures = entryOf(counted, values, () => Array<number>(buckets.length + 2).fill(0));
     let at = 0;
     while (value > buckets[at]!) at += 1;
     figures[at]! += 1;
@@ -76,25 +82,22 @@ export function createMetrics() {
 const DRAWN = ["chat_gateway_requests_total", "gen_ai_server_time_to_first_token_seconds"] as const;
 export const FIRST_TOKEN_BUCKETS = rows.gen_ai_server_time_to_first_token_seconds.buckets;
 /** What of it has been counted since `before`; what a process that ended had counted is gone. */
-export function since(samples: Samples, before: Samples): Samples {
+export function since(samples: Samples, before: Samples): Record<string, object> {
   return Object.fromEntries(
-    DRAWN.map((name) => [
-      name,
-      Object.fromEntries(
-        Object.entries(samples[name] ?? {})
-          .map(
-            ([values, figures]) =>
-              [
-                values,
-                figures.map((figure, at) =>
-                  Math.max(0, figure - (before[name]?.[values]?.[at] ?? 0)),
-                ),
-              ] as const,
-          )
-          .filter(([, figures]) => figures.some((figure) => figure > 0)),
-      ),
-    ]),
+    DRAWN.map((name) => [name, grown(samples.get(name) ?? new Map(), before.get(name))]),
   );
+}
+
+/** As JSON has it. Object.fromEntries defines members, so that a model may be named `__proto__`. */
+function grown(counted: ReadonlyMap<string, number[]>, before?: ReadonlyMap<string, number[]>) {
+  const entries = [...counted].map(
+    ([values, figures]) =>
+      [
+        values,
+        figures.map((figure, at) => Math.max(0, figure - (before?.get(values)?.[at] ?? 0))),
+      ] as const,
+  );
+  return Object.fromEntries(entries.filter(([, figures]) => figures.some((figure) => figure > 0)));
 }
 
 /** What is so at the moment. */
@@ -107,40 +110,45 @@ function gaugesOf({
   spend,
   usage,
 }: Status): Samples {
-  const flag = (fault: string | null) => ({ "": [fault === null ? 1 : 0] });
-  return {
-    chat_gateway_in_flight_requests: { "": [in_flight] },
-    chat_gateway_workers: { "": [workers] },
-    chat_gateway_breaker_state: Object.fromEntries(
+  const figure = (value: number) => new Map([["", [value]]]);
+  const flag = (fault: string | null) => figure(fault === null ? 1 : 0);
+  const gauges = {
+    chat_gateway_in_flight_requests: figure(in_flight),
+    chat_gateway_workers: figure(workers),
+    chat_gateway_breaker_state: new Map(
       models.map(({ model, breaker }) => [model, [BREAKER_STATES.indexOf(breaker.state)]]),
     ),
-    chat_gateway_event_loop_delay_seconds: Object.fromEntries(
+    chat_gateway_event_loop_delay_seconds: new Map(
       Object.entries(event_loop_delay).map(([quantile, seconds]) => [quantile, [seconds]]),
     ),
     chat_gateway_limits_store_up: flag(limits.fault),
     chat_gateway_spend_log_writable: flag(spend.fault),
-    chat_gateway_usage_sync_lag_seconds: { "": [usage.lag_seconds] },
-  } satisfies { [name in Name]?: unknown };
+    chat_gateway_usage_sync_lag_seconds: figure(usage.lag_seconds),
+  } satisfies { [name in Name]?: Map<string, number[]> };
+  return new Map<string, Map<string, number[]>>(Object.entries(gauges));
 }
 
 /** What several processes have counted, together. */
 export function merge(all: readonly Samples[]): Samples {
-  const sums: Samples = {};
-  for (const [name, counted] of all.flatMap(Object.entries<Samples[string]>)) {
-    const sum = (sums[name] ??= {});
-    for (const [values, figures] of Object.entries(counted))
-      sum[values] = figures.map((figure, at) => figure + (sum[values]?.[at] ?? 0));
+  const sums: Samples = new Map();
+  for (const [name, counted] of all.flatMap((samples) => [...samples])) {
+    const sum = entryOf(sums, name, () => new Map());
+    for (const [values, figures] of counted)
+      sum.set(
+        values,
+        figures.map((figure, at) => figure + (sum.get(values)?.[at] ?? 0)),
+      );
   }
   return sums;
 }
 
 /** Prometheus's text format: what was counted, and how it is at the moment. */
 export function render(samples: Samples, status: Status): string {
-  const shown = { ...samples, ...gaugesOf(status) };
+  const shown = new Map([...samples, ...gaugesOf(status)]);
   const written = (value: number) => (value === Infinity ? "+Inf" : String(value));
   return Object.entries<Row>(rows)
     .map(([name, { type, help, labels = [], buckets }]) => {
-      const lines = Object.entries(shown[name] ?? {}).flatMap(([values, figures]) => {
+      const lines = [...(shown.get(name) ?? [])].flatMap(([values, figures]) => {
         const stated = values
           .split("\0")
           .flatMap((value, at) =>

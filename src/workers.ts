@@ -4,7 +4,7 @@
 import cluster, { type Worker } from "node:cluster";
 import type { EventEmitter } from "node:events";
 import { createInterface } from "node:readline";
-import { createKeyring, keyFile, readKeys } from "./accounts/keys.ts";
+import { createKeyring, createKeyStore } from "./accounts/keys.ts";
 import {
   createLimiter,
   decide,
@@ -40,10 +40,14 @@ interface Order {
 const tell = (worker: Worker, what: Word | Order) =>
   void (worker.isConnected() && worker.send(what));
 
+/** `stopRequested`: whether the process has received a signal to stop, which a terminal sends to the workers too. */
+type SupervisorDeps = Required<Pick<GatewayDeps, "accessLog" | "diagnostics">> & {
+  readonly stopRequested: () => boolean;
+};
 /** A gateway of several processes, to be used as one: what the first process is. */
 export function createSupervisor(
   initial: Config,
-  { accessLog, diagnostics: told }: Required<Pick<GatewayDeps, "accessLog" | "diagnostics">>,
+  { accessLog, diagnostics: told, stopRequested }: SupervisorDeps,
 ): Omit<Gateway, "close" | "report"> {
   const diagnostics = createLineLog(told);
   const diagnose: Diagnose = (event) =>
@@ -52,6 +56,12 @@ export function createSupervisor(
   const running = new Set<Worker>();
   let config = initial;
   let stopping = false;
+  // A keys.json that cannot be read any more is told by the workers, which authenticate by it.
+  const keys = createKeyStore(
+    initial.data_dir,
+    () => undefined,
+    () => undefined,
+  );
   const tellAll = (order: Order) => running.forEach((worker) => tell(worker, order));
   cluster.setupPrimary({ serialization: "advanced", silent: true }); // what is said holds maps; of several writers lines would be torn
 
@@ -60,10 +70,12 @@ export function createSupervisor(
     const worker = cluster.fork();
     const placed: Ask[] = []; // whose places it holds
     let address: string | undefined;
+    let hasBegun = false; // by then it listens for signals itself
     running.add(worker);
     return new Promise((resolve, reject) => {
       worker.on("message", ({ born, listening, failed, report, asks = [], released }: Word) => {
         if (!running.has(worker)) return; // its places are given back
+        hasBegun = true;
         if (born) tell(worker, { config: initial }); // what is read at start only must be the same for all
         if (born && config !== initial) tell(worker, { config });
         if (born && stopping) tell(worker, { stop: true });
@@ -103,8 +115,11 @@ export function createSupervisor(
         running.delete(worker);
         worker.emit("report");
         placed.forEach(limiter.release);
+        // A SIGHUP to the whole process group ends a process whose Node is still starting: that is no fault of the worker.
+        if (signal === "SIGHUP" && !hasBegun && !stopping && !stopRequested())
+          return resolve(start());
         reject(new Error(`a worker did not begin to listen: ${detail}`));
-        if (stopping) return;
+        if (stopping || stopRequested()) return;
         diagnose({
           event: "worker_died",
           level: "error",
@@ -132,8 +147,7 @@ export function createSupervisor(
         }),
       )
     ).filter((report) => report !== undefined);
-  const accounts = () =>
-    createKeyring(config, readKeys(keyFile(config.data_dir)), Date.now).accounts;
+  const accounts = () => createKeyring(config, keys.current(), Date.now).accounts();
   const admin = createAdmin(initial, {
     current: () => config,
     reports,
@@ -151,6 +165,7 @@ export function createSupervisor(
       ),
     ); // whatever else it says
     await admin.close();
+    keys.close();
     diagnostics.flush();
   }
 
@@ -190,6 +205,7 @@ export function serveAsWorker(
   const asks: Ask[] = []; // of this turn of the event loop
   let serving: Promise<Gateway | undefined> | undefined; // from the first configuration on
   let ending: Promise<void> | undefined;
+  let stopRequested = false;
   const askOf = ({ account, limits, maxInFlight }: Ask): Ask => ({ account, limits, maxInFlight });
   const limits: Limiter = {
     admit(ask) {
@@ -217,11 +233,15 @@ export function serveAsWorker(
       return void worker.send({ failed: (error as Error).message }, () => end());
     }
   }
-  const stop = () => void (ending ??= serving?.then((gateway) => gateway && end(gateway)));
+  function stop(): void {
+    stopRequested = true;
+    ending ??= serving?.then((gateway) => gateway && end(gateway));
+  }
   worker.on("message", ({ decisions = [], config, report, stop: toStop }: Order) => {
     for (const decision of decisions) waiting.shift()?.(decision);
     if (config && serving) void serving.then((gateway) => gateway && reload(gateway, () => config));
     else if (config) serving = begin(config);
+    if (config && stopRequested) stop(); // it was asked to before there was anything to stop
     if (report)
       void serving?.then((gateway) => gateway && worker.send({ report: gateway.report() }));
     if (toStop) stop();

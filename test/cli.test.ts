@@ -109,6 +109,7 @@ describe("check", { concurrency: 4 }, () => {
       models: 2,
       aliases: 2,
       keys: 1,
+      warnings: [],
     });
   });
 
@@ -121,6 +122,7 @@ describe("check", { concurrency: 4 }, () => {
       models: 2,
       aliases: 2,
       keys: 1,
+      warnings: [],
     });
   });
 
@@ -230,12 +232,19 @@ describe("serve that cannot", { concurrency: 4 }, () => {
     assert.equal(end.code, 1);
   });
 
-  it("with a certificate that is missing: one line, exit 1", async (t) => {
+  it("with certificate and key that are missing: one line each, exit 1", async (t) => {
     const end = await ended(t, [
       "--config",
       configFile({ server: { tls: { cert_file: "nowhere.pem", key_file: "nowhere.pem" } } }),
     ]);
-    assertOneLine(end, /server\.tls\.cert_file: .*ENOENT/);
+    assert.deepEqual(
+      [end.stdout, ...lines(end.stderr)],
+      [
+        "",
+        "chat-gateway: server.tls.cert_file: cannot be read: ENOENT",
+        "chat-gateway: server.tls.key_file: cannot be read: ENOENT",
+      ],
+    );
     assert.equal(end.code, 1);
   });
 

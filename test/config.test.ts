@@ -74,8 +74,8 @@ describe("defaults", () => {
     currency: "USD",
   };
 
-  it("everything but providers, models and aliases has one", () =>
-    assert.deepEqual(checkConfig(MINIMAL, {}), DEFAULTS));
+  it("everything but providers and models has one", () =>
+    assert.deepEqual(checkConfig({ providers: {}, models: {} }, {}), DEFAULTS));
 
   it("an empty section, an absent one and null are the same", () => {
     const sections = [
@@ -123,10 +123,10 @@ describe("defaults", () => {
     });
   });
 
-  it("providers, models and aliases must be there", () =>
+  it("providers and models must be there", () =>
     assert.deepEqual(
       faultsOf(() => checkConfig({}, {})),
-      ["providers", "models", "aliases"].map((path) => ({
+      ["providers", "models"].map((path) => ({
         path,
         code: "missing_required_parameter",
         message: "is required",
@@ -558,13 +558,13 @@ describe("references", () => {
     ],
     [
       "a vendor of another dialect",
-      { providers: { x: { vendor: "gemini", dialect: "openai" } } },
+      { providers: { x: { vendor: "gemini", dialect: "openai", api_key: "k" } } },
       "providers.x.dialect",
       /this vendor's is "gemini"/,
     ],
     [
       "a switch of another dialect",
-      { providers: { x: { vendor: "anthropic", thinking: "level" } } },
+      { providers: { x: { vendor: "anthropic", thinking: "level", api_key: "k" } } },
       "providers.x.thinking",
       /the anthropic dialect knows adaptive, budget, none/,
     ],
@@ -576,7 +576,7 @@ describe("references", () => {
     ],
     [
       "what a dialect has no words for",
-      { providers: { x: { vendor: "anthropic", supports: ["tools", "logprobs"] } } },
+      { providers: { x: { vendor: "anthropic", supports: ["tools", "logprobs"], api_key: "k" } } },
       "providers.x.supports[1]",
       /the anthropic dialect does not know it/,
     ],
@@ -929,7 +929,7 @@ describe("a configuration with everything in it", () => {
       additionalProperties: boolean;
     };
     for (const name of Object.keys(example)) assert.ok(name in schema.properties, name);
-    assert.deepEqual(schema.required, ["providers", "models", "aliases"]);
+    assert.deepEqual(schema.required, ["providers", "models"]);
     assert.equal(schema.additionalProperties, false);
     assert.doesNotThrow(() => JSON.stringify(schema));
   });

@@ -6,8 +6,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { roomWarnings } from "../src/cli/room.ts";
+import { storedKeysIn } from "../src/accounts/keys.ts";
 import { checkConfig } from "../src/config/schema.ts";
+import { warningsOf } from "../src/config/warnings.ts";
 import { ended } from "./support/command.ts";
 import { configFor, json, startGateway, user } from "./support/gateway.ts";
 import { speak, startProvider, status, type Behaviour } from "./support/provider.ts";
@@ -117,7 +118,7 @@ describe("after a prompt was too long for a candidate", { concurrency: 2 }, () =
   });
 });
 
-describe("check, of aliases whose candidates' sizes are partly unknown", () => {
+describe("check, of aliases with candidates of unknown size", () => {
   const config = (sizes: Readonly<Record<string, number | null>>, enabled = true) => ({
     providers: { demo: { dialect: "demo" } },
     models: Object.fromEntries(
@@ -129,13 +130,21 @@ describe("check, of aliases whose candidates' sizes are partly unknown", () => {
     aliases: { x: { models: Object.keys(sizes), enabled } },
   });
 
-  it("warns where some sizes are known and others are not, and only there", () => {
-    const warned = (given: object) => roomWarnings(checkConfig(given, {}));
-    assert.deepEqual(warned(config({ a: 1_000, b: null, c: null })), [
-      "aliases.x has candidates without context_tokens (models.b, models.c): a prompt that is too long for another one goes to them last",
-    ]);
+  it("warns where one of several candidates has no context_tokens, and only there", () => {
+    const warned = (given: object) =>
+      warningsOf(checkConfig(given, {}), storedKeysIn("nowhere"), 0).map(({ path, message }) => [
+        path.join("."),
+        message,
+      ]);
+    const told = (names: string) => [
+      [
+        "aliases.x",
+        `has candidates without context_tokens (${names}): a prompt that is too long for another one goes to them last`,
+      ],
+    ];
+    assert.deepEqual(warned(config({ a: 1_000, b: null, c: null })), told("models.b, models.c"));
+    assert.deepEqual(warned(config({ a: null, b: null })), told("models.a, models.b"));
     assert.deepEqual(warned(config({ a: 1_000, b: 2_000 })), []);
-    assert.deepEqual(warned(config({ a: null, b: null })), []);
     assert.deepEqual(warned(config({ a: null })), []);
     assert.deepEqual(warned(config({ a: 1_000, b: null }, false)), []);
   });

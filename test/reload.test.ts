@@ -6,8 +6,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { reload, watchFile } from "../src/config/load.ts";
+import { reload } from "../src/config/load.ts";
 import { checkConfig, type Config } from "../src/config/schema.ts";
+import { watchFile } from "../src/config/watch.ts";
 import { replace } from "./support/folder.ts";
 import {
   assemble,

@@ -2243,7 +2243,10 @@ describe("settings", { concurrency: 2 }, () => {
   it("a vendor's address is where nothing else is said; its dialect need not be said", () => {
     const { providers } = checkConfig(
       configFor("http://127.0.0.1:1", [], {
-        providers: { usual: { vendor: "groq" }, same: { vendor: "xai", dialect: "openai" } },
+        providers: {
+          usual: { vendor: "groq", api_key: "sk-g" },
+          same: { vendor: "xai", dialect: "openai", api_key: "sk-x" },
+        },
       }),
       {},
     );
@@ -2308,7 +2311,7 @@ describe("settings", { concurrency: 2 }, () => {
     ],
     [
       "a vendor of another dialect",
-      { providers: { p: { vendor: "deepseek", dialect: "anthropic" } } },
+      { providers: { p: { vendor: "deepseek", dialect: "anthropic", api_key: "sk-p" } } },
       "providers.p.dialect",
     ],
     [

@@ -718,13 +718,16 @@ describe("several workers that cannot serve", { concurrency: 2 }, () => {
     assertOneLine(end, new RegExp(`EADDRINUSE.*${port}`));
   });
 
-  it("with a certificate that is missing: one line, exit 1", async (t) => {
+  it("with certificate and key that are missing: one line each, exit 1", async (t) => {
     const end = await ended(t, [
       "--config",
       file({ server: { tls: { cert_file: "nowhere.pem", key_file: "nowhere.pem" } } }),
     ]);
     assert.equal(end.code, 1);
-    assertOneLine(end, /server\.tls\.cert_file: .*ENOENT/);
+    assert.deepEqual(lines(end.stderr), [
+      "chat-gateway: server.tls.cert_file: cannot be read: ENOENT",
+      "chat-gateway: server.tls.key_file: cannot be read: ENOENT",
+    ]);
   });
 
   it("with a faulty file: told once, and not by each worker", async (t) => {

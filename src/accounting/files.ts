@@ -1,17 +1,11 @@
 // Files of the books: read in lines from anywhere to anywhere, in batches, in flat memory, however large; replaced as a whole.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import {
-  createReadStream,
-  existsSync,
-  linkSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { createReadStream, existsSync, linkSync, rmSync, writeFileSync } from "node:fs";
 import { open, rename, writeFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { dirname, join, relative } from "node:path";
+import { MAX_KEYS_BYTES, readRegularFile, whyUnreadable } from "../config/regular-file.ts";
 import { fail } from "../protocol/checker.ts";
 
 const BATCH_BYTES = 512 * 1024; // some 500 requests of the spend log
@@ -40,14 +34,28 @@ export async function* readLines(
 
 /** What stands in a file as JSON; `absent` if reading it fails with one of `codes`. Throws a CheckError if it fails otherwise. */
 export function readJson(path: string, absent: unknown, codes: readonly string[]): unknown {
-  let text = "";
+  let content;
   try {
-    text = readFileSync(path, "utf8").replace(/^\ufeff/, "");
+    content = readRegularFile(path, MAX_KEYS_BYTES);
+  } catch (error) {
+    return codes.includes(whyUnreadable(error)) ? absent : failUnreadable(path, error);
+  }
+  return parseJsonFile(path, textIn(content.bytes));
+}
+
+/** Throws the CheckError of a file that could not be read. */
+export const failUnreadable = (path: string, error: unknown): never =>
+  fail("invalid_value", `cannot read ${path}: ${whyUnreadable(error)}`);
+
+/** The text in a file's bytes, without a byte order mark. */
+export const textIn = (bytes: Buffer): string => bytes.toString("utf8").replace(/^\ufeff/, "");
+
+/** The text of the file at `path` as JSON. Throws a CheckError that tells where it is none. */
+export function parseJsonFile(path: string, text: string): unknown {
+  try {
     return JSON.parse(text);
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException; // a text that is not JSON has no code
-    if (code !== undefined)
-      return codes.includes(code) ? absent : fail("invalid_value", `cannot read ${path}: ${code}`);
+    const { message } = error as Error;
     // V8 quotes the file around the fault, which may be a key: the place is told or, of a token, for which V8 states none, its first character.
     const token = /^Unexpected token '.'/su.exec(message)?.[0];
     const lines = text
@@ -95,7 +103,7 @@ function madeOnce(dataDir: string, name: string, bytes: number): string {
     writeFileSync(draft, randomBytes(bytes).toString("hex"), { mode: 0o600, flush: true });
     claim(draft, file);
   }
-  return readFileSync(file, "utf8");
+  return readRegularFile(file, 1024).bytes.toString();
 }
 
 /** 32 hex digits that name a data_dir for good. The spend_ids of its requests begin with some of them. */

@@ -3,10 +3,20 @@
 // `keys create` made: keys.json under data_dir, DESIGN.md "Files under data_dir".
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { readJson, replaceFile } from "../accounting/files.ts";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import {
+  failUnreadable,
+  parseJsonFile,
+  readJson,
+  replaceFile,
+  textIn,
+} from "../accounting/files.ts";
+import { MAX_KEYS_BYTES, readRegularFile, whyUnreadable } from "../config/regular-file.ts";
 import { sha256, type Config } from "../config/schema.ts";
+import { watchFile, type Found } from "../config/watch.ts";
 import {
   array,
+  CheckError,
   fail,
   nonEmpty,
   nullable,
@@ -14,6 +24,7 @@ import {
   object,
   refine,
   string,
+  type Fault,
   type Infer,
 } from "../protocol/checker.ts";
 import { ApiError, type ErrorCode } from "../protocol/errors.ts";
@@ -44,30 +55,39 @@ export const fixedKeys = ({ keys }: Config) =>
     revoked: null,
   }));
 
-/** The keys of the configuration and those of keys.json; one that stands in both is the configuration's. `now`: wall clock. */
-export function createKeyring(config: Config, stored: readonly StoredKey[], now: () => number) {
+/** The keys of the configuration and those of keys.json; one that stands in both is the configuration's. `now`: wall clock. What a key may
+ * do is worked out when it is first used: a new configuration must not cost the time of 100,000 keys. */
+export function createKeyring(config: Config, stored: StoredKeys, now: () => number) {
+  const fixed = new Map(fixedKeys(config).map((key) => [key.sha256, key]));
   const callers = new Map<string, Caller>();
-  const accounts = new Map<string, number | null>();
-  for (const { key_id: keyId, sha256: digest, account, rpm, models, revoked, expires } of [
-    ...stored,
-    ...fixedKeys(config),
-  ]) {
-    const { rpm: accountRpm = config.limits.rpm, max_in_flight: maxInFlight = null } =
-      config.accounts.get(account) ?? {};
-    const limits = [
-      { name: `account ${account}`, rpm: accountRpm },
-      { name: `key ${keyId}`, rpm },
-    ];
-    const validUntil = revoked !== null ? 0 : expires === null ? Infinity : Date.parse(expires);
-    accounts.set(account, accountRpm);
-    callers.set(digest, {
+  const rpmOf = (account: string): number | null => {
+    const { rpm = config.limits.rpm } = config.accounts.get(account) ?? {}; // null is unlimited
+    return rpm;
+  };
+
+  function callerOf(digest: string): Caller | undefined {
+    const known = callers.get(digest);
+    if (known) return known;
+    const key = fixed.get(digest) ?? stored.byDigest.get(digest);
+    if (!key) return undefined;
+    const caller = createCaller(key);
+    callers.set(digest, caller);
+    return caller;
+  }
+
+  function createCaller({ key_id: keyId, account, rpm, models, revoked, expires }: KeyTerms) {
+    const neverExpires = expires === null ? Infinity : Date.parse(expires);
+    return {
       account,
       keyId,
-      limits,
-      maxInFlight,
+      limits: [
+        { name: `account ${account}`, rpm: rpmOf(account) },
+        { name: `key ${keyId}`, rpm },
+      ],
+      maxInFlight: config.accounts.get(account)?.max_in_flight ?? null,
       models: models ? new Set(models) : undefined,
-      validUntil,
-    });
+      validUntil: revoked === null ? neverExpires : 0,
+    };
   }
 
   return {
@@ -81,14 +101,17 @@ export function createKeyring(config: Config, stored: readonly StoredKey[], now:
           "Bearer",
         );
       // Header bytes beyond ASCII arrive as Latin-1: hash the bytes that were sent.
-      const caller = callers.get(sha256(Buffer.from(key, "latin1")));
+      const caller = callerOf(sha256(Buffer.from(key, "latin1")));
       if (!caller) throw refusal("invalid_api_key", "The API key is not valid.");
       if (!(caller.validUntil > now()))
         throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
       return caller;
     },
     /** Every account that has a key, with its limit. */
-    accounts: accounts as ReadonlyMap<string, number | null>,
+    accounts: (): ReadonlyMap<string, number | null> => {
+      const names = [...stored.accounts, ...config.keys.map(({ account }) => account)];
+      return new Map(names.map((account) => [account, rpmOf(account)]));
+    },
   };
 }
 
@@ -120,8 +143,104 @@ const storedKeys = array(
 export type StoredKey = Infer<typeof storedKeys>[number];
 export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
 /** Throws a CheckError if there is something else in the file than this program writes; an absent file holds no keys. */
-export const readKeys = (file: string): StoredKey[] =>
-  storedKeys(readJson(file, [], ["ENOENT", "ENOTDIR"]), true);
+export const readKeys = (file: string): StoredKey[] => storedKeys(readJson(file, [], ABSENT), true);
+const ABSENT = ["ENOENT", "ENOTDIR"];
+
+/** The keys of keys.json as requests look for them. */
+export interface StoredKeys {
+  readonly byDigest: ReadonlyMap<string, StoredKey>;
+  readonly accounts: ReadonlySet<string>;
+}
+type KeyTerms = Pick<StoredKey, "key_id" | "account" | "rpm" | "models" | "revoked" | "expires">;
+const STEP_KEYS = 2_000; // checked in one turn of the event loop: some 5 ms
+
+/** Checks the keys of a parsed keys.json step by step: after each the event loop may do something else. Throws a CheckError with all faults. */
+function* indexKeys(json: unknown): Generator<void, StoredKeys> {
+  const byDigest = new Map<string, StoredKey>();
+  const accounts = new Set<string>();
+  const faults: Fault[] = [];
+  const count = Array.isArray(json) ? json.length : 1;
+  for (let from = 0; from < count; from += STEP_KEYS) {
+    try {
+      const part = Array.isArray(json) ? json.slice(from, from + STEP_KEYS) : json;
+      for (const key of storedKeys(part, true)) {
+        byDigest.set(key.sha256, key);
+        accounts.add(key.account);
+      }
+    } catch (error) {
+      if (!(error instanceof CheckError)) throw error;
+      for (const fault of error.faults) faults.push(movedBy(from, fault));
+    }
+    yield;
+  }
+  if (faults.length > 0) throw new CheckError(faults);
+  return { byDigest, accounts };
+}
+
+const movedBy = (from: number, fault: Fault): Fault => {
+  const [index, ...rest] = fault.path;
+  return typeof index === "number" ? { ...fault, path: [from + index, ...rest] } : fault;
+};
+
+/** Reads keys.json at once, at start. `digest` is that of the content; null if there is no file. Throws as readKeys() does. */
+function loadKeys(file: string): { keys: StoredKeys; digest: string | null } {
+  let content;
+  try {
+    content = readRegularFile(file, MAX_KEYS_BYTES);
+  } catch (error) {
+    if (!ABSENT.includes(whyUnreadable(error))) return failUnreadable(file, error);
+  }
+  const steps = indexKeys(content ? parseJsonFile(file, textIn(content.bytes)) : []);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return { keys: value, digest: content?.digest ?? null };
+  }
+}
+
+/** The created keys of a data_dir at this moment. Throws as readKeys() does. */
+export const storedKeysIn = (dataDir: string): StoredKeys => loadKeys(keyFile(dataDir)).keys;
+
+/** The same from what a look at the file has found, without holding the event loop for longer than JSON.parse takes (70 ms for 30 MB). */
+async function keysFound(file: string, found: Found): Promise<StoredKeys> {
+  if ("error" in found) return failUnreadable(file, found.error);
+  const text = textIn(found.bytes);
+  await nextTurn();
+  const steps = indexKeys(parseJsonFile(file, text));
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    await nextTurn();
+  }
+}
+
+/** The created keys as they are in the file at every moment. */
+export interface KeyStore {
+  readonly current: () => StoredKeys;
+  readonly close: () => void;
+}
+/** Reads the keys, and again whenever the file changes: `changed` is called then, or `failed`, and the keys before it stay. Throws as
+ * readKeys() does. */
+export function createKeyStore(
+  dataDir: string,
+  changed: (keys: StoredKeys) => void,
+  failed: (error: Error) => void,
+): KeyStore {
+  const file = keyFile(dataDir);
+  const { keys, digest } = loadKeys(file);
+  let current = keys;
+  async function take(found: Found): Promise<void> {
+    if ("error" in found && ABSENT.includes(whyUnreadable(found.error))) return;
+    try {
+      current = await keysFound(file, found);
+      changed(current);
+    } catch (error) {
+      failed(error as Error);
+    }
+  }
+  const watcher = watchFile(file, take, { maxBytes: MAX_KEYS_BYTES, seen: digest });
+  return { current: () => current, close: watcher.close };
+}
+
 const writeKeys = (file: string, keys: readonly StoredKey[]) =>
   replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
 

@@ -7,13 +7,21 @@ import { auditBooks } from "../accounting/audit.ts";
 import { loadPeer } from "../accounting/peer.ts";
 import { statement, statementCsv } from "../accounting/billing.ts";
 import { holding, ledgerOf, syncUsage, type Ledger } from "../accounting/sync.ts";
-import { createKey, fixedKeys, keyFile, readKeys, revokeKey } from "../accounts/keys.ts";
+import {
+  createKey,
+  fixedKeys,
+  keyFile,
+  readKeys,
+  revokeKey,
+  storedKeysIn,
+} from "../accounts/keys.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Config, Environment } from "../config/schema.ts";
+import { warningsOf } from "../config/warnings.ts";
+import { pathText } from "../protocol/checker.ts";
 import { rank } from "../routing/policy.ts";
 import { HELP, UsageError, type Arguments } from "./arguments.ts";
 import words from "./explain.json" with { type: "json" };
-import { roomWarnings } from "./room.ts";
 
 /** What a command needs of the process: `print` text to standard output, `say` a line to standard error; `stopped` when it is to end. */
 export interface Terminal {
@@ -87,28 +95,29 @@ const reading = (work: Work): Run =>
 export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, Run>> = {
   help: (_, { print }) => print(`${HELP}\n`),
   async check(args, terminal) {
-    const { config, source } = loadConfig({ file: args.values.config, env: terminal.env });
+    const { config, source } = loadConfig({
+      file: args.values.config,
+      env: terminal.env,
+      here: true,
+    });
     await ledgerOf(config, Date.now, () => undefined).store.close(); // are the packages that its stores need installed?
     if (config.limits.store !== "memory") loadPeer("redis", "limits.store");
-    const hopeless = [...config.aliases].filter(
-      ([, alias]) => alias.enabled && rank(config, alias).every((each) => each.rank === null),
-    );
-    for (const [name] of hopeless)
-      terminal.say(`warning: aliases.${name} has no candidate: every request for it would get 503`);
-    for (const warning of roomWarnings(config)) terminal.say(`warning: ${warning}`);
+    const found = warningsOf(config, storedKeysIn(config.data_dir), Date.now());
+    const warnings = found.map(({ path, message }) => ({ path: pathText(path), message }));
+    for (const { path, message } of warnings) terminal.say(`warning: ${path} ${message}`);
     const counts = {
       models: config.models.size,
       aliases: config.aliases.size,
       keys: config.keys.length,
     };
-    const found = Object.entries(counts)
+    const summary = Object.entries(counts)
       .map(([name, count]) => `${count} ${name}`)
       .join(", ");
     return await answer(
       args,
       terminal,
-      { ok: true, source: source ?? null, ...counts },
-      `${source ?? "the demo configuration"} is valid: ${found}\n`,
+      { ok: true, source: source ?? null, ...counts, warnings },
+      `${source ?? "the demo configuration"} is valid: ${summary}\n`,
     );
   },
   async explain(args, terminal) {

@@ -1,24 +1,84 @@
 // Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo; and from the file again whenever it
 // changes, or somebody says so: all or nothing, a faulty file changes nothing.
-import { readFileSync } from "node:fs";
-import { createSecureContext } from "node:tls";
-import { readJson } from "../accounting/files.ts";
+import { failUnreadable, parseJsonFile, textIn } from "../accounting/files.ts";
 import type { Diagnose } from "../http/log.ts";
-import { CheckError, fail, isObject, pathText } from "../protocol/checker.ts";
+import { CheckError, isObject, pathText, type Fault } from "../protocol/checker.ts";
 import demoConfig from "./demo.json" with { type: "json" };
+import { repeatedMembers } from "./duplicates.ts";
+import {
+  MAX_CONFIG_BYTES,
+  readRegularFile,
+  readRegularFileLater,
+  whyUnreadable,
+  type FileContent,
+} from "./regular-file.ts";
 import { checkConfig, type Config, type Environment } from "./schema.ts";
+import { surroundingFaults } from "./surroundings.ts";
+
+export const DEFAULT_FILE = "gateway.json";
 
 /** `file` absent: ./gateway.json if it is there, else the demo configuration. `host` and `port` override the file's `server.host` and
- * `server.port`. `secretsOptional`: a provider's or a client's key whose environment variable is not set is no fault. */
+ * `server.port`. `secretsOptional`: a provider's or a client's key whose environment variable is not set is no fault. `here`: this machine is
+ * to serve with it, so the files and folders that it names are looked at too. */
 export type LoadOptions = { readonly [option in "file" | "host"]?: string | undefined } & {
   readonly port?: number | undefined;
   readonly env: Environment;
   readonly secretsOptional?: boolean;
+  readonly here?: boolean;
 };
-/** Throws a CheckError with every fault at its path; that of an unreadable file is the root. `source` is undefined for the demo. */
-export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptions) {
-  const name = file ?? "gateway.json";
-  const json = readJson(name, demoConfig, file === undefined ? ["ENOENT"] : []);
+
+/** A configuration, and where it comes from. `source`: the file's name; undefined for the demo. `digest`: that of the file's content, by which
+ * a later one is told apart; null for the demo. */
+export interface Loaded {
+  readonly config: Config;
+  readonly source: string | undefined;
+  readonly digest: string | null;
+}
+
+/** Throws a CheckError with every fault at its path; that of an unreadable file is the root. */
+export function loadConfig(options: LoadOptions): Loaded {
+  const name = options.file ?? DEFAULT_FILE;
+  let content;
+  try {
+    content = readRegularFile(name, MAX_CONFIG_BYTES);
+  } catch (error) {
+    if (mayBeAbsent(options, error)) return builtIn(options);
+    return failUnreadable(name, error);
+  }
+  return configIn(name, content, options);
+}
+
+/** The same without holding the event loop while the file is read. */
+export async function loadConfigLater(options: LoadOptions): Promise<Loaded> {
+  const name = options.file ?? DEFAULT_FILE;
+  let content;
+  try {
+    content = await readRegularFileLater(name, MAX_CONFIG_BYTES);
+  } catch (error) {
+    if (mayBeAbsent(options, error)) return builtIn(options);
+    return failUnreadable(name, error);
+  }
+  return configIn(name, content, options);
+}
+
+const mayBeAbsent = ({ file }: LoadOptions, error: unknown): boolean =>
+  file === undefined && whyUnreadable(error) === "ENOENT";
+
+const builtIn = (options: LoadOptions): Loaded => ({
+  config: checked(demoConfig, options, []),
+  source: undefined,
+  digest: null,
+});
+
+function configIn(name: string, { bytes, digest }: FileContent, options: LoadOptions): Loaded {
+  const text = textIn(bytes);
+  const json = parseJsonFile(name, text);
+  return { config: checked(json, options, repeatedMembers(text)), source: name, digest };
+}
+
+/** `found`: faults that are known already, and are told with all others. */
+function checked(json: unknown, options: LoadOptions, found: readonly Fault[]): Config {
+  const { host, port, env, secretsOptional, here } = options;
   // Only an object can be overridden in; anything else is a fault that the check must see as it is.
   const own = isObject(json) ? (json["server"] ?? {}) : undefined;
   const given = isObject(own)
@@ -27,33 +87,17 @@ export function loadConfig({ file, host, port, env, secretsOptional }: LoadOptio
         server: { ...own, host: host ?? own["host"], port: port ?? own["port"] },
       }
     : json;
-  return {
-    config: checkConfig(given, env, secretsOptional),
-    source: json === demoConfig ? undefined : name,
-  };
+  const faults = [...found, ...(here ? surroundingFaults(given) : [])];
+  try {
+    const config = checkConfig(given, env, secretsOptional);
+    if (faults.length === 0) return config;
+  } catch (error) {
+    if (!(error instanceof CheckError)) throw error;
+    faults.unshift(...error.faults);
+  }
+  throw new CheckError(faults);
 }
 
-/** The certificate and key that HTTPS is served with. Throws a CheckError with the path of the file that cannot be read, or is none. */
-export function readTls(
-  files: { readonly cert_file: string; readonly key_file: string },
-  section = "server",
-): { cert: Buffer; key: Buffer } {
-  const refuse = (rule: string, ...at: string[]) =>
-    fail("invalid_value", rule, [section, "tls", ...at]);
-  const read = (field: keyof typeof files) =>
-    orElse(
-      () => readFileSync(files[field]),
-      ({ code }) => refuse(`cannot be read: ${code}`, field),
-    );
-  const pair = { cert: read("cert_file"), key: read("key_file") };
-  orElse(
-    () => createSecureContext(pair),
-    ({ message }) => refuse(`not a certificate and its key: ${message}`),
-  );
-  return pair;
-}
-
-const LOOK_MS = 500; // looking, and not being told, also works where an editor puts a new file in its place
 /** Faults as programs get them. */
 export const toldFaults = ({ faults }: CheckError) =>
   faults.map(({ path, message }) => ({ path: pathText(path), message }));
@@ -76,34 +120,5 @@ export function reload(
       detail: "the configuration before it stays in force",
       faults,
     });
-  }
-}
-
-/** Calls `changed` soon after the file has other content, until it is closed. */
-export function watchFile(file: string, changed: () => void) {
-  let seen = contentOf(file);
-  const timer = setInterval(() => {
-    const content = contentOf(file);
-    // A file that is not there is one that is being replaced, one that cannot be read any more is a change, one merely touched is none.
-    if (content === "ENOENT" || content === seen) return;
-    seen = content;
-    changed();
-  }, LOOK_MS).unref();
-  return { close: () => clearInterval(timer) };
-}
-
-/** What stands in it, or why it cannot be read. */
-const contentOf = (file: string): string =>
-  orElse(
-    () => readFileSync(file, "utf8"),
-    ({ code }) => String(code),
-  );
-
-/** What comes of it, or of the error that it throws. */
-function orElse<T>(work: () => T, otherwise: (error: NodeJS.ErrnoException) => T): T {
-  try {
-    return work();
-  } catch (error) {
-    return otherwise(error as Error);
   }
 }

@@ -31,6 +31,7 @@ import {
   type Infer,
 } from "../protocol/checker.ts";
 import { asArray, asObject } from "../protocol/foreign.ts";
+import { ruleFaults } from "./rules.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 export const sha256 = (text: string | Uint8Array): string => hash("sha256", text);
@@ -164,15 +165,18 @@ export function configSchema(env: Environment, secretsOptional = false) {
         ),
       }),
     ),
-    aliases: record(
-      refine(
-        strict({
-          policy: optional(literal("reasoning", "value")),
-          models: optional(array(nonEmpty, { min: 1 })),
-          enabled: withDefault(boolean(), true),
-        }),
-        (given) => exactlyOne(given, "policy", "models"),
+    aliases: withDefault(
+      record(
+        refine(
+          strict({
+            policy: optional(literal("reasoning", "value")),
+            models: optional(array(nonEmpty, { min: 1 })),
+            enabled: withDefault(boolean(), true),
+          }),
+          (given) => exactlyOne(given, "policy", "models"),
+        ),
       ),
+      new Map(),
     ),
     /** `max_in_flight`: requests that an account has in hand at once; absent: any number. */
     accounts: withDefault(
@@ -265,6 +269,7 @@ export type ModelConfig = Config["models"] extends Map<string, infer M> ? M : ne
 /** Checks a parsed gateway.json: its shape, and what its parts say of each other. Throws one CheckError with all faults. */
 export function checkConfig(json: unknown, env: Environment, secretsOptional = false): Config {
   let faults = faultsBetween(json);
+  if (!secretsOptional) faults.push(...ruleFaults(json));
   try {
     const config = configSchema(env, secretsOptional)(json, true);
     const again = repeated(config.keys.map(({ digest }) => digest)).map((at) =>
@@ -341,10 +346,12 @@ function faultsBetween(json: unknown): Fault[] {
       faults.push(invalid(["providers", name, "base_url"], "is required"));
     unfit(["providers", name], asObject(provider), row?.dialect);
   }
+  const providersByName = new Map(Object.entries(providers));
   for (const [name, model] of Object.entries(models)) {
     const { provider } = asObject(model);
     refer(["models", name, "provider"], provider, "provider", providers);
-    unfit(["models", name], asObject(model), rowOf(asObject(providers[String(provider)]))?.dialect);
+    const vendor = rowOf(asObject(providersByName.get(String(provider))));
+    unfit(["models", name], asObject(model), vendor?.dialect);
   }
   for (const [name, alias] of Object.entries(aliases)) {
     if (Object.hasOwn(models, name))

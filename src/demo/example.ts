@@ -32,7 +32,7 @@ export function exampleOf(schema: Record<string, unknown>, question: string): un
     const referred = asString(here["$ref"])
       ?.split("/")
       .slice(1)
-      .reduce<unknown>((at, step) => asObject(at)[step], schema);
+      .reduce<unknown>((at, step) => memberOf(asObject(at), step), schema);
     const choices = here["properties"]
       ? []
       : asArray(here["anyOf"] ?? here["oneOf"] ?? here["allOf"]);
@@ -55,8 +55,14 @@ export function exampleOf(schema: Record<string, unknown>, question: string): un
     const properties = asObject(here["properties"]);
     const required = asArray(here["required"]).filter((key) => typeof key === "string");
     const wanted = required.length > 0 || terse ? required : Object.keys(properties); // so that there is something to see
-    return Object.fromEntries(wanted.map((key) => [key, example(properties[key], key, depth + 1)]));
+    return Object.fromEntries(
+      wanted.map((key) => [key, example(memberOf(properties, key), key, depth + 1)]),
+    );
   }
 
   return example(schema, "", 0);
 }
+
+/** The names are a client's: what every object inherits (`constructor`) is no member. */
+const memberOf = (object: Record<string, unknown>, name: string): unknown =>
+  Object.hasOwn(object, name) ? object[name] : undefined;

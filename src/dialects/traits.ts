@@ -85,6 +85,7 @@ export const VENDORS = record(
       title: nonEmpty,
       dialect: literal(...DIALECTS),
       base_url: optional(nonEmpty),
+      needs_key: optional(boolean()), // a hosted service, which refuses requests without a key
       note: nonEmpty,
       traits: someTraits,
       reasoning: optional(someTraits), // `reasoning`: what is different for models that think

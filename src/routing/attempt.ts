@@ -140,7 +140,7 @@ export async function attempt(
     };
     const headers = Object.assign(ours, model.provider.headers, added);
     // Written here, so that it is gone when it has been sent.
-    const write = () => JSON.stringify(Object.assign(body, model.traits.extra));
+    const write = () => JSON.stringify({ ...body, ...model.traits.extra });
     const text = guarded(report, write, { permanent: true });
     const sent = () => setDeadline("first_token_ms", timeouts.first_token_ms);
     return send(baseUrl + path, {

@@ -1,0 +1,24 @@
+// A keys.json with very many keys, as `keys create` writes it.
+
+import { writeFileSync } from "node:fs";
+import { keyIdOf } from "../../src/accounts/keys.ts";
+import { sha256 } from "../../src/config/schema.ts";
+
+/** Some 300 bytes a key. The keys themselves are sk-0, sk-1 and so on. */
+export function writeManyKeys(file: string, count: number): void {
+  const keys = Array.from({ length: count }, (_, index) => {
+    const digest = sha256(`sk-${index}`);
+    return {
+      key_id: keyIdOf(digest),
+      account: `account-${index % 1_000}`,
+      name: "laptop",
+      sha256: digest,
+      rpm: null,
+      models: null,
+      created: "2026-01-01T00:00:00.000Z",
+      expires: null,
+      revoked: null,
+    };
+  });
+  writeFileSync(file, `${JSON.stringify(keys, null, 2)}\n`);
+}
