@@ -131,7 +131,7 @@ async function answer(
   ) => {
     leave(); // before the end is heard: who then asks again finds the place free
     const { attempts, meter, begunAt } = tally;
-    const { usage, source } = meter.usage();
+    const { usage, source } = meter.usage(tally.model.provider.mediaRules);
     if (source === "estimated") log.usage_source = "estimated";
     const first_token_ms = begunAt === undefined ? null : Math.round(begunAt - startedAt);
     const model = begunAt !== undefined || source !== "none" ? tally.model : undefined;
@@ -181,7 +181,7 @@ async function answer(
       endsAt: startedAt + total_ms,
       account: caller.account,
     });
-    const last = reply!.end(tally.meter.usage().usage, tally.meter.finishReason()!);
+    const last = reply!.end(tally.meter.usage(tally.model.provider.mediaRules).usage, tally.meter.finishReason()!);
     await settle("completed", 200); // before the last byte leaves: nobody has a whole answer that is not in the books
     if (sink) sink.end(last);
     else sendJson(res, 200, last);

@@ -1,13 +1,21 @@
 // The OpenAI-compatible dialect: what most providers and all local servers speak, each a little differently (WIRE.md 6): how is
 // data (vendors.json).
 import type { ChatRequest, Message } from "../protocol/chat-request.ts";
-import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
+import {
+  asArray,
+  asCount,
+  asObject,
+  asString,
+  asTokenCount,
+  tokenCounter,
+} from "../protocol/foreign.ts";
 import { randomHex } from "../protocol/ids.ts";
-import { makeUsage, tokenLogprob, type Part } from "../protocol/reply.ts";
+import { tokenLogprob, type Part, type UsageReport } from "../protocol/reply.ts";
 import {
   finishPart,
   ProviderFault,
   throwErrorIn,
+  withUsage,
   type Decoder,
   type Dialect,
   type Target,
@@ -128,7 +136,7 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
     current.held = "";
   }
 
-  return {
+  return withUsage(usageIn, {
     push(json) {
       const event = asObject(json);
       const choice = choiceIn(event);
@@ -155,14 +163,9 @@ function createDecoder({ think_tags, repeats_reasoning }: Traits): Decoder {
       if (over && [...open.values()].some(({ call }) => call === undefined))
         throw new ProviderFault("upstream_error", "a tool call without a name");
       parts.push(...finishPart(finish));
-      const usage =
-        readUsage(event["usage"]) ??
-        readUsage(choice["usage"]) ??
-        readUsage(asObject(event["x_groq"])["usage"]);
-      if (usage) parts.push({ type: "usage", usage });
       return parts;
     },
-  };
+  });
 }
 
 function pushText(
@@ -186,30 +189,37 @@ const thoughtsIn = (content: unknown): string =>
     .map((part) => textIn(asObject(part)["thinking"]))
     .join("");
 
+/** The usage of an event, in any of the three places where vendors put it. */
+function usageIn(json: unknown): UsageReport | undefined {
+  const event = asObject(json);
+  return (
+    readUsage(event["usage"]) ??
+    readUsage(choiceIn(event)["usage"]) ??
+    readUsage(asObject(event["x_groq"])["usage"])
+  );
+}
+
 /** Usage wherever a vendor puts its cached and reasoning counts; undefined where there is none worth the name. */
-function readUsage(given: unknown) {
+function readUsage(given: unknown): UsageReport | undefined {
   const usage = asObject(given);
-  const prompt = asCount(usage["prompt_tokens"]);
-  const completion = asCount(usage["completion_tokens"]);
-  if (prompt === undefined || completion === undefined || prompt + completion === 0)
-    return undefined;
+  const count = tokenCounter(usage);
+  const prompt = count("prompt_tokens");
+  const completion = count("completion_tokens");
+  if ((prompt ?? 0) + (completion ?? 0) === 0) return undefined;
   const details = asObject(usage["prompt_tokens_details"] ?? usage["prompt_token_details"]);
   const cached = [
     usage["prompt_cache_hit_tokens"],
     usage["num_cached_tokens"],
     details["cached_tokens"],
     usage["cached_tokens"],
-  ].map(asCount);
-  const reasoning = asCount(asObject(usage["completion_tokens_details"])["reasoning_tokens"]) ?? 0;
-  // xAI counts reasoning beside completion_tokens, everybody else inside; its own total gives it away.
-  const beside = reasoning > 0 && usage["total_tokens"] === prompt + completion + reasoning;
+  ].map(asTokenCount);
+  const reasoning = tokenCounter(usage["completion_tokens_details"])("reasoning_tokens") ?? 0;
   const cacheHit = cached.find((count) => count !== undefined) ?? 0;
-  return makeUsage({
-    prompt,
-    completion: completion + (beside ? reasoning : 0),
-    cacheHit,
-    reasoning,
-  });
+  if (prompt === undefined || completion === undefined)
+    return { prompt, completion, cacheHit, reasoning };
+  // xAI counts reasoning beside completion_tokens, everybody else inside; its own total gives it away.
+  const beside = reasoning > 0 && count("total_tokens") === prompt + completion + reasoning;
+  return { prompt, completion: completion + (beside ? reasoning : 0), cacheHit, reasoning };
 }
 
 const [OPEN, CLOSE] = ["<think>", "</think>"];

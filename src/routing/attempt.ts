@@ -152,22 +152,27 @@ export async function attempt(
     function take(list: readonly string[]): Promise<unknown> | undefined {
       let fault: unknown;
       let said = false;
-      try {
-        for (const data of list) {
-          ended = data === "[DONE]";
-          if (ended) break; // what follows is no part of the reply, however the bytes were cut
-          const json = parseJson(data);
-          if (json === undefined) skipped += 1;
-          else
-            for (const part of decoder.push(json)) {
-              meter.observe(part);
-              parts.push(part);
-              finished ||= part.type === "finish";
-              said ||= part.type !== "usage";
-            }
+      for (const data of list) {
+        ended = data === "[DONE]";
+        if (ended) break; // what follows is no part of the reply, however the bytes were cut
+        const json = parseJson(data);
+        if (json === undefined) {
+          skipped += 1;
+          continue;
         }
-      } catch (error) {
-        fault = error; // thrown after what came before it was delivered
+        try {
+          for (const part of decoder.push(json)) {
+            meter.observe(part);
+            parts.push(part);
+            finished ||= part.type === "finish";
+            said ||= part.type !== "usage";
+          }
+        } catch (error) {
+          fault = error; // thrown after what came before it was delivered
+          if (error instanceof ProviderFault && error.usage)
+            meter.observe({ type: "usage", usage: error.usage });
+          if (!finished) break;
+        }
       }
       ended ||= decoder.ended?.() === true;
       begun ||= said;
