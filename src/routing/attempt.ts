@@ -23,6 +23,8 @@ export interface AttemptOptions {
   /** Whose request it is, and who is told what the operator should know of a model. */
   readonly account: string;
   readonly tell: (event: string, model: Model, words: object) => void;
+  /** Is called when the request is sent once more because its pooled connection was already closed: what follows is another attempt. */
+  readonly resent: () => void;
 }
 /** Takes a batch of what a provider says; the promise, if there is one, resolves when there is room for more. */
 export type Deliver = (parts: readonly Part[]) => Promise<unknown> | undefined;
@@ -32,7 +34,7 @@ export async function attempt(
   model: Model,
   meter: Meter,
   deliver: Deliver,
-  { cancel, tell, account }: AttemptOptions,
+  { cancel, tell, account, resent }: AttemptOptions,
 ): Promise<void> {
   const { dialectFor, send, baseUrl, timeouts, attemptMs } = model.provider;
   const stream = chat.stream || model.traits.stream_only;
@@ -126,6 +128,7 @@ export async function attempt(
       cancel: own,
       connectMs: timeouts.connect_ms,
       sent,
+      resent,
     });
   }
 
