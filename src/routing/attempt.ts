@@ -14,10 +14,10 @@ import type { Model } from "./catalog.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024; // of a whole reply
 const MAX_ERROR_BYTES = 64 * 1024; // of the body of an error only the beginning is read
-const CLOSING_MS = 2_000; // how long a stream may take to close, or to bring its usage, after the reply in it was finished
 const REFUSAL_MS = 1_000; // how long the body of an error may take; the status says most of it, and must not be lost for one that never comes
 export interface AttemptOptions {
-  /** Aborted when the client has gone or the request's time is up, at `endsAt` of performance.now(); the attempt throws its reason. */
+  /** Aborted when the provider is to be cut: the client has gone, or the request's time is up, at `endsAt` of performance.now(); the
+   * attempt throws its reason. */
   readonly cancel: Cancel;
   readonly endsAt: number;
   /** Whose request it is, and who is told what the operator should know of a model. */
@@ -190,7 +190,10 @@ export async function attempt(
      * more words put off, of providers that say more than once that it is the end, and comments do not. */
     function renew(said: boolean): undefined {
       if (ended || !(finished ? said : begun)) return;
-      setDeadline(finished ? "closing" : "idle_ms", finished ? CLOSING_MS : timeouts.idle_ms);
+      setDeadline(
+        finished ? "closing_ms" : "idle_ms",
+        finished ? timeouts.closing_ms : timeouts.idle_ms,
+      );
     }
     const error = await new Promise<void>((resolve, reject) => {
       const reading = consume(body, (bytes) => {
@@ -202,7 +205,7 @@ export async function attempt(
         if (!ended) return room;
         resolve();
         // Read to its end if that comes at once, so that the connection can be used again; else closed.
-        const timer = setTimeout(() => own.abort(), CLOSING_MS);
+        const timer = setTimeout(() => own.abort(), timeouts.closing_ms);
         return void reading.catch(() => undefined).finally(() => clearTimeout(timer));
       });
       reading.then(() => ended || take(events.end())).then(() => resolve(), reject);
