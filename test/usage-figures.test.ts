@@ -7,12 +7,13 @@ import { describe, it, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { costOf, only, PRICE } from "./support/books.ts";
 import { folder } from "./support/folder.ts";
-import { configFor, readStream, startGateway, user } from "./support/gateway.ts";
+import { configFor, json, readStream, startGateway, user } from "./support/gateway.ts";
 import {
   chunk,
   completion,
   event,
   rawStream,
+  speak,
   startProvider,
   status,
   stream,
@@ -355,6 +356,24 @@ describe("media in an estimate", () => {
         [usage_source, usage.prompt_tokens, usage.completion_tokens],
         ["estimated", 1 + 24 * each, 100],
       );
+    }
+  });
+
+  it("a candidate without room for the images is passed over", async (t) => {
+    const provider = await startProvider(t, speak("Fine."));
+    const model = { supports: ["images"], reasoning: false };
+    const over = {
+      models: { m: { ...model, context_tokens: 2_000 }, n: { ...model, context_tokens: 200_000 } },
+      aliases: { team: { models: ["m", "n"] } },
+    };
+    const gw = await startGateway(t, configFor(provider.url, ["m", "n"], over));
+    const image = { type: "image_url", image_url: { url: "https://example.com/some.png" } };
+    for (const [images, served] of [
+      [1, "m"],
+      [24, "n"],
+    ] as const) {
+      const messages = [{ role: "user", content: Array(images).fill(image) }];
+      assert.equal((await json(await gw.chat({ model: "team", messages }))).model, served);
     }
   });
 });
