@@ -115,7 +115,9 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     const asked = await provider.nth(0);
     asked.res.write(END); // neither [DONE] nor an end
     await closed(asked);
-    assert.deepEqual(figures((await settled(dir))[0]!), BILLED);
+    const [settle] = await settled(dir);
+    assert.deepEqual(figures(settle!), BILLED);
+    assert.equal(settle!["attempts"][0].outcome, "completed", "the provider has finished");
   });
 
   it("is not waited for when the figures were there before it left", async (t) => {

@@ -6,6 +6,7 @@ import { ProviderFault, refusal, wholeReply } from "../dialects/dialect.ts";
 import { consume, readAll } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventReader } from "../http/event-stream.ts";
+import { ClientGone } from "../http/exchange.ts";
 import { ConnectTimeout, type FetchResponse } from "../http/fetch.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { parseJson } from "../protocol/foreign.ts";
@@ -196,6 +197,8 @@ export async function attempt(
       );
     }
     const error = await new Promise<void>((resolve, reject) => {
+      // The built-in fetch says nothing of an abort that comes with the last bytes of a body.
+      own.onAbort(() => ended || reject(own.reason as Error));
       const reading = consume(body, (bytes) => {
         size += bytes.length;
         if (!chat.stream && size > MAX_REPLY_BYTES)
@@ -215,8 +218,10 @@ export async function attempt(
         error ?? new ProviderFault("upstream_error", "the stream ended without a finish_reason")
       );
     if (error === undefined) return;
-    // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it.
-    if (cancel.aborted && !(cancel.reason instanceof ProviderFault)) throw error;
+    // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it; nor does a client that leaves.
+    const { reason } = cancel;
+    const harmless = reason instanceof ProviderFault || reason instanceof ClientGone;
+    if (cancel.aborted && !harmless) throw error;
     own.abort(error);
   }
 }
