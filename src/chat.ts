@@ -7,6 +7,7 @@ import { createMeter } from "./accounting/usage.ts";
 import type { Config } from "./config/schema.ts";
 import { ProviderFault } from "./dialects/dialect.ts";
 import { readJson } from "./http/body.ts";
+import { Cancel } from "./http/cancel.ts";
 import { createEventSink } from "./http/event-sink.ts";
 import { ClientGone, sendJson, type Exchange, type Handler } from "./http/exchange.ts";
 import type { Diagnose } from "./http/log.ts";
@@ -23,6 +24,7 @@ import {
 import type { Catalog, Model } from "./routing/catalog.ts";
 import { faultWords, verdict } from "./routing/failure.ts";
 import { serve, type Tally } from "./routing/fallback.ts";
+import { charsIn, MAX_READ_ON_CHARS, type LeftStreams } from "./routing/left-streams.ts";
 
 /** What a configuration makes of the gateway; a request keeps those that it began with. */
 interface ChatDeps {
@@ -38,6 +40,8 @@ interface ChatWorld {
   readonly diagnose: Diagnose;
   readonly now: () => number;
   readonly inFlight: () => number;
+  /** Streams that are read on although their clients have left. */
+  readonly leftStreams: LeftStreams;
 }
 
 export const createChatHandler =
@@ -106,7 +110,7 @@ async function answer(
   caller: Caller,
   candidates: readonly Model[],
   config: Config,
-  { books, metrics, now, diagnose }: ChatWorld,
+  { books, metrics, now, diagnose, inFlight, leftStreams }: ChatWorld,
   leave: () => void,
 ): Promise<void> {
   const { res, log, cancel, requestId } = exchange;
@@ -115,6 +119,13 @@ async function answer(
   const tally: Tally = { attempts: [], model: candidates[0]!, meter: createMeter(chat) };
   let reply: ReplyWriter | undefined;
   let lastPieceAt = 0;
+  let isDelivered = false; // something of a stream
+  let readOnChars = 0; // since its client left
+  let forgetReading = () => {};
+  /** Ends the provider's part of the work, which may outlast the client's. */
+  const upstream = new Cancel();
+  const hasLeft = (): boolean => cancel.reason instanceof ClientGone;
+  const figures = () => tally.meter.usage(tally.model.provider.mediaRules);
   const tell = (event: string, { name, provider }: Model, words: object) =>
     diagnose({ event, request_id: requestId, model: name, provider: provider.name, ...words });
   const bill = books.open({
@@ -131,10 +142,12 @@ async function answer(
   ) => {
     leave(); // before the end is heard: who then asks again finds the place free
     const { attempts, meter, begunAt } = tally;
-    const { usage, source } = meter.usage();
+    const { usage, source } = figures();
     if (source === "estimated") log.usage_source = "estimated";
     const first_token_ms = begunAt === undefined ? null : Math.round(begunAt - startedAt);
-    const model = begunAt !== undefined || source !== "none" ? tally.model : undefined;
+    // A client that left before an answer began is listed with the model that was being asked.
+    const asked = status === "cancelled" && attempts.length > 0;
+    const model = asked || begunAt !== undefined || source !== "none" ? tally.model : undefined;
     return bill.settle({
       status,
       http_status,
@@ -160,13 +173,35 @@ async function answer(
     );
   };
   const deliver = (parts: readonly Part[]) => {
+    if (hasLeft()) {
+      readOnChars += charsIn(parts);
+      return endReadingOn();
+    }
     const events = (reply ??= begin(tally.model)).add(parts);
     if (events === "") return undefined;
     const time = performance.now();
     if (lastPieceAt > 0) metrics.piece(tally.model.name, time - lastPieceAt);
     lastPieceAt = time;
-    return sink!.write(events);
+    isDelivered = true;
+    // A client that has left makes no more room: the provider is read on without it.
+    return sink!.write(events)?.catch((error) => (hasLeft() ? undefined : Promise.reject(error)));
   };
+  /** Of a stream that is read on although its client has left only the final figures matter. */
+  const endReadingOn = (): undefined => {
+    if (tally.meter.isFinal() || readOnChars > MAX_READ_ON_CHARS) upstream.abort(cancel.reason);
+  };
+  cancel.onAbort(() => {
+    if (!hasLeft() || !isDelivered) return upstream.abort(cancel.reason);
+    leave();
+    sink?.release();
+    const ms = Math.min(
+      tally.model.provider.timeouts.leave_ms,
+      startedAt + total_ms - performance.now(),
+    );
+    const most = config.server.max_in_flight - inFlight();
+    forgetReading = leftStreams.readOn(ms, most, () => upstream.abort(cancel.reason));
+    endReadingOn();
+  });
   exchange.expire(
     total_ms,
     () => new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`),
@@ -176,12 +211,13 @@ async function answer(
     log.model = tally.model.name;
     await bill.opened;
     await serve(chat, candidates, tally, deliver, {
-      cancel,
+      cancel: upstream,
       tell,
       endsAt: startedAt + total_ms,
       account: caller.account,
     });
-    const last = reply!.end(tally.meter.usage().usage, tally.meter.finishReason()!);
+    if (hasLeft()) throw cancel.reason;
+    const last = reply!.end(figures().usage, tally.meter.finishReason()!);
     await settle("completed", 200); // before the last byte leaves: nobody has a whole answer that is not in the books
     if (sink) sink.end(last);
     else sendJson(res, 200, last);
@@ -210,6 +246,7 @@ async function answer(
     if (res.headersSent) res.end(`data: ${JSON.stringify(errorBody(failure, requestId))}\n\n`);
     throw failure.code === "internal_error" ? error : failure;
   } finally {
+    forgetReading();
     sink?.release();
   }
 }

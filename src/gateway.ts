@@ -19,6 +19,7 @@ import { ApiError } from "./protocol/errors.ts";
 import { openapiText } from "./protocol/openapi.ts";
 import { createCatalog, createMemory } from "./routing/catalog.ts";
 import { createFingerprint } from "./routing/fingerprint.ts";
+import { createLeftStreams } from "./routing/left-streams.ts";
 
 /** Absent means the real thing, and no log. `now` is the wall clock, `monotonic` that of limiter and breakers, both in milliseconds.
  * `limits`, where this is one of several processes, are those of all; it then has no admin listener of its own. */
@@ -88,6 +89,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
       ? undefined
       : createRedisLimiter(initial.limits, own, diagnose);
   const limiter = shared ?? own;
+  const leftStreams = createLeftStreams();
   const metrics = createMetrics();
   const loop = monitorEventLoopDelay({ resolution: LOOK_MS });
   const books = createBooks(initial, now, diagnose, metrics.settled);
@@ -129,6 +131,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
         metrics,
         now,
         inFlight: () => server.inFlight(),
+        leftStreams,
         diagnose,
       }),
     },
@@ -213,6 +216,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   async function close(drainMs = 0): Promise<void> {
     draining = true;
     await server.close(drainMs);
+    leftStreams.close(); // before the books close, which wait for their last lines
     await admin?.close();
     shared?.close();
     loop.disable();

@@ -11,7 +11,7 @@ import { createSignatures } from "../src/dialects/turns.ts";
 import { traitsOf, VENDORS } from "../src/dialects/traits.ts";
 import { createEventReader } from "../src/http/event-stream.ts";
 import { chatRequest } from "../src/protocol/chat-request.ts";
-import type { Part } from "../src/protocol/reply.ts";
+import { makeUsage, type Part } from "../src/protocol/reply.ts";
 import { anthropic } from "./support/fake-anthropic.ts";
 import { gemini } from "./support/fake-gemini.ts";
 import { PROVIDER_KEY, rule, sign, type Understood } from "./support/fake-provider.ts";
@@ -694,8 +694,10 @@ function summary(parts: readonly Part[]): object {
     else if (part.type === "tool_arguments") calls[part.call]!.args += part.text;
     else if (part.type === "finish")
       all["finish"] = part.reason === "tool_calls" ? "stop" : part.reason;
-    else if (part.type === "usage") all["usage"] = part.usage;
-    else all[part.type] += part.text;
+    else if (part.type === "usage") {
+      const { prompt = 0, completion = 0, ...shares } = part.usage;
+      all["usage"] = makeUsage({ prompt, completion, ...shares });
+    } else all[part.type] += part.text;
   }
   for (const call of calls) call.args ||= "{}";
   return all;

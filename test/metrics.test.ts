@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { describe, it, type TestContext } from "node:test";
-import { COUNTED, PRICE, priced, settles, sum, type Line } from "./support/books.ts";
+import { COUNTED, PRICE, priced, settled, settles, sum, type Line } from "./support/books.ts";
 import {
   configFor,
   demo,
@@ -413,7 +413,7 @@ describe("metrics", () => {
   });
 
   it("a client that leaves is counted as 499 and cancelled, and is no longer in flight", async (t) => {
-    const { gw } = await priced(t, {
+    const { dir, gw } = await priced(t, {
       m: ({ res }) =>
         void (res.writeHead(200, { "content-type": "text/event-stream" }),
         res.write(event(chunk({ content: "Once" })))),
@@ -429,6 +429,8 @@ describe("metrics", () => {
     assert.deepEqual((await scrape(gw)).read("chat_gateway_in_flight_requests"), { "": 1 });
     leaver.abort();
     await waitFor(() => gw.access.length === 1, "its line in the access log");
+    assert.deepEqual((await scrape(gw)).read("chat_gateway_in_flight_requests"), { "": 0 });
+    await settled(dir);
     const { read } = await scrape(gw);
     assert.deepEqual(read("chat_gateway_in_flight_requests"), { "": 0 });
     assert.deepEqual(read("chat_gateway_requests_total", "status", "model"), { "499 | m": 1 });

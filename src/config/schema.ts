@@ -62,12 +62,15 @@ const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
 );
 
 /** Of a new connection; from the request's being sent to the first text, thinking or tool call (of a whole reply: to its first byte);
- * between two pieces of a reply; of the request altogether, all attempts included (in a provider: of one attempt). */
+ * between two pieces of a reply; of the request altogether, all attempts included (in a provider: of one attempt); from the end of a
+ * reply to its usage and the end of its stream; how long a stream that its client left is read on, so that its usage can still come. */
 const timeouts = {
   connect_ms: ms(5_000),
   first_token_ms: ms(60_000),
   idle_ms: ms(60_000),
   total_ms: ms(900_000),
+  closing_ms: ms(2_000),
+  leave_ms: ms(1_000, 0),
 };
 const retry = {
   max_retries: withDefault(integer(0, 10), 1),

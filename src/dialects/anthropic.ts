@@ -1,14 +1,22 @@
 // Anthropic's Messages API. WIRE.md 7.
 import { createHash } from "node:crypto";
 import type { ChatRequest } from "../protocol/chat-request.ts";
-import { asArray, asObject, asString, counter, parseJson } from "../protocol/foreign.ts";
+import {
+  asArray,
+  asObject,
+  asString,
+  parseJson,
+  sumOf,
+  tokenCounter,
+} from "../protocol/foreign.ts";
 import { randomHex } from "../protocol/ids.ts";
-import { makeUsage, type Part } from "../protocol/reply.ts";
+import type { Part, UsageReport } from "../protocol/reply.ts";
 import {
   finishPart,
   ProviderFault,
   textPart,
   throwErrorIn,
+  withUsage,
   type Decoder,
   type Dialect,
   type Target,
@@ -212,8 +220,10 @@ function createDecoder(signatures: Signatures): Decoder {
 
   /** A second beginning with another id is another reply: a proxy that asked twice has joined the two. */
   function begin(id: unknown): void {
-    if (begun && id !== replyId)
+    if (begun && id !== replyId) {
+      over = true; // neither its content nor its figures are those of this reply
       throw new ProviderFault("upstream_error", "another reply begins inside this one");
+    }
     begun = true;
     replyId = id;
   }
@@ -248,48 +258,41 @@ function createDecoder(signatures: Signatures): Decoder {
       : [opening, { type: "tool_arguments", call, text: JSON.stringify(input) }];
   }
 
-  /** The figures are cumulative; a later one takes the place of an earlier, unless it is null. */
-  function counted(later: unknown): Part {
-    usage = {
-      ...usage,
-      ...Object.fromEntries(Object.entries(asObject(later)).filter(([, value]) => value !== null)),
-    };
-    const count = counter(usage);
+  /** The figures are cumulative; a later one takes the place of an earlier, unless it is null. An event that does not count the
+   * output says nothing of it: what message_start counted is not repeated as if it were the end's. */
+  function usageIn(json: unknown): UsageReport | undefined {
+    if (over) return undefined;
+    const event = asObject(json);
+    const later = asObject(event["usage"] ?? asObject(event["message"])["usage"]);
+    const stated = Object.entries(later).filter(([, value]) => value !== null);
+    if (stated.length === 0) return undefined;
+    usage = { ...usage, ...Object.fromEntries(stated) };
+    const count = tokenCounter(usage);
     const cacheHit = count("cache_read_input_tokens");
-    const prompt = count("input_tokens") + count("cache_creation_input_tokens") + cacheHit;
-    const reasoning = counter(usage["output_tokens_details"])("thinking_tokens");
     return {
-      type: "usage",
-      usage: makeUsage({ prompt, completion: count("output_tokens"), cacheHit, reasoning }),
+      prompt: sumOf(count("input_tokens"), count("cache_creation_input_tokens"), cacheHit),
+      completion: tokenCounter(later)("output_tokens"),
+      cacheHit: cacheHit ?? 0,
+      reasoning: tokenCounter(usage["output_tokens_details"])("thinking_tokens") ?? 0,
     };
   }
 
-  return {
+  return withUsage(usageIn, {
     ended: () => over,
     push(json) {
-      const {
-        type,
-        index,
-        message = json,
-        content_block,
-        delta,
-        usage: later,
-        stop_reason,
-      } = asObject(json);
+      const { type, index, message = json, content_block, delta, stop_reason } = asObject(json);
       throwErrorIn(json);
       if (type === "content_block_start" || type === "content_block_delta")
         return read(asObject(content_block ?? delta), index);
-      if (type === "message_delta")
-        return [counted(later), ...finishPart(asObject(delta)["stop_reason"])];
+      if (type === "message_delta") return finishPart(asObject(delta)["stop_reason"]);
       over = type === "message_stop";
       if (type !== "message_start" && type !== "message") return [];
-      const { id, usage: first, content } = asObject(message); // content that is there already has no events of its own
+      const { id, content } = asObject(message); // content that is there already has no events of its own
       begin(id);
       return [
         ...asArray(content).flatMap((block, at) => read(asObject(block), `start ${at}`)),
-        counted(first),
         ...finishPart(stop_reason),
       ];
     },
-  };
+  });
 }

@@ -16,7 +16,7 @@ import {
 } from "../protocol/checker.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import { asArray, asObject, asString } from "../protocol/foreign.ts";
-import type { FinishReason, Part } from "../protocol/reply.ts";
+import type { FinishReason, Part, UsageReport } from "../protocol/reply.ts";
 import faultsJson from "./faults.json" with { type: "json" };
 import finishReasons from "./finish-reasons.json" with { type: "json" };
 import type { Traits } from "./traits.ts";
@@ -107,6 +107,8 @@ export class ProviderFault extends Error {
   readonly detail: FaultDetail;
   /** Set by the attempt; absent: the provider was not asked. */
   answer?: ProviderAnswer;
+  /** What the event that carried the error states of the tokens; undefined: nothing. It is billed like any other figure. */
+  usage: UsageReport | undefined;
   constructor(code: FaultCode, message: string, detail: FaultDetail = {}) {
     super(message, { cause: detail.cause });
     this.code = code;
@@ -118,6 +120,26 @@ export class ProviderFault extends Error {
     this.countsForBreaker = this.blame !== "client" && detail.fromContent !== true;
     this.detail = detail;
   }
+}
+
+/** `decoder`, with the usage of each event as the last of its parts. If the event is also an error, the fault carries the usage. */
+export function withUsage(
+  usageIn: (event: unknown) => UsageReport | undefined,
+  decoder: Decoder,
+): Decoder {
+  return {
+    ...decoder,
+    push(event) {
+      try {
+        const parts = decoder.push(event);
+        const usage = usageIn(event);
+        return usage ? [...parts, { type: "usage", usage }] : parts;
+      } catch (error) {
+        if (error instanceof ProviderFault) error.usage = usageIn(event);
+        throw error;
+      }
+    },
+  };
 }
 
 /** Text, if there is any. */

@@ -1,13 +1,14 @@
 // Gemini's generateContent and streamGenerateContent. WIRE.md 7b.
 import { randomHex } from "../protocol/ids.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
-import { asArray, asObject, asString, counter } from "../protocol/foreign.ts";
-import { makeUsage, tokenLogprob, type Part } from "../protocol/reply.ts";
+import { asArray, asObject, asString, sumOf, tokenCounter } from "../protocol/foreign.ts";
+import { tokenLogprob, type Part, type UsageReport } from "../protocol/reply.ts";
 import {
   finishPart,
   ProviderFault,
   textPart,
   throwErrorIn,
+  withUsage,
   type Decoder,
   type Dialect,
   type Target,
@@ -165,6 +166,7 @@ const isBlocked = (json: unknown): boolean =>
 function createDecoder(signatures: Signatures): Decoder {
   let calls = 0;
   let signed: string | undefined; // a signature may come in a part before its call's
+  let answered = false; // something else than thinking has come
 
   function read({
     text,
@@ -191,7 +193,11 @@ function createDecoder(signatures: Signatures): Decoder {
     ];
   }
 
-  return {
+  const usageIn = (json: unknown) => {
+    const isLast = asObject(candidateIn(json))["finishReason"] !== undefined;
+    return readUsage(asObject(json)["usageMetadata"], isLast || !answered);
+  };
+  return withUsage(usageIn, {
     push(json) {
       throwErrorIn(json);
       const { content, finishReason, logprobsResult } = asObject(candidateIn(json));
@@ -206,26 +212,26 @@ function createDecoder(signatures: Signatures): Decoder {
           ...parts[said],
           logprobs,
         } as Part);
-      const usage = asObject(json)["usageMetadata"];
-      if (usage !== undefined) parts.push(usagePart(usage));
+      answered ||= parts.some(({ type }) => type !== "reasoning");
       return [...parts, ...finishPart(isBlocked(json) ? "SAFETY" : finishReason)];
     },
-  };
+  });
 }
 
-/** Tokens of thinking stand beside the candidates'; cached ones are inside the prompt. */
-function usagePart(usage: unknown): Part {
-  const count = counter(usage);
-  const reasoning = count("thoughtsTokenCount");
-  const prompt = count("promptTokenCount") + count("toolUsePromptTokenCount");
+/** Tokens of thinking stand beside the candidates'; cached ones are inside the prompt. Gemini leaves out a count of 0. `zeroIfAbsent`:
+ * whether that is what a missing `candidatesTokenCount` means; in the middle of an answer the figure is only not there yet. */
+function readUsage(usage: unknown, zeroIfAbsent: boolean): UsageReport | undefined {
+  const count = tokenCounter(usage);
+  const prompt = sumOf(count("promptTokenCount"), count("toolUsePromptTokenCount"));
+  const thinking = count("thoughtsTokenCount");
+  const candidates = count("candidatesTokenCount");
+  if (prompt === undefined && thinking === undefined && candidates === undefined) return undefined;
+  const isCounted = candidates !== undefined || zeroIfAbsent;
   return {
-    type: "usage",
-    usage: makeUsage({
-      prompt,
-      completion: count("candidatesTokenCount") + reasoning,
-      cacheHit: count("cachedContentTokenCount"),
-      reasoning,
-    }),
+    prompt,
+    completion: isCounted ? (candidates ?? 0) + (thinking ?? 0) : undefined,
+    cacheHit: count("cachedContentTokenCount") ?? 0,
+    reasoning: thinking ?? 0,
   };
 }
 

@@ -1,14 +1,22 @@
 // The OpenAI-compatible dialect: what most providers and all local servers speak, each a little differently (WIRE.md 6): how is
 // data (vendors.json).
 import type { ChatRequest, Message } from "../protocol/chat-request.ts";
-import { asArray, asCount, asObject, asString } from "../protocol/foreign.ts";
+import {
+  asArray,
+  asCount,
+  asObject,
+  asString,
+  asTokenCount,
+  tokenCounter,
+} from "../protocol/foreign.ts";
 import { randomHex } from "../protocol/ids.ts";
-import { makeUsage, tokenLogprob, type Part } from "../protocol/reply.ts";
+import { tokenLogprob, type Part, type UsageReport } from "../protocol/reply.ts";
 import {
   finishPart,
   finishReasonOf,
   ProviderFault,
   throwErrorIn,
+  withUsage,
   type Decoder,
   type Dialect,
   type Target,
@@ -137,7 +145,7 @@ function createDecoder({
     current.held = "";
   }
 
-  return {
+  return withUsage((event) => usageIn(event, hidden_thinking_in_total), {
     push(json) {
       const event = asObject(json);
       const choice = choiceIn(event);
@@ -167,14 +175,9 @@ function createDecoder({
           fromContent: true,
         });
       parts.push(...finishPart(finish));
-      const usage =
-        readUsage(event["usage"], hidden_thinking_in_total) ??
-        readUsage(choice["usage"], hidden_thinking_in_total) ??
-        readUsage(asObject(event["x_groq"])["usage"], hidden_thinking_in_total);
-      if (usage) parts.push({ type: "usage", usage });
       return parts;
     },
-  };
+  });
 }
 
 function pushText(
@@ -217,34 +220,41 @@ const thoughtsIn = (content: unknown): string =>
     .map((part) => textIn(asObject(part)["thinking"]))
     .join("");
 
+/** The usage of an event, in any of the three places where vendors put it. */
+function usageIn(json: unknown, hiddenThinkingInTotal: boolean): UsageReport | undefined {
+  const event = asObject(json);
+  return (
+    readUsage(event["usage"], hiddenThinkingInTotal) ??
+    readUsage(choiceIn(event)["usage"], hiddenThinkingInTotal) ??
+    readUsage(asObject(event["x_groq"])["usage"], hiddenThinkingInTotal)
+  );
+}
+
 /** Usage wherever a vendor puts its cached and reasoning counts; undefined where there is none worth the name. */
-function readUsage(given: unknown, hiddenThinkingInTotal: boolean) {
+function readUsage(given: unknown, hiddenThinkingInTotal: boolean): UsageReport | undefined {
   const usage = asObject(given);
-  const prompt = asCount(usage["prompt_tokens"]);
-  const completion = asCount(usage["completion_tokens"]);
-  if (prompt === undefined || completion === undefined || prompt + completion === 0)
-    return undefined;
+  const count = tokenCounter(usage);
+  const prompt = count("prompt_tokens");
+  const completion = count("completion_tokens");
+  if ((prompt ?? 0) + (completion ?? 0) === 0) return undefined;
   const details = asObject(usage["prompt_tokens_details"] ?? usage["prompt_token_details"]);
   const cached = [
     usage["prompt_cache_hit_tokens"],
     usage["num_cached_tokens"],
     details["cached_tokens"],
     usage["cached_tokens"],
-  ].map(asCount);
-  const reasoning = asCount(asObject(usage["completion_tokens_details"])["reasoning_tokens"]) ?? 0;
-  // xAI counts reasoning beside completion_tokens, everybody else inside; its own total gives it away.
-  const beside = reasoning > 0 && usage["total_tokens"] === prompt + completion + reasoning;
+  ].map(asTokenCount);
+  const reasoning = tokenCounter(usage["completion_tokens_details"])("reasoning_tokens") ?? 0;
   const cacheHit = cached.find((count) => count !== undefined) ?? 0;
+  if (prompt === undefined || completion === undefined)
+    return { prompt, completion, cacheHit, reasoning };
+  const total = count("total_tokens") ?? 0;
+  // xAI counts reasoning beside completion_tokens, everybody else inside; its own total gives it away.
+  const beside = reasoning > 0 && total === prompt + completion + reasoning;
   const stated = completion + (beside ? reasoning : 0);
   // What the total has beyond the two counts are thoughts that are counted nowhere else.
-  const total = asCount(usage["total_tokens"]) ?? 0;
   const hidden = hiddenThinkingInTotal ? Math.max(0, total - prompt - stated) : 0;
-  return makeUsage({
-    prompt,
-    completion: stated + hidden,
-    cacheHit,
-    reasoning: reasoning + hidden,
-  });
+  return { prompt, completion: stated + hidden, cacheHit, reasoning: reasoning + hidden };
 }
 
 const [OPEN, CLOSE] = ["<think>", "</think>"];

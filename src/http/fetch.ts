@@ -14,6 +14,9 @@ export interface Outgoing {
   readonly cancel: Cancel;
   readonly connectMs: number;
   readonly sent: () => void;
+  /** Is called when a pooled connection turns out to have been closed by the provider before a byte of an answer came, and the request
+   * is about to be sent once more on a new one. Absent: nobody needs to know. */
+  readonly resent?: () => void;
 }
 interface Headers {
   get(name: string): string | null;
@@ -96,9 +99,11 @@ export function createFetch(maxConnections = Infinity): Send & { close(): void }
 
   /** A pooled connection may have been closed just as it was taken: asks again on a new one, once, if nothing has come. */
   const fetch: Send = (url, init) =>
-    post(url, init).catch((error) =>
-      error instanceof StaleConnection ? post(url, init, true) : Promise.reject(error),
-    );
+    post(url, init).catch((error) => {
+      if (!(error instanceof StaleConnection)) throw error;
+      init.resent?.();
+      return post(url, init, true);
+    });
 
   /** No closure here sees the request's text: it would be kept as long as the answer takes. */
   function post(

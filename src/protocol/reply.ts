@@ -18,7 +18,7 @@ export type Part =
     }
   | { readonly type: "tool_arguments"; readonly call: number; readonly text: string }
   | { readonly type: "finish"; readonly reason: FinishReason }
-  | { readonly type: "usage"; readonly usage: Usage };
+  | { readonly type: "usage"; readonly usage: UsageReport };
 
 /** What the whole reply, or each of its chunks, carries: an id of our own, never the provider's; `created` in seconds. */
 export const replyHead = (model: string, fingerprint: string, now: number) => ({
@@ -45,6 +45,14 @@ export interface TokenLogprob extends Token {
   readonly top_logprobs: readonly Token[];
 }
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
+/** What one event of a provider states of the tokens so far. A figure is undefined if the event does not state it; `cacheHit` is a
+ * part of `prompt` and `reasoning` of `completion`, 0 where nothing is said of them. */
+export interface UsageReport {
+  readonly prompt: number | undefined;
+  readonly completion: number | undefined;
+  readonly cacheHit: number;
+  readonly reasoning: number;
+}
 /** Token statistics. hit + miss = prompt, prompt + completion = total; reasoning tokens are inside completion. WIRE.md 2. */
 export type Usage = Readonly<ReturnType<typeof makeUsage>>;
 /** Usage from what a provider counts. Sums and shares are computed here, never taken over (WIRE.md 2). */

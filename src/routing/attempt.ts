@@ -6,6 +6,7 @@ import { ProviderFault, refusal, wholeReply, type ProviderAnswer } from "../dial
 import { consume, readAll } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventReader } from "../http/event-stream.ts";
+import { ClientGone } from "../http/exchange.ts";
 import { ConnectTimeout, type FetchResponse } from "../http/fetch.ts";
 import { describe } from "../http/log.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
@@ -17,15 +18,17 @@ import { redactPath } from "./redact.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024; // of a whole reply
 const MAX_ERROR_BYTES = 64 * 1024; // of the body of an error only the beginning is read
-const CLOSING_MS = 2_000; // how long a stream may take to close, or to bring its usage, after the reply in it was finished
 const REFUSAL_MS = 1_000; // how long the body of an error may take; the status says most of it, and must not be lost for one that never comes
 export interface AttemptOptions {
-  /** Aborted when the client has gone or the request's time is up, at `endsAt` of performance.now(); the attempt throws its reason. */
+  /** Aborted when the provider is to be cut: the client has gone, or the request's time is up, at `endsAt` of performance.now(); the
+   * attempt throws its reason. */
   readonly cancel: Cancel;
   readonly endsAt: number;
   /** Whose request it is, and who is told what the operator should know of a model. */
   readonly account: string;
   readonly tell: (event: string, model: Model, words: object) => void;
+  /** Is called when the request is sent once more because its pooled connection was already closed: what follows is another attempt. */
+  readonly resent: () => void;
 }
 /** Takes a batch of what a provider says; the promise, if there is one, resolves when there is room for more. */
 export type Deliver = (parts: readonly Part[]) => Promise<unknown> | undefined;
@@ -35,7 +38,7 @@ export async function attempt(
   model: Model,
   meter: Meter,
   deliver: Deliver,
-  { cancel, tell, account }: AttemptOptions,
+  { cancel, tell, account, resent }: AttemptOptions,
 ): Promise<void> {
   const { dialectFor, send, baseUrl, timeouts, attemptMs, redact } = model.provider;
   const stream = chat.stream || model.traits.stream_only;
@@ -151,6 +154,7 @@ export async function attempt(
       cancel: own,
       connectMs: timeouts.connect_ms,
       sent,
+      resent,
     });
   }
 
@@ -174,29 +178,37 @@ export async function attempt(
     const decoder = dialect.decoder(model);
     const parts: Part[] = []; // still to be delivered
     let [begun, finished, ended] = [false, false, false];
+    let broken = false; // after a fault that follows the finish only figures count, nothing more is delivered
     let size = 0;
     /** Delivers what these events say. While there is no room for it the provider is not to blame for silence. */
     function take(list: readonly string[]): Promise<unknown> | undefined {
       let fault: unknown;
       let said = false;
-      try {
-        for (const data of list) {
-          ended = data === "[DONE]";
-          if (ended) break; // what follows is no part of the reply, however the bytes were cut
-          const json = parseJson(data);
-          if (json === undefined) skipped += 1;
-          else
-            for (const part of decoder.push(json)) {
-              meter.observe(part);
-              parts.push(part);
-              finished ||= part.type === "finish";
-              said ||= part.type !== "usage";
-            }
-          ended = decoder.ended?.() === true; // asked after each event, so that it is the same event whatever the cut
-          if (ended) break;
+      for (const data of list) {
+        ended = data === "[DONE]";
+        if (ended) break; // what follows is no part of the reply, however the bytes were cut
+        const json = parseJson(data);
+        if (json === undefined) {
+          skipped += 1;
+          continue;
         }
-      } catch (error) {
-        fault = error; // thrown after what came before it was delivered
+        try {
+          for (const part of decoder.push(json)) {
+            if (broken && part.type !== "usage") continue;
+            meter.observe(part);
+            parts.push(part);
+            finished ||= part.type === "finish";
+            said ||= part.type !== "usage";
+          }
+        } catch (error) {
+          fault = error; // thrown after what came before it was delivered
+          if (error instanceof ProviderFault && error.usage)
+            meter.observe({ type: "usage", usage: error.usage });
+          if (!finished) break;
+          broken = true;
+        }
+        ended = decoder.ended?.() === true; // asked after each event, so that it is the same event whatever the cut
+        if (ended) break;
       }
       begun ||= said;
       const room = begun && parts.length > 0 ? deliver(parts.splice(0)) : undefined;
@@ -210,9 +222,14 @@ export async function attempt(
      * more words put off, of providers that say more than once that it is the end, and comments do not. */
     function renew(said: boolean): undefined {
       if (ended || !(finished ? said : begun)) return;
-      setDeadline(finished ? "closing" : "idle_ms", finished ? CLOSING_MS : timeouts.idle_ms);
+      setDeadline(
+        finished ? "closing_ms" : "idle_ms",
+        finished ? timeouts.closing_ms : timeouts.idle_ms,
+      );
     }
     const error = await new Promise<void>((resolve, reject) => {
+      // The built-in fetch says nothing of an abort that comes with the last bytes of a body.
+      own.onAbort(() => ended || reject(own.reason as Error));
       const reading = consume(body, (bytes) => {
         size += bytes.length;
         if (!chat.stream && size > MAX_REPLY_BYTES)
@@ -226,7 +243,7 @@ export async function attempt(
         if (!ended) return room;
         resolve();
         // Read to its end if that comes at once, so that the connection can be used again; else closed.
-        const timer = setTimeout(() => own.abort(), CLOSING_MS);
+        const timer = setTimeout(() => own.abort(), timeouts.closing_ms);
         return void reading.catch(() => undefined).finally(() => clearTimeout(timer));
       });
       reading.then(() => ended || take(events.end())).then(() => resolve(), reject);
@@ -236,8 +253,10 @@ export async function attempt(
         error ?? new ProviderFault("upstream_error", "the stream ended without a finish_reason")
       );
     if (error === undefined) return;
-    // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it.
-    if (cancel.aborted && !(cancel.reason instanceof ProviderFault)) throw error;
+    // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it; nor does a client that leaves.
+    const { reason } = cancel;
+    const harmless = reason instanceof ProviderFault || reason instanceof ClientGone;
+    if (cancel.aborted && !harmless) throw error;
     own.abort(error);
   }
 }

@@ -1,5 +1,6 @@
 // Which models there are, who serves them, and which a name stands for. SPEC.md "Routing aliases", DESIGN.md "Candidates".
 import type { Caller } from "../accounts/keys.ts";
+import type { MediaRules } from "../accounting/media-tokens.ts";
 import { estimatePrompt } from "../accounting/usage.ts";
 import type { Config, ModelConfig, ProviderConfig } from "../config/schema.ts";
 import { createDemoFetch } from "../demo/provider.ts";
@@ -117,9 +118,14 @@ const orAll = <T>(some: readonly T[], all: readonly T[]): readonly T[] =>
 function withRoom(models: readonly Model[], chat: ChatRequest): readonly Model[] {
   if (models.length < 2 || models.every(({ contextTokens }) => contextTokens === undefined))
     return models;
-  const tokens = 0.75 * estimatePrompt(chat) + (chat.maxTokens ?? 0);
+  const prompts = new Map<MediaRules, number>(); // the estimate goes through all of the prompt, so once for each way to count
+  const tokensFor = ({ provider: { mediaRules } }: Model): number => {
+    const prompt = prompts.get(mediaRules) ?? estimatePrompt(chat, mediaRules);
+    prompts.set(mediaRules, prompt);
+    return 0.75 * prompt + (chat.maxTokens ?? 0);
+  };
   return orAll(
-    models.filter(({ contextTokens = Infinity }) => tokens <= contextTokens),
+    models.filter((model) => tokensFor(model) <= (model.contextTokens ?? Infinity)),
     models,
   );
 }
@@ -222,11 +228,13 @@ function createProvider(
       set: (id, text) => signatures.set(mine(id), text),
     });
   };
+  const mediaRules: MediaRules = provider.dialect === "demo" ? "openai" : provider.dialect;
   return {
     name,
     dialectFor,
     /** What it says goes through this before anybody reads it. */
     redact,
+    mediaRules,
     baseUrl: provider.base_url,
     send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),

@@ -19,6 +19,11 @@ export interface Tally {
   begunAt?: number;
 }
 const SHUT = new ProviderFault("model_unavailable", "its breaker is open"); // what stands for the attempt at a model that was not asked
+/** What stands for an attempt on a pooled connection that the provider had already closed. */
+const STALE = new ProviderFault(
+  "upstream_error",
+  "the provider had closed the pooled connection; the request is sent again on a new one",
+);
 /** Tries the candidates in their order and delivers the answer of the first that begins one; throws the ApiError that the client is to
  * see if none does, and what went wrong if it breaks off. */
 export async function serve(
@@ -26,7 +31,7 @@ export async function serve(
   candidates: readonly Model[],
   tally: Tally,
   deliver: Deliver,
-  options: AttemptOptions,
+  options: Omit<AttemptOptions, "resent">,
 ): Promise<void> {
   const { cancel, tell, endsAt } = options;
   const failures: FailedAttempt[] = [];
@@ -37,24 +42,35 @@ export async function serve(
       const pass = model.enter();
       if (!pass && retries === 0) failures.push({ model, fault: SHUT });
       if (!pass) break;
-      const startedAt = performance.now();
+      let startedAt = performance.now();
       tally.model = model;
+      /** For the books; `thrown` is undefined where the attempt succeeded. */
+      const record = (thrown: unknown): void => {
+        const duration_ms = Math.round(performance.now() - startedAt);
+        tally.attempts.push({
+          model: model.name,
+          provider: model.provider.name,
+          outcome: outcomeOf(thrown),
+          duration_ms,
+          ...attemptDetail(thrown),
+        });
+      };
+      /** A closed pooled connection says nothing of the model: neither the breaker nor max_retries counts it. */
+      const resent = (): void => {
+        record(STALE);
+        tell("stale_connection", model, { level: "info", code: STALE.code, detail: STALE.message });
+        startedAt = performance.now();
+      };
       const begun: Deliver = (parts) => {
         if (tally.begunAt === undefined) pass.answered(false);
         tally.begunAt ??= performance.now();
         return deliver(parts);
       };
-      const error: unknown = await attempt(chat, model, tally.meter, begun, options).catch(
-        (thrown: unknown) => thrown,
-      );
-      const duration_ms = Math.round(performance.now() - startedAt);
-      tally.attempts.push({
-        model: model.name,
-        provider: model.provider.name,
-        outcome: outcomeOf(error),
-        duration_ms,
-        ...attemptDetail(error),
-      });
+      const error: unknown = await attempt(chat, model, tally.meter, begun, {
+        ...options,
+        resent,
+      }).catch((thrown: unknown) => thrown);
+      record(error);
       if (error === undefined) return pass.answered(true);
       // After `cancel` only a provider is to blame that had all of the time, and was silent.
       const silent =
