@@ -2155,7 +2155,10 @@ describe("settings", { concurrency: 2 }, () => {
   it("a vendor's address is where nothing else is said; its dialect need not be said", () => {
     const { providers } = checkConfig(
       configFor("http://127.0.0.1:1", [], {
-        providers: { usual: { vendor: "groq" }, same: { vendor: "xai", dialect: "openai" } },
+        providers: {
+          usual: { vendor: "groq", api_key: "k" },
+          same: { vendor: "xai", dialect: "openai", api_key: "k" },
+        },
       }),
       {},
     );
@@ -2220,7 +2223,7 @@ describe("settings", { concurrency: 2 }, () => {
     ],
     [
       "a vendor of another dialect",
-      { providers: { p: { vendor: "deepseek", dialect: "anthropic" } } },
+      { providers: { p: { vendor: "deepseek", dialect: "anthropic", api_key: "k" } } },
       "providers.p.dialect",
     ],
     [
