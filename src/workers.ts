@@ -21,6 +21,9 @@ import { createLineLog, type Diagnose } from "./http/log.ts";
 const RETRY_MS = 1_000; // before a worker that could not even begin to listen is tried again
 const LATE_MS = 2_000; // a worker that has not said how it is by then stands still, and is left out
 
+/** What a terminal sends to all processes that were started from it. */
+const GROUP_SIGNALS = ["SIGHUP", "SIGTERM", "SIGINT"];
+
 /** What a worker says: that it was born, where it listens or why it cannot, how it is, who asks for admission, whose place is free again. */
 interface Word {
   readonly born?: true;
@@ -115,9 +118,10 @@ export function createSupervisor(
         running.delete(worker);
         worker.emit("report");
         placed.forEach(limiter.release);
-        // A SIGHUP to the whole process group ends a process whose Node is still starting: that is no fault of the worker.
-        if (signal === "SIGHUP" && !hasBegun && !stopping && !stopRequested())
-          return resolve(start());
+        // Until Node runs the program, a signal to the whole process group ends the worker: no fault of its own. This process has had the
+        // signal too, but may hear of it only after this, and then stops when all listen.
+        const endedUnborn = !hasBegun && GROUP_SIGNALS.some((each) => each === signal);
+        if (endedUnborn && !stopping && !stopRequested()) return resolve(start());
         reject(new Error(`a worker did not begin to listen: ${detail}`));
         if (stopping || stopRequested()) return;
         diagnose({
