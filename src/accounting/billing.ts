@@ -41,16 +41,21 @@ export async function statement(
   };
 }
 
-/** The month's records one by one, for a spreadsheet: every line has its gateway_request_id. RFC 4180. */
+/** The month's records one by one, for a spreadsheet: every line has its gateway_request_id. RFC 4180. `currency`: only records in
+ * this one; absent: all. */
 export async function statementCsv(
   store: UsageStore,
   filter: UsageFilter,
   print: (lines: string) => Promise<void>,
+  currency?: string,
 ): Promise<void> {
   const line = (record: UsageRecord) =>
     `${USAGE_COLUMNS.map((column) => csvField(record[column])).join(",")}\r\n`;
   await print(`${USAGE_COLUMNS.join(",")}\r\n`);
-  for await (const records of store.records(filter)) await print(records.map(line).join(""));
+  for await (const records of store.records(filter)) {
+    const billed = records.filter((record) => record.currency === (currency ?? record.currency));
+    await print(billed.map(line).join(""));
+  }
 }
 
 const csvField = (value: string | number | null): string =>

@@ -6,6 +6,7 @@
 // on their way wait with their last byte until their line is written; a write that was cut short goes on where it stopped.
 import {
   closeSync,
+  existsSync,
   fstatSync,
   fsync,
   fsyncSync,
@@ -13,8 +14,10 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -32,6 +35,8 @@ const TICK_MS = 1_000; // how often the log is brought to the disk, begins anoth
 const ROOM = Buffer.alloc(64 * 1024, " "); // what must fit on the disk before requests are taken again
 const LAST_SETTLES_MS = 2_000; // how long `close` waits for requests that have just ended to be settled
 
+const TENDED_MS = 15_000; // a process that has not touched its mark for so long is dead, or stands still
+
 /** Nobody may get an answer that cannot be billed. */
 export const unwritable = (cause?: unknown) =>
   new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", {
@@ -47,6 +52,25 @@ export const segmentsIn = (dir: string): string[] =>
 /** The socket of the process that writes a segment, and the mark of one that may have something unsettled. */
 export const holderOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
 export const unclosedOf = (segment: string): string => segment.replace(/jsonl$/, "open");
+
+/** Writes the mark: the inode of its own file, by which a copy of it is told from the original. */
+function writeMark(path: string): void {
+  writeFileSync(path, "");
+  writeFileSync(path, String(statSync(path).ino));
+}
+
+/** Leaves the mark to whoever recovers the segment. */
+function abandon(path: string): void {
+  if (existsSync(path)) writeFileSync(path, ""); // which takes no room on a full disk
+}
+
+/** Whether the process that made a mark has touched it of late, and in this very place: a copy's process is elsewhere. Both times
+ * are of the machine's own clock. */
+export function isTended(mark: string): boolean {
+  const stat = statSync(mark, { throwIfNoEntry: false });
+  if (!stat || Math.abs(Date.now() - stat.mtimeMs) > TENDED_MS) return false;
+  return readFileSync(mark, "utf8") === String(stat.ino);
+}
 
 /** `dir` is the segments' folder; a segment of `segmentBytes` is followed by another; `now` is the wall clock. */
 export function createSpendLog(
@@ -89,7 +113,7 @@ export function createSpendLog(
       const release = await announce(join(dir, holderOf(name)));
       if (!release) continue; // another process was quicker
       try {
-        writeFileSync(unclosedOf(join(dir, name)), "");
+        writeMark(unclosedOf(join(dir, name)));
         await syncToDisk(dir); // or a power failure might leave the segment without its mark
         return openSegment(join(dir, name), release, failed);
       } catch (error) {
@@ -98,6 +122,15 @@ export function createSpendLog(
       }
     }
   }
+
+  /** Says that the socket or the mark of a segment was deleted, which other processes go by, and is there again. */
+  const claimLost = (name: string) =>
+    diagnose({
+      event: "spend_log_claim_lost",
+      level: "warn",
+      segment: name,
+      detail: "its .sock or .open file was deleted while the gateway wrote it; it is there again",
+    });
 
   async function tick(): Promise<void> {
     try {
@@ -113,6 +146,9 @@ export function createSpendLog(
         segments.forEach((segment) => segment.retry());
         if (timer) diagnose({ event: "spend_log_recovered", level: "info" });
         fault = null;
+      }
+      for (const segment of segments.filter((segment) => !segment.lost())) {
+        if (await segment.renewClaim()) claimLost(segment.name);
       }
       await Promise.all(segments.map((segment) => segment.sync()));
       const spent = segments.slice(0, -1).filter((segment) => segment.unsettled === 0);
@@ -170,8 +206,15 @@ export function createSpendLog(
 
 type Segment = ReturnType<typeof openSegment>;
 /** `release` gives up the socket; `failed` is told of a write that did not succeed. */
-function openSegment(path: string, release: () => void, failed: (error: unknown) => ApiError) {
+function openSegment(
+  path: string,
+  initialRelease: () => void,
+  failed: (error: unknown) => ApiError,
+) {
   let fd = openSync(path, "ax", 0o600);
+  let release = initialRelease;
+  const inodeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.ino;
+  let socket = inodeOf(holderOf(path));
   let synced = 0;
   let waiting = ""; // the lines of this turn
   let unwritten: Buffer = Buffer.alloc(0); // what the disk did not take
@@ -220,14 +263,29 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
     },
     /** It was deleted, or moved with its folder, under our hands. */
     lost: () => statSync(path, { throwIfNoEntry: false })?.ino !== fstatSync(fd).ino,
+    /** Touches the mark; makes mark and socket anew if somebody has deleted them, and resolves with whether that was so. Where the
+     * mark alone is left, it keeps other processes from taking this one for dead. */
+    async renewClaim(): Promise<boolean> {
+      const mark = unclosedOf(path);
+      const hasMark = inodeOf(mark) !== undefined;
+      if (hasMark) utimesSync(mark, Date.now() / 1000, Date.now() / 1000);
+      else writeMark(mark);
+      const holder = inodeOf(holderOf(path));
+      if (holder !== undefined && holder === socket) return !hasMark;
+      release();
+      release = (await announce(holderOf(path))) ?? (() => undefined);
+      socket = inodeOf(holderOf(path));
+      return true;
+    },
     /** Writes what could not be written, or finds out whether something could be; throws if not. */
     retry(): void {
       write();
+      const { size } = fstatSync(fd); // not what this process has written: another may have taken it for dead, and added lines
       // Blanks without a line's end: whoever reads the file meanwhile sees an unfinished line.
       try {
         for (let at = 0; at < ROOM.length; ) at += writeSync(fd, ROOM, at);
       } finally {
-        ftruncateSync(fd, segment.size);
+        ftruncateSync(fd, size);
       }
     },
     async sync(): Promise<void> {
@@ -246,6 +304,7 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
       closeSync(fd);
       fd = -1; // whoever comes now finds nothing to write to, least of all another file
       if (segment.unsettled === 0) rmSync(unclosedOf(path), { force: true });
+      else abandon(unclosedOf(path));
       release();
     },
   };

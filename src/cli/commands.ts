@@ -3,10 +3,12 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { auditBooks } from "../accounting/audit.ts";
+import { auditBooks, type AuditResult } from "../accounting/audit.ts";
 import { loadPeer } from "../accounting/peer.ts";
 import { statement, statementCsv } from "../accounting/billing.ts";
-import { holding, ledgerOf, syncUsage, type Ledger } from "../accounting/sync.ts";
+import { BooksFault } from "../accounting/month-files.ts";
+import { rebuildBooks } from "../accounting/rebuild.ts";
+import { holding, ledgerOf, syncUsage, type Ledger, type SyncResult } from "../accounting/sync.ts";
 import { createKey, fixedKeys, keyFile, readKeys, revokeKey } from "../accounts/keys.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Config, Environment } from "../config/schema.ts";
@@ -56,8 +58,11 @@ function table<K extends string>(
   return rows.map((row) => `  ${row.map(cell).join("  ").trimEnd()}\n`).join("");
 }
 
-const copySettled = (ledger: Ledger): Promise<number> =>
+const copySettled = (ledger: Ledger): Promise<SyncResult> =>
   holding(ledger.dir, "books", () => syncUsage(ledger));
+const warnOf = (terminal: Terminal, { faults }: SyncResult): void => {
+  for (const { detail } of faults) terminal.say(`warning: ${detail}`);
+};
 
 type Work = (
   ledger: Ledger,
@@ -74,14 +79,71 @@ const withBooks =
     return await work(ledger, args, terminal, config).finally(() => ledger.store.close());
   };
 
+/** Whether there is a spend log; a store of its own may have records all the same, files do not. */
+function hasSpendLog({ dir }: Ledger, { usage, data_dir }: Config): boolean {
+  if (existsSync(dir)) return true;
+  if (usage.store === "file")
+    throw new Error(`there are no books in ${data_dir}: no gateway has run with it`);
+  return false;
+}
+
 /** A command that reads the books: `work` sees everything that is settled by now. */
 const reading = (work: Work): Run =>
   withBooks(async (ledger, args, terminal, config) => {
-    if (existsSync(ledger.dir)) await copySettled(ledger);
-    else if (config.usage.store === "file")
-      throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
+    if (hasSpendLog(ledger, config)) warnOf(terminal, await copySettled(ledger));
     return await work(ledger, args, terminal, config);
   });
+
+/** Says what an audit found, for people. */
+function auditText(found: AuditResult, keepDays: number): string {
+  const sums = (costs: Readonly<Record<string, string>>) =>
+    Object.entries(costs)
+      .map(([currency, cost]) => `${cost} ${currency}`)
+      .join(", ") || "0";
+  const { proved, not_proved: rest } = found;
+  const lines = [
+    `settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}`,
+    proved.requests > 0
+      ? `proved: ${proved.requests} requests settled from ${proved.from} to ${proved.to}`
+      : "proved: nothing, the spend log has no settled request that is in the usage records",
+  ];
+  if (rest.records > 0)
+    lines.push(
+      `not proved: ${rest.records} usage records that ended from ${rest.from} to ${rest.to}: the spend log keeps ${keepDays} days and has nothing of them any more`,
+    );
+  const verdict = found.ok
+    ? "the books are right"
+    : ["the books are wrong:", ...found.differences].join("\n  ");
+  return [...lines, verdict, ""].join("\n");
+}
+
+/** Compares all that can be compared, also where the usage records are damaged so that nothing can be copied into them. */
+const audit: Run = withBooks(async (ledger, args, terminal, config) => {
+  const faults: string[] = [];
+  if (hasSpendLog(ledger, config)) {
+    try {
+      await copySettled(ledger);
+    } catch (error) {
+      if (!(error instanceof BooksFault)) throw error;
+      faults.push(error.message);
+    }
+  }
+  const found = await holding(ledger.dir, "books", () => auditBooks(ledger, faults));
+  await answer(args, terminal, found, auditText(found, ledger.keepDays));
+  return found.ok ? 0 : 1;
+});
+
+const rebuild: Run = withBooks(async (ledger, args, terminal, { data_dir }) => {
+  if (!existsSync(ledger.dir))
+    throw new Error(`there is no spend log in ${data_dir} to make usage records from`);
+  const { mended, ...counts } = await holding(ledger.dir, "books", () => rebuildBooks(ledger));
+  for (const fault of mended) terminal.say(`was wrong: ${fault}`);
+  if (counts.unreadable > 0)
+    terminal.say(`warning: ${counts.unreadable} lines of the spend log cannot be read`);
+  const { added, changed, removed, unchanged, left } = counts;
+  const text = `usage records: ${added} added, ${changed} changed, ${removed} removed, ${unchanged} as the spend log has them; ${left} have no lines there and were left as they were\n`;
+  await answer(args, terminal, counts, text);
+});
 
 export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, Run>> = {
   help: (_, { print }) => print(`${HELP}\n`),
@@ -184,10 +246,13 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   },
   "usage sync": withBooks(async (ledger, args, terminal, { usage }) => {
     const { once } = args.values;
-    const tell = (copied: number) =>
-      once || copied > 0
-        ? answer(args, terminal, { copied }, `${copied} usage records copied\n`)
-        : undefined;
+    let known = new Set<string>(); // warnings of the pass before
+    const tell = async ({ copied, faults }: SyncResult) => {
+      warnOf(terminal, { copied, faults: faults.filter(({ detail }) => !known.has(detail)) });
+      known = new Set(faults.map(({ detail }) => detail));
+      if (once || copied > 0)
+        await answer(args, terminal, { copied }, `${copied} usage records copied\n`);
+    };
     if (once) return await tell(await copySettled(ledger));
     while (!terminal.stopped.aborted) {
       await copySettled(ledger)
@@ -196,9 +261,12 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
       await pause(usage.sync_ms, undefined, { signal: terminal.stopped }).catch(() => undefined);
     }
   }),
-  "billing statement": reading(async ({ store, currency }, args, terminal) => {
+  "billing statement": reading(async (ledger, args, terminal) => {
+    const { store } = ledger;
     const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
-    if (format === "csv") return await statementCsv(store, { account, month }, terminal.print);
+    if (format === "csv")
+      return await statementCsv(store, { account, month }, terminal.print, args.values.currency);
+    const currency = args.values.currency ?? ledger.currency;
     const found = await statement(store, { account, month, currency });
     const columns = [
       "model",
@@ -211,7 +279,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
     if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
     for (const [other, requests] of Object.entries(found.other_currencies))
       terminal.say(
-        `warning: ${requests} requests were billed in ${other} and are not in these sums`,
+        `warning: ${requests} requests were billed in ${other} and are not in these sums: --currency ${other} has them`,
       );
     const sums = table(columns, [...found.lines, { model: "total", ...found.total }]);
     return await answer(
@@ -253,17 +321,6 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
         `no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`,
       );
   }),
-  audit: reading(async (ledger, args, terminal) => {
-    const found = await holding(ledger.dir, "books", () => auditBooks(ledger));
-    const sums = (costs: Readonly<Record<string, string>>) =>
-      Object.entries(costs)
-        .map(([currency, cost]) => `${cost} ${currency}`)
-        .join(", ") || "0";
-    const title = `settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}`;
-    const proof = found.ok
-      ? "the books are right"
-      : ["the books are wrong:", ...found.differences].join("\n  ");
-    await answer(args, terminal, found, `${title}\n${proof}\n`);
-    return found.ok ? 0 : 1;
-  }),
+  "books rebuild": rebuild,
+  audit,
 };
