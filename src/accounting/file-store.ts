@@ -1,5 +1,5 @@
 // Usage records in files (month-files.ts), read in one go, by line; what the months come to is remembered.
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { fail } from "../protocol/checker.ts";
 import { parseJson } from "../protocol/foreign.ts";
@@ -129,6 +129,7 @@ export function createFileStore(dir: string): UsageStore {
         .filter(([month]) => month === (wanted ?? month))
         .sort()) {
         const path = files.pathOf(month, cursor);
+        if (unreadable && !existsSync(path)) continue; // that is told by inspect()
         for await (const { lines } of readLines(path, 0, size, BATCH_BYTES)) {
           if (cancel?.aborted) throw cancel.reason;
           const fit = lines.filter((line) => words.every((word) => line.includes(word)));
