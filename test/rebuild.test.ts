@@ -13,8 +13,10 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { createFileStore } from "../src/accounting/file-store.ts";
 import {
+  configFile,
   entries,
   handMade,
   openLine,
@@ -26,8 +28,9 @@ import {
   usageRecords,
   type Line,
 } from "./support/books.ts";
-import { assertOneLine } from "./support/command.ts";
+import { assertOneLine, run } from "./support/command.ts";
 import { folder } from "./support/folder.ts";
+import { demo } from "./support/gateway.ts";
 import {
   assertEach,
   audit,
@@ -39,6 +42,7 @@ import {
   serve,
   writeCursor,
 } from "./support/ledger.ts";
+import { createRandom } from "./support/random.ts";
 import { waitFor } from "./support/wait.ts";
 
 const KEEP = { spend: { keep_days: 36_500 } };
@@ -300,6 +304,37 @@ describe("books rebuild", { concurrency: 2 }, () => {
 });
 
 describe("a rebuild that died", { concurrency: 2 }, () => {
+  it("at any moment: the months are as they were or as they should be, and the next one mends all", async (t) => {
+    const dir = folder();
+    handMade(dir, SEGMENT, textOf(pairs(0, 6_000)), "let go");
+    handMade(dir, FEBRUARY, textOf(pairs(6_000, 12_000, "2026-02-28T12:00:00.000Z")), "let go");
+    await command(t, dir, ["usage", "sync", "--once"], KEEP);
+    edit(dir, (lines) => lines.filter((_, at) => at % 3 > 0));
+    const damaged = readFileSync(january(dir), "utf8");
+    const file = configFile(demo({ data_dir: dir, ...KEEP }));
+    const { between } = createRandom(Date.now());
+    for (let kill = 0; kill < 8; kill += 1) {
+      const running = run(t, ["books", "rebuild", "--config", file]);
+      await waitFor(
+        () =>
+          running.child.exitCode !== null ||
+          readdirSync(join(dir, "spend")).some((name) => name.startsWith("books.")),
+        "it to be at work",
+        20_000,
+      );
+      await pause(between(0, 250)); // the moment itself is what is tried
+      running.child.kill("SIGKILL");
+      await running.ended;
+      const { found } = await audit(t, dir, KEEP);
+      const count = found.recorded;
+      assert.ok(count === 12_000 || count === 10_000, `${count} records`);
+      if (count === 10_000) assert.equal(readFileSync(january(dir), "utf8"), damaged);
+    }
+    await rebuild(t, dir);
+    await assertRight(t, dir);
+    assert.equal(usageRecords(dir).length, 12_000);
+  });
+
   const newFile = (dir: string) => `${january(dir)}.new`;
   const right = (dir: string): Line[] =>
     entries(dir).filter(({ settle }) => settle["time"].startsWith("2026-01"));

@@ -1,14 +1,7 @@
 // What an account owes for a month, from the usage records: summed up, or record by record. Both stream.
 import { formatMoney } from "./price.ts";
-import {
-  addTo,
-  nothing,
-  USAGE_COLUMNS,
-  type Sum,
-  type UsageFilter,
-  type UsageRecord,
-  type UsageStore,
-} from "./records.ts";
+import { addTo, nothing, USAGE_COLUMNS, type Sum, type UsageRecord } from "./records.ts";
+import type { UsageFilter, UsageStore } from "./usage-store.ts";
 
 export const MONTH = /^[1-9]\d{3}-(0[1-9]|1[0-2])$/; // of a bill, in UTC
 export const isDay = (text: string): boolean =>

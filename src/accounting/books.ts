@@ -4,7 +4,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Caller } from "../accounts/keys.ts";
 import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../http/log.ts";
-import { settleRecord, type Outcome, type SettleRecord, type StoreFault } from "./records.ts";
+import { settleRecord, type Outcome, type SettleRecord } from "./records.ts";
+import type { StoreFault } from "./usage-store.ts";
 import { createSpendLog } from "./spend-log.ts";
 import { recover } from "./recovery.ts";
 import { BusyError, holding, ledgerOf, syncUsage } from "./sync.ts";
@@ -69,6 +70,7 @@ export function createBooks(
   }
   async function recoverOnly(): Promise<readonly StoreFault[]> {
     await recover(ledger);
+    ledger.retention.isClockSteady(); // a jump from here on will be noticed
     return [];
   }
   const syncSoon = () => void (syncing ??= tend(pass).finally(() => (syncing = undefined)));

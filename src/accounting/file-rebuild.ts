@@ -11,10 +11,9 @@ import {
   idIn,
   parseUsageLine,
   textOf,
-  type RebuildCounts,
-  type UsageChange,
   type UsageRecord,
 } from "./records.ts";
+import type { RebuildCounts, UsageChange } from "./usage-store.ts";
 import type { Mark } from "./segments.ts";
 
 type Settled = () => AsyncIterable<readonly UsageRecord[]>;

@@ -14,11 +14,9 @@ import {
   parseUsageLine,
   type Dimension,
   type SumBy,
-  type UsageChange,
-  type UsageFilter,
   type UsageRecord,
-  type UsageStore,
 } from "./records.ts";
+import type { UsageChange, UsageFilter, UsageStore } from "./usage-store.ts";
 import type { Mark } from "./segments.ts";
 
 const [BATCH, BATCH_BYTES] = [1_000, 128 * 1024]; // records that are handed over at once, and of their files what is read at once: many may be reading

@@ -7,7 +7,7 @@ import { truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { asCount, asObject } from "../protocol/foreign.ts";
 import { readJson, replaceFile, syncToDisk } from "./files.ts";
-import type { StoreFault } from "./records.ts";
+import type { StoreFault } from "./usage-store.ts";
 import type { Mark } from "./segments.ts";
 
 /** The usage records cannot be written to, or not be read in full, until somebody has mended them. */

@@ -1,7 +1,8 @@
 // `books rebuild` in PostgreSQL: what the spend log says goes into a temporary table, which is then compared with the records, all in
 // one transaction. What breaks on the way leaves everything as it was.
 import type { Client } from "./postgres-client.ts";
-import type { RebuildCounts, UsageRecord } from "./records.ts";
+import type { UsageRecord } from "./records.ts";
+import type { RebuildCounts } from "./usage-store.ts";
 import type { Mark } from "./segments.ts";
 import tables from "./usage-tables.json" with { type: "json" };
 

@@ -6,15 +6,8 @@ import { markOf, placeOf } from "./files.ts";
 import { loadPeer } from "./peer.ts";
 import type { Pool } from "./postgres-client.ts";
 import { parseMoney } from "./price.ts";
-import type {
-  Dimension,
-  StoreFault,
-  SumBy,
-  UsageChange,
-  UsageFilter,
-  UsageRecord,
-  UsageStore,
-} from "./records.ts";
+import type { Dimension, SumBy, UsageRecord } from "./records.ts";
+import type { StoreFault, UsageChange, UsageFilter, UsageStore } from "./usage-store.ts";
 import { rebuildTable } from "./postgres-rebuild.ts";
 import type { Mark } from "./segments.ts";
 import tables from "./usage-tables.json" with { type: "json" };

@@ -1,7 +1,8 @@
 // `books rebuild`: the usage records made anew from the spend log, for both stores.
 import { join } from "node:path";
 import { syncToDisk } from "./files.ts";
-import { usageRecord, type RebuildCounts, type SettleRecord, type UsageRecord } from "./records.ts";
+import { usageRecord, type SettleRecord, type UsageRecord } from "./records.ts";
+import type { RebuildCounts } from "./usage-store.ts";
 import { recover } from "./recovery.ts";
 import { readSegment, type Mark } from "./segments.ts";
 import { segmentsIn } from "./spend-log.ts";

@@ -2,10 +2,11 @@
 import { appendFileSync, existsSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import type { Diagnose } from "../http/log.ts";
+import { isTended } from "./claims.ts";
 import { isAlive } from "./files.ts";
 import { settleRecord } from "./records.ts";
 import { readSegment } from "./segments.ts";
-import { holderOf, isTended, unclosedOf } from "./spend-log.ts";
+import { holderOf, unclosedOf } from "./spend-log.ts";
 import { NOTHING } from "./usage.ts";
 
 const INTERRUPTED = {

@@ -1,10 +1,11 @@
 // Which segments of the spend log are old enough to be deleted, and whether the clock can be believed that says so. A machine may
 // start with a clock that is years ahead; everything would look old then. So a clock that has jumped since it was last looked
 // at, by this process or another one, deletes nothing until it has gone on for a day without jumping.
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DAY_MS } from "../config/schema.ts";
 import { asObject } from "../protocol/foreign.ts";
-import { readJson, replaceFile } from "./files.ts";
+import { readJson } from "./files.ts";
 
 const HOUR_MS = DAY_MS / 24;
 /** A clock is believed again after going on for so long, and a gateway that was off for longer waits as long before it deletes. */
@@ -28,7 +29,7 @@ export function createRetention(dataDir: string, keepDays: number, now: () => nu
 
   return {
     /** Looks at the clock, and notes now and then what it says. The caller holds the books. */
-    async isClockSteady(): Promise<boolean> {
+    isClockSteady(): boolean {
       const read = asObject(readJson(file, lastNote, ["ENOENT"]));
       const seen = timeOf(read["seen"]);
       const time = now();
@@ -40,7 +41,9 @@ export function createRetention(dataDir: string, keepDays: number, now: () => nu
           seen: new Date(time).toISOString(),
           ...(!isSteady && { delete_nothing_until: new Date(waitUntil).toISOString() }),
         };
-        await replaceFile(file, `${JSON.stringify(lastNote)}\n`);
+        // A power failure may take it: then nothing is known of a jump, as before the first note.
+        writeFileSync(`${file}.new`, `${JSON.stringify(lastNote)}\n`, { mode: 0o600 });
+        renameSync(`${file}.new`, file);
       }
       return isSteady;
     },

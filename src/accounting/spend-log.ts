@@ -6,7 +6,6 @@
 // on their way wait with their last byte until their line is written; a write that was cut short goes on where it stopped.
 import {
   closeSync,
-  existsSync,
   fstatSync,
   fsync,
   fsyncSync,
@@ -14,11 +13,8 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   rmSync,
   statSync,
-  utimesSync,
-  writeFileSync,
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -28,14 +24,13 @@ import type { Diagnose } from "../http/log.ts";
 import { CheckError } from "../protocol/checker.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { randomHex } from "../protocol/ids.ts";
+import { abandon, touch, writeMark } from "./claims.ts";
 import { announce, markOf, syncToDisk } from "./files.ts";
 import type { OpenRecord, SettleRecord } from "./records.ts";
 
 const TICK_MS = 1_000; // how often the log is brought to the disk, begins another segment if it is time, or finds out that it can write again
 const ROOM = Buffer.alloc(64 * 1024, " "); // what must fit on the disk before requests are taken again
 const LAST_SETTLES_MS = 2_000; // how long `close` waits for requests that have just ended to be settled
-
-const TENDED_MS = 15_000; // a process that has not touched its mark for so long is dead, or stands still
 
 /** Nobody may get an answer that cannot be billed. */
 export const unwritable = (cause?: unknown) =>
@@ -52,25 +47,6 @@ export const segmentsIn = (dir: string): string[] =>
 /** The socket of the process that writes a segment, and the mark of one that may have something unsettled. */
 export const holderOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
 export const unclosedOf = (segment: string): string => segment.replace(/jsonl$/, "open");
-
-/** Writes the mark: the inode of its own file, by which a copy of it is told from the original. */
-function writeMark(path: string): void {
-  writeFileSync(path, "");
-  writeFileSync(path, String(statSync(path).ino));
-}
-
-/** Leaves the mark to whoever recovers the segment. */
-function abandon(path: string): void {
-  if (existsSync(path)) writeFileSync(path, ""); // which takes no room on a full disk
-}
-
-/** Whether the process that made a mark has touched it of late, and in this very place: a copy's process is elsewhere. Both times
- * are of the machine's own clock. */
-export function isTended(mark: string): boolean {
-  const stat = statSync(mark, { throwIfNoEntry: false });
-  if (!stat || Math.abs(Date.now() - stat.mtimeMs) > TENDED_MS) return false;
-  return readFileSync(mark, "utf8") === String(stat.ino);
-}
 
 /** `dir` is the segments' folder; a segment of `segmentBytes` is followed by another; `now` is the wall clock. */
 export function createSpendLog(
@@ -267,9 +243,8 @@ function openSegment(
      * mark alone is left, it keeps other processes from taking this one for dead. */
     async renewClaim(): Promise<boolean> {
       const mark = unclosedOf(path);
-      const hasMark = inodeOf(mark) !== undefined;
-      if (hasMark) utimesSync(mark, Date.now() / 1000, Date.now() / 1000);
-      else writeMark(mark);
+      const hasMark = touch(mark);
+      if (!hasMark) writeMark(mark);
       const holder = inodeOf(holderOf(path));
       if (holder !== undefined && holder === socket) return !hasMark;
       release();

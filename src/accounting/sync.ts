@@ -9,14 +9,10 @@ import { randomHex } from "../protocol/ids.ts";
 import { createFileStore } from "./file-store.ts";
 import { announce, isAlive, readLines, syncToDisk } from "./files.ts";
 import { BooksFault } from "./month-files.ts";
+import { adoptOldMarks } from "./old-marks.ts";
 import { createPostgresStore } from "./postgres-store.ts";
-import {
-  parseSpendLine,
-  usageRecord,
-  type SettleRecord,
-  type StoreFault,
-  type UsageRecord,
-} from "./records.ts";
+import { parseSpendLine, usageRecord, type SettleRecord, type UsageRecord } from "./records.ts";
+import type { StoreFault } from "./usage-store.ts";
 import { recover } from "./recovery.ts";
 import { createRetention } from "./retention.ts";
 import {
@@ -137,7 +133,7 @@ async function deleteOld(
   marks: readonly Mark[],
   present: ReadonlySet<string>,
 ): Promise<void> {
-  const mayDelete = await retention.isClockSteady();
+  const mayDelete = retention.isClockSteady();
   const deleted = new Set<string>();
   for (const { name, size, modified } of idle) {
     const path = join(dir, name);
@@ -253,46 +249,6 @@ async function alreadyThere(
     }
   }
   return store.holds(ids);
-}
-
-/** Marks that know their segments by name only become marks of what now has that name, if it can be what was copied: the position
- * is the end of a line, and the last request that was settled before it is in the usage records. Otherwise the segment is another,
- * and its mark is kept as one that does not fit, so that what has been copied of it is not copied again. */
-async function adoptOldMarks(ledger: Ledger, marks: readonly Mark[]): Promise<readonly Mark[]> {
-  const { dir, store, segments } = ledger;
-  const old = marks.filter(({ identity }) => identity === null);
-  if (old.length === 0) return marks;
-  const candidates: { mark: Mark; last: { usage_id: string; ended_at: string } | undefined }[] = [];
-  for (const { segment, position } of old) {
-    const path = join(dir, segment);
-    const identity = existsSync(path) ? segments.identityOf(path) : undefined;
-    if (identity === undefined) continue;
-    const tail = segments.tailAt(path, position);
-    const last = tail === "" ? undefined : await lastSettled(path, position);
-    candidates.push({ mark: { segment, identity, position, tail, recovered: false }, last });
-  }
-  const held = await store.holds(candidates.flatMap(({ last }) => last ?? []));
-  const put = candidates.map(({ mark, last }) =>
-    last === undefined || held.has(last.usage_id) ? mark : { ...mark, tail: "" },
-  );
-  await store.commit({ records: [], corrections: new Set(), put, drop: old });
-  return [...marks.filter(({ identity }) => identity !== null), ...put];
-}
-
-const LOOK_BACK_BYTES = 256 * 1024;
-/** The last request that was settled before `position`; undefined if none was in the last stretch before it. */
-async function lastSettled(path: string, position: number) {
-  let last: { usage_id: string; ended_at: string } | undefined;
-  for await (const { lines } of readLines(
-    path,
-    Math.max(0, position - LOOK_BACK_BYTES),
-    position,
-  )) {
-    for (const record of lines.map(parseSpendLine)) {
-      if (record?.type === "settle") last = { usage_id: record.spend_id, ended_at: record.time };
-    }
-  }
-  return last;
 }
 
 /** Where the copying of each segment has come to, by its name, for whoever reads what has not been copied yet. */
