@@ -1,7 +1,8 @@
 // The program: arguments to a command. `serve` is here, from the configuration to the end; the other commands are in cli/.
 import cluster from "node:cluster";
 import { readArguments, UsageError, type Values } from "./cli/arguments.ts";
-import { COMMANDS, type Terminal } from "./cli/commands.ts";
+import { COMMANDS } from "./cli/commands.ts";
+import type { Terminal } from "./cli/terminal.ts";
 import { DEFAULT_FILE, loadConfig, loadConfigLater, reload, toldFaults } from "./config/load.ts";
 import type { Config } from "./config/schema.ts";
 import { makeDataDir } from "./config/surroundings.ts";

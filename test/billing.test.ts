@@ -206,10 +206,32 @@ describe("billing statement", { concurrency: 2 }, () => {
     assert.equal(
       stderr,
       euros > 0
-        ? `chat-gateway: warning: ${euros} requests were billed in EUR and are not in these sums\n`
+        ? `chat-gateway: warning: ${euros} requests were billed in EUR and are not in these sums: --currency EUR has them\n`
         : "",
     );
   });
+
+  for (const format of ["json", "table", "csv"]) {
+    it(`${format} in a currency that is no longer the configured one: its own sums, and a word about the others (seed ${seed})`, async (t) => {
+      const inEuros = owed.filter(({ currency }) => currency === "EUR");
+      const more = ["--format", format, "--currency", "EUR", "--config", config];
+      const args = ["billing", "statement", "--account", "acme", "--month", "2026-01", ...more];
+      const { code, stdout, stderr } = await ended(t, args);
+      assert.equal(code, 0);
+      if (format === "csv") {
+        assert.equal(lines(stdout).length, 1 + inEuros.length);
+        return;
+      }
+      if (format === "json") {
+        const { total, currency, other_currencies } = JSON.parse(stdout);
+        assert.deepEqual([currency, total.currency, total.requests], ["EUR", "EUR", euros]);
+        assert.equal(total.cost, sum(inEuros.map(({ cost }) => cost)));
+        assert.deepEqual(other_currencies, { USD: inDollars.length });
+      } else assert.match(stdout, /^acme, 2026-01, in EUR\n/);
+      const warning = `${inDollars.length} requests were billed in USD and are not in these sums: --currency USD has them`;
+      assert.ok(stderr.includes(warning), stderr);
+    });
+  }
 
   it("an account, or a month, without requests: nothing is owed", async (t) => {
     for (const [account, month] of [
@@ -355,6 +377,9 @@ describe("books that are not there", { concurrency: 2 }, () => {
   });
 });
 
+const PROVED = (requests: number) =>
+  `proved: ${requests} requests settled from 2026-01-31T12:00:01.500Z to 2026-01-31T12:00:01.500Z\n`;
+
 describe("audit", { concurrency: 2 }, () => {
   const SEGMENT = "2026-01-31.0001.jsonl";
   const KEEP = { spend: { keep_days: 36_500 } };
@@ -450,7 +475,10 @@ describe("audit", { concurrency: 2 }, () => {
       assert.deepEqual([code, ok], [1, false]);
       const id = name.includes("made up") ? third.replace("sp_0", "sp_1") : third;
       assert.ok(
-        differences.length >= 1 && differences.every((each: string) => each.includes(id)),
+        differences.some((each: string) => each.includes(id)) &&
+          differences.every(
+            (each: string) => each.includes(id) || each.includes("is not what it was"),
+          ),
         JSON.stringify(differences),
       );
     });
@@ -470,6 +498,12 @@ describe("audit", { concurrency: 2 }, () => {
           in_flight: 0,
           cost_settled: { USD: owed },
           cost_recorded: { USD: owed },
+          proved: {
+            requests: 5,
+            from: "2026-01-31T12:00:01.500Z",
+            to: "2026-01-31T12:00:01.500Z",
+          },
+          not_proved: { records: 0, from: null, to: null },
           differences: [],
         },
       ],
@@ -483,7 +517,7 @@ describe("audit", { concurrency: 2 }, () => {
       [right.code, right.stdout, right.stderr],
       [
         0,
-        `settled 5 for ${owed} USD; recorded 5 for ${owed} USD; in flight 0\nthe books are right\n`,
+        `settled 5 for ${owed} USD; recorded 5 for ${owed} USD; in flight 0\n${PROVED(5)}the books are right\n`,
         "",
       ],
     );
@@ -493,7 +527,7 @@ describe("audit", { concurrency: 2 }, () => {
     assert.match(
       wrong.stdout,
       new RegExp(
-        `^settled 5 for .*; recorded 4 for .*\\nthe books are wrong:\\n {2}${third}: .*\\n$`,
+        `^settled 5 for .*; recorded 4 for .*\\n${PROVED(4)}the books are wrong:\\n {2}${third}: .*\\n$`,
       ),
     );
   });
@@ -508,6 +542,10 @@ describe("mistakes in the arguments", { concurrency: 2 }, () => {
     [
       [...statement, "--account", "a", "--month", "2026-01", "--format", "xml"],
       /--format must be table, csv or json/,
+    ],
+    [
+      [...statement, "--account", "a", "--month", "2026-01", "--currency", "euro"],
+      /--currency must be three capital letters such as USD/,
     ],
     [["billing", "trace"], /billing trace needs REQUEST_ID/],
     [["billing"], /no command 'billing'/],

@@ -1,92 +1,226 @@
 // The proof of the books: every opened request is settled once, and stands in the usage records once, as it was settled. Both sides are
-// summed up in buckets by their ids, in flat memory; only where the sums differ are the records compared, in a second reading.
-import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+// summed up in buckets by their ids, in flat memory; only where the sums differ are the records compared, some buckets at a time, in
+// further readings. What cannot be read or contradicts itself is a difference; what the spend log no longer reaches is not proved,
+// and said to be so.
+import { createTotals, openSides, type Sides } from "./audit-sides.ts";
+import {
+  BUCKETS,
+  bucketOf,
+  contradictionIn,
+  fingerprint,
+  textOf,
+  USAGE_COLUMNS,
+  type UsageRecord,
+} from "./records.ts";
 import { DAY_MS } from "../config/schema.ts";
-import { formatMoney, parseMoney } from "./price.ts";
-import { USAGE_COLUMNS, usageRecord, type UsageRecord } from "./records.ts";
-import { segmentsIn, unclosedOf } from "./spend-log.ts";
-import { readSegment, type Ledger } from "./sync.ts";
+import type { Ledger } from "./sync.ts";
 
-const MAX_COMPARED = 100_000; // records, where the sums differ
-type Side = "settled" | "recorded";
-const textOf = (record: UsageRecord): string =>
-  `${record.usage_id}: ${JSON.stringify(USAGE_COLUMNS.map((column) => record[column]))}`;
-/** The last digits of an id are random. */
-const bucketOf = ({ usage_id }: UsageRecord): number => parseInt(usage_id.slice(-4), 16) || 0;
-/** A sum of these is another if a record is missing, doubled or altered. */
-const fingerprint = (record: UsageRecord): bigint =>
-  createHash("sha256").update(textOf(record)).digest().readBigUInt64LE();
+const MAX_COMPARED = 500_000; // records that are held at once, of both sides
+const MAX_TOLD = 10_000; // differences that are told one by one
 
-/** Compares what has been copied into the usage records with what was settled. The caller holds the books. */
-export async function auditBooks({ dir, store, keepDays, now }: Ledger) {
-  const cursor = await store.cursor();
-  const differences = new Set<string>();
-  // Segments from before this day may have been deleted.
-  const since = new Date(now() - (keepDays - 1) * DAY_MS).toISOString();
+/** When the first and the last of some requests ended; null where there are none. */
+interface Span {
+  readonly from: string | null;
+  readonly to: string | null;
+}
+/** What an audit found. Costs are exact decimals by currency. */
+export interface AuditResult {
+  readonly ok: boolean;
+  /** Requests in the spend log. */
+  readonly settled: number;
+  /** Usage records that they are compared with. */
+  readonly recorded: number;
+  readonly in_flight: number;
+  readonly cost_settled: Readonly<Record<string, string>>;
+  readonly cost_recorded: Readonly<Record<string, string>>;
+  /** Requests of the spend log that are in the usage records once, just as they were settled; the span is that of the spend log. */
+  readonly proved: { readonly requests: number } & Span;
+  /** Usage records that are older than `spend.keep_days` and have no lines in the spend log any more. */
+  readonly not_proved: { readonly records: number } & Span;
+  readonly differences: readonly string[];
+}
 
-  /** Reads both sides in full; resolves with the number of requests that are on their way at the moment. */
-  async function read(each: (record: UsageRecord, side: Side) => void): Promise<number> {
-    let inFlight = 0;
-    for (const segment of segmentsIn(dir)) {
-      const path = join(dir, segment);
-      const { unsettled } = await readSegment(path, cursor.get(segment) ?? 0, (settle, opened) => {
-        if (!opened)
-          differences.add(`${settle.spend_id} in ${segment}: settled twice, or never opened`);
-        if (settle.time >= since) each(usageRecord(settle), "settled");
-      });
-      // Asked before the rest is read: a segment that is closed by now has its last settle lines behind the cursor.
-      const closed = unsettled.size > 0 && !existsSync(unclosedOf(path));
-      const lost = closed
-        ? [...(await readSegment(path)).unsettled.keys()].filter((id) => unsettled.has(id))
-        : [];
-      for (const id of lost) differences.add(`${id} in ${segment}: opened, never settled`);
-      inFlight += unsettled.size - lost.length;
-    }
-    for await (const batch of store.records({ own: true }))
-      batch.forEach((record) => record.ended_at >= since && each(record, "recorded"));
-    return inFlight;
-  }
-
-  const sums = new BigUint64Array(16 ** 4); // a bucket is the last four digits of an id; of what was settled, less what is recorded
-  const counts = { settled: 0, recorded: 0 };
-  const costs = { settled: new Map<string, bigint>(), recorded: new Map<string, bigint>() };
-  const in_flight = await read((record, side) => {
-    sums[bucketOf(record)]! += side === "settled" ? fingerprint(record) : -fingerprint(record);
-    counts[side] += 1;
-    costs[side].set(
-      record.currency,
-      (costs[side].get(record.currency) ?? 0n) + parseMoney(record.cost),
-    );
-  });
-  if (sums.some((sum) => sum !== 0n)) {
-    /** How many more times a record was settled, just so, than it is in the usage records; where they are not the same in sum. */
-    const surplus = new Map<string, number>();
-    await read((record, side) => {
-      const text = textOf(record);
-      if (sums[bucketOf(record)] === 0n || (surplus.size >= MAX_COMPARED && !surplus.has(text)))
-        return;
-      surplus.set(text, (surplus.get(text) ?? 0) + (side === "settled" ? 1 : -1));
-    });
-    for (const [text, more] of surplus) {
-      if (more !== 0)
-        differences.add(
-          `${text}: ${more > 0 ? `settled, and ${more} times too few` : `${-more} times too many`} in the usage records`,
-        );
-    }
-    if (differences.size === 0) differences.add("the sums differ");
-  }
-  const cost = (side: Side) =>
-    Object.fromEntries(
-      [...costs[side]].sort().map(([currency, pico]) => [currency, formatMoney(pico)]),
-    );
+/** Differences, each told once; of very many the first ones, and how many there are. */
+function createDifferences() {
+  const texts = new Set<string>();
+  let more = 0;
   return {
-    ok: differences.size === 0,
-    ...counts,
+    add(text: string): void {
+      if (texts.size < MAX_TOLD) texts.add(text);
+      else if (!texts.has(text)) more += 1;
+    },
+    list: () => (more > 0 ? [...texts, `and ${more} more`] : [...texts]),
+  };
+}
+
+/** What has been found so far, and what it is judged by. */
+interface Findings {
+  readonly tell: (difference: string) => void;
+  readonly settled: ReturnType<typeof createTotals>;
+  readonly recorded: ReturnType<typeof createTotals>;
+  readonly notProved: ReturnType<typeof createTotals>;
+  /** Of what was settled, less what is recorded. */
+  readonly sums: BigUint64Array;
+  /** Records of both sides, by bucket. */
+  readonly counts: Uint32Array;
+  /** Records that ended from here on have their lines in the spend log. */
+  readonly keptSince: string;
+}
+
+/** Whether the spend log no longer reaches a record, so that nothing can be said of it. */
+const isOutOfReach = ({ ended_at }: UsageRecord, { settled, keptSince }: Findings): boolean =>
+  ended_at < (settled.span().from ?? keptSince) && ended_at < keptSince;
+
+/** Adds up both sides. Resolves with the number of requests that are on their way. */
+async function addUp(sides: Sides, findings: Findings): Promise<number> {
+  const { tell, settled, recorded, notProved, sums, counts } = findings;
+  const check = (record: UsageRecord, side: string) => {
+    const contradiction = contradictionIn(record);
+    if (contradiction) tell(`${record.usage_id}: ${side}, but ${contradiction}`);
+  };
+  const inFlight = await sides.settledAndWrong((record) => {
+    check(record, "settled");
+    settled.add(record);
+    sums[bucketOf(record)]! += fingerprint(record);
+    counts[bucketOf(record)]! += 1;
+  }, tell);
+  await sides.recorded((record) => {
+    check(record, "recorded");
+    if (isOutOfReach(record, findings)) return notProved.add(record);
+    recorded.add(record);
+    sums[bucketOf(record)]! -= fingerprint(record);
+    counts[bucketOf(record)]! += 1;
+  }, tell);
+  return inFlight;
+}
+
+/** The buckets whose sums differ, in groups with no more records than may be held at once. */
+function groupSuspects({ sums, counts }: Findings): Set<number>[] {
+  const groups: Set<number>[] = [];
+  let room = 0;
+  for (let bucket = 0; bucket < BUCKETS; bucket += 1) {
+    if (sums[bucket] === 0n) continue;
+    const records = counts[bucket] ?? 0;
+    if (groups.length === 0 || records > room) {
+      groups.push(new Set());
+      room = MAX_COMPARED;
+    }
+    groups.at(-1)?.add(bucket);
+    room -= records;
+  }
+  return groups;
+}
+
+type ById = ReadonlyMap<string, readonly UsageRecord[]>;
+function addById(map: Map<string, UsageRecord[]>, record: UsageRecord): void {
+  const list = map.get(record.usage_id) ?? [];
+  list.push(record);
+  map.set(record.usage_id, list);
+}
+
+/** Compares the records of a group of buckets. Resolves with the number of requests that are not in the usage records as settled. */
+async function compareGroup(
+  sides: Sides,
+  group: ReadonlySet<number>,
+  findings: Findings,
+): Promise<number> {
+  const expected = new Map<string, UsageRecord[]>();
+  await sides.settled((record) => {
+    if (group.has(bucketOf(record))) addById(expected, record);
+  });
+  const found = new Map<string, UsageRecord[]>();
+  await sides.recorded((record) => {
+    if (!group.has(bucketOf(record))) return;
+    if (expected.has(record.usage_id) || !isOutOfReach(record, findings)) addById(found, record);
+  });
+  judgeUnexpected(expected, found, findings);
+  return judgeSettled(expected, found, findings);
+}
+
+/** Records without lines in the spend log: too few lines, or too old a record. */
+function judgeUnexpected(
+  expected: ById,
+  found: ById,
+  { tell, keptSince, recorded, notProved }: Findings,
+): void {
+  for (const [id, records] of found) {
+    if (expected.has(id)) continue;
+    const young = records.find(({ ended_at }) => ended_at >= keptSince);
+    if (young) {
+      tell(`${id}: in the usage records, ended ${young.ended_at}, without lines in the spend log`);
+      continue;
+    }
+    for (const record of records) {
+      recorded.remove(record);
+      notProved.add(record);
+    }
+  }
+}
+
+function judgeSettled(expected: ById, found: ById, { tell }: Findings): number {
+  let unequal = 0;
+  for (const [id, settles] of expected) {
+    const records = found.get(id) ?? [];
+    const texts = [...settles, ...records].map(textOf);
+    const isEqual = settles.length === 1 && records.length === 1 && texts[0] === texts[1];
+    if (isEqual) continue;
+    unequal += settles.length;
+    if (settles.length > 1) tell(`${id}: settled in more than one segment`);
+    if (records.length === 0) tell(`${id}: settled, and not in the usage records`);
+    if (records.length > 1) tell(`${id}: ${records.length} times in the usage records`);
+    const [settle] = settles;
+    for (const record of settle ? records : []) {
+      if (settle && textOf(record) !== textOf(settle))
+        tell(`${id}: in the usage records ${describeChange(record, settle)}`);
+    }
+  }
+  return unequal;
+}
+
+/** In which columns two records differ, with the recorded and the settled value. */
+const describeChange = (recorded: UsageRecord, settled: UsageRecord): string =>
+  USAGE_COLUMNS.filter((column) => recorded[column] !== settled[column])
+    .map(
+      (column) =>
+        `${column} is ${JSON.stringify(recorded[column])}, settled as ${JSON.stringify(settled[column])}`,
+    )
+    .join(", ");
+
+/** Compares what has been copied into the usage records with what was settled. The caller holds the books. `faults`: why a sync just
+ * before it could not copy. */
+export async function auditBooks(
+  ledger: Ledger,
+  faults: readonly string[] = [],
+): Promise<AuditResult> {
+  const differences = createDifferences();
+  const findings: Findings = {
+    tell: differences.add,
+    settled: createTotals(),
+    recorded: createTotals(),
+    notProved: createTotals(),
+    sums: new BigUint64Array(BUCKETS),
+    counts: new Uint32Array(BUCKETS),
+    keptSince: new Date(ledger.now() - ledger.keepDays * DAY_MS).toISOString(),
+  };
+  const sides = await openSides(ledger);
+  const damages = (await ledger.store.inspect()).map(({ detail }) => detail);
+  for (const text of [...faults, ...damages, ...(await sides.changedSegments())])
+    findings.tell(text);
+  const in_flight = await addUp(sides, findings);
+  let unequal = 0;
+  for (const group of groupSuspects(findings))
+    unequal += await compareGroup(sides, group, findings);
+  const { settled, recorded, notProved } = findings;
+  const found = differences.list();
+  return {
+    ok: found.length === 0,
+    settled: settled.count(),
+    recorded: recorded.count(),
     in_flight,
-    cost_settled: cost("settled"),
-    cost_recorded: cost("recorded"),
-    differences: [...differences],
+    cost_settled: settled.costs(),
+    cost_recorded: recorded.costs(),
+    proved: { requests: settled.count() - unequal, ...settled.span() },
+    not_proved: { records: notProved.count(), ...notProved.span() },
+    differences: found,
   };
 }

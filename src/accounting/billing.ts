@@ -1,14 +1,7 @@
 // What an account owes for a month, from the usage records: summed up, or record by record. Both stream.
 import { formatMoney } from "./price.ts";
-import {
-  addTo,
-  nothing,
-  USAGE_COLUMNS,
-  type Sum,
-  type UsageFilter,
-  type UsageRecord,
-  type UsageStore,
-} from "./records.ts";
+import { addTo, nothing, USAGE_COLUMNS, type Sum, type UsageRecord } from "./records.ts";
+import type { UsageFilter, UsageStore } from "./usage-store.ts";
 
 export const MONTH = /^[1-9]\d{3}-(0[1-9]|1[0-2])$/; // of a bill, in UTC
 export const isDay = (text: string): boolean =>
@@ -41,16 +34,21 @@ export async function statement(
   };
 }
 
-/** The month's records one by one, for a spreadsheet: every line has its gateway_request_id. RFC 4180. */
+/** The month's records one by one, for a spreadsheet: every line has its gateway_request_id. RFC 4180. `currency`: only records in
+ * this one; absent: all. */
 export async function statementCsv(
   store: UsageStore,
   filter: UsageFilter,
   print: (lines: string) => Promise<void>,
+  currency?: string,
 ): Promise<void> {
   const line = (record: UsageRecord) =>
     `${USAGE_COLUMNS.map((column) => csvField(record[column])).join(",")}\r\n`;
   await print(`${USAGE_COLUMNS.join(",")}\r\n`);
-  for await (const records of store.records(filter)) await print(records.map(line).join(""));
+  for await (const records of store.records(filter)) {
+    const billed = records.filter((record) => record.currency === (currency ?? record.currency));
+    await print(billed.map(line).join(""));
+  }
 }
 
 const csvField = (value: string | number | null): string =>

@@ -5,8 +5,10 @@ import type { Caller } from "../accounts/keys.ts";
 import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../http/log.ts";
 import { settleRecord, type Outcome, type SettleRecord } from "./records.ts";
+import type { StoreFault } from "./usage-store.ts";
 import { createSpendLog } from "./spend-log.ts";
-import { BusyError, holding, ledgerOf, recover, syncUsage } from "./sync.ts";
+import { recover } from "./recovery.ts";
+import { BusyError, holding, ledgerOf, syncUsage } from "./sync.ts";
 
 const LAST_SYNC_MS = 5_000; // what the last sync has not copied by then the next process will
 /** What is known of a request when it begins; `model` as it was asked for: a canonical name or an alias. */
@@ -23,17 +25,30 @@ export function createBooks(
 ) {
   const ledger = ledgerOf(config, now, diagnose);
   const log = createSpendLog(ledger.dir, config.spend.segment_bytes, now, diagnose);
-  let syncedAt = -Infinity; // nobody knows how much an earlier process has left
+  // Nobody knows how much an earlier process has left. Two clocks: the wall clock may be set back, and would hide a lag.
+  let syncedAt = { wall: -Infinity, monotonic: -Infinity };
   let syncFault: string | null = null;
   let timer: NodeJS.Timeout | undefined;
   let syncing: Promise<void> | undefined;
 
-  /** Does `work` if no other process is at it; what goes wrong is told once, and so is that it goes right again. */
-  async function tend(work: () => Promise<void>): Promise<void> {
+  /** Faults that the last pass found and worked around: each is told when it is new. */
+  let knownFaults: readonly string[] = [];
+  function tellFaults(faults: readonly StoreFault[]): void {
+    for (const { event, detail } of faults) {
+      if (!knownFaults.includes(detail)) diagnose({ event, level: "error", detail });
+    }
+    knownFaults = faults.map(({ detail }) => detail);
+  }
+
+  /** Does `work`, which resolves with the faults that it found, if no other process is at it; what goes wrong is told once, and so is
+   * that it goes right again. */
+  async function tend(work: () => Promise<readonly StoreFault[]>): Promise<void> {
     try {
-      await holding(ledger.dir, "books", work, 0);
-      if (syncFault !== null) diagnose({ event: "usage_sync_recovered", level: "info" });
-      syncFault = null;
+      const faults = await holding(ledger.dir, "books", work, 0);
+      tellFaults(faults);
+      const [fault] = faults;
+      if (syncFault !== null && !fault) diagnose({ event: "usage_sync_recovered", level: "info" });
+      syncFault = fault?.detail ?? null;
     } catch (error) {
       if (error instanceof BusyError) return;
       const { message } = error as Error;
@@ -47,10 +62,16 @@ export function createBooks(
     }
   }
 
-  async function pass(): Promise<void> {
-    const began = now();
-    await syncUsage(ledger);
+  async function pass(): Promise<readonly StoreFault[]> {
+    const began = { wall: now(), monotonic: performance.now() };
+    const { faults } = await syncUsage(ledger);
     syncedAt = began;
+    return faults;
+  }
+  async function recoverOnly(): Promise<readonly StoreFault[]> {
+    await recover(ledger);
+    ledger.retention.isClockSteady(); // a jump from here on will be noticed
+    return [];
   }
   const syncSoon = () => void (syncing ??= tend(pass).finally(() => (syncing = undefined)));
 
@@ -58,7 +79,7 @@ export function createBooks(
     /** Opens the spend log, recovers what dead processes left, starts the sync. What fails for the time being is in `status`. */
     async start(): Promise<void> {
       await log.start();
-      await tend(() => recover(ledger));
+      await tend(recoverOnly);
       syncSoon();
       timer = setInterval(syncSoon, config.usage.sync_ms).unref();
     },
@@ -92,7 +113,11 @@ export function createBooks(
       };
     },
     /** The faults are null while there is none. All that was settled longer ago than `lagMs` is in the usage records. */
-    status: () => ({ spendFault: log.fault(), syncFault, lagMs: Math.max(0, now() - syncedAt) }),
+    status: () => ({
+      spendFault: log.fault(),
+      syncFault,
+      lagMs: Math.max(0, now() - syncedAt.wall, performance.now() - syncedAt.monotonic),
+    }),
     async close(): Promise<void> {
       clearInterval(timer);
       await log.close();

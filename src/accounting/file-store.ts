@@ -1,87 +1,106 @@
-// Usage records in files: `usage/YYYY-MM.jsonl`, one line a record, and `usage/cursor.json`: how far the spend log has been copied, and
-// how much of each file counts. Only replacing this makes new lines count: what a sync that dies has appended the next one cuts off.
-import { mkdirSync } from "node:fs";
-import { truncate, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+// Usage records in files (month-files.ts), read in one go, by line; what the months come to is remembered.
+import { existsSync, mkdirSync } from "node:fs";
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { fail } from "../protocol/checker.ts";
 import { parseJson } from "../protocol/foreign.ts";
-import { readJson, readLines, replaceFile } from "./files.ts";
+import { rebuildMonths, replaceRecords } from "./file-rebuild.ts";
+import { readLines } from "./files.ts";
+import { BooksFault, createMonthFiles, type Cursor } from "./month-files.ts";
 import { parseMoney } from "./price.ts";
 import {
   addTo,
+  idIn,
   nothing,
+  parseUsageLine,
   type Dimension,
   type SumBy,
-  type UsageFilter,
   type UsageRecord,
-  type UsageStore,
 } from "./records.ts";
+import type { UsageChange, UsageFilter, UsageStore } from "./usage-store.ts";
+import type { Mark } from "./segments.ts";
 
 const [BATCH, BATCH_BYTES] = [1_000, 128 * 1024]; // records that are handed over at once, and of their files what is read at once: many may be reading
 const CELLS_AT_ONCE = 5_000; // in one turn of the event loop: there may be one for each account, model and day
 /** `dir` is made when the first record comes. */
 export function createFileStore(dir: string): UsageStore {
-  const cursorFile = join(dir, "cursor.json");
-  const monthFile = (month: string) => join(dir, `${month}.jsonl`);
+  const files = createMonthFiles(dir);
 
   const months = new Map<
     string,
-    { cells: Map<string, Cell>; end: number; reading: Promise<void> }
+    { cells: Map<string, Cell>; end: number; version: number; reading: Promise<void> }
   >();
 
-  /** Segment to bytes copied, and month to bytes that count. Read anew each time: another process may be the one that syncs. */
-  const readCursor = () =>
-    readJson(cursorFile, { segments: {}, months: {} }, ["ENOENT"]) as Record<
-      "segments" | "months",
-      Record<string, number>
-    >;
   const parse = (line: string, month: string) =>
     (parseJson(line) ??
       fail(
         "invalid_value",
-        `${monthFile(month)} holds a line that is no usage record: ${line.slice(0, 80)}`,
+        `${files.pathOf(month, files.readCursor())} holds a line that is no usage record: ${line.slice(0, 80)}`,
       )) as UsageRecord;
+
+  /** A sum of less than what counts would be a wrong bill. */
+  function checked(): Cursor {
+    const [fault] = files.faults();
+    if (fault) throw new BooksFault(fault.detail);
+    return files.readCursor();
+  }
 
   /** What the records of a month come to in the finest cells: those that have come since it was last asked for are read, and added. */
   async function cellsOf(month: string): Promise<Iterable<Cell>> {
-    const known = months.get(month) ?? { cells: new Map(), end: 0, reading: Promise.resolve() };
+    const known = months.get(month) ?? {
+      cells: new Map(),
+      end: 0,
+      version: 0,
+      reading: Promise.resolve(),
+    };
     months.set(month, known);
+    const versionNow = () => files.readCursor().rewritten.get(month) ?? 0;
     const read = async () => {
-      const size = readCursor().months[month] ?? 0;
-      if (size < known.end) Object.assign(known, { cells: new Map(), end: 0 }); // somebody has taken it away
-      for await (const { lines, end } of readLines(monthFile(month), known.end, size)) {
+      const cursor = checked();
+      const size = cursor.months.get(month) ?? 0;
+      const version = cursor.rewritten.get(month) ?? 0;
+      // Somebody has taken it away, or written it anew.
+      if (size < known.end || version !== known.version)
+        Object.assign(known, { cells: new Map(), end: 0, version });
+      for await (const { lines, end } of readLines(files.pathOf(month, cursor), known.end, size)) {
         for (const record of lines.map((line) => parse(line, month)))
           addToCell(known.cells, cellOf(record), CELL);
         known.end = end;
       }
+      // It was written anew meanwhile: what has been read may be half of either.
+      if (versionNow() !== version) await read();
     };
     await (known.reading = known.reading.catch(() => undefined).then(read));
     return known.cells.values();
   }
 
   return {
-    cursor: async () => new Map(Object.entries(readCursor().segments)),
-    async commit(records, moved, gone) {
-      mkdirSync(dir, { recursive: true, mode: 0o700 });
-      const { segments, months } = readCursor();
-      for (const month of new Set(records.map(({ ended_at }) => ended_at.slice(0, 7)))) {
-        const text = records
-          .filter(({ ended_at }) => ended_at.startsWith(month))
-          .map((record) => `${JSON.stringify(record)}\n`)
-          .join("");
-        const size = months[month] ?? 0;
-        if (size > 0) await truncate(monthFile(month), size);
-        await writeFile(monthFile(month), text, {
-          flag: size > 0 ? "a" : "w",
-          mode: 0o600,
-          flush: true,
-        });
-        months[month] = size + Buffer.byteLength(text);
+    marks: async () => files.readCursor().marks,
+    inspect: async () => files.faults(),
+    async holds(records) {
+      const wanted = new Map<string, Set<string>>();
+      for (const { usage_id, ended_at } of records) {
+        const month = ended_at.slice(0, 7);
+        wanted.set(month, (wanted.get(month) ?? new Set()).add(usage_id));
       }
-      Object.assign(segments, Object.fromEntries(moved));
-      for (const segment of gone) delete segments[segment];
-      await replaceFile(cursorFile, JSON.stringify({ segments, months }));
+      const found = new Set<string>();
+      const cursor = checked();
+      for (const [month, ids] of wanted) {
+        const size = cursor.months.get(month) ?? 0;
+        for await (const { lines } of readLines(files.pathOf(month, cursor), 0, size)) {
+          for (const id of lines.map(idIn).filter((id) => ids.has(id))) found.add(id);
+        }
+      }
+      return found;
+    },
+    async commit(change) {
+      const marks = (old: Cursor) => marksAfter(old.marks, change);
+      if (change.corrections.size === 0) return files.append(textsOf(change.records), marks);
+      checked();
+      return replaceRecords(files, change, marks);
+    },
+    rebuild(settled, marks) {
+      mkdirSync(dir, { recursive: true, mode: 0o700 });
+      return rebuildMonths(files, settled, marks);
     },
     async *records({
       month: wanted,
@@ -91,6 +110,7 @@ export function createFileStore(dir: string): UsageStore {
       requestId: gateway_request_id,
       day,
       cancel,
+      unreadable,
     }) {
       // The words of a line that fits: most need not be parsed to be passed over. Inside a text quotes are escaped, so they fit no other.
       const equal = Object.entries({ account, model, gateway_request_id }).filter(
@@ -102,13 +122,21 @@ export function createFileStore(dir: string): UsageStore {
       ];
       let passed = 0;
       const found: UsageRecord[] = [];
-      for (const [month, size] of Object.entries(readCursor().months)
+      const cursor = unreadable ? files.readCursor() : checked();
+      for (const [month, size] of [...cursor.months]
         .filter(([month]) => month === (wanted ?? month))
         .sort()) {
-        for await (const { lines } of readLines(monthFile(month), 0, size, BATCH_BYTES)) {
+        const path = files.pathOf(month, cursor);
+        if (unreadable && !existsSync(path)) continue; // that is told by inspect()
+        for await (const { lines } of readLines(path, 0, size, BATCH_BYTES)) {
           if (cancel?.aborted) throw cancel.reason;
           const fit = lines.filter((line) => words.every((word) => line.includes(word)));
-          found.push(...fit.slice(Math.max(0, skip - passed)).map((line) => parse(line, month)));
+          const taken = fit.slice(Math.max(0, skip - passed));
+          for (const line of taken) {
+            const record = unreadable ? parseUsageLine(line) : parse(line, month);
+            if (record) found.push(record);
+            else unreadable?.(`${month}.jsonl: ${JSON.stringify(line.slice(0, 80))}`);
+          }
           passed += fit.length;
           if (found.length >= BATCH) yield found.splice(0);
         }
@@ -134,6 +162,29 @@ export function createFileStore(dir: string): UsageStore {
     },
     close: async () => undefined,
   };
+}
+
+/** The records as lines, by the month in which they ended. */
+function textsOf(records: readonly UsageRecord[]): ReadonlyMap<string, string> {
+  const texts = new Map<string, string[]>();
+  for (const record of records) {
+    const month = record.ended_at.slice(0, 7);
+    const lines = texts.get(month) ?? [];
+    lines.push(`${JSON.stringify(record)}\n`);
+    texts.set(month, lines);
+  }
+  return new Map([...texts].map(([month, lines]) => [month, lines.join("")]));
+}
+
+const isSameMark = (a: Mark, b: Mark): boolean =>
+  a.identity === b.identity &&
+  a.position === b.position &&
+  a.tail === b.tail &&
+  (a.identity !== null || a.segment === b.segment);
+
+function marksAfter(old: readonly Mark[], { put, drop }: UsageChange): readonly Mark[] {
+  const replaced = [...put, ...drop];
+  return [...old.filter((mark) => !replaced.some((each) => isSameMark(each, mark))), ...put];
 }
 
 const CELL = ["day", "account", "model", "currency"] as const;

@@ -1,9 +1,18 @@
 // Files of the books: read in lines from anywhere to anywhere, in batches, in flat memory, however large; replaced as a whole.
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { createReadStream, existsSync, linkSync, rmSync, writeFileSync } from "node:fs";
+import {
+  createReadStream,
+  existsSync,
+  linkSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { open, rename, writeFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
+import { hostname } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { MAX_KEYS_BYTES, readRegularFile, whyUnreadable } from "../config/regular-file.ts";
 import { fail } from "../protocol/checker.ts";
@@ -115,6 +124,20 @@ export function fingerprintSecretOf(dataDir: string): string {
   if (!/^[0-9a-f]{64}$/.test(secret)) throw new Error("fingerprint-secret is not 64 hex digits");
   return secret;
 }
+
+/** A text that tells this data_dir from a copy of it, here or on another machine. It changes when the machine starts anew and when the
+ * folder is moved to another file system. */
+export function placeOf(dataDir: string): string {
+  markOf(dataDir);
+  const { ino, birthtimeMs } = statSync(join(dataDir, "gateway-id"));
+  const system = existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8") : hostname();
+  return createHash("sha256")
+    .update(`${system} ${ino} ${Math.floor(birthtimeMs)}`)
+    .digest("hex")
+    .slice(0, 32);
+}
+/** Linux: the same in all containers of a running machine. */
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 // Which process is at work on a file, and is it still alive? A Unix socket tells: it answers as long as its process lives,
 // however that ends, in another container too, but not on another machine: a data_dir belongs to one.

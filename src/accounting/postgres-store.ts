@@ -1,28 +1,16 @@
 // Usage records in PostgreSQL, through the optional peer package `pg`: usage_records has the file store's columns, and moves in one
-// transaction with usage_cursor. Several gateways may write into one database: each has a cursor of its own, by its data_dir's mark.
-import { markOf } from "./files.ts";
+// transaction with usage_marks. Several gateways may write into one database: each has marks of its own, by its data_dir's gateway-id.
+// usage_cursor is what earlier versions had in their place; usage_sources tells whether a gateway-id is in use in two places.
+import { resolve } from "node:path";
+import { markOf, placeOf } from "./files.ts";
 import { loadPeer } from "./peer.ts";
+import type { Pool } from "./postgres-client.ts";
 import { parseMoney } from "./price.ts";
-import type { Dimension, SumBy, UsageFilter, UsageRecord, UsageStore } from "./records.ts";
+import type { Dimension, SumBy, UsageRecord } from "./records.ts";
+import type { StoreFault, UsageChange, UsageFilter, UsageStore } from "./usage-store.ts";
+import { rebuildTable } from "./postgres-rebuild.ts";
+import type { Mark } from "./segments.ts";
 import tables from "./usage-tables.json" with { type: "json" };
-
-/** What is used of `pg`. */
-interface Queries {
-  query(
-    text: string,
-    values?: readonly unknown[],
-  ): Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
-}
-/** `release(true)` ends the connection, and what it was in the midst of. */
-interface Client extends Queries {
-  on(event: "error", listener: () => void): void;
-  release(end: true): void;
-}
-interface Pool extends Queries {
-  on(event: "error" | "connect", told: (client: Client) => void): void;
-  connect(): Promise<Client>;
-  end(): Promise<void>;
-}
 
 /** A database that hangs must not hold the sync for ever; reading ten million records takes long, but each query is short. */
 const LIMITS = {
@@ -44,6 +32,35 @@ const time = (column: string) =>
 /** As the file store has it: money as text, times in ISO 8601. */
 const RECORD = `to_jsonb(usage_records) || jsonb_build_object('cost', cost::text, 'started_at', ${time("started_at")}, 'ended_at', ${time("ended_at")}) AS record`;
 const FITS = tables.fits.join(" AND ");
+
+const NAMES = Object.keys(tables.columns);
+/** Of two records of a request the one that does not say "interrupted" stays: its own process wrote it. */
+const COMMIT = `WITH copied AS (
+    INSERT INTO usage_records SELECT * FROM jsonb_populate_recordset(NULL::usage_records, $1)
+    ON CONFLICT (usage_id) DO UPDATE SET (${NAMES.join(", ")}) = (${NAMES.map((name) => `excluded.${name}`).join(", ")})
+    WHERE usage_records.status = 'interrupted' AND excluded.status <> 'interrupted'),
+  dropped AS (
+    DELETE FROM usage_marks USING jsonb_to_recordset($3) AS old(identity text, position bigint, tail text)
+    WHERE source = $2 AND usage_marks.identity = old.identity AND usage_marks.position = old.position AND usage_marks.tail = old.tail),
+  adopted AS (DELETE FROM usage_cursor WHERE source = $2 AND segment = ANY ($5))
+  INSERT INTO usage_marks (source, identity, position, tail, segment, recovered)
+  SELECT $2, identity, position, tail, segment, recovered
+  FROM jsonb_to_recordset($4) AS new(identity text, position bigint, tail text, segment text, recovered boolean)
+  ON CONFLICT (source, identity, position, tail) DO UPDATE SET segment = excluded.segment, recovered = excluded.recovered`;
+
+/** Notes that this place is at work, and finds others that were at work with the same gateway-id at the same time, within the last
+ * hour. A data_dir that was moved, or restored elsewhere, is at work in one place after the other. */
+const SEEN = `WITH mine AS (
+    INSERT INTO usage_sources AS mine VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp())
+    ON CONFLICT (source, place) DO UPDATE SET data_dir = excluded.data_dir, seen_at = clock_timestamp(),
+      began_at = CASE WHEN mine.seen_at < now() - interval '1 hour' THEN clock_timestamp() ELSE mine.began_at END
+    RETURNING began_at),
+  forgotten AS (DELETE FROM usage_sources WHERE source = $1 AND place <> $2 AND seen_at < now() - interval '7 days')
+  SELECT data_dir FROM usage_sources, mine
+  WHERE source = $1 AND place <> $2 AND seen_at > mine.began_at AND seen_at > now() - interval '1 hour'
+  ORDER BY seen_at DESC`;
+const isSameMark = (a: Mark, b: Mark): boolean =>
+  a.identity === b.identity && a.position === b.position && a.tail === b.tail;
 
 export function createPostgresStore(url: string, dataDir: string): UsageStore {
   const { Pool } = loadPeer<{ Pool: new (options: object) => Pool }>("pg", "usage.store");
@@ -70,24 +87,44 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
   const run = async (text: string, ...values: unknown[]) => (await ready()).query(text, values);
 
   return {
-    async cursor() {
+    async marks() {
       const { rows } = await run(
-        "SELECT segment, position FROM usage_cursor WHERE source = $1",
+        `SELECT segment, identity, position, tail, recovered FROM usage_marks WHERE source = $1
+         UNION ALL SELECT segment, NULL, position, '', false FROM usage_cursor WHERE source = $1`,
         markOf(dataDir),
       );
-      return new Map(rows.map(({ segment, position }) => [String(segment), Number(position)]));
+      return rows.map((row) => ({ ...row, position: Number(row["position"]) }) as Mark);
     },
-    commit: (records, cursor, gone) =>
-      run(
-        `WITH copied AS (INSERT INTO usage_records SELECT * FROM jsonb_populate_recordset(NULL::usage_records, $1) ON CONFLICT (usage_id) DO NOTHING),
-       dropped AS (DELETE FROM usage_cursor WHERE source = $2 AND segment = ANY ($4))
-       INSERT INTO usage_cursor SELECT $2, key, value::bigint FROM jsonb_each_text($3)
-       ON CONFLICT (source, segment) DO UPDATE SET position = excluded.position`,
+    async inspect() {
+      const { rows } = await run(SEEN, markOf(dataDir), placeOf(dataDir), resolve(dataDir));
+      return rows.slice(0, 1).map((row) => clonedFault(String(row["data_dir"])));
+    },
+    async holds(records) {
+      const { rows } = await run(
+        "SELECT usage_id FROM usage_records WHERE usage_id = ANY ($1)",
+        records.map(({ usage_id }) => usage_id),
+      );
+      return new Set(rows.map(({ usage_id }) => String(usage_id)));
+    },
+    commit({ records, put, drop }: UsageChange) {
+      const old = drop.filter((mark) => !put.some((each) => isSameMark(each, mark)));
+      return run(
+        COMMIT,
         JSON.stringify(records),
         markOf(dataDir),
-        JSON.stringify(Object.fromEntries(cursor)),
-        gone,
-      ),
+        JSON.stringify(old.filter(({ identity }) => identity !== null)),
+        JSON.stringify(put),
+        old.filter(({ identity }) => identity === null).map(({ segment }) => segment),
+      );
+    },
+    async rebuild(settled, marks) {
+      const client = await (await ready()).connect();
+      try {
+        return await rebuildTable(client, { settled, marks, source: markOf(dataDir) });
+      } finally {
+        client.release(true);
+      }
+    },
     async sums<D extends Dimension>(filter: UsageFilter, by: readonly D[]) {
       const { rows } = await run(
         `SELECT to_json(sums) AS sum FROM (SELECT ${by.map((name) => `${tables.dimensions[name]} AS ${name}`).join()}, ${tables.sums}
@@ -119,3 +156,9 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
     close: () => pool.end(),
   };
 }
+
+const clonedFault = (dataDir: string): StoreFault => ({
+  event: "gateway_cloned",
+  detail: `another copy of this data_dir (it calls itself ${dataDir}) writes into the same database with the same gateway-id. Nothing is lost by it, but no audit can tell whose records are whose: stop the copy, and follow "Backup and restore" in the README before it runs again`,
+  blocks: false,
+});

@@ -1,6 +1,6 @@
 // The lines of the books: a request's beginning and end in the spend log, and the usage record that billing reads; and the contract
 // of the stores that keep these. DESIGN.md "Files under data_dir": other programs read these lines, so names and meanings stay.
-import type { Cancel } from "../http/cancel.ts";
+import { createHash } from "node:crypto";
 import { asCount, asObject, asString, parseJson } from "../protocol/foreign.ts";
 import type { Usage } from "../protocol/reply.ts";
 import type { Model } from "../routing/catalog.ts";
@@ -193,27 +193,48 @@ export function addTo(sum: Sum, part: Sum): void {
   sum.cost += part.cost;
 }
 
-/** `month`: `YYYY-MM`, in UTC. `own`: only what this data_dir's gateways have written, where others write into the same store. `skip`: so
- * many of those that fit are passed over. `cancel`: who asks may leave. */
-export type UsageFilter = {
-  readonly [option in "month" | "day" | "account" | "model" | "requestId"]?: string | undefined;
-} & { readonly own?: boolean; readonly skip?: number | undefined; readonly cancel?: Cancel };
-/** Records and cursor move together or not at all, so that each settled request is there once, whatever dies when. */
-export interface UsageStore {
-  /** Up to which byte each segment has been copied; a segment that is not named: not at all. */
-  cursor(): Promise<ReadonlyMap<string, number>>;
-  /** Adds the records, moves the cursor and drops from it the segments that are `gone`: all or nothing. */
-  commit(
-    records: readonly UsageRecord[],
-    cursor: ReadonlyMap<string, number>,
-    gone: readonly string[],
-  ): Promise<unknown>;
-  /** The records that fit, in batches, in flat memory, about in the order in which they ended. No batch is empty, and only the last one is small. */
-  records(filter: UsageFilter): AsyncIterable<readonly UsageRecord[]>;
-  /** What the records of a month that fit come to, by each combination of the dimensions `by`, at least one, in no particular order. */
-  sums<D extends Dimension>(
-    filter: UsageFilter & { readonly month: string },
-    by: readonly D[],
-  ): Promise<readonly SumBy<D>[]>;
-  close(): Promise<void>;
+/** What in a record contradicts itself; undefined: nothing. */
+export function contradictionIn(record: UsageRecord): string | undefined {
+  if (record.total_tokens !== record.prompt_tokens + record.completion_tokens)
+    return "total_tokens is not prompt_tokens + completion_tokens";
+  const { prompt_cache_hit_tokens: hit, prompt_cache_miss_tokens: miss } = record;
+  if (record.prompt_tokens !== hit + miss)
+    return "prompt_tokens is not prompt_cache_hit_tokens + prompt_cache_miss_tokens";
+  if (record.reasoning_tokens > record.completion_tokens)
+    return "reasoning_tokens are more than completion_tokens";
+  return record.started_at > record.ended_at ? "it ended before it started" : undefined;
 }
+
+const isTime = (value: unknown): boolean =>
+  typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));
+
+/** A line of the file store as a record; undefined if something that is billed or searched for is missing or malformed. */
+export function parseUsageLine(line: string): UsageRecord | undefined {
+  const record = asObject(parseJson(line));
+  const texts = ["usage_id", "gateway_request_id", "account", "key_id", "model", "status"];
+  const readable =
+    texts.every((name) => typeof record[name] === "string") &&
+    COUNTS.every((name) => asCount(record[name]) !== undefined) &&
+    AMOUNT.test(asString(record["cost"]) ?? "") &&
+    typeof record["currency"] === "string" &&
+    isTime(record["started_at"]) &&
+    isTime(record["ended_at"]);
+  return readable ? (record as unknown as UsageRecord) : undefined;
+}
+
+const ID_AT = '{"usage_id":"'.length;
+/** The id in a line of the file store, which begins with it; what is no such line gives any text. */
+export const idIn = (line: string): string => line.slice(ID_AT, line.indexOf('"', ID_AT));
+
+/** All columns of a record, in their order: two records are the same if these texts are. */
+export const textOf = (record: UsageRecord): string =>
+  JSON.stringify(USAGE_COLUMNS.map((column) => record[column] ?? null));
+
+/** A sum of fingerprints is another if a record is missing, doubled or altered. */
+export const fingerprint = (record: UsageRecord): bigint =>
+  createHash("sha256").update(textOf(record)).digest().readBigUInt64LE();
+
+export const BUCKETS = 16 ** 4;
+/** Records in buckets by the last four digits of their ids, which are random. */
+export const bucketOf = ({ usage_id }: UsageRecord): number =>
+  Number.parseInt(usage_id.slice(-4), 16) || 0;

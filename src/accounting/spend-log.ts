@@ -15,7 +15,6 @@ import {
   readdirSync,
   rmSync,
   statSync,
-  writeFileSync,
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -25,6 +24,7 @@ import type { Diagnose } from "../http/log.ts";
 import { CheckError } from "../protocol/checker.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { randomHex } from "../protocol/ids.ts";
+import { abandon, touch, writeMark } from "./claims.ts";
 import { announce, markOf, syncToDisk } from "./files.ts";
 import type { OpenRecord, SettleRecord } from "./records.ts";
 
@@ -89,7 +89,7 @@ export function createSpendLog(
       const release = await announce(join(dir, holderOf(name)));
       if (!release) continue; // another process was quicker
       try {
-        writeFileSync(unclosedOf(join(dir, name)), "");
+        writeMark(unclosedOf(join(dir, name)));
         await syncToDisk(dir); // or a power failure might leave the segment without its mark
         return openSegment(join(dir, name), release, failed);
       } catch (error) {
@@ -98,6 +98,15 @@ export function createSpendLog(
       }
     }
   }
+
+  /** Says that the socket or the mark of a segment was deleted, which other processes go by, and is there again. */
+  const claimLost = (name: string) =>
+    diagnose({
+      event: "spend_log_claim_lost",
+      level: "warn",
+      segment: name,
+      detail: "its .sock or .open file was deleted while the gateway wrote it; it is there again",
+    });
 
   async function tick(): Promise<void> {
     try {
@@ -113,6 +122,9 @@ export function createSpendLog(
         segments.forEach((segment) => segment.retry());
         if (timer) diagnose({ event: "spend_log_recovered", level: "info" });
         fault = null;
+      }
+      for (const segment of segments.filter((segment) => !segment.lost())) {
+        if (await segment.renewClaim()) claimLost(segment.name);
       }
       await Promise.all(segments.map((segment) => segment.sync()));
       const spent = segments.slice(0, -1).filter((segment) => segment.unsettled === 0);
@@ -170,8 +182,15 @@ export function createSpendLog(
 
 type Segment = ReturnType<typeof openSegment>;
 /** `release` gives up the socket; `failed` is told of a write that did not succeed. */
-function openSegment(path: string, release: () => void, failed: (error: unknown) => ApiError) {
+function openSegment(
+  path: string,
+  initialRelease: () => void,
+  failed: (error: unknown) => ApiError,
+) {
   let fd = openSync(path, "ax", 0o600);
+  let release = initialRelease;
+  const inodeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.ino;
+  let socket = inodeOf(holderOf(path));
   let synced = 0;
   let waiting = ""; // the lines of this turn
   let unwritten: Buffer = Buffer.alloc(0); // what the disk did not take
@@ -220,14 +239,28 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
     },
     /** It was deleted, or moved with its folder, under our hands. */
     lost: () => statSync(path, { throwIfNoEntry: false })?.ino !== fstatSync(fd).ino,
+    /** Touches the mark; makes mark and socket anew if somebody has deleted them, and resolves with whether that was so. Where the
+     * mark alone is left, it keeps other processes from taking this one for dead. */
+    async renewClaim(): Promise<boolean> {
+      const mark = unclosedOf(path);
+      const hasMark = touch(mark);
+      if (!hasMark) writeMark(mark);
+      const holder = inodeOf(holderOf(path));
+      if (holder !== undefined && holder === socket) return !hasMark;
+      release();
+      release = (await announce(holderOf(path))) ?? (() => undefined);
+      socket = inodeOf(holderOf(path));
+      return true;
+    },
     /** Writes what could not be written, or finds out whether something could be; throws if not. */
     retry(): void {
       write();
+      const { size } = fstatSync(fd); // not what this process has written: another may have taken it for dead, and added lines
       // Blanks without a line's end: whoever reads the file meanwhile sees an unfinished line.
       try {
         for (let at = 0; at < ROOM.length; ) at += writeSync(fd, ROOM, at);
       } finally {
-        ftruncateSync(fd, segment.size);
+        ftruncateSync(fd, size);
       }
     },
     async sync(): Promise<void> {
@@ -246,6 +279,7 @@ function openSegment(path: string, release: () => void, failed: (error: unknown)
       closeSync(fd);
       fd = -1; // whoever comes now finds nothing to write to, least of all another file
       if (segment.unsettled === 0) rmSync(unclosedOf(path), { force: true });
+      else abandon(unclosedOf(path));
       release();
     },
   };

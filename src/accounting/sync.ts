@@ -1,31 +1,31 @@
 // The usage sync: one pass recovers what dead processes left behind, copies what was settled since the last pass from the
 // spend log into the usage store, and deletes old segments that an earlier pass has copied. One process at a time does it.
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  truncateSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { DAY_MS, type Config } from "../config/schema.ts";
+import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../http/log.ts";
 import { randomHex } from "../protocol/ids.ts";
 import { createFileStore } from "./file-store.ts";
 import { announce, isAlive, readLines, syncToDisk } from "./files.ts";
+import { BooksFault } from "./month-files.ts";
+import { adoptOldMarks } from "./old-marks.ts";
 import { createPostgresStore } from "./postgres-store.ts";
+import { parseSpendLine, usageRecord, type SettleRecord, type UsageRecord } from "./records.ts";
+import type { StoreFault } from "./usage-store.ts";
+import { recover } from "./recovery.ts";
+import { createRetention } from "./retention.ts";
 import {
-  parseSpendLine,
-  settleRecord,
-  usageRecord,
-  type OpenRecord,
-  type SettleRecord,
-} from "./records.ts";
-import { holderOf, segmentsIn, unclosedOf } from "./spend-log.ts";
-import { NOTHING } from "./usage.ts";
+  byIdentity,
+  counting,
+  createSegmentReader,
+  describeStale,
+  isInterrupted,
+  statusesBefore,
+  type Mark,
+  type Progress,
+} from "./segments.ts";
+import { segmentsIn, unclosedOf } from "./spend-log.ts";
 
 export type Ledger = Readonly<ReturnType<typeof ledgerOf>>;
 /** The books of one data_dir; `dir` is the folder of the segments, by its absolute path: of a relative one whose beginning has been deleted Node
@@ -44,6 +44,8 @@ export function ledgerOf(
     store,
     currency,
     keepDays: spend.keep_days,
+    retention: createRetention(resolve(data_dir), spend.keep_days, now),
+    segments: createSegmentReader(),
     now,
     diagnose,
   };
@@ -78,95 +80,187 @@ export async function holding<T>(
   }
 }
 
-/** What a process that died has left behind: perhaps a torn last line, which is cut off, and open lines without a settle line,
- * which are settled as "interrupted": the provider's figures died with the process, so they cost nothing. The caller holds the
- * books, so that it happens once; if it dies half-way the next process goes on where it stopped. */
-export async function recover({ dir, currency, now, diagnose }: Ledger): Promise<void> {
-  const interrupted = {
-    status: "interrupted",
-    http_status: null,
-    error_code: null,
-    finish_reason: null,
-    attempts: [],
-    first_token_ms: null,
-    model: undefined,
-    ...NOTHING,
-  } as const;
-  let requests = 0;
-  for (const mark of readdirSync(dir).filter((name) => name.endsWith(".open"))) {
-    const segment = join(dir, mark.replace(/open$/, "jsonl"));
-    if (await isAlive(holderOf(segment))) continue;
-    if (existsSync(segment)) {
-      const { unsettled, end } = await readSegment(segment);
-      const lines = [...unsettled.values()].map(
-        (open) => `${JSON.stringify(settleRecord(open, now(), interrupted, currency))}\n`,
-      );
-      truncateSync(segment, end);
-      appendFileSync(segment, lines.join(""), { flush: true });
-      requests += lines.length;
-    }
-    for (const path of [holderOf(segment), unclosedOf(segment)]) rmSync(path, { force: true });
-  }
-  if (requests > 0)
-    diagnose({
-      event: "spend_recovered",
-      level: "warn",
-      requests,
-      detail: "requests of a process that died were settled as interrupted",
-    });
+/** What one pass of the sync did; `faults` are what it found wrong, and worked around. */
+export interface SyncResult {
+  /** Records. */
+  readonly copied: number;
+  readonly faults: readonly StoreFault[];
 }
 
-/** One whole pass; resolves with the number of records copied. The caller holds the books. */
-export async function syncUsage(ledger: Ledger): Promise<number> {
-  const { dir, store, keepDays, now, diagnose } = ledger;
+/** One whole pass. The caller holds the books. Throws a BooksFault, with nothing written, where the usage records are damaged so
+ * that nothing can be added to them. */
+export async function syncUsage(ledger: Ledger): Promise<SyncResult> {
+  const { dir, store } = ledger;
   await recover(ledger);
-  const done = await store.cursor();
+  const faults = [...(await store.inspect())];
+  const blocking = faults.find(({ blocks }) => blocks);
+  if (blocking) throw new BooksFault(blocking.detail);
+  const marks = await adoptOldMarks(ledger, await store.marks());
+  const marksOf = byIdentity(marks);
+  const idle: IdleSegment[] = [];
+  const present = new Set<string>();
   let copied = 0;
-  for (const segment of segmentsIn(dir)) {
-    const path = join(dir, segment);
+  for (const name of segmentsIn(dir)) {
+    const path = join(dir, name);
     const inUse = existsSync(unclosedOf(path)); // asked first: what is written from here on has another size
     const { size, mtimeMs } = statSync(path);
-    const from = done.get(segment) ?? 0;
-    if (!inUse && (size === 0 || (size === from && mtimeMs < now() - keepDays * DAY_MS)))
-      rmSync(path);
-    if (size > from) await syncToDisk(path); // a power failure must not take what the usage records have
-    for await (const { lines, end } of readLines(path, from, size)) {
-      const read = lines.map(parseSpendLine);
-      const records = read.flatMap((record) =>
-        record?.type === "settle" ? [usageRecord(record)] : [],
-      );
-      const unreadable = read.filter((record) => !record).length;
-      if (unreadable > 0)
-        diagnose({
-          event: "spend_log_unreadable",
-          level: "error",
-          segment,
-          lines: unreadable,
-          before_byte: end,
-        });
-      await store.commit(records, new Map([[segment, end]]), []);
-      copied += records.length;
+    const progress = ledger.segments.progressOf(path, name, marksOf);
+    const { identity, mark, stale } = progress;
+    if (identity !== undefined) present.add(identity);
+    if (stale.length > 0) {
+      const detail = describeStale(name, size, stale);
+      faults.push({ event: "spend_segment_changed", detail, blocks: false });
+    }
+    if (size > (mark?.position ?? 0)) copied += await copySegment(ledger, name, size, progress);
+    else if (!inUse) idle.push({ name, size, modified: mtimeMs });
+  }
+  await deleteOld(ledger, idle, marks, present);
+  return { copied, faults };
+}
+
+/** A segment that nobody writes and of which all has been copied in an earlier pass. */
+interface IdleSegment {
+  readonly name: string;
+  readonly size: number;
+  /** When it was last written, in milliseconds. */
+  readonly modified: number;
+}
+
+/** Deletes segments that are empty or too old, and the marks of those that are gone and too old to come back. */
+async function deleteOld(
+  { dir, retention, segments, store }: Ledger,
+  idle: readonly IdleSegment[],
+  marks: readonly Mark[],
+  present: ReadonlySet<string>,
+): Promise<void> {
+  const mayDelete = retention.isClockSteady();
+  const deleted = new Set<string>();
+  for (const { name, size, modified } of idle) {
+    const path = join(dir, name);
+    const isExpired = () => retention.isExpired(name, modified, () => newestLine(path));
+    if (size > 0 && !(mayDelete && (await isExpired()))) continue;
+    deleted.add(segments.identityOf(path) ?? "");
+    segments.forget(path);
+    rmSync(path);
+  }
+  if (!mayDelete) return;
+  const drop = marks.filter(
+    ({ identity, segment }) =>
+      identity !== null &&
+      (deleted.has(identity) || (!present.has(identity) && retention.isForgotten(segment))),
+  );
+  if (drop.length > 0) await store.commit({ records: [], corrections: new Set(), put: [], drop });
+}
+
+/** The time of the newest line of a segment, in milliseconds. */
+async function newestLine(path: string): Promise<number | undefined> {
+  let newest: number | undefined;
+  for await (const { lines } of readLines(path)) {
+    for (const line of lines) {
+      const time = Date.parse(parseSpendLine(line)?.time ?? "");
+      if (!Number.isNaN(time)) newest = Math.max(newest ?? time, time);
     }
   }
-  const gone = [...done.keys()].filter((segment) => !existsSync(join(dir, segment)));
-  if (gone.length > 0) await store.commit([], new Map(), gone);
+  return newest;
+}
+
+/** Copies what has been settled in a segment since its mark, up to byte `size`; resolves with the number of records. */
+async function copySegment(
+  ledger: Ledger,
+  segment: string,
+  size: number,
+  progress: Progress,
+): Promise<number> {
+  const { store, segments, diagnose } = ledger;
+  const { identity } = progress;
+  if (identity === undefined) return 0;
+  const path = join(ledger.dir, segment);
+  let mark = progress.mark;
+  await syncToDisk(path); // a power failure must not take what the usage records have
+  const known = await alreadyThere(ledger, segment, size, progress);
+  let copied = 0;
+  for await (const { lines, end } of readLines(path, mark?.position ?? 0, size)) {
+    const read = lines.map(parseSpendLine);
+    const unreadable = read.filter((record) => !record).length;
+    if (unreadable > 0)
+      diagnose({
+        event: "spend_log_unreadable",
+        level: "error",
+        segment,
+        lines: unreadable,
+        before_byte: end,
+      });
+    const settles = read.filter((record) => record?.type === "settle");
+    const recovered = (mark?.recovered ?? false) || settles.some(isInterrupted);
+    const earlier = recovered
+      ? await statusesBefore(path, mark?.position ?? 0, idsOf(settles))
+      : new Map<string, SettleRecord>();
+    const { records, corrections } = resolveSettles(settles, earlier);
+    const added = records.filter(
+      ({ usage_id }) => corrections.has(usage_id) || !known.has(usage_id),
+    );
+    const tail = segments.tailAt(path, end);
+    const next = { segment, identity, position: end, tail, recovered };
+    await store.commit({ records: added, corrections, put: [next], drop: mark ? [mark] : [] });
+    mark = next;
+    copied += added.length;
+  }
   return copied;
 }
 
-/** What of a segment is still unsettled, and where its last whole line ends. `each` is given every settle line, and whether it was open. */
-export async function readSegment(
-  path: string,
-  to = Infinity,
-  each: (record: SettleRecord, opened: boolean) => void = () => {},
+const idsOf = (settles: readonly SettleRecord[]): ReadonlySet<string> =>
+  new Set(settles.map(({ spend_id }) => spend_id));
+
+/** The records that settle lines come to, each request once; `earlier` are lines of the same requests that have been copied. */
+function resolveSettles(
+  settles: readonly SettleRecord[],
+  earlier: ReadonlyMap<string, SettleRecord>,
 ) {
-  const unsettled = new Map<string, OpenRecord>();
-  let end = 0;
-  for await (const batch of readLines(path, 0, to)) {
-    for (const record of batch.lines.map(parseSpendLine)) {
-      if (record?.type === "open") unsettled.set(record.spend_id, record);
-      else if (record) each(record, unsettled.delete(record.spend_id));
-    }
-    end = batch.end;
+  const last = new Map<string, SettleRecord>();
+  for (const settle of settles) {
+    const before = last.get(settle.spend_id);
+    last.set(settle.spend_id, before ? counting(before, settle) : settle);
   }
-  return { unsettled, end };
+  const records: UsageRecord[] = [];
+  const corrections = new Set<string>();
+  for (const [id, settle] of last) {
+    const before = earlier.get(id);
+    if (before && counting(before, settle) === before) continue;
+    if (before) corrections.add(id);
+    records.push(usageRecord(settle));
+  }
+  return { records, corrections };
+}
+
+/** The requests of the rest of a segment that are in the usage records although its mark does not say so: it was another before, or
+ * is so old that its mark has been dropped. */
+async function alreadyThere(
+  { dir, store, retention }: Ledger,
+  segment: string,
+  size: number,
+  { mark, stale }: Progress,
+): Promise<ReadonlySet<string>> {
+  const isNew = stale.length === 0 && (mark !== undefined || !retention.isForgotten(segment));
+  if (isNew) return new Set();
+  const ids: { usage_id: string; ended_at: string }[] = [];
+  for await (const { lines } of readLines(join(dir, segment), mark?.position ?? 0, size)) {
+    for (const record of lines.map(parseSpendLine)) {
+      if (record?.type === "settle") ids.push({ usage_id: record.spend_id, ended_at: record.time });
+    }
+  }
+  return store.holds(ids);
+}
+
+/** Where the copying of each segment has come to, by its name, for whoever reads what has not been copied yet. */
+export function copiedUpTo(
+  { dir, segments }: Pick<Ledger, "dir" | "segments">,
+  marks: readonly Mark[],
+): ReadonlyMap<string, number> {
+  const marksOf = byIdentity(marks);
+  const positions = segmentsIn(dir).map((name) => {
+    const { mark } = segments.progressOf(join(dir, name), name, marksOf);
+    const old = marks.find(({ identity, segment }) => identity === null && segment === name);
+    return [name, mark?.position ?? old?.position ?? 0] as const;
+  });
+  return new Map(positions);
 }

@@ -17,6 +17,7 @@ const OPTIONS = {
   expires: { type: "string" },
   month: { type: "string" },
   format: { type: "string" },
+  currency: { type: "string" },
   once: { type: "boolean" },
   json: { type: "boolean" },
   help: { type: "boolean", short: "h" },
@@ -53,6 +54,7 @@ const FORMS: {
   rpm: [(value) => /^\d{1,7}$/.test(value), "a number of requests per minute"],
   month: [(value) => MONTH.test(value), "a month such as 2026-11"],
   format: [(value) => ["table", "csv", "json"].includes(value), "table, csv or json"],
+  currency: [(value) => /^[A-Z]{3}$/.test(value), "three capital letters such as USD"],
   expires: [isToCome, "a date to come such as 2027-01-31, or a time in ISO 8601"],
 };
 

@@ -1,12 +1,8 @@
 // The commands other than `serve`: each prints its answer, for programs or as a table for people, and returns its exit code, if not 0;
 // what it throws is told on standard error, with exit code 1.
-import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
-import { auditBooks } from "../accounting/audit.ts";
 import { loadPeer } from "../accounting/peer.ts";
-import { statement, statementCsv } from "../accounting/billing.ts";
-import { holding, ledgerOf, syncUsage, type Ledger } from "../accounting/sync.ts";
+import { holding, ledgerOf } from "../accounting/sync.ts";
 import {
   createKey,
   fixedKeys,
@@ -16,81 +12,13 @@ import {
   storedKeysIn,
 } from "../accounts/keys.ts";
 import { loadConfig } from "../config/load.ts";
-import type { Config, Environment } from "../config/schema.ts";
 import { warningsOf } from "../config/warnings.ts";
 import { pathText } from "../protocol/checker.ts";
 import { rank } from "../routing/policy.ts";
 import { HELP, UsageError, type Arguments } from "./arguments.ts";
+import { BOOKS_COMMANDS } from "./books-commands.ts";
 import words from "./explain.json" with { type: "json" };
-
-/** What a command needs of the process: `print` text to standard output, `say` a line to standard error; `stopped` when it is to end. */
-export interface Terminal {
-  readonly env: Environment;
-  readonly print: (text: string) => Promise<void>;
-  readonly say: (line: string) => void;
-  readonly stopped: AbortSignal;
-  /** What root writes from here on is this user's, or a gateway that is not root could not read it. */
-  readonly actAs: (user: { readonly uid: number; readonly gid: number }) => void;
-}
-type Run = (args: Arguments, terminal: Terminal) => Promise<number | void>;
-
-/** Prints what was found, for programs or for people. */
-const answer = ({ values }: Arguments, { print }: Terminal, data: unknown, text: string) =>
-  print(values.json ? `${JSON.stringify(data)}\n` : text);
-
-/** For commands that call no provider: a secret that is not set in this shell is no fault. They act as the owner of data_dir. */
-function settings({ values }: Arguments, { env, actAs }: Terminal): Config {
-  const { config } = loadConfig({ file: values.config, env, secretsOptional: true });
-  if (existsSync(config.data_dir)) actAs(statSync(config.data_dir));
-  return config;
-}
-
-/** Columns as wide as their widest cell, numbers to the right, "-" for what is not there. */
-function table<K extends string>(
-  columns: readonly K[],
-  records: readonly { readonly [column in K]: unknown }[],
-): string {
-  const rows = [
-    columns,
-    ...records.map((record) => columns.map((column) => String(record[column] ?? "-"))),
-  ];
-  const widths = columns.map((_, at) =>
-    rows.reduce((width, row) => Math.max(width, row[at]!.length), 0),
-  ); // there may be too many to spread
-  const numeric = columns.map((_, at) =>
-    rows.slice(1).every((row) => /^([\d.]+|-)$/.test(row[at]!)),
-  );
-  const cell = (text: string, at: number) =>
-    numeric[at] ? text.padStart(widths[at]!) : text.padEnd(widths[at]!);
-  return rows.map((row) => `  ${row.map(cell).join("  ").trimEnd()}\n`).join("");
-}
-
-const copySettled = (ledger: Ledger): Promise<number> =>
-  holding(ledger.dir, "books", () => syncUsage(ledger));
-
-type Work = (
-  ledger: Ledger,
-  args: Arguments,
-  terminal: Terminal,
-  config: Config,
-) => Promise<number | void>;
-/** A command that works on the books. */
-const withBooks =
-  (work: Work): Run =>
-  async (args, terminal) => {
-    const config = settings(args, terminal);
-    const ledger = ledgerOf(config, Date.now, (event) => terminal.say(JSON.stringify(event)));
-    return await work(ledger, args, terminal, config).finally(() => ledger.store.close());
-  };
-
-/** A command that reads the books: `work` sees everything that is settled by now. */
-const reading = (work: Work): Run =>
-  withBooks(async (ledger, args, terminal, config) => {
-    if (existsSync(ledger.dir)) await copySettled(ledger);
-    else if (config.usage.store === "file")
-      throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
-    return await work(ledger, args, terminal, config);
-  });
+import { answer, settings, table, type Run } from "./terminal.ts";
 
 export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, Run>> = {
   help: (_, { print }) => print(`${HELP}\n`),
@@ -193,88 +121,5 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
         : `there is no key ${args.operand}; 'keys list' shows them`,
     );
   },
-  "usage sync": withBooks(async (ledger, args, terminal, { usage }) => {
-    const { once } = args.values;
-    const tell = (copied: number) =>
-      once || copied > 0
-        ? answer(args, terminal, { copied }, `${copied} usage records copied\n`)
-        : undefined;
-    if (once) return await tell(await copySettled(ledger));
-    while (!terminal.stopped.aborted) {
-      await copySettled(ledger)
-        .then(tell)
-        .catch((error: Error) => terminal.say(error.message));
-      await pause(usage.sync_ms, undefined, { signal: terminal.stopped }).catch(() => undefined);
-    }
-  }),
-  "billing statement": reading(async ({ store, currency }, args, terminal) => {
-    const { account = "", month = "", format = args.values.json ? "json" : "table" } = args.values;
-    if (format === "csv") return await statementCsv(store, { account, month }, terminal.print);
-    const found = await statement(store, { account, month, currency });
-    const columns = [
-      "model",
-      "requests",
-      "prompt_cache_hit_tokens",
-      "prompt_cache_miss_tokens",
-      "completion_tokens",
-      "cost",
-    ] as const;
-    if (found.total.requests === 0) terminal.say(`${account} has no usage records in ${month}`);
-    for (const [other, requests] of Object.entries(found.other_currencies))
-      terminal.say(
-        `warning: ${requests} requests were billed in ${other} and are not in these sums`,
-      );
-    const sums = table(columns, [...found.lines, { model: "total", ...found.total }]);
-    return await answer(
-      { ...args, values: { json: format === "json" } },
-      terminal,
-      found,
-      `${account}, ${month}, in ${currency}\n${sums}`,
-    );
-  }),
-  "billing trace": reading(async ({ store }, args, terminal) => {
-    const columns = [
-      "account",
-      "key_id",
-      "model",
-      "provider",
-      "status",
-      "prompt_tokens",
-      "completion_tokens",
-      "cost",
-      "currency",
-      "ended_at",
-      "usage_id",
-    ] as const;
-    const { json } = args.values;
-    let found = 0;
-    if (json)
-      await terminal.print(`{"gateway_request_id":${JSON.stringify(args.operand)},"records":[`);
-    for await (const records of store.records({ requestId: args.operand })) {
-      await terminal.print(
-        json
-          ? `${found > 0 ? "," : ""}${JSON.stringify(records).slice(1, -1)}`
-          : table(columns, records),
-      );
-      found += records.length;
-    }
-    if (json) await terminal.print("]}\n");
-    if (found === 0)
-      throw new Error(
-        `no usage record has the gateway_request_id ${JSON.stringify(args.operand)}: it is on its way, or no provider was called`,
-      );
-  }),
-  audit: reading(async (ledger, args, terminal) => {
-    const found = await holding(ledger.dir, "books", () => auditBooks(ledger));
-    const sums = (costs: Readonly<Record<string, string>>) =>
-      Object.entries(costs)
-        .map(([currency, cost]) => `${cost} ${currency}`)
-        .join(", ") || "0";
-    const title = `settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}`;
-    const proof = found.ok
-      ? "the books are right"
-      : ["the books are wrong:", ...found.differences].join("\n  ");
-    await answer(args, terminal, found, `${title}\n${proof}\n`);
-    return found.ok ? 0 : 1;
-  }),
+  ...BOOKS_COMMANDS,
 };

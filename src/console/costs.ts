@@ -13,7 +13,7 @@ import {
   type UsageRecord,
 } from "../accounting/records.ts";
 import { segmentsIn } from "../accounting/spend-log.ts";
-import type { Ledger } from "../accounting/sync.ts";
+import { copiedUpTo, type Ledger } from "../accounting/sync.ts";
 import { DAY_MS } from "../config/schema.ts";
 import type { Cancel } from "../http/cancel.ts";
 import { sendJson, type Exchange, type Routes } from "../http/exchange.ts";
@@ -67,7 +67,7 @@ const finding = <T>(check: Check<T>, find: (query: T, cancel: Cancel) => Promise
     sendJson(res, 200, await find(asked(req, check), cancel).catch(unreadable), FRESH),
 });
 
-export const costRoutes = ({ dir, store }: Ledger): Routes => ({
+export const costRoutes = ({ dir, store, segments }: Ledger): Routes => ({
   "/costs": finding(recordsQuery, async ({ by, skip, ...filter }) => {
     const sums = [...(await store.sums(filter, by))].sort((a, b) =>
       a.cost === b.cost ? 0 : a.cost < b.cost ? 1 : -1,
@@ -114,7 +114,7 @@ export const costRoutes = ({ dir, store }: Ledger): Routes => ({
         ),
       );
       const spend = new Map<string, OpenRecord | SettleRecord>();
-      const copied = await store.cursor();
+      const copied = copiedUpTo({ dir, segments }, await store.marks());
       for (const segment of segmentsIn(dir)) {
         for await (const { lines } of readLines(
           join(dir, segment),

@@ -1,0 +1,114 @@
+// A gateway with the demo model whose books are looked at: requests in number, and what the books hold afterwards.
+
+import assert from "node:assert/strict";
+import { cpSync, lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { configFile, settles, usageRecords } from "./books.ts";
+import { ended } from "./command.ts";
+import { demo, startGateway, user, type RunningGateway } from "./gateway.ts";
+import { until, within } from "./wait.ts";
+
+export interface Run {
+  readonly gw: RunningGateway;
+  /** Asks so many times, and waits until nothing waits to be copied. */
+  ask(times: number): Promise<void>;
+  /** What /status says of the usage sync. */
+  usage(): Promise<{ fault: string | null; lag_seconds: number | null }>;
+  stop(): Promise<void>;
+}
+
+const settings = (dir: string, over: object) =>
+  demo({ data_dir: dir, usage: { sync_ms: 20 }, ...over });
+
+export async function serve(
+  t: TestContext,
+  dir: string,
+  over: object = {},
+  deps: object = {},
+): Promise<Run> {
+  const gw = await startGateway(t, settings(dir, over), deps);
+  const usage = async () => {
+    const status = await fetch(`${gw.gateway.adminAddress()}/status`);
+    return ((await status.json()) as any).usage;
+  };
+  return {
+    gw,
+    usage,
+    async ask(times) {
+      const asked = Date.now();
+      for (let done = 0; done < times; done += 10) {
+        const some = Array.from({ length: Math.min(10, times - done) }, async () => {
+          const answer = await gw.chat(
+            { model: "demo-chat", max_tokens: 1, messages: user("hi") },
+            { authorization: "Bearer sk-demo" },
+          );
+          assert.equal(answer.status, 200, await answer.text());
+        });
+        await Promise.all(some);
+      }
+      const since = Date.now();
+      await until(
+        async () => ((await usage()).lag_seconds ?? Infinity) * 1_000 < Date.now() - since,
+        `all that was asked since ${asked} to be copied, or said not to be`,
+      );
+    },
+    stop: () => within(gw.gateway.close(0), "the gateway to close"),
+  };
+}
+
+/** One life of a gateway. */
+export async function live(
+  t: TestContext,
+  dir: string,
+  times: number,
+  over: object = {},
+): Promise<Run> {
+  const run = await serve(t, dir, over);
+  await run.ask(times);
+  await run.stop();
+  return run;
+}
+
+/** What cp -R makes of a data_dir: sockets are no files. */
+export const copyDir = (from: string, to: string): void =>
+  cpSync(from, to, {
+    recursive: true,
+    preserveTimestamps: true,
+    filter: (path) => lstatSync(path).isFile() || lstatSync(path).isDirectory(),
+  });
+
+/** Runs a command of the books on a data_dir. */
+export const command = (t: TestContext, dir: string, args: readonly string[], over: object = {}) =>
+  ended(t, [...args, "--config", configFile(settings(dir, over))]);
+export async function audit(t: TestContext, dir: string, over: object = {}) {
+  const end = await command(t, dir, ["audit", "--json"], over);
+  return { code: end.code, stderr: end.stderr, found: JSON.parse(end.stdout) };
+}
+
+/** Each settled request is in the usage records once, and nothing else is. */
+export function assertEach(dir: string, extra = 0): void {
+  const recorded = usageRecords(dir).map(({ usage_id }) => usage_id);
+  assert.equal(new Set(recorded).size, recorded.length, "no record twice");
+  const missing = settles(dir).filter(({ spend_id }) => !recorded.includes(spend_id));
+  assert.deepEqual(missing, [], "none is missing");
+  assert.equal(recorded.length, settles(dir).length + extra);
+}
+
+export const events = ({ gw }: Run, event: string) =>
+  gw.diagnostics.filter((each) => each["event"] === event);
+export const errors = ({ gw }: Run) => gw.diagnostics.filter(({ level }) => level === "error");
+
+export const cursorFile = (dir: string): string => join(dir, "usage", "cursor.json");
+export const readCursor = (dir: string): any => JSON.parse(readFileSync(cursorFile(dir), "utf8"));
+export const writeCursor = (dir: string, cursor: object): void =>
+  writeFileSync(cursorFile(dir), JSON.stringify(cursor));
+/** As a version that knew segments by their names would have written it. */
+export function ageCursor(dir: string): void {
+  const { segments, months } = readCursor(dir);
+  const positions = Object.entries(segments as Record<string, { position: number }[]>).map(
+    ([name, marks]) => [name, Math.max(...marks.map(({ position }) => position))],
+  );
+  writeCursor(dir, { segments: Object.fromEntries(positions), months });
+}
+export const listSpend = (dir: string): string[] => readdirSync(join(dir, "spend")).sort();
