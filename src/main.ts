@@ -6,6 +6,7 @@ import { COMMANDS } from "./cli/commands.ts";
 import { loadConfig, reload, toldFaults, watchFile } from "./config/load.ts";
 import type { Config } from "./config/schema.ts";
 import { createGateway, type Gateway } from "./gateway.ts";
+import { sinkOf } from "./http/log.ts";
 import { CheckError } from "./protocol/checker.ts";
 import { createSupervisor, serveAsWorker } from "./workers.ts";
 
@@ -41,8 +42,8 @@ async function serve({ config: file, host, port }: Values): Promise<void> {
 }
 
 const SINKS = {
-  accessLog: (lines: string) => process.stdout.write(lines),
-  diagnostics: (lines: string) => process.stderr.write(lines),
+  accessLog: sinkOf(process.stdout),
+  diagnostics: sinkOf(process.stderr),
 };
 const end = (gateway?: Pick<Gateway, "drain">): void =>
   void (gateway ? gateway.drain().then(() => process.exit(0)) : process.exit(1));
