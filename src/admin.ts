@@ -15,6 +15,7 @@ import { sendJson, type Routes } from "./http/exchange.ts";
 import { createServer } from "./http/server.ts";
 import { merge, render, type Samples } from "./metrics.ts";
 import { ApiError } from "./protocol/errors.ts";
+import { openapiText } from "./protocol/openapi.ts";
 import { BREAKER_STATES, type Breaker } from "./routing/breaker.ts";
 import type { Catalog } from "./routing/catalog.ts";
 
@@ -135,6 +136,7 @@ export function createAdmin(
   const live = createLive(look, () => publicAddress);
   const options = {
     receive_ms: config.server.receive_ms,
+    send_ms: config.server.send_ms,
     host: "127.0.0.1",
     port: 8081,
     ...config.admin,
@@ -145,6 +147,7 @@ export function createAdmin(
     "/events": { GET: live.open },
     "/try": { POST: tryRoute(() => publicAddress) },
     ...costRoutes(ledger),
+    "/openapi.json": { GET: ({ res }) => sendJson(res, 200, openapiText) },
     "/status": {
       async GET({ res }) {
         const { status } = await look();

@@ -2,14 +2,20 @@
 import type { Caller, Keyring } from "./accounts/keys.ts";
 import type { Decision, Limiter } from "./accounts/limiter.ts";
 import type { Books } from "./accounting/books.ts";
-import type { Outcome } from "./accounting/records.ts";
+import type { Outcome, SettleRecord } from "./accounting/records.ts";
 import { createMeter } from "./accounting/usage.ts";
 import type { Config } from "./config/schema.ts";
 import { ProviderFault } from "./dialects/dialect.ts";
 import { readJson } from "./http/body.ts";
 import { Cancel } from "./http/cancel.ts";
 import { createEventSink } from "./http/event-sink.ts";
-import { ClientGone, sendJson, type Exchange, type Handler } from "./http/exchange.ts";
+import {
+  ClientGone,
+  sendJson,
+  type Exchange,
+  type Handler,
+  type LogFields,
+} from "./http/exchange.ts";
 import type { Diagnose } from "./http/log.ts";
 import type { Metrics } from "./metrics.ts";
 import { chatRequest, type ChatRequest } from "./protocol/chat-request.ts";
@@ -32,47 +38,73 @@ interface ChatDeps {
   readonly keyring: Keyring;
   readonly catalog: Catalog;
 }
-/** `now` is the wall clock in milliseconds; `inFlight`: the requests that this process has in hand. */
+/** `now` is the wall clock in milliseconds. */
 interface ChatWorld {
   readonly limiter: Limiter;
   readonly books: Books;
   readonly metrics: Metrics;
   readonly diagnose: Diagnose;
   readonly now: () => number;
-  readonly inFlight: () => number;
   /** Streams that are read on although their clients have left. */
   readonly leftStreams: LeftStreams;
 }
 
-export const createChatHandler =
-  (current: () => ChatDeps, world: ChatWorld): Handler =>
-  async (exchange) => {
+interface ChatServices extends ChatWorld {
+  /** Chat requests of this process that were admitted and have not had their whole answer. */
+  readonly inFlight: () => number;
+}
+
+export function createChatHandler(current: () => ChatDeps, world: ChatWorld): Handler {
+  let inFlight = 0;
+  const services: ChatServices = { ...world, inFlight: () => inFlight };
+  return async (exchange) => {
     const { config, keyring, catalog } = current();
     const { req, res } = exchange;
-    if (world.inFlight() > config.server.max_in_flight)
+    if (inFlight >= config.server.max_in_flight)
       throw new ApiError("server_overloaded", "The gateway has too many requests in hand.", SOON);
     const caller = keyring.authenticate(req.headers.authorization);
     Object.assign(exchange.log, { account: caller.account, key_id: caller.keyId });
-    const decision = world.limiter.admit(caller);
-    // Who need not wait must not: the body is read in passing only if that begins in this very turn.
-    admit(decision instanceof Promise ? await decision : decision, caller, exchange);
-    let placed = true;
+    inFlight += 1;
+    let counted = true;
+    const discount = () => {
+      if (counted) inFlight -= 1;
+      counted = false;
+    };
+    exchange.onEnd(discount);
+    let placed = false;
     const leave = () => {
       if (placed) world.limiter.release(caller);
       placed = false;
     };
     try {
+      const decision = world.limiter.admit(caller);
+      // Awaited only if the limiter is not local: that costs a turn, after which the body is no longer read in passing.
+      admit(decision instanceof Promise ? await decision : decision, caller, exchange);
+      placed = true;
       const asked = chatRequest(
         await readJson(req, res, config.server.max_body_bytes, exchange.cancel),
       );
+      exchange.log.model_requested = asked.model;
       const chat = Object.assign(asked, {
         tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default),
       });
-      await answer(exchange, chat, caller, catalog.candidates(chat, caller), config, world, leave);
+      await answer(
+        exchange,
+        chat,
+        caller,
+        catalog.candidates(chat, caller),
+        config,
+        services,
+        leave,
+      );
+    } catch (error) {
+      discount(); // a request that is refused makes room at once, whoever reads the refusal
+      throw error;
     } finally {
       leave();
     }
   };
+}
 
 const SOON = { headers: { "Retry-After": "1" } };
 
@@ -86,8 +118,8 @@ function admit(
     throw new ApiError("server_overloaded", "The limits cannot be looked up at the moment.", SOON);
   if (because === "in_flight")
     throw new ApiError(
-      "rate_limit_exceeded",
-      `This account may have ${caller.maxInFlight} requests in flight, and has.`,
+      "concurrency_limit_exceeded",
+      `Concurrency limit exceeded: this account may have ${caller.maxInFlight} requests in flight. Retry after 1 seconds.`,
       SOON,
     );
   if (limit === null) return;
@@ -104,13 +136,25 @@ function admit(
     );
 }
 
+/** The access log says what a request took and cost, as the books have it. */
+function logCharge(log: LogFields, record: SettleRecord | undefined): void {
+  if (!record) return;
+  const { provider, usage, usage_source, cost, currency } = record;
+  log.provider = provider;
+  if (usage_source === "none") return;
+  log.prompt_tokens = usage.prompt_tokens;
+  log.completion_tokens = usage.completion_tokens;
+  log.cost = cost;
+  log.currency = currency;
+}
+
 async function answer(
   exchange: Exchange,
   chat: ChatRequest,
   caller: Caller,
   candidates: readonly Model[],
   config: Config,
-  { books, metrics, now, diagnose, inFlight, leftStreams }: ChatWorld,
+  { books, metrics, now, diagnose, inFlight, leftStreams }: ChatServices,
   leave: () => void,
 ): Promise<void> {
   const { res, log, cancel, requestId } = exchange;
@@ -148,7 +192,7 @@ async function answer(
     // A client that left before an answer began is listed with the model that was being asked.
     const asked = status === "cancelled" && attempts.length > 0;
     const model = asked || begunAt !== undefined || source !== "none" ? tally.model : undefined;
-    return bill.settle({
+    const settled = bill.settle({
       status,
       http_status,
       error_code,
@@ -159,6 +203,8 @@ async function answer(
       source,
       first_token_ms,
     });
+    logCharge(log, bill.record());
+    return settled;
   };
   const begin = ({ name, fingerprint, reasoning }: Model): ReplyWriter => {
     log.model = name;

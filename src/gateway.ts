@@ -2,7 +2,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createBooks } from "./accounting/books.ts";
 import { unwritable } from "./accounting/spend-log.ts";
-import { createKeyring, createKeyStore } from "./accounts/keys.ts";
+import { createKeyring, createKeyStore, type Caller } from "./accounts/keys.ts";
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
 import { createRedisLimiter } from "./accounts/redis-limiter.ts";
 import { createAdmin, type Report } from "./admin.ts";
@@ -10,14 +10,22 @@ import { createChatHandler } from "./chat.ts";
 import { readTls } from "./config/certificate.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
 import { createFetch, throughFetch, type Fetch } from "./http/fetch.ts";
-import { createLineLog, failing, type Diagnose, type WriteLines } from "./http/log.ts";
-import { sendJson, type Routes } from "./http/exchange.ts";
+import {
+  createLineLog,
+  dropEvents,
+  failing,
+  type Diagnose,
+  type LineSink,
+  type WriteLines,
+} from "./http/log.ts";
+import { sendJson, type Exchange, type Routes } from "./http/exchange.ts";
+import { match } from "./http/router.ts";
 import { createServer, stopping, type AccessLog, type Tls } from "./http/server.ts";
 import { createMetrics } from "./metrics.ts";
 import { CheckError } from "./protocol/checker.ts";
 import { ApiError } from "./protocol/errors.ts";
 import { openapiText } from "./protocol/openapi.ts";
-import { createCatalog, createMemory } from "./routing/catalog.ts";
+import { createCatalog, createMemory, noSuchModel, type Catalog } from "./routing/catalog.ts";
 import { createFingerprint } from "./routing/fingerprint.ts";
 import { createLeftStreams } from "./routing/left-streams.ts";
 
@@ -28,14 +36,14 @@ export interface GatewayDeps {
   readonly now?: () => number;
   readonly monotonic?: () => number;
   readonly limits?: Limiter;
-  readonly accessLog?: WriteLines;
-  readonly diagnostics?: WriteLines;
+  readonly accessLog?: WriteLines | LineSink;
+  readonly diagnostics?: WriteLines | LineSink;
 }
 
 export type Gateway = ReturnType<typeof createGateway>;
 /** Settings that are read once, at start. */
 const fixedSettings = ({
-  server: { host, port, tls, receive_ms, workers },
+  server: { host, port, tls, receive_ms, send_ms, workers },
   admin,
   data_dir,
   limits: { store, on_error },
@@ -48,6 +56,7 @@ const fixedSettings = ({
     port,
     tls !== undefined,
     receive_ms,
+    send_ms,
     workers,
     admin,
     data_dir,
@@ -68,10 +77,18 @@ const LOOK_MS = 20; // how often the event loop's delay is looked at; what is me
 
 export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const { now = Date.now, monotonic } = deps;
-  const access = createLineLog(deps.accessLog ?? (() => undefined));
-  const diagnostics = createLineLog(deps.diagnostics ?? (() => undefined));
+  const metrics = createMetrics();
+  const nowhere = () => undefined;
   const diagnose: Diagnose = (event) =>
     diagnostics.write({ time: new Date(now()).toISOString(), ...event });
+  const access = createLineLog(
+    deps.accessLog ?? nowhere,
+    dropEvents("access", metrics.lineDropped, diagnose),
+  );
+  const diagnostics = createLineLog(
+    deps.diagnostics ?? nowhere,
+    dropEvents("diagnostics", metrics.lineDropped, diagnose),
+  );
   const {
     upstream: { client, max_connections },
     server: { tls },
@@ -90,7 +107,6 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
       : createRedisLimiter(initial.limits, own, diagnose);
   const limiter = shared ?? own;
   const leftStreams = createLeftStreams();
-  const metrics = createMetrics();
   const loop = monitorEventLoopDelay({ resolution: LOOK_MS });
   const books = createBooks(initial, now, diagnose, metrics.settled);
   const created = Math.floor(now() / 1000);
@@ -123,6 +139,22 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     return current;
   };
 
+  /** Who asks for the list of models; throws the 401. */
+  const listing = ({ req, log }: Exchange) => {
+    const { keyring, catalog } = current;
+    const caller = keyring.authenticate(req.headers.authorization);
+    log.account = caller.account;
+    log.key_id = caller.keyId;
+    return { catalog, caller };
+  };
+  const entryOf = (id: string, catalog: Catalog, caller: Caller) => ({
+    id,
+    object: "model",
+    created,
+    owned_by: "chat-gateway",
+    ...catalog.abilities(id, caller),
+  });
+
   const routes: Routes = {
     "/v1/chat/completions": {
       POST: createChatHandler(inForce, {
@@ -130,19 +162,22 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
         books,
         metrics,
         now,
-        inFlight: () => server.inFlight(),
         leftStreams,
         diagnose,
       }),
     },
     "/v1/models": {
-      GET: ({ req, res, log }) => {
-        const caller = current.keyring.authenticate(req.headers.authorization);
-        Object.assign(log, { account: caller.account, key_id: caller.keyId });
-        const data = current.catalog
-          .names(caller)
-          .map((id) => ({ id, object: "model", created, owned_by: "chat-gateway" }));
-        sendJson(res, 200, { object: "list", data });
+      GET: (exchange) => {
+        const { catalog, caller } = listing(exchange);
+        const data = catalog.names(caller).map((id) => entryOf(id, catalog, caller));
+        sendJson(exchange.res, 200, { object: "list", data });
+      },
+    },
+    "/v1/models/{id}": {
+      GET: (exchange, id) => {
+        const { catalog, caller } = listing(exchange);
+        if (!catalog.names(caller).includes(id)) throw noSuchModel(id);
+        sendJson(exchange.res, 200, entryOf(id, catalog, caller));
       },
     },
     "/healthz": {
@@ -162,11 +197,8 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
 
   const accessed: AccessLog = (record) => {
     access.write(record);
-    metrics.answered(
-      Object.hasOwn(routes, record.path ?? "") ? record.path! : "other",
-      record.status,
-      record.model,
-    );
+    const path = match(routes, record.path ?? "")?.pattern ?? "other";
+    metrics.answered(path, record.status, record.model);
   };
   const server = createServer(
     routes,
@@ -251,7 +283,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
       const renewed = checkFit(config, initial);
       if (renewed) server.setTls(renewed);
       const detail =
-        "host, port, whether there is tls, receive_ms, workers, admin, data_dir, limits.store, limits.on_error, spend, usage and upstream are read at start only";
+        "host, port, whether there is tls, receive_ms, send_ms, workers, admin, data_dir, limits.store, limits.on_error, spend, usage and upstream are read at start only";
       if (fixedSettings(config) !== fixedSettings(initial))
         diagnose({ event: "restart_needed", level: "warn", detail });
       current = build(config);

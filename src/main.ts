@@ -66,8 +66,8 @@ async function main(argv: readonly string[]): Promise<number | void> {
   return await run(argv, {
     env: process.env,
     signals,
-    stdout: (text) => void process.stdout.write(text),
-    stderr: (text) => void process.stderr.write(text),
+    stdout: process.stdout,
+    stderr: process.stderr,
     print: (text) =>
       new Promise<void>((resolve, reject) =>
         process.stdout.write(text, (error) => (error ? reject(error) : resolve())),

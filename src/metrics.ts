@@ -37,8 +37,11 @@ export function createMetrics() {
     figures[buckets.length + 1]! += value;
   }
 
+  for (const log of ["access", "diagnostics"]) add("chat_gateway_log_lines_dropped_total", log, 0);
   return {
     samples,
+    /** A line of this log was dropped, because its reader is behind. */
+    lineDropped: (log: string) => add("chat_gateway_log_lines_dropped_total", log),
     /** A response has left, whole or not. */
     answered: (path: string, status: number, model: string | null) =>
       add("chat_gateway_requests_total", `${path}\0${status}\0${model ?? ""}`),

@@ -1,5 +1,6 @@
 // The program: arguments to a command. `serve` is here, from the configuration to the end; the other commands are in cli/.
 import cluster from "node:cluster";
+import type { Writable } from "node:stream";
 import { readArguments, UsageError, type Values } from "./cli/arguments.ts";
 import { COMMANDS } from "./cli/commands.ts";
 import type { Terminal } from "./cli/terminal.ts";
@@ -8,6 +9,7 @@ import type { Config } from "./config/schema.ts";
 import { makeDataDir } from "./config/surroundings.ts";
 import { watchFile } from "./config/watch.ts";
 import { createGateway, type Gateway } from "./gateway.ts";
+import { sinkOf } from "./http/log.ts";
 import { CheckError } from "./protocol/checker.ts";
 import { createSupervisor, serveAsWorker } from "./workers.ts";
 
@@ -23,19 +25,22 @@ export interface Signals {
   leaveToSystem(names: readonly ("SIGHUP" | "SIGTERM" | "SIGINT")[]): void;
 }
 
-/** What the process gives to the program. `stdout` and `stderr` write text as it is; `print` resolves when it is written. */
+/** What the process gives to the program. `stdout` and `stderr` take text as it is; `print` resolves when it is written. */
 export interface Process extends Pick<Terminal, "env" | "print" | "actAs"> {
   readonly signals: Signals;
-  readonly stdout: (text: string) => void;
-  readonly stderr: (text: string) => void;
+  readonly stdout: Writable;
+  readonly stderr: Writable;
   readonly exit: (code: number) => void;
 }
 
-const sinks = ({ stdout, stderr }: Process) => ({ accessLog: stdout, diagnostics: stderr });
+const sinks = ({ stdout, stderr }: Process) => ({
+  accessLog: sinkOf(stdout),
+  diagnostics: sinkOf(stderr),
+});
 
 /** Runs a command; resolves with its exit code, undefined for 0. `serve` goes on after that until it is stopped. */
 export async function run(argv: readonly string[], world: Process): Promise<number | void> {
-  const say = (line: string): void => world.stderr(`chat-gateway: ${line}\n`);
+  const say = (line: string): void => void world.stderr.write(`chat-gateway: ${line}\n`);
   try {
     const args = readArguments(argv);
     if (args.command === "serve")
@@ -48,7 +53,7 @@ export async function run(argv: readonly string[], world: Process): Promise<numb
     return await COMMANDS[args.command](args, { env, print, say, stopped: stop.signal, actAs });
   } catch (error) {
     if (argv.includes("--json") && error instanceof CheckError)
-      world.stdout(`${JSON.stringify({ ok: false, faults: toldFaults(error) })}\n`);
+      world.stdout.write(`${JSON.stringify({ ok: false, faults: toldFaults(error) })}\n`);
     else for (const line of (error as Error).message.split("\n")) say(line); // a CheckError's are its faults
     return error instanceof UsageError ? 2 : 1;
   }
@@ -80,7 +85,7 @@ async function serve({ config: file, host, port }: Values, world: Process): Prom
   const name =
     source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
   const admin = gateway.adminAddress();
-  world.stdout(
+  world.stdout.write(
     `chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; console and admin on ${admin}`})\n`,
   );
 }

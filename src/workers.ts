@@ -16,7 +16,8 @@ import { createAdmin, type Report } from "./admin.ts";
 import { reload } from "./config/load.ts";
 import type { Config } from "./config/schema.ts";
 import { checkFit, type Gateway, type GatewayDeps } from "./gateway.ts";
-import { createLineLog, type Diagnose } from "./http/log.ts";
+import { createLineLog, dropEvents, type Diagnose } from "./http/log.ts";
+import { createMetrics, merge } from "./metrics.ts";
 
 const RETRY_MS = 1_000; // before a worker that could not even begin to listen is tried again
 const LATE_MS = 2_000; // a worker that has not said how it is by then stands still, and is left out
@@ -50,11 +51,19 @@ type SupervisorDeps = Required<Pick<GatewayDeps, "accessLog" | "diagnostics">> &
 /** A gateway of several processes, to be used as one: what the first process is. */
 export function createSupervisor(
   initial: Config,
-  { accessLog, diagnostics: told, stopRequested }: SupervisorDeps,
+  { stopRequested, ...sinks }: SupervisorDeps,
 ): Omit<Gateway, "close" | "report"> {
-  const diagnostics = createLineLog(told);
+  const metrics = createMetrics();
   const diagnose: Diagnose = (event) =>
     diagnostics.write({ time: new Date().toISOString(), ...event });
+  const access = createLineLog(
+    sinks.accessLog,
+    dropEvents("access", metrics.lineDropped, diagnose),
+  );
+  const diagnostics = createLineLog(
+    sinks.diagnostics,
+    dropEvents("diagnostics", metrics.lineDropped, diagnose),
+  );
   const limiter = createLimiter();
   const running = new Set<Worker>();
   let config = initial;
@@ -111,8 +120,8 @@ export function createSupervisor(
           }),
       );
       const { process: child } = worker;
-      createInterface({ input: child.stdout! }).on("line", (line) => accessLog(`${line}\n`));
-      createInterface({ input: child.stderr! }).on("line", (line) => told(`${line}\n`));
+      createInterface({ input: child.stdout! }).on("line", access.writeText);
+      createInterface({ input: child.stderr! }).on("line", diagnostics.writeText);
       child.on("close", (code, signal) => {
         const detail = `it ended with ${signal ?? code}`;
         running.delete(worker);
@@ -151,10 +160,16 @@ export function createSupervisor(
         }),
       )
     ).filter((report) => report !== undefined);
+  /** What this process has counted itself stands with what the first worker has. */
+  const allReports = async (): Promise<readonly Report[]> => {
+    const [first, ...others] = await reports();
+    if (!first) return [];
+    return [{ ...first, samples: merge([first.samples, metrics.samples]) }, ...others];
+  };
   const accounts = () => createKeyring(config, keys.current(), Date.now).accounts();
   const admin = createAdmin(initial, {
     current: () => config,
-    reports,
+    reports: allReports,
     accounts,
     used: limiter.used,
     diagnose,
@@ -170,6 +185,7 @@ export function createSupervisor(
     ); // whatever else it says
     await admin.close();
     keys.close();
+    access.flush();
     diagnostics.flush();
   }
 

@@ -50,6 +50,7 @@ describe("defaults", () => {
       port: 8080,
       max_body_bytes: 10_485_760,
       receive_ms: 120_000,
+      send_ms: 30_000,
       keep_alive_ms: 15_000,
       drain_ms: 30_000,
       max_in_flight: 10_000,

@@ -463,7 +463,15 @@ describe("routes", () => {
       const body = await json(response);
       assert.equal(body.object, "list");
       for (const model of body.data)
-        assert.deepEqual(Object.keys(model), ["id", "object", "created", "owned_by"]);
+        assert.deepEqual(Object.keys(model), [
+          "id",
+          "object",
+          "created",
+          "owned_by",
+          "context_length",
+          "max_output_tokens",
+          "capabilities",
+        ]);
       return body.data.map((model: { id: string }) => model.id);
     };
     assert.deepEqual(await list("sk-demo"), [
@@ -667,6 +675,12 @@ describe("access log", () => {
       "account",
       "key_id",
       "model",
+      "model_requested",
+      "provider",
+      "prompt_tokens",
+      "completion_tokens",
+      "cost",
+      "currency",
     ]);
     assert.deepEqual(
       [record["method"], record["path"], record["status"], record["account"], record["model"]],

@@ -693,9 +693,9 @@ describe("requests in flight over HTTP", () => {
     assert.equal(response.headers.get("retry-after"), "1");
     assert.deepEqual(await response.json(), {
       error: {
-        message: `This account may have ${size} requests in flight, and has.`,
+        message: `Concurrency limit exceeded: this account may have ${size} requests in flight. Retry after 1 seconds.`,
         type: "rate_limit_error",
-        code: "rate_limit_exceeded",
+        code: "concurrency_limit_exceeded",
         param: null,
         request_id: response.headers.get("x-request-id"),
       },

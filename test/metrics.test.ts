@@ -78,7 +78,7 @@ function parse(text: string): Map<string, Family> {
       helped = name!;
     } else if (keyword === "TYPE") {
       assert.ok(name === helped && name !== current, `${line}: not after its HELP`);
-      assert.match(words!, /^(counter|gauge|histogram)$/);
+      assert.match(words!, /^(counter|gauge|histogram|summary)$/);
       assert.equal(
         words === "counter",
         name!.endsWith("_total"),
@@ -163,9 +163,10 @@ const FAMILIES = {
   chat_gateway_time_between_chunks_seconds: "histogram",
   gen_ai_client_token_usage: "histogram",
   chat_gateway_cost_total: "counter",
+  chat_gateway_log_lines_dropped_total: "counter",
   chat_gateway_in_flight_requests: "gauge",
   chat_gateway_breaker_state: "gauge",
-  chat_gateway_event_loop_delay_seconds: "gauge",
+  chat_gateway_event_loop_delay_seconds: "summary",
   chat_gateway_limits_store_up: "gauge",
   chat_gateway_spend_log_writable: "gauge",
   chat_gateway_usage_sync_lag_seconds: "gauge",

@@ -970,9 +970,12 @@ describe("limits in Redis", { skip: noRedis() }, () => {
     )) {
       assert.deepEqual(
         [status, error?.code, headers["retry-after"]],
-        [429, "rate_limit_exceeded", "1"],
+        [429, "concurrency_limit_exceeded", "1"],
       );
-      assert.equal(error?.message, "This account may have 3 requests in flight, and has.");
+      assert.equal(
+        error?.message,
+        "Concurrency limit exceeded: this account may have 3 requests in flight. Retry after 1 seconds.",
+      );
     }
     assert.equal((await timesOf(windowKey("acme"))).length, 3);
     assert.equal(provider.asked.length, 3);

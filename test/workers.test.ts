@@ -117,7 +117,7 @@ const begun = async (reply: Reply): Promise<Reply> => {
 
 function assertNoPlace(reply: Reply): void {
   assert.equal(reply.status, 429, reply.text());
-  assert.equal(JSON.parse(reply.text()).error.code, "rate_limit_exceeded");
+  assert.equal(JSON.parse(reply.text()).error.code, "concurrency_limit_exceeded");
   assert.equal(reply.headers["retry-after"], "1");
 }
 

@@ -100,16 +100,19 @@ export function createBooks(
         stream,
       });
       let settled: Promise<void> | undefined;
+      let record: SettleRecord | undefined;
       return {
         /** Resolves when the provider may be called; rejects with the 503. */
         opened: entry.opened,
         /** Resolves when the last byte of the reply may leave. Only the first call counts. */
         settle(outcome: Outcome): Promise<void> {
           if (settled) return settled;
-          const record = settleRecord(entry.record, now(), outcome, currency);
+          record = settleRecord(entry.record, now(), outcome, currency);
           told(record);
           return (settled = entry.settle(record));
         },
+        /** What was settled; undefined before. */
+        record: () => record,
       };
     },
     /** The faults are null while there is none. All that was settled longer ago than `lagMs` is in the usage records. */

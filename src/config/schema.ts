@@ -108,9 +108,11 @@ export function configSchema(env: Environment, secretsOptional = false) {
       port: withDefault(port, 8080),
       max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760), // V8's strings end soon after
       receive_ms: ms(120_000), // until a request has arrived whole; for its head a minute at the most
+      /** An answer of which the client takes nothing for so long is broken off. */
+      send_ms: ms(30_000),
       keep_alive_ms: ms(15_000), // of silence, after which a comment goes out on a stream (WIRE 3.2)
       drain_ms: ms(30_000, 0),
-      max_in_flight: withDefault(positive, 10_000), // requests that a process has in hand at once; more are refused
+      max_in_flight: withDefault(positive, 10_000), // chat requests that a process has in hand at once; more are refused
       workers: withDefault(integer(1, 256), 1), // on the one port, each with connections, breakers and requests in flight of its own
       tls,
     }),

@@ -1,5 +1,4 @@
-// An exchange: a request on its way to its handler, by exact path and method (the gateway has no parameters in its paths), and the answers
-// that are one JSON document: normal ones, and every error.
+// An exchange: a request on its way to its handler, and the answers that are one JSON document: normal ones, and every error.
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
 import { ApiError, errorBody } from "../protocol/errors.ts";
 import type { Cancel } from "./cancel.ts";
@@ -17,35 +16,36 @@ export interface Exchange {
   readonly cancel: Cancel;
   readonly abort: (reason: Error) => void;
   readonly expire: (ms: number, reason: () => Error) => void;
-  /** What only the handler can tell the access log: `model` is to serve, or served; `usage_source`: the usage is estimated. */
-  readonly log: { account?: string; key_id?: string; model?: string; usage_source?: string };
+  /** Calls `listener` once, when the exchange is over: the client has its whole answer, or has left. It takes the place of one before it. */
+  readonly onEnd: (listener: () => void) => void;
+  readonly log: LogFields;
 }
 
-export type Handler = (exchange: Exchange) => void | Promise<void>;
+/** What only the handler can tell the access log. */
+export interface LogFields {
+  account?: string;
+  key_id?: string;
+  /** The canonical name of the model that is to serve, or has served. */
+  model?: string;
+  /** The model or alias that the client named. */
+  model_requested?: string;
+  provider?: string | null;
+  /** `estimated`, where the provider gave no figures. */
+  usage_source?: string;
+  prompt_tokens?: number;
+  completion_tokens?: number;
+  /** A decimal number, exact. */
+  cost?: string;
+  currency?: string;
+  error_code?: string;
+  /** The path of the request field that is to blame. */
+  param?: string | null;
+}
+
+/** `parameter`: what stands in the place of the path's parameter; empty where the path has none. */
+export type Handler = (exchange: Exchange, parameter: string) => void | Promise<void>;
+/** By path, then by method. A path that ends in `{name}` takes any other end, slashes included. */
 export type Routes = { readonly [path: string]: { readonly [method: string]: Handler } };
-
-/** The path alone: without the query, and without the origin of a proxy's absolute form. */
-export const pathOf = (url: string): string =>
-  (url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?#]*/i, "") || "/").replace(
-    /[?#].*/s,
-    "",
-  );
-
-/** The handler, or an ApiError: 404 `unknown_url`, 405 `method_not_allowed` with Allow. HEAD is answered as GET. */
-export function route(routes: Routes, method: string, path: string): Handler {
-  const methods = Object.hasOwn(routes, path) ? routes[path] : undefined;
-  if (!methods) throw new ApiError("unknown_url", "There is nothing at this path.");
-  const handler = Object.hasOwn(methods, method)
-    ? methods[method]
-    : method === "HEAD"
-      ? methods["GET"]
-      : undefined;
-  if (handler) return handler;
-  const allow = Object.keys(methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
-  throw new ApiError("method_not_allowed", `This path answers ${allow.join(" and ")} only.`, {
-    headers: { Allow: allow.join(", ") },
-  });
-}
 
 const LINGER_MS = 2_000; // how long a refused body is read and thrown away so that the client gets to see the refusal
 

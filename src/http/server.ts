@@ -5,40 +5,39 @@ import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
 import { ApiError, toApiError } from "../protocol/errors.ts";
-import { randomHex } from "../protocol/ids.ts";
+import { accessRecord, type AccessRecord } from "./access-record.ts";
 import { Cancel } from "./cancel.ts";
-import {
-  ClientGone,
-  pathOf,
-  rawError,
-  route,
-  sendError,
-  type Exchange,
-  type Routes,
-} from "./exchange.ts";
+import { ClientGone, rawError, sendError, type Exchange, type Routes } from "./exchange.ts";
+import { boundPipeline, type Pipeline } from "./pipeline.ts";
+import { requestId, requestIdFromBytes } from "./request-id.ts";
+import { pathOf, route } from "./router.ts";
 
+/** Default of `send_ms`. */
+export const SEND_MS = 30_000;
 const LAST_WORDS_MS = 1_000; // how long the last bytes of an answer that was broken off may take to reach a client that is slow to read
-const MAX_PIPELINED = 1_000; // requests of one connection that wait for each other: who sends more without reading is no client
+/** How long the access log's line of a request whose client has left waits for the handler, which knows what it cost. */
+const LATE_LINE_MS = 10_000;
+/** How often a server that closes looks whether these lines are written. */
+const LATE_LOOK_MS = 20;
 
 export interface Tls {
   readonly cert: Buffer;
   readonly key: Buffer;
 } // a certificate and its key
-/** A request must have arrived whole in `receive_ms`; without `tls` it is plain HTTP. */
 export interface ServerOptions {
   readonly host: string;
   readonly port: number;
+  /** A request must have arrived whole in so many milliseconds. */
   readonly receive_ms: number;
+  /** An answer of which the client takes nothing for so many milliseconds is broken off. Absent: 30 s. */
+  readonly send_ms?: number;
+  /** Absent: plain HTTP. */
   readonly tls?: Tls | undefined;
 }
 /** Is told of every response, as the access log has it, when it has left or has been broken off. */
-export type AccessLog = (record: {
-  readonly path: string | null;
-  readonly status: number;
-  readonly model: string | null;
-  [field: string]: unknown;
-}) => void;
+export type AccessLog = (record: AccessRecord) => void;
 /** `now` is the wall clock in milliseconds; `failed` is told of an error of our own, met while answering; `guard` throws for who may not ask. */
 export interface ServerDeps {
   readonly now: () => number;
@@ -60,13 +59,14 @@ interface Live extends Exchange {
   expiry?: NodeJS.Timeout;
   delivered: boolean;
   status?: number;
+  /** The handler has returned or thrown: nothing more will be said to `log`. */
+  handled: boolean;
+  /** Writes the line of the access log that waits for the handler. */
+  writeLine?: () => void;
+  /** What the handler wants to be called when the exchange is over. */
+  ended?: () => void;
 }
 const isOwed = ({ req, res }: Live): boolean => req.complete || res.headersSent; // an answer, whatever comes on the connection from here on
-
-/** What the access log needs to know, also of what came to no exchange: method and path are null where they could not be parsed. */
-type Logged = Pick<Live, "requestId" | "log" | "startedAt"> & {
-  readonly req: Partial<Pick<IncomingMessage, "method" | "url">>;
-};
 
 /** A socket. Requests may be pipelined: only the first of `live` is being answered. One that is `broken` cannot be read from any more,
  * and ends when the answers that are owed have been given. */
@@ -75,6 +75,8 @@ interface Connection {
   readonly live: Set<Live>;
   last?: Live;
   broken: boolean;
+  /** Absent while a connection is shaking hands. */
+  pipeline?: Pipeline;
 }
 
 export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps) {
@@ -99,12 +101,12 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const cancel = new Cancel();
     const connection = connectionOf(req.socket);
-    if (connection.live.size >= MAX_PIPELINED) return void req.socket.destroy();
     const exchange: Live = {
       req,
       res,
       connection,
       delivered: false,
+      handled: false,
       log: {},
       cancel,
       requestId: requestId(req.rawHeaders),
@@ -116,6 +118,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       },
       expire: (ms, reason) =>
         void (exchange.expiry = setTimeout(() => exchange.abort(reason()), ms)),
+      onEnd: (listener) => void (exchange.ended = listener),
     };
     connection.live.add(exchange);
     inFlight += 1;
@@ -134,15 +137,21 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       if (modern && !/\b100-continue\b/i.test(expect))
         throw new ApiError("expectation_failed", "The only expectation supported is 100-continue.");
       deps.guard?.(exchange);
-      await route(routes, req.method ?? "", pathOf(req.url ?? ""))(exchange);
+      const { handler, parameter } = route(routes, req.method ?? "", pathOf(req.url ?? ""));
+      await handler(exchange, parameter);
     } catch (thrown) {
       await undefined; // first what came in the same packet is parsed: a fault in it goes before this error
       if (thrown instanceof ClientGone || cancel.reason instanceof ClientGone) return;
       const error = toApiError(thrown);
+      exchange.log.error_code = error.code;
+      exchange.log.param = error.param;
       if (error.code === "internal_error") deps.failed(exchange, thrown);
       if (res.headersSent) return void (res.writableEnded || res.destroy()); // unless the handler has said it in its own way
       if (error.status === 413) exchange.status = 413; // known before its connection ends
       sendError(req, res, error, exchange.requestId);
+    } finally {
+      exchange.handled = true;
+      exchange.writeLine?.();
     }
   }
 
@@ -154,35 +163,33 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     clearTimeout(exchange.expiry);
     if (!delivered)
       exchange.abort(new ClientGone("the client left before it had its whole answer"));
-    writeAccess(exchange, exchange.status ?? (delivered ? res.statusCode : 499)); // 499: it has not had its whole answer
+    exchange.ended?.();
+    logEnd(exchange, exchange.status ?? (delivered ? res.statusCode : 499)); // 499: it has not had its whole answer
     if (connection.broken && ![...connection.live].some(isOwed)) connection.socket.end();
     if (draining) closeUnused();
+    connection.pipeline?.advance();
   }
 
-  /** The access log's line: SPEC.md "Request ID", DESIGN.md "Files". */
-  function writeAccess(
-    { requestId: request_id, req, log, startedAt }: Logged,
-    status: number,
-  ): void {
-    const { method = null, url } = req;
-    const { account = null, key_id = null, model = null, usage_source } = log;
-    deps.access({
-      time: new Date(deps.now()).toISOString(),
-      request_id,
-      method,
-      path: url === undefined ? null : pathOf(url),
-      status,
-      duration_ms: Math.round((performance.now() - startedAt) * 1000) / 1000,
-      account,
-      key_id,
-      model,
-      usage_source,
-    });
+  /** Exchanges that have ended, and whose handlers have not: their clients have left. */
+  const late = new Set<Live>();
+  /** Writes the access log's line: of a request whose client has left when its handler is through, because that knows what it has cost. */
+  function logEnd(exchange: Live, status: number): void {
+    const { requestId: id, req, log, startedAt } = exchange;
+    const durationMs = performance.now() - startedAt;
+    const line = { requestId: id, req, log, time: deps.now(), status, durationMs };
+    if (exchange.delivered || exchange.handled) return deps.access(accessRecord(line));
+    const timer = setTimeout(() => exchange.writeLine?.(), LATE_LINE_MS).unref();
+    late.add(exchange);
+    exchange.writeLine = () => {
+      clearTimeout(timer);
+      if (late.delete(exchange)) deps.access(accessRecord(line));
+    };
   }
 
   /** Answers, past any `res`, what came on a socket and is no request for a handler; `id` is for what belongs to no exchange. */
-  function refuse(socket: Duplex, error: ApiError, id: string, req: Logged["req"] = {}): void {
+  function refuse(socket: Duplex, error: ApiError, id: string, req: Partial<IncomingMessage> = {}) {
     const connection = connectionOf(socket);
+    connection.pipeline?.stop();
     if (connection.broken) return;
     socket.on("error", () => socket.destroy()); // Node has taken its own listener away
     const [first, second] = connection.live;
@@ -190,8 +197,16 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     const coming = first && !second && !isOwed(first);
     if (between || coming) {
       socket.end(rawError(error, first?.requestId ?? id), () => socket.destroy());
-      if (first) first.status = error.status;
-      else writeAccess({ requestId: id, req, log: {}, startedAt: performance.now() }, error.status);
+      const log = { error_code: error.code };
+      if (first) {
+        first.status = error.status;
+        Object.assign(first.log, log);
+        return;
+      }
+      const time = deps.now();
+      deps.access(
+        accessRecord({ requestId: id, req, log, time, status: error.status, durationMs: 0 }),
+      );
       return;
     }
     connection.broken = true; // the requests before it get their answers all the same
@@ -207,7 +222,17 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       ? connections.forEach(({ socket }) => socket.destroy())
       : server.closeIdleConnections();
 
-  const { tls, receive_ms } = options;
+  /** Nothing has moved on this connection for a while. What is written to it and not taken ends it, but for a stream that has a deadline. */
+  function onSilence(socket: Duplex): void {
+    const connection = connectionOf(socket);
+    const [first] = connection.live;
+    const isIdle = !first && (connection.last !== undefined || socket.writableEnded);
+    const isUnread = socket.writableLength > 0;
+    const isTimedStream = first?.expiry !== undefined && !first.res.hasHeader("content-length");
+    if (isIdle || (isUnread && !isTimedStream)) socket.destroy();
+  }
+
+  const { tls, receive_ms, send_ms = SEND_MS } = options;
   const nodeOptions = {
     requireHostHeader: false, // Node's own answer to a missing Host has no request id
     keepAliveTimeout: 75_000,
@@ -220,7 +245,16 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     ? https.createServer({ ...nodeOptions, ...tls })
     : http.createServer(nodeOptions);
   server.maxHeadersCount = 0; // their size is bounded; Node would drop the ones beyond a number in silence
+  server.timeout = send_ms;
+  server.on("timeout", onSilence);
   server.on("connection", connectionOf);
+  server.on(tls ? "secureConnection" : "connection", (socket: Duplex) => {
+    const connection = connectionOf(socket);
+    connection.pipeline = boundPipeline(socket, {
+      waiting: () => connection.live.size,
+      latest: () => connection.last?.req,
+    });
+  });
   for (const event of ["request", "checkContinue", "checkExpectation"]) server.on(event, handle);
   const noProxy = () =>
     new ApiError("method_not_allowed", "This is no proxy: CONNECT is not supported.", {
@@ -250,34 +284,25 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const { res } of live()) if (!res.headersSent) res.setHeader("Connection", "close");
       closeUnused();
-      setTimeout(() => live().forEach(({ abort }) => abort(stopping())), drainMs).unref();
-      setTimeout(
+      // A connection that is not read from does not keep the process alive: these timers do, until all is over.
+      const cut = setTimeout(() => live().forEach(({ abort }) => abort(stopping())), drainMs);
+      const end = setTimeout(
         () => connections.forEach(({ socket }) => socket.destroy()),
         drainMs + LAST_WORDS_MS,
-      ).unref();
+      );
       await closed;
+      clearTimeout(cut);
+      clearTimeout(end);
+      // Handlers that their clients have left have a moment more to say what it has cost.
+      for (const latest = performance.now() + LAST_WORDS_MS; late.size > 0; )
+        if (performance.now() < latest) await pause(LATE_LOOK_MS);
+        else for (const { writeLine } of late) writeLine?.();
     },
     inFlight: () => inFlight,
     /** For connections that come from now on. */
     setTls: (pair: Tls) => void (server instanceof https.Server && server.setSecureContext(pair)),
   };
 }
-
-/** The client's X-Request-Id if it is 1 to 512 printable ASCII characters, else a new one. SPEC.md "Request ID", WIRE.md 5. */
-const usableOrNew = (value = ""): string =>
-  /^[\x20-\x7e]{1,512}$/.test(value) ? value : `req_${randomHex(16)}`;
-
-/** `rawHeaders` is Node's flat list of names and values. Of several X-Request-Id the first counts. */
-const requestId = (rawHeaders: readonly string[]): string =>
-  usableOrNew(
-    rawHeaders.find((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === "x-request-id"),
-  );
-
-/** The id of a request that Node could not parse, looked for in the bytes that it was given. */
-const requestIdFromBytes = (packet: Buffer | undefined): string =>
-  usableOrNew(
-    packet && /\r\nx-request-id:[ \t]*([^\r\n]*?)[ \t]*\r\n/i.exec(packet.toString("latin1"))?.[1],
-  );
 
 /** What Node's parser or its clock found wrong with a request. */
 function parseFault({ code }: NodeJS.ErrnoException): ApiError {

@@ -84,12 +84,7 @@ export function createCatalog(
     candidates(chat: ChatRequest, caller: Caller): readonly Model[] {
       const canonical = models.get(chat.model);
       const listed = canonical ? [canonical] : aliases.get(chat.model);
-      if (!listed)
-        throw new ApiError(
-          "model_not_found",
-          `The model ${JSON.stringify(cut(chat.model, 80))} does not exist.`,
-          { param: "model" },
-        );
+      if (!listed) throw noSuchModel(chat.model);
       const allowed = allowedModels(listed, chat.model, caller);
       const needs = needsOf(chat);
       const able = allowed.filter((model) => needs.every((need) => need.met(model.traits)));
@@ -109,7 +104,45 @@ export function createCatalog(
       [...models.keys(), ...aliases.keys()].filter(
         (name) => !caller.models || caller.models.has(name),
       ),
+    /** What a client may expect of a name that `names` has for this caller. */
+    abilities(name: string, caller: Caller): Abilities {
+      const canonical = models.get(name);
+      if (canonical) return abilitiesOf([canonical]);
+      return abilitiesOf(allowedModels(aliases.get(name) ?? [], name, caller));
+    },
   };
+}
+
+export const noSuchModel = (name: string): ApiError =>
+  new ApiError("model_not_found", `The model ${JSON.stringify(cut(name, 80))} does not exist.`, {
+    param: "model",
+  });
+
+interface Abilities {
+  /** In tokens. Of an alias the smallest that is known of its candidates, so that a prompt has room whoever serves; null: none is known. */
+  readonly context_length: number | null;
+  /** Most tokens of a reply; of an alias, and where none is known, as above. */
+  readonly max_output_tokens: number | null;
+  /** Of an alias what at least one candidate can do, because a request that needs it goes to such a one. */
+  readonly capabilities: readonly string[];
+}
+
+function abilitiesOf(candidates: readonly Model[]): Abilities {
+  const smallest = (known: readonly (number | undefined)[]): number | null => {
+    const numbers = known.filter((each) => each !== undefined);
+    return numbers.length === 0 ? null : Math.min(...numbers);
+  };
+  return {
+    context_length: smallest(candidates.map(({ contextTokens }) => contextTokens)),
+    max_output_tokens: smallest(candidates.map(({ traits }) => traits.max_output_tokens)),
+    capabilities: [...new Set(candidates.flatMap(capabilitiesOf))].sort(),
+  };
+}
+
+function capabilitiesOf({ traits, reasoning }: Model): readonly string[] {
+  const hasLogprobs = !traits.think_tags && !traits.omit.includes("logprobs");
+  const supported = traits.supports.filter((name) => name !== "logprobs" || hasLogprobs);
+  return reasoning ? [...supported, "reasoning"] : supported;
 }
 
 const orAll = <T>(some: readonly T[], all: readonly T[]): readonly T[] =>
