@@ -37,7 +37,6 @@ export function createMetrics() {
     figures[buckets.length + 1]! += value;
   }
 
-  for (const log of ["access", "diagnostics"]) add("chat_gateway_log_lines_dropped_total", log, 0);
   return {
     samples,
     /** A line of this log was dropped, because its reader is behind. */

@@ -95,7 +95,7 @@ describe("the gateway's logs", () => {
       /^chat_gateway_log_lines_dropped_total\{log="diagnostics"\} (\d+)$/m.exec(metrics)?.[1],
     );
     assert.ok(dropped > 1_000, `${dropped} dropped`);
-    assert.match(metrics, /^chat_gateway_log_lines_dropped_total\{log="access"\} 0$/m);
+    assert.doesNotMatch(metrics, /log_lines_dropped_total\{log="access"\}/);
     reader.resume();
     const told = await waitFor(
       () => reader.lines().find((line) => line.includes("log_lines_dropped")),
@@ -114,14 +114,13 @@ describe("the gateway's logs", () => {
       const data_dir = folder();
       const file = join(place, "gateway.json");
       writeFileSync(file, JSON.stringify(demo({ data_dir, server: { workers } })));
-      const { child, address, admin, stdout, stderr, ended } = launch(quickest(place), [
-        "--config",
-        file,
-      ]);
+      const { child, address, admin, stderr, ended } = launch(quickest(place), ["--config", file]);
       t.after(() => child.kill("SIGKILL"));
       const port = Number(new URL(await within(address, "the gateway to listen", 60_000)).port);
       const metricsAt = admin();
-      child.stdout!.pause();
+      let lines = 0;
+      child.stdout!.on("data", (text: string) => (lines += text.split("\n").length - 1));
+      child.stdout!.pause(); // a new listener sets it going
       const count = 16_000;
       const path = `/${"p".repeat(700)}`;
       const socket = net.connect(port, "127.0.0.1");
@@ -132,33 +131,27 @@ describe("the gateway's logs", () => {
         (bytes) => (answers += bytes.toString("latin1").split("HTTP/1.1 404").length - 1),
       );
       socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(count));
-      await waitFor(() => answers >= count * 0.99, "the answers", 60_000);
+      await waitFor(() => answers >= count * 0.9, "the answers", 60_000);
       const readDropped = async () => {
         const metrics = await (await fetch(`${metricsAt}/metrics`)).text();
         return Number(
-          /^chat_gateway_log_lines_dropped_total\{log="access"\} (\d+)$/m.exec(metrics)?.[1],
+          /^chat_gateway_log_lines_dropped_total\{log="access"\} (\d+)$/m.exec(metrics)?.[1] ?? 0,
         );
       };
       await until(async () => (await readDropped()) > 1_000, "lines to be dropped");
-      let last = -1;
-      const dropped = await until(async () => {
-        const now = await readDropped();
-        const isSame = now === last;
-        last = now;
-        return isSame && now;
-      }, "no more to be dropped");
       child.stdout!.resume();
-      const told = await waitFor(
-        () =>
-          stderr()
-            .split("\n")
-            .find((line) => line.includes("log_lines_dropped")),
-        "the line that tells of it",
-        20_000,
+      // It may fall behind again, and tell again, while the last lines come.
+      const toldOf = () =>
+        stderr()
+          .split("\n")
+          .filter((line) => line.includes("log_lines_dropped"))
+          .reduce((sum, line) => sum + Number(JSON.parse(line).lines), 0);
+      await waitFor(
+        () => toldOf() > 0 && lines + toldOf() === count,
+        "each line to be written, or told as dropped",
+        30_000,
       );
-      assert.equal(JSON.parse(told).lines, dropped);
-      const written = () => stdout().split('"path":"/ppp').length - 1;
-      await waitFor(() => written() + dropped === count, "all other lines", 20_000);
+      assert.equal(await readDropped(), toldOf());
       child.kill("SIGTERM");
       assert.equal((await within(ended, "the end", 20_000)).code, 0);
     });

@@ -2,14 +2,7 @@
 // Skipped where PostgreSQL or the package `pg` (npm ci in test/clients) is not installed; REQUIRE_POSTGRES=1 forbids that.
 
 import assert from "node:assert/strict";
-import {
-  appendFileSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
@@ -18,15 +11,15 @@ import {
   handMade,
   openLine,
   segmentPath,
-  segments,
   settleLine,
   spendId,
   textOf,
 } from "./support/books.ts";
 import { folder } from "./support/folder.ts";
 import { demo } from "./support/gateway.ts";
-import { copyDir } from "./support/ledger.ts";
+import { copyDir, runScript } from "./support/ledger.ts";
 import { noPostgres, PG_FOLDER, startPostgres, type Postgres } from "./support/postgres.ts";
+import { blocksOf } from "./support/readme.ts";
 import { launch, quickest, runToEnd, type Running } from "./support/program.ts";
 import { until, within } from "./support/wait.ts";
 
@@ -175,18 +168,8 @@ describe("PostgreSQL, and a data_dir that is not what it was", { skip: noPostgre
     }
     await Promise.all(both.map((each) => each.stop()));
     assert.equal((await at.audit(dir)).code, 1);
-    // What the README says: its segments go to the original, and it begins anew.
-    const before = new Set(segments(dir));
-    for (const name of segments(clone)) {
-      const isOwn =
-        !before.has(name) ||
-        readFileSync(segmentPath(clone, name), "utf8") !==
-          readFileSync(segmentPath(dir, name), "utf8");
-      if (isOwn)
-        renameSync(segmentPath(clone, name), segmentPath(dir, `${name.slice(0, 10)}.9001.jsonl`));
-    }
-    rmSync(join(clone, "spend"), { recursive: true });
-    rmSync(join(clone, "gateway-id"));
+    const block = blocksOf("bash").find((text) => text.includes("gateway-id"))!;
+    await runScript(block.replace(/\bcopy\//g, "clone/"), at.base);
     await db.query(at.url, "UPDATE usage_sources SET seen_at = now() - interval '2 hours'");
     assert.deepEqual((await at.audit(dir)).found.differences, []);
     const again = await Promise.all([at.live(dir, 5), at.live(clone, 5)]);

@@ -9,7 +9,10 @@ const isThere = spawnSync("promtool", ["--version"]).status === 0;
 
 describe("promtool check metrics", { skip: !isThere && "there is no promtool here" }, () => {
   it("is silent about all families, after traffic of every kind", async (t) => {
-    const gateway = await startGateway(t, demo());
+    // A reader that is behind for good: whatever the diagnostics say is dropped, and counted.
+    const behind = { write: () => undefined, backlog: () => 9e6, onceDrained: () => undefined };
+    const gateway = await startGateway(t, demo(), { diagnostics: behind });
+    gateway.gateway.diagnose({ event: "test" });
     const ask = async (body: object) =>
       (await gateway.chat(body, { authorization: "Bearer sk-demo" })).text();
     for (const stream of [true, false])

@@ -44,6 +44,12 @@ export const DAY_MS = 86_400_000;
 const ms = (value: number, min = 1) => withDefault(integer(min, DAY_MS), value);
 const port = integer(0, 65_535);
 const rpm = nullable(integer(0, 1_000_000));
+/** Without the slashes at its end. */
+function withoutSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === "/") end -= 1;
+  return text.slice(0, end);
+}
 const url = refine(nonEmpty, (text) => {
   const parsed = URL.canParse(text) ? new URL(text) : undefined;
   if (!parsed || !/^https?:$/.test(parsed.protocol))
@@ -51,7 +57,7 @@ const url = refine(nonEmpty, (text) => {
   if (parsed.username || parsed.password)
     fail("invalid_value", "must not hold a user name or password; use api_key");
   if (parsed.search || parsed.hash) fail("invalid_value", "must not have a query or fragment");
-  return parsed.href.replace(/\/+$/, "");
+  return withoutSlashes(parsed.href);
 });
 
 /** Currency per million tokens. Money is counted in pico-units (1 per million = 1e6 a token), so more decimals cannot be billed. */

@@ -15,7 +15,7 @@ import { requestId, requestIdFromBytes } from "./request-id.ts";
 import { pathOf, route } from "./router.ts";
 
 /** Default of `send_ms`. */
-export const SEND_MS = 30_000;
+const SEND_MS = 30_000;
 const LAST_WORDS_MS = 1_000; // how long the last bytes of an answer that was broken off may take to reach a client that is slow to read
 /** How long the access log's line of a request whose client has left waits for the handler, which knows what it cost. */
 const LATE_LINE_MS = 10_000;

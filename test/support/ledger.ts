@@ -1,6 +1,8 @@
 // A gateway with the demo model whose books are looked at: requests in number, and what the books hold afterwards.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { cpSync, lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -77,6 +79,20 @@ export const copyDir = (from: string, to: string): void =>
     preserveTimestamps: true,
     filter: (path) => lstatSync(path).isFile() || lstatSync(path).isDirectory(),
   });
+
+/** Runs a shell script to its end, in a folder; resolves with what it prints, and fails if it does. */
+export async function runScript(script: string, cwd: string): Promise<string> {
+  const child = spawn("bash", ["-euo", "pipefail", "-c", script], {
+    cwd,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (data: Buffer) => (output += data.toString()));
+  const [code] = await within(once(child, "close"), `the end of: ${script}`, 30_000);
+  assert.equal(code, 0, `${script}\n${output}`);
+  return output;
+}
 
 /** Runs a command of the books on a data_dir. */
 export const command = (t: TestContext, dir: string, args: readonly string[], over: object = {}) =>
