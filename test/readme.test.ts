@@ -131,7 +131,10 @@ describe("README", () => {
       block.split("\n").map((line) => `${line} --config ${config}`);
     const [traced, , audited] = await Promise.all(commands(shell[4]!).map(run));
     assert.equal(traced!.match(/demo-reasoner  demo  +completed/g)?.length, 3);
-    assert.match(audited!, /^settled 3 for \S+ USD; recorded 3 for .*\nthe books are right\n$/);
+    assert.match(
+      audited!,
+      /^settled 3 for \S+ USD; recorded 3 for .*\nproved: 3 requests settled from .*\nthe books are right\n$/,
+    );
     const key = await run(commands(shell[5]!)[0]!);
     assert.match(key, /^sk-\S{32}\n|\nsk-\S{32}\n/);
     assert.match(await run(commands(shell[5]!)[1]!), /acme +laptop +60 +auto\/chat/);
