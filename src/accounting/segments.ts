@@ -223,19 +223,18 @@ export async function readSegment(
   return { unsettled, garbled, end, recovered: interrupted.size > 0 };
 }
 
-/** How the requests in `ids` were settled in front of byte `to`. */
-export async function statusesBefore(
-  path: string,
-  to: number,
-  ids: ReadonlySet<string>,
-): Promise<ReadonlyMap<string, SettleRecord>> {
-  const found = new Map<string, SettleRecord>();
+/** The requests that were settled in front of byte `to`, by whether all that was said of them is "interrupted". */
+export async function settledBefore(path: string, to: number): Promise<Map<string, boolean>> {
+  const found = new Map<string, boolean>();
   for await (const { lines } of readLines(path, 0, to)) {
     for (const record of lines.map(parseSpendLine)) {
-      if (record?.type !== "settle" || !ids.has(record.spend_id)) continue;
-      const earlier = found.get(record.spend_id);
-      found.set(record.spend_id, earlier ? counting(earlier, record) : record);
+      if (record?.type === "settle") noteSettled(found, record);
     }
   }
   return found;
+}
+
+export function noteSettled(found: Map<string, boolean>, record: SettleRecord): void {
+  const { spend_id: id } = record;
+  found.set(id, isInterrupted(record) && (found.get(id) ?? true));
 }

@@ -21,7 +21,8 @@ import {
   createSegmentReader,
   describeStale,
   isInterrupted,
-  statusesBefore,
+  noteSettled,
+  settledBefore,
   type Mark,
   type Progress,
 } from "./segments.ts";
@@ -176,6 +177,7 @@ async function copySegment(
   if (identity === undefined) return 0;
   const path = join(ledger.dir, segment);
   let mark = progress.mark;
+  let earlier: Map<string, boolean> | undefined;
   await syncToDisk(path); // a power failure must not take what the usage records have
   const known = await alreadyThere(ledger, segment, size, progress);
   let copied = 0;
@@ -192,10 +194,10 @@ async function copySegment(
       });
     const settles = read.filter((record) => record?.type === "settle");
     const recovered = (mark?.recovered ?? false) || settles.some(isInterrupted);
-    const earlier = recovered
-      ? await statusesBefore(path, mark?.position ?? 0, idsOf(settles))
-      : new Map<string, SettleRecord>();
-    const { records, corrections } = resolveSettles(settles, earlier);
+    // Only a segment that was recovered has more than one settle line of a request.
+    if (recovered) earlier ??= await settledBefore(path, mark?.position ?? 0);
+    const { records, corrections } = resolveSettles(settles, earlier ?? new Map());
+    if (earlier) for (const settle of settles) noteSettled(earlier, settle);
     const added = records.filter(
       ({ usage_id }) => corrections.has(usage_id) || !known.has(usage_id),
     );
@@ -208,14 +210,9 @@ async function copySegment(
   return copied;
 }
 
-const idsOf = (settles: readonly SettleRecord[]): ReadonlySet<string> =>
-  new Set(settles.map(({ spend_id }) => spend_id));
-
-/** The records that settle lines come to, each request once; `earlier` are lines of the same requests that have been copied. */
-function resolveSettles(
-  settles: readonly SettleRecord[],
-  earlier: ReadonlyMap<string, SettleRecord>,
-) {
+/** The records that settle lines come to, each request once; `earlier` are requests whose lines have been copied, by whether
+ * these say "interrupted". */
+function resolveSettles(settles: readonly SettleRecord[], earlier: ReadonlyMap<string, boolean>) {
   const last = new Map<string, SettleRecord>();
   for (const settle of settles) {
     const before = last.get(settle.spend_id);
@@ -224,9 +221,9 @@ function resolveSettles(
   const records: UsageRecord[] = [];
   const corrections = new Set<string>();
   for (const [id, settle] of last) {
-    const before = earlier.get(id);
-    if (before && counting(before, settle) === before) continue;
-    if (before) corrections.add(id);
+    const wasInterrupted = earlier.get(id);
+    if (wasInterrupted === false || (wasInterrupted && isInterrupted(settle))) continue;
+    if (wasInterrupted) corrections.add(id);
     records.push(usageRecord(settle));
   }
   return { records, corrections };
