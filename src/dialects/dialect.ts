@@ -165,8 +165,10 @@ export function refusal(
 }
 
 /** What stands under `error`, or the body itself; some of Gemini's answers are a list. */
-const errorOf = (body: unknown): unknown =>
-  Array.isArray(body) ? errorOf(body[0]) : (asObject(body)["error"] ?? body);
+function errorOf(body: unknown): unknown {
+  const stated: unknown = Array.isArray(body) ? body[0] : body;
+  return asObject(stated)["error"] ?? stated;
+}
 
 /** The provider's own words for what went wrong, its code and type and then its message, as far as there are such fields:
  * `{message, type, code}`, Gemini's `{message, status}`, or the flat and bare forms that some providers use. */
@@ -174,10 +176,20 @@ function errorWords(body: unknown): readonly [name: string, message: string] {
   const error = errorOf(body);
   const { message, detail, type, status, code = asObject(body)["code"] } = asObject(error);
   const name = `${asString(code) ?? asString(status) ?? ""} ${asString(type) ?? ""}`;
-  return [
-    name,
-    asString(error) ?? asString(message) ?? (detail === undefined ? "" : JSON.stringify(detail)),
-  ];
+  const words = asString(error) ?? asString(message) ?? jsonText(detail);
+  return [name.slice(0, MAX_WORDS), words.slice(0, MAX_WORDS)];
+}
+
+/** Of an error's words so many characters are looked at: a dozen patterns are searched for in them. */
+const MAX_WORDS = 10_000;
+
+/** A value as JSON, "" if it is absent or too deep. */
+function jsonText(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? "";
+  } catch {
+    return "";
+  }
 }
 
 /** Retry-After (seconds or an HTTP date), or Gemini's RetryInfo (`"retryDelay": "17s"`), in milliseconds; undefined if there is none. */
