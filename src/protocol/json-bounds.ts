@@ -2,14 +2,14 @@
 // what the text holds, not only on its length: for every new sequence of property names V8 makes a hidden class, which takes 2 us and
 // more and much memory, while a value takes 0.02 to 0.3 us. The threat is a text of a few megabytes that stops the process for seconds.
 // Measured on Node 20 with 10 MiB each: 1,000,000 new names in objects of 100 take 3.0 s and 0.5 GB, one object with 1,000,000 names
-// 0.5 s, 3,500,000 empty objects 0.4 s, one long string 0.01 s. Within the bounds below the worst texts that were found take 0.3 s.
+// 0.5 s, 3,500,000 empty objects 0.4 s, one long string 0.01 s. Within the bounds below the worst texts that were found take 0.2 s.
 // An honest text repeats its sequences of names: each of 250,000 messages has three values and nothing new.
 
 /** Values of a client's body: its commas and its opening brackets and braces, outside of strings. 100,000 messages of a role and a text
  * have as many. What is done with them after the parse takes three times as long as the parse. */
 export const MAX_BODY_VALUES = 300_000;
-/** Values of a provider's reply or event: log probabilities of 20 tokens at each of 3,300 positions have as many. */
-export const MAX_REPLY_VALUES = 500_000;
+/** Values of a provider's reply or event: log probabilities of 20 tokens at each of 4,000 positions have as many. */
+export const MAX_REPLY_VALUES = 600_000;
 /** Names of properties that continue an object in a way that no object before it did. */
 export const MAX_NEW_NAMES = 50_000;
 /** So many continuations of one beginning are remembered (V8 keeps 1,536); any other one is new each time that it comes. */
