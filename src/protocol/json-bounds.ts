@@ -3,7 +3,7 @@
 // more and much memory, while a value takes 0.02 to 0.3 us. The threat is a text of a few megabytes that stops the process for seconds.
 // Measured on Node 20 with 10 MiB each: 1,000,000 new names in objects of 100 take 3.0 s and 0.5 GB, one object with 1,000,000 names
 // 0.5 s, 3,500,000 empty objects 0.4 s, one long string 0.01 s. Within the bounds below the worst texts that were found take 0.2 s.
-// An honest text repeats its sequences of names: each of 250,000 messages has three values and nothing new.
+// An honest text repeats its sequences of names: each of 100,000 messages has three values and nothing new.
 
 /** Values of a client's body: its commas and its opening brackets and braces, outside of strings. 100,000 messages of a role and a text
  * have as many. What is done with them after the parse takes three times as long as the parse. */
@@ -14,7 +14,7 @@ export const MAX_REPLY_VALUES = 600_000;
 export const MAX_NEW_NAMES = 50_000;
 /** So many continuations of one beginning are remembered (V8 keeps 1,536); any other one is new each time that it comes. */
 const MAX_SIBLINGS = 1_000;
-/** A shorter text cannot pass either bound: a value takes a character, a name six with its quotes, colon, value and comma. */
+/** A shorter text cannot exceed either bound: a value takes a character, a name six with its quotes, colon, value and comma. */
 const ALWAYS_WITHIN = 256 * 1024;
 
 const QUOTE = 0x22;
