@@ -85,6 +85,17 @@ describe("event reader", () => {
     assert.throws(push, TOO_LARGE);
   });
 
+  it("the names of an event's fields count: lines of data without a character are bounded too", () => {
+    const reader = createEventReader(1_000);
+    for (let lines = 0; lines < 200; lines += 1) reader.push(Buffer.from("data:\n"));
+    assert.throws(() => reader.push(Buffer.from("data:\n")), TOO_LARGE);
+    const next = createEventReader(1_000);
+    for (let times = 0; times < 3; times += 1) {
+      const events = next.push(Buffer.from(`${"data:\n".repeat(150)}\n`));
+      assert.deepEqual(events, ["\n".repeat(149)], "it counts anew after each event");
+    }
+  });
+
   it("50 MB in writes of 16 bytes: work grows with the bytes, not with their square", () => {
     // Counted, not timed: how often the reader is called is fixed, so the test is that it ends at all, and its memory stays flat.
     const reader = createEventReader();

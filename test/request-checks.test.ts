@@ -1339,27 +1339,22 @@ describe("hostile bodies", () => {
     );
   });
 
-  it("arrays and objects are bounded in number: a million are looked at, one more is refused", async (t) => {
+  it("values are bounded in number: 300,000 are looked at, one more is refused", async (t) => {
     const { gw, asked } = await bench(t);
-    const lists = (count: number) => `[${"[],".repeat(count - 2)}[]]`;
-    assertError(await post(gw, lists(1_000_000)), notAnObject);
-    const answer = await post(gw, lists(1_000_001));
+    const lists = (count: number) => `[${'"",'.repeat(count - 1)}""${" ".repeat(300_000)}]`;
+    assertError(await post(gw, lists(300_000)), notAnObject);
+    const answer = await post(gw, lists(300_001));
     assertError(answer, badJson);
-    assert.match(String(answer.error["message"]), /more than 1000000 arrays and objects/);
+    assert.match(String(answer.error["message"]), /holds more than 300000 values/);
     assert.equal(asked.length, 0);
   });
 
-  it("brackets in a text are counted as well, closing ones are not", async (t) => {
+  it("brackets, commas and colons in a text count for nothing", async (t) => {
     const { gw, asked } = await bench(t);
-    const withText = (content: string) => JSON.stringify({ ...REQUEST, messages: user(content) });
-    const content = '"[{\\'.repeat(499_998); // with the request's own three
-    assert.equal((await post(gw, withText(content))).status, 200);
+    const content = '"[{,:"a":\\'.repeat(500_000);
+    const request = { ...REQUEST, messages: user(content) };
+    assert.equal((await post(gw, JSON.stringify(request))).status, 200);
     assert.equal(asked[0]?.body["messages"][0].content, content);
-    assertError(await post(gw, withText(`${content}{[`)), badJson);
-    assert.equal(
-      (await post(gw, body(`${messages},"x":[${"[],".repeat(300_000)}{}]`))).status,
-      200,
-    );
   });
 
   for (const [name, text, refusal] of [
@@ -1487,10 +1482,13 @@ describe("the size of a body", () => {
 
   // What keeps another request waiting is one long turn of the event loop, so the longest one is measured as well: whether
   // the other request comes just before or just after it is chance.
-  const many = Array.from({ length: 250_000 }, () => '{"role":"user","content":"x"}').join(",");
+  const many = Array.from(
+    { length: 95_000 },
+    () => `{"role":"user","content":"${"x".repeat(50)}"}`,
+  ).join(",");
   const MiB10 = 10 * 1024 * 1024;
   for (const [name, text, status] of [
-    ["of many small messages", `{"model":"none","messages":[${many}]}`, 404],
+    ["of many messages", `{"model":"none","messages":[${many}]}`, 404],
     [
       "of one long text",
       `{"model":"none","messages":[{"role":"user","content":"${"x".repeat(MiB10 - 100)}"}]}`,

@@ -1854,7 +1854,7 @@ describe("models that only stream", { concurrency: 2 }, () => {
     await waitFor(
       () =>
         gw.diagnostics.some(({ detail }) =>
-          String(detail).includes("a reply of more than 67108864 bytes"),
+          String(detail).includes("a reply of more than 16777216 bytes"),
         ),
       "the diagnostic line",
     );

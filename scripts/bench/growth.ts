@@ -72,7 +72,7 @@ export async function growth(upstream: Target): Promise<string> {
     const costs: number[] = [];
     for (const kb of [1, ...sizes]) {
       const [cpu] = await alternating(
-        [gateway({ server: { max_body_bytes: 16_000_000 } })],
+        [gateway({ server: { max_body_bytes: 16_000_000, max_reply_bytes: 64_000_000 } })],
         upstream,
         async (target) =>
           (

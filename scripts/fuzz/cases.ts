@@ -263,6 +263,28 @@ const KEYS = [
   "reasoning_effort",
 ];
 
+const listOf = (count: number, element: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => element(index)).join(",");
+
+/** JSON that costs more than it is long: many new names, names in ever other orders, many small values, and things of a conversation that
+ * a dialect works on. Up to 60 KB. */
+const COSTLY: readonly ((random: Random) => string)[] = [
+  ({ between }) => `{${listOf(between(1, 5_000), (at) => `"k${at.toString(36)}":1`)}}`,
+  ({ between }) => `{${listOf(between(1, 5_000), (at) => `"${at * 7_919}":1`)}}`,
+  ({ between }) =>
+    `[${listOf(between(1, 60), () => `{${listOf(40, () => `"a${between(0, 40)}":1`)}}`)}]`,
+  ({ between, pick }) => {
+    const element = pick(["1", '""', "{}", "[]", "1e9", "null", '{"a":1}']);
+    return `[${listOf(between(1, 8_000), () => element)}]`;
+  },
+  ({ between }) =>
+    `{"role":"assistant","content":null,"tool_calls":[${listOf(between(1, 600), (at) => `{"id":"${between(0, 1) ? "a" : `a_${at}`}","function":{"name":"f"}}`)}]}`,
+  ({ between }) =>
+    `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:x${";a".repeat(between(1, 20_000))}"}}]}`,
+  ({ between }) =>
+    `{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{${listOf(between(1, 1_500), (at) => `"p${at}":{"minimum":1}`)}}}}}`,
+];
+
 /** A body with something done to it, and what. */
 function mutateJson(chat: object, random: Random): [text: Buffer, told: string] {
   const { pick, between } = random;
@@ -276,6 +298,7 @@ function mutateJson(chat: object, random: Random): [text: Buffer, told: string] 
     "more",
     "deep",
     "deep value",
+    "costly value",
     "bytes",
     "mark",
     "cut",
@@ -305,9 +328,10 @@ function mutateJson(chat: object, random: Random): [text: Buffer, told: string] 
       ? `${"[".repeat(depth)}${"]".repeat(depth)}`
       : `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
   if (how === "value") holder[key] = pick(VALUES);
-  else if (how === "raw value" || how === "deep value") {
+  else if (how === "raw value" || how === "deep value" || how === "costly value") {
     holder[key] = "<raw>";
-    raw = how === "raw value" ? pick(RAW_VALUES) : deep(between(1, 4_000));
+    if (how === "raw value") raw = pick(RAW_VALUES);
+    else raw = how === "deep value" ? deep(between(1, 4_000)) : pick(COSTLY)(random);
   } else if (how === "key")
     Object.defineProperty(holder, pick(KEYS), { value: pick(VALUES), enumerable: true });
   else if (how === "less")

@@ -113,6 +113,7 @@ export function configSchema(env: Environment, secretsOptional = false) {
       host: withDefault(nonEmpty, "127.0.0.1"),
       port: withDefault(port, 8080),
       max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760), // V8's strings end soon after
+      max_reply_bytes: withDefault(integer(1024, 500 * 1024 * 1024), 16_777_216), // of a provider's whole reply
       receive_ms: ms(120_000), // until a request has arrived whole; for its head a minute at the most
       /** An answer of which the client takes nothing for so long is broken off. */
       send_ms: ms(30_000),

@@ -75,11 +75,11 @@ export const createDemoFetch =
 
 /** What a conversation repeats, all before its last question, is cached, as it is with a real provider. */
 function usageOf({ tools, messages }: DemoRequest, reasoning: number, completion: number): Usage {
-  const lengths = messages.map(({ content }) => 4 + tokensOf(textOf(content ?? "")).length); // 4 for its role and its borders
+  const count = createTokenCount();
+  const lengths = messages.map(({ content }) => 4 + count(textOf(content ?? ""))); // 4 for its role and its borders
+  const declared = count(JSON.stringify(tools ?? ""));
   const upTo = (end: number) =>
-    lengths
-      .slice(0, end)
-      .reduce((sum, length) => sum + length, tokensOf(JSON.stringify(tools ?? "")).length);
+    lengths.slice(0, end).reduce((sum, length) => sum + length, declared);
   const questions = [...messages.keys()].filter((at) => messages[at]!.role === "user");
   const cacheHit = questions.length > 1 ? upTo(questions.at(-1)!) : 0;
   return makeUsage({ prompt: upTo(messages.length), completion, cacheHit, reasoning });
@@ -107,6 +107,16 @@ function logprobsOf(
 /** Pieces of up to eight letters with the space before them; joined they are the text again. */
 const tokensOf = (text: string): string[] =>
   text.match(/\s*(?:[\p{L}\p{M}\p{N}_]{1,8}|\S)|\s+/gu) ?? [];
+
+/** Counts the tokens of a prompt's texts: those of the first 200,000 characters, and of what follows one for four characters. */
+function createTokenCount(): (text: string) => number {
+  let left = 200_000;
+  return (text) => {
+    const read = text.slice(0, left);
+    left -= read.length;
+    return tokensOf(read).length + Math.ceil((text.length - read.length) / 4);
+  };
+}
 
 /** The answer is a text or, if there is a call, its arguments; tokens beyond the limit are left out. */
 export function composeReply(request: DemoRequest) {
@@ -163,6 +173,6 @@ function textFor(
 
 const jsonFor = (schema: Record<string, unknown>, question: string): string =>
   JSON.stringify(exampleOf(schema, question));
-/** In one line, of 120 characters at most, none of them cut in half. */
+/** In one line, of 120 characters at most, none of them cut in half; of the first 100,000 that were given. */
 const quoted = (text: string): string =>
-  [...text.trim().replace(/\s+/g, " ").slice(0, 240)].slice(0, 120).join("");
+  [...text.trim().slice(0, 100_000).replace(/\s+/g, " ").slice(0, 240)].slice(0, 120).join("");

@@ -169,6 +169,18 @@ function closedSchema(schema: unknown, byName = false): unknown {
     : closed;
 }
 
+/** The thoughts before one tool call that are kept, in characters: a provider may think without end. */
+const MAX_THOUGHT_CHARS = 4 * 1024 * 1024;
+
+/** What a provider counts. Other fields are not kept: a provider may send new ones in each event. */
+const COUNTS: readonly string[] = [
+  "input_tokens",
+  "cache_creation_input_tokens",
+  "cache_read_input_tokens",
+  "output_tokens",
+  "output_tokens_details",
+];
+
 /** The thoughts that came before a tool call, as they came; none if they are not known (any more). */
 const thoughtsOf = (item: Item | undefined, signatures: Signatures): readonly unknown[] =>
   item?.type === "call" ? asArray(parseJson(signatures.get(item.id) ?? "")) : [];
@@ -212,7 +224,8 @@ const safeId = (id: string): string =>
 
 function createDecoder(signatures: Signatures): Decoder {
   const calls = new Map<unknown, number>(); // a block's index to our own
-  const thoughts: Record<string, unknown>[] = []; // since the last call, as they must come back
+  let thoughts: Record<string, unknown>[] = []; // since the last call, as they must come back
+  let thoughtChars = 0; // of their JSON; beyond MAX_THOUGHT_CHARS they are not kept
   let usage: Record<string, unknown> = {};
   let over = false;
   let replyId: unknown;
@@ -234,9 +247,15 @@ function createDecoder(signatures: Signatures): Decoder {
     const thought = thoughts.at(-1);
     const field =
       type === "thinking_delta" ? "thinking" : type === "signature_delta" ? "signature" : undefined;
-    if (type === "thinking" || type === "redacted_thinking") thoughts.push({ ...piece });
-    else if (thought && field)
-      thought[field] = `${asString(thought[field]) ?? ""}${asString(piece[field]) ?? ""}`;
+    if (type === "thinking" || type === "redacted_thinking") {
+      thoughtChars += JSON.stringify(piece).length;
+      thoughts.push({ ...piece });
+    } else if (thought && field) {
+      const more = asString(piece[field]) ?? "";
+      thoughtChars += more.length;
+      thought[field] = `${asString(thought[field]) ?? ""}${more}`;
+    }
+    if (thoughtChars > MAX_THOUGHT_CHARS) thoughts = [];
     if (type === "text" || type === "text_delta") return textPart("text", text);
     if (type === "thinking" || type === "thinking_delta") return textPart("reasoning", thinking);
     const known = calls.get(index);
@@ -252,6 +271,7 @@ function createDecoder(signatures: Signatures): Decoder {
     const call = calls.size;
     calls.set(index, call);
     if (thoughts.length > 0) signatures.set(id, JSON.stringify(thoughts.splice(0)));
+    thoughtChars = 0;
     const opening: Part = { type: "tool_call", call, id, name };
     return Object.keys(asObject(input)).length === 0
       ? [opening]
@@ -264,9 +284,9 @@ function createDecoder(signatures: Signatures): Decoder {
     if (over) return undefined;
     const event = asObject(json);
     const later = asObject(event["usage"] ?? asObject(event["message"])["usage"]);
-    const stated = Object.entries(later).filter(([, value]) => value !== null);
+    const stated = COUNTS.filter((name) => (later[name] ?? null) !== null);
     if (stated.length === 0) return undefined;
-    usage = { ...usage, ...Object.fromEntries(stated) };
+    usage = { ...usage, ...Object.fromEntries(stated.map((name) => [name, later[name]])) };
     const count = tokenCounter(usage);
     const cacheHit = count("cache_read_input_tokens");
     return {

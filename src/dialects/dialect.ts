@@ -258,16 +258,17 @@ function errorWords(body: unknown): readonly [name: string, message: string] {
   const error = errorOf(body);
   const { message, detail, type, status, code = asObject(body)["code"] } = asObject(error);
   const name = `${asString(code) ?? asString(status) ?? ""} ${asString(type) ?? ""}`;
-  return [
-    name,
-    asString(error) ?? asString(message) ?? (detail === undefined ? "" : jsonText(detail)),
-  ];
+  const words = asString(error) ?? asString(message) ?? jsonText(detail);
+  return [name.slice(0, MAX_WORDS), words.slice(0, MAX_WORDS)];
 }
 
-/** The value as JSON; "" if it is nested deeper than this Node can write. */
+/** Of an error's words so many characters are looked at: a dozen patterns are searched for in them. */
+const MAX_WORDS = 10_000;
+
+/** A value as JSON, "" if it is absent or too deep. */
 function jsonText(value: unknown): string {
   try {
-    return JSON.stringify(value);
+    return JSON.stringify(value) ?? "";
   } catch {
     return "";
   }

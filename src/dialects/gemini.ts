@@ -2,6 +2,7 @@
 import { randomHex } from "../protocol/ids.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { asArray, asObject, asString, sumOf, tokenCounter } from "../protocol/foreign.ts";
+import type { JsonCounter } from "../protocol/json-bounds.ts";
 import { tokenLogprob, type Part, type UsageReport } from "../protocol/reply.ts";
 import {
   finishPart,
@@ -14,7 +15,15 @@ import {
   type Target,
 } from "./dialect.ts";
 import { effortOf, parametersOf, type Traits } from "./traits.ts";
-import { mediaOf, objectIn, turnsOf, type Item, type Signatures, type Turn } from "./turns.ts";
+import {
+  createTextCounter,
+  mediaOf,
+  objectIn,
+  turnsOf,
+  type Item,
+  type Signatures,
+  type Turn,
+} from "./turns.ts";
 
 const NO_SIGNATURE = "skip_thought_signature_validator"; // what takes a forgotten signature's place
 /** Tokens to think with, by effort; -1: as many as it likes; the least that models take which cannot stop thinking. */
@@ -41,7 +50,8 @@ function requestBody(
   { reasoning, traits }: Target,
   signatures: Signatures,
 ): object {
-  const { system, turns } = turnsOf(chat.messages);
+  const texts = createTextCounter();
+  const { system, turns } = turnsOf(chat.messages, texts);
   const {
     temperature,
     top_p,
@@ -69,7 +79,7 @@ function requestBody(
     systemInstruction: system.length > 0 ? { parts: [{ text: system.join("\n\n") }] } : undefined,
     contents: turns.map((turn) => ({
       role: turn.role === "user" ? "user" : "model",
-      parts: partsOf(turn, signatures, signed),
+      parts: partsOf(turn, signatures, signed, texts),
     })),
     tools: functionDeclarations && [{ functionDeclarations }],
     toolConfig: tools && {
@@ -116,17 +126,27 @@ function thinkingConfig(
 }
 
 /** `signed`: the first of a turn's tool calls must carry its signature. */
-function partsOf({ items }: Turn, signatures: Signatures, signed: boolean): object[] {
+function partsOf(
+  { items }: Turn,
+  signatures: Signatures,
+  signed: boolean,
+  texts: JsonCounter,
+): object[] {
   const first = items.find(({ type }) => type === "call");
   return items.map((item) =>
     partOf(
       item,
       (id) => signatures.get(id) ?? (signed && item === first ? NO_SIGNATURE : undefined),
+      texts,
     ),
   );
 }
 
-function partOf(item: Item, signatureOf: (id: string) => string | undefined): object {
+function partOf(
+  item: Item,
+  signatureOf: (id: string) => string | undefined,
+  texts: JsonCounter,
+): object {
   if (item.type === "text") return { text: item.text };
   if (item.type === "call")
     return {
@@ -145,7 +165,7 @@ function partOf(item: Item, signatureOf: (id: string) => string | undefined): ob
       functionResponse: {
         id: item.id,
         name: item.name,
-        response: objectIn(item.content) ?? { result: item.content },
+        response: objectIn(item.content, texts) ?? { result: item.content },
       },
     };
   const { url, mediaType, data } = mediaOf(item);
@@ -235,10 +255,13 @@ function readUsage(usage: unknown, zeroIfAbsent: boolean): UsageReport | undefin
   };
 }
 
+/** The bytes of a longer text than any token are not listed one by one. */
+const MAX_TOKEN_CHARS = 1_000;
 function logprobsOf({ chosenCandidates, topCandidates }: Record<string, unknown>) {
   const named = (given: unknown) => {
     const { token, logProbability: logprob } = asObject(given);
-    return { token, logprob, bytes: [...Buffer.from(asString(token) ?? "")] };
+    const text = asString(token) ?? "";
+    return { token, logprob, bytes: text.length > MAX_TOKEN_CHARS ? null : [...Buffer.from(text)] };
   };
   const top = (at: number) =>
     asArray(asObject(asArray(topCandidates)[at])["candidates"]).map(named);

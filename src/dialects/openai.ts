@@ -102,6 +102,10 @@ function wireMessage(message: Message, echo: NonNullable<Traits["echo"]>): objec
   return { role, content, ...(echo !== "none" && { [echo]: reasoning_content }), tool_calls };
 }
 
+/** Calls whose name is to come, and the arguments of one that are held until then: bounds for streams without end. */
+const MAX_NAMELESS = 1_000;
+const MAX_HELD_CHARS = 1024 * 1024;
+
 /** One tool call on its way in. `call` is our own index, absent until its name has come; till then its arguments are `held`. */
 interface OpenCall {
   readonly id: string;
@@ -118,6 +122,7 @@ function createDecoder({
   const split = think_tags ? createThinkSplitter() : undefined;
   let lastReasoning = "";
   const open = new Map<unknown, OpenCall>(); // by index, else by id
+  let nameless = 0; // calls whose name has not come
   let last: unknown; // where the last fragment belonged; one that says nothing of it belongs there too
   let count = 0;
 
@@ -131,15 +136,23 @@ function createDecoder({
       current?.name !== undefined &&
       name !== undefined &&
       (name !== current.name || (id !== undefined && id !== current.id));
-    if (!current || another)
-      open.set(last, (current = { id: id ?? `call_${randomHex(12)}`, held: "" }));
+    if (!current || another) {
+      current = { id: id ?? `call_${randomHex(12)}`, held: "" };
+      open.set(last, current);
+      nameless += 1;
+      if (nameless > MAX_NAMELESS)
+        throw new ProviderFault("upstream_error", `more than ${MAX_NAMELESS} calls without a name`);
+    }
     current.held +=
       asString(given) ?? (given === undefined || given === null ? "" : JSON.stringify(given));
     if (name !== undefined && current.call === undefined) {
       current.name = name;
       current.call = count++;
+      nameless -= 1;
       parts.push({ type: "tool_call", call: current.call, id: current.id, name });
     }
+    if (current.call === undefined && current.held.length > MAX_HELD_CHARS)
+      throw new ProviderFault("upstream_error", "arguments without end before a call's name");
     if (current.call === undefined || current.held === "") return;
     parts.push({ type: "tool_arguments", call: current.call, text: current.held });
     current.held = "";
@@ -170,7 +183,7 @@ function createDecoder({
       pushText(parts, "text", text, probs.text);
       pushText(parts, "refusal", asString(message["refusal"]) ?? "", logprobs["refusal"]);
       for (const fragment of asArray(message["tool_calls"])) toolParts(asObject(fragment), parts);
-      if (over && [...open.values()].some(({ call }) => call === undefined))
+      if (over && nameless > 0)
         throw new ProviderFault("upstream_error", "a tool call without a name", {
           fromContent: true,
         });
@@ -258,6 +271,8 @@ function readUsage(given: unknown, hiddenThinkingInTotal: boolean): UsageReport 
 }
 
 const [OPEN, CLOSE] = ["<think>", "</think>"];
+/** What begins with so many blanks has no thinking before it. */
+const MAX_BLANKS = 10_000;
 
 /** Text in any pieces to what of it is the answer and what is reasoning between tags at its beginning, for models that are flagged
  * so; all that is held back comes with the `last` piece. */
@@ -268,7 +283,7 @@ function createThinkSplitter() {
     held += piece;
     if (!begun) {
       const start = held.trimStart();
-      if (OPEN.startsWith(start) && !last) return ["", ""]; // it may still become the tag
+      if (OPEN.startsWith(start) && held.length < MAX_BLANKS && !last) return ["", ""]; // it may still become the tag
       [begun, inside] = [true, start.startsWith(OPEN)];
       if (inside) held = start.slice(OPEN.length);
     }

@@ -4,6 +4,7 @@
 import type { ContentPart, Message } from "../protocol/chat-request.ts";
 import { jsonObject, lenient } from "../protocol/checker.ts";
 import { asString, parseJson } from "../protocol/foreign.ts";
+import { createJsonCounter, type JsonCounter } from "../protocol/json-bounds.ts";
 import { ProviderFault } from "./dialect.ts";
 
 interface Call {
@@ -28,13 +29,17 @@ const OPENING: Turn = {
   items: [{ type: "text", text: "(The conversation begins.)" }],
 }; // before a user has said anything
 
-export function turnsOf(messages: readonly Message[]): {
+/** `texts` counts what is parsed of the conversation's texts, here and by the dialect (`objectIn`). */
+export function turnsOf(
+  messages: readonly Message[],
+  texts: JsonCounter = createTextCounter(),
+): {
   readonly system: string[];
   readonly turns: Turn[];
 } {
   const system: string[] = [];
   const turns: Turn[] = [];
-  const ids = new Set<string>();
+  const uniqueId = createIdMaker();
   const answers = new Map<string, Result>(); // the latest of each id that the client made
   const add = (role: Turn["role"], items: readonly Item[]): void => {
     if (items.length > 0 && turns.at(-1)?.role !== role) turns.push({ role, items: [] });
@@ -47,11 +52,9 @@ export function turnsOf(messages: readonly Message[]): {
       add("assistant", itemsOf(message.content ?? ""));
       const results = message.tool_calls.map(
         ({ id: given, function: { name, arguments: text } }) => {
-          let id = given;
-          for (let count = ids.size; ids.has(id); count += 1) id = `${given}_${count}`; // some clients begin to count anew in each turn
-          ids.add(id);
+          const id = uniqueId(given);
           add("assistant", [
-            { type: "call", id, name, args: objectIn(text || "{}") ?? { _raw: text } },
+            { type: "call", id, name, args: objectIn(text || "{}", texts) ?? { _raw: text } },
           ]); // a model wrote it: it need not be JSON
           answers.set(given, { type: "result", id, name, content: "" });
           return answers.get(given)!;
@@ -72,10 +75,51 @@ const itemsOf = (content: string | readonly ContentPart[]): readonly ContentPart
   (typeof content === "string" ? [{ type: "text" as const, text: content }] : content).filter(
     (part) => part.type !== "text" || part.text.trim() !== "",
   );
+
+/** Some clients begin to count anew in each turn, so an id that was used before gets a number: `call_0`, the second time `call_0_7`. */
+function createIdMaker(): (given: string) => string {
+  const used = new Set<string>();
+  /** By the client's id, the number after the last one that was tried: those before it are taken, and looking again would cost
+   * quadratic time. */
+  const nextNumbers = new Map<string, number>();
+  return (given) => {
+    let id = given;
+    if (used.has(id)) {
+      let number = Math.max(used.size, nextNumbers.get(given) ?? 0);
+      while (used.has(id)) {
+        id = `${given}_${number}`;
+        number += 1;
+      }
+      nextNumbers.set(given, number);
+    }
+    used.add(id);
+    return id;
+  };
+}
+
+/** Texts of a conversation are parsed where a native format has an object. All of one request together may have so many values and
+ * new property names: the parse and what follows it are one turn of the event loop. What goes beyond stays a text. */
+const [MAX_TEXT_VALUES, MAX_TEXT_NAMES] = [200_000, 20_000];
+export const createTextCounter = (): JsonCounter =>
+  createJsonCounter(MAX_TEXT_VALUES, MAX_TEXT_NAMES);
 const object = lenient(jsonObject());
-/** A text as a JSON object that is not too deep to be written again; undefined if it is none. */
-export const objectIn = (text: string): Record<string, unknown> | undefined =>
-  object(parseJson(text));
+/** A text as a JSON object that is not too deep to be written again; undefined if it is none, or too much with those before it. */
+export const objectIn = (text: string, texts: JsonCounter): Record<string, unknown> | undefined =>
+  isObjectText(text) && texts.add(text) === undefined ? object(parseJson(text)) : undefined;
+/** Whether a text may be a JSON object: nothing else is worth a parse. */
+const isObjectText = (text: string): boolean => text.trimStart().startsWith("{");
+
+/** The media type of the part of a `data:` address before its comma, `data:image/png;base64`; undefined if it is malformed. Without a
+ * regular expression: the client's parameters may be megabytes, for which a backtracking one has no stack. */
+function mediaTypeIn(head: string): string | undefined {
+  const semicolon = head.indexOf(";");
+  const isBase64 = isDataUrl(head) && head.slice(-BASE64.length).toLowerCase() === BASE64;
+  if (!isBase64 || semicolon <= DATA.length || head.includes(";;")) return undefined;
+  return head.slice(DATA.length, semicolon);
+}
+const DATA = "data:";
+const BASE64 = ";base64";
+const isDataUrl = (url: string): boolean => url.slice(0, DATA.length).toLowerCase() === DATA;
 
 /** The address of an image or a file, with the two halves of one that is a `data:` address; throws if it is nowhere to be had. */
 export function mediaOf(item: Exclude<ContentPart, { readonly type: "text" }>) {
@@ -86,8 +130,8 @@ export function mediaOf(item: Exclude<ContentPart, { readonly type: "text" }>) {
         ? (asString(item.file["file_data"]) ?? "")
         : "";
   const comma = url.indexOf(",");
-  const mediaType = /^data:([^;,]+)(?:;[^;,]+)*;base64$/i.exec(url.slice(0, comma))?.[1];
-  const known = mediaType !== undefined || (item.type === "image_url" && !url.startsWith("data:"));
+  const mediaType = comma === -1 ? undefined : mediaTypeIn(url.slice(0, comma));
+  const known = mediaType !== undefined || (item.type === "image_url" && !isDataUrl(url));
   if (!known)
     throw new ProviderFault(
       "upstream_rejected",

@@ -5,10 +5,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { ApiError } from "../protocol/errors.ts";
+import { jsonExcess, MAX_BODY_VALUES } from "../protocol/json-bounds.ts";
 import type { Cancel } from "./cancel.ts";
 
-/** 10 MiB of brackets keep JSON.parse, and everybody else, for two seconds. An honest body holds some 350,000, those in texts too. */
-const MAX_CONTAINERS = 1_000_000;
+/** From so many characters on, each step of the work on a JSON text is a turn of the event loop of its own. */
+const LARGE = 256 * 1024;
+
+/** After a piece with which the reader was busy for so many milliseconds others have a turn: the kernel hands over some 30 pieces of 64 KB
+ * in one. */
+const LONG_MS = 10;
 
 /** Reads a JSON body of at most `maxBytes`; rejects with the reason of `cancel` if that comes first. */
 export async function readJson(
@@ -39,9 +44,26 @@ export async function readJson(
   });
   const bytes = Buffer.concat(pieces.splice(0)); // listeners and promises stay as long as the reply takes, the body must not
   if (bytes.length > maxBytes) throw tooLarge();
-  const body = parseJson(bytes);
-  if (bytes.length > MAX_CONTAINERS) await turnEnd(); // what is done with a large one takes as long as its parse: others first
-  return body;
+  if (bytes.length === 0)
+    throw new ApiError("invalid_json", "The request body is empty; expected a JSON object.");
+  if (!isUtf8(bytes)) throw new ApiError("invalid_json", "The request body is not valid UTF-8.");
+  const decoded = bytes.toString("utf8");
+  const text = decoded.charCodeAt(0) === 0xfeff ? decoded.slice(1) : decoded;
+  return parseLarge(text, MAX_BODY_VALUES).catch((error: unknown) => {
+    throw invalidJson(error);
+  });
+}
+
+/** JSON.parse of a text from outside. If it is large, its contents are counted first (protocol/json-bounds.ts), and others have a turn
+ * of the event loop before and after the parse. Rejects with a RangeError that says what is too much, or the SyntaxError of JSON.parse. */
+export async function parseLarge(text: string, maxValues: number): Promise<unknown> {
+  if (text.length <= LARGE) return JSON.parse(text);
+  const excess = jsonExcess(text, maxValues);
+  if (excess !== undefined) throw new RangeError(excess);
+  await turnEnd();
+  const json: unknown = JSON.parse(text);
+  await turnEnd();
+  return json;
 }
 
 /** The pieces of a body, up to and with the one that makes it larger than `maxBytes`; `progress` is called for every other. */
@@ -73,7 +95,9 @@ export function consume(
   return new Promise<void>((resolve, reject) => {
     stream.on("data", (bytes: Buffer) => {
       try {
-        const room = take(bytes);
+        const began = performance.now();
+        let room = take(bytes);
+        if (!room && performance.now() - began > LONG_MS) room = turnEnd();
         if (!room) return;
         stream.pause();
         room.then(() => stream.resume(), reject);
@@ -86,29 +110,14 @@ export function consume(
   });
 }
 
-function parseJson(bytes: Buffer): unknown {
-  if (bytes.length === 0)
-    throw new ApiError("invalid_json", "The request body is empty; expected a JSON object.");
-  if (!isUtf8(bytes)) throw new ApiError("invalid_json", "The request body is not valid UTF-8.");
-  let containers = 0; // by their [ and {
-  if (bytes.length > MAX_CONTAINERS)
-    for (let i = 0; i < bytes.length; i += 1)
-      if (bytes[i] === 0x5b || bytes[i] === 0x7b) containers += 1;
-  if (containers > MAX_CONTAINERS)
-    throw new ApiError(
-      "invalid_json",
-      `The request body holds more than ${MAX_CONTAINERS} arrays and objects.`,
-    );
-  const text = bytes.toString("utf8");
-  try {
-    return JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
-  } catch (error) {
-    // V8's message quotes the body, which is the client's own business; only the position is repeated.
-    const position =
-      error instanceof SyntaxError ? /position \d+/.exec(error.message)?.[0] : undefined;
-    throw new ApiError(
-      "invalid_json",
-      `The request body is not valid JSON${position ? ` (at ${position})` : ""}.`,
-    );
-  }
+function invalidJson(error: unknown): ApiError {
+  if (error instanceof RangeError)
+    return new ApiError("invalid_json", `The request body holds ${error.message}.`);
+  // V8's message quotes the body, which is the client's own business; only the position is repeated.
+  const position =
+    error instanceof SyntaxError ? /position \d+/.exec(error.message)?.[0] : undefined;
+  return new ApiError(
+    "invalid_json",
+    `The request body is not valid JSON${position ? ` (at ${position})` : ""}.`,
+  );
 }

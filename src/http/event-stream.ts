@@ -2,12 +2,14 @@
 // the end counts without its blank line, which providers forget. Only `data` is kept: each dialect's JSON says itself what it is.
 import { StringDecoder } from "node:string_decoder";
 
-/** `maxChars` bounds an unfinished event: a provider that sends a line without end must not fill the memory. */
+/** `maxChars` bounds an unfinished event, the names of its fields included: a provider that sends a line, or lines, without end must not
+ * fill the memory. */
 export function createEventReader(maxChars = 16 * 1024 * 1024) {
   const decoder = new StringDecoder("utf8");
   let skip = "\ufeff"; // does not count where the next text begins: a byte order mark at the start, an LF after a CR
   let line = ""; // the unfinished line; V8 appends to it without copying, so small pieces cost linear time
-  let data = ""; // the data of the unfinished event, an LF after each of its lines
+  let data: string[] = []; // the lines of data of the unfinished event
+  let size = 0; // the characters of these lines as they came
 
   /** The data of the events that this text completes. */
   function read(text: string): string[] {
@@ -18,14 +20,18 @@ export function createEventReader(maxChars = 16 * 1024 * 1024) {
     ended[0] = line + ended[0];
     line = ended.pop()!;
     for (const whole of ended) {
-      if (whole.startsWith("data:") || whole === "data")
-        data += `${whole.slice(whole[5] === " " ? 6 : 5)}\n`;
+      if (whole.startsWith("data:") || whole === "data") {
+        data.push(whole.slice(whole[5] === " " ? 6 : 5));
+        size += whole.length;
+      }
       if (whole !== "") continue;
-      if (data.length > 1) events.push(data.slice(0, -1)); // by the standard an event without data is none
-      data = "";
+      const event = data.join("\n");
+      if (event !== "") events.push(event); // by the standard an event without data is none
+      data = [];
+      size = 0;
     }
     // What was complete before goes out first: it is too large still when more comes.
-    if (events.length === 0 && line.length + data.length > maxChars)
+    if (events.length === 0 && line.length + size > maxChars)
       throw new RangeError(`an event of more than ${maxChars} characters`);
     return events;
   }

@@ -6,6 +6,7 @@ import {
   array,
   boolean,
   byType,
+  countValues,
   fail,
   jsonObject,
   lenient,
@@ -21,6 +22,13 @@ import {
   type Infer,
 } from "./checker.ts";
 
+/** What one JSON Schema of a client may be, and the parameters of all tools together: a schema is walked and written several times on
+ * its way to a provider. Figures are values, and characters of JSON. Providers' own bounds are far lower. */
+const SCHEMA_BOUNDS = { maxValues: 10_000, maxChars: 256 * 1024 };
+const TOOLS_BOUNDS = { maxValues: 40_000, maxChars: 1024 * 1024 };
+/** Of an audio clip's or a file's object: its data is one text. */
+const MEDIA_BOUNDS = { maxValues: 1_000 };
+
 const text = object({ type: literal("text"), text: string() });
 /** An assistant's earlier refusal comes back as a part of its own; to a provider it is text like any other. */
 const refusal = refine(object({ type: literal("refusal"), refusal: string() }), (part) => ({
@@ -32,8 +40,8 @@ const mediaParts = {
     type: literal("image_url"),
     image_url: object({ url: nonEmpty, detail: optional(string()) }),
   }),
-  input_audio: object({ type: literal("input_audio"), input_audio: jsonObject() }),
-  file: object({ type: literal("file"), file: jsonObject() }),
+  input_audio: object({ type: literal("input_audio"), input_audio: jsonObject(100, MEDIA_BOUNDS) }),
+  file: object({ type: literal("file"), file: jsonObject(100, MEDIA_BOUNDS) }),
 };
 export type ContentPart = Infer<typeof text> | Infer<(typeof mediaParts)[keyof typeof mediaParts]>;
 /** The text parts joined without a separator. */
@@ -107,13 +115,31 @@ const functionType = (rule: string) =>
 const [description, strict, schema] = [
   optional(string()),
   optional(boolean()),
-  optional(jsonObject()),
+  optional(jsonObject(100, SCHEMA_BOUNDS)),
 ];
 const toolType = functionType('only tools of type "function" are supported');
 const tool = object({
   type: toolType,
   function: object({ name: string(TOOL_NAME), description, parameters: schema, strict }),
 });
+type Tool = Infer<typeof tool>;
+/** Fails at the tool with which the parameters of all tools together become too much. */
+function withinBounds(tools: Tool[]): Tool[] {
+  const { maxValues, maxChars } = TOOLS_BOUNDS;
+  let values = 0;
+  let chars = 0;
+  for (const [index, { function: declared }] of tools.entries()) {
+    if (!declared.parameters) continue;
+    const path = [index, "function", "parameters"];
+    values += countValues(declared.parameters, maxValues);
+    if (values > maxValues)
+      fail("invalid_value", `expected at most ${maxValues} values in all tools together`, path);
+    chars += JSON.stringify(declared.parameters).length;
+    if (chars > maxChars)
+      fail("invalid_value", `expected at most ${maxChars} characters of JSON in all tools`, path);
+  }
+  return tools;
+}
 const choiceType = functionType(
   'only the object form {"type":"function","function":{"name":...}} is supported',
 );
@@ -144,7 +170,7 @@ const body = object({
     ),
     listed,
   ),
-  tools: refine(optional(array(tool, { max: 128 })), listed),
+  tools: refine(optional(refine(array(tool, { max: 128 }), withinBounds)), listed),
   tool_choice: optional(byType({ string: literal("none", "auto", "required"), object: namedTool })),
   response_format: optional(
     variant("type", {

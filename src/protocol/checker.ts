@@ -326,16 +326,34 @@ export const lenient = <T>(check: Check<T>): Check<T | undefined> =>
     { optional: true },
   );
 
-/** Any JSON object, passed on as it is. Bounded in depth: JSON.stringify recurses, and would exhaust the stack. */
-export function jsonObject(maxDepth = 100): Check<Record<string, unknown>> {
-  const tooDeep = (value: unknown, depth: number): boolean =>
-    typeof value === "object" &&
-    value !== null &&
-    (depth === 0 || Object.values(value).some((child) => tooDeep(child, depth - 1)));
-  const rule = `expected at most ${maxDepth} levels of nesting`;
-  return typed("object", {}, (value) =>
-    tooDeep(value, maxDepth) ? fail("invalid_value", rule) : value,
-  );
+/** The values in a JSON value, itself among them: numbers, texts, objects, arrays; those below `maxDepth` levels make it Infinity. Stops
+ * counting when there are more than `max`. */
+export function countValues(value: unknown, max: number, maxDepth = 100): number {
+  if (typeof value !== "object" || value === null) return 1;
+  if (maxDepth === 0) return Infinity;
+  let count = 1;
+  for (const child of Object.values(value)) {
+    count += countValues(child, max - count, maxDepth - 1);
+    if (count > max) break;
+  }
+  return count;
+}
+
+/** Any JSON object, passed on as it is. Bounded in depth: JSON.stringify recurses, and would exhaust the stack. `maxValues`, and
+ * `maxChars` of its JSON text, bound the work that is done on it; absent: any number. */
+export function jsonObject(
+  maxDepth = 100,
+  { maxValues = Infinity, maxChars = Infinity }: { maxValues?: number; maxChars?: number } = {},
+): Check<Record<string, unknown>> {
+  return typed("object", {}, (value) => {
+    const count = countValues(value, maxValues, maxDepth);
+    if (count === Infinity)
+      return fail("invalid_value", `expected at most ${maxDepth} levels of nesting`);
+    if (count > maxValues) return fail("invalid_value", `expected at most ${maxValues} values`);
+    if (maxChars < Infinity && JSON.stringify(value).length > maxChars)
+      return fail("invalid_value", `expected at most ${maxChars} characters of JSON`);
+    return value;
+  });
 }
 
 /** A tagged union: the string field `tag` says which check, an object's that has this field itself, applies to the whole. */

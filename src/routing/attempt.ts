@@ -3,7 +3,7 @@
 // room for the batch before (backpressure). The first batch goes up to and with the first delta, or the end of a reply that has none.
 import type { Meter } from "../accounting/usage.ts";
 import { ProviderFault, refusal, wholeReply, type ProviderAnswer } from "../dialects/dialect.ts";
-import { consume, readAll } from "../http/body.ts";
+import { consume, parseLarge, readAll } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventReader } from "../http/event-stream.ts";
 import { ClientGone } from "../http/exchange.ts";
@@ -11,12 +11,15 @@ import { ConnectTimeout, type FetchResponse } from "../http/fetch.ts";
 import { describe } from "../http/log.ts";
 import type { ChatRequest } from "../protocol/chat-request.ts";
 import { parseJson } from "../protocol/foreign.ts";
+import { jsonExcess, MAX_REPLY_VALUES } from "../protocol/json-bounds.ts";
 import type { Part } from "../protocol/reply.ts";
 import type { Model } from "./catalog.ts";
 import { guardDialect, guarded } from "./guard.ts";
 import { redactPath } from "./redact.ts";
 
-const MAX_REPLY_BYTES = 64 * 1024 * 1024; // of a whole reply
+/** What one event, or a whole reply, may say, and how many tool calls all of a reply: each becomes a chunk, and calls are remembered.
+ * Providers say a few parts at a time; ten thousand are 3 MB of chunks. */
+const MAX_PARTS = 10_000;
 const MAX_ERROR_BYTES = 64 * 1024; // of the body of an error only the beginning is read
 const REFUSAL_MS = 1_000; // how long the body of an error may take; the status says most of it, and must not be lost for one that never comes
 export interface AttemptOptions {
@@ -40,7 +43,7 @@ export async function attempt(
   deliver: Deliver,
   { cancel, tell, account, resent }: AttemptOptions,
 ): Promise<void> {
-  const { dialectFor, send, baseUrl, timeouts, attemptMs, redact } = model.provider;
+  const { dialectFor, send, baseUrl, timeouts, attemptMs, redact, maxReplyBytes } = model.provider;
   const stream = chat.stream || model.traits.stream_only;
   const report = (bug: unknown) =>
     tell("internal_error", model, { level: "error", detail: describe(bug) });
@@ -80,19 +83,13 @@ export async function attempt(
         chat.stream ? deliver : (batch) => void batch.forEach((part) => whole.push(part)),
       );
     } else if (mediaType === "application/json") {
-      const pieces = await readAll(response.body, MAX_REPLY_BYTES, () =>
+      const pieces = await readAll(response.body, maxReplyBytes, () =>
         setDeadline("idle_ms", timeouts.idle_ms),
       );
-      const bytes = Buffer.concat(pieces);
-      const json = parseJson(bytes.toString());
-      if (json === undefined)
-        throw new ProviderFault(
-          "upstream_error",
-          `the reply is not JSON, or larger than ${MAX_REPLY_BYTES} bytes`,
-          // How large a reply is follows from what was asked for: log probabilities of 20 tokens at each position.
-          { fromContent: bytes.length > MAX_REPLY_BYTES },
-        );
-      whole = wholeReply(dialect, json, model);
+      clearDeadline(); // it is all there; to read a large one takes more than a turn of the event loop
+      const json = await readReply(pieces, maxReplyBytes);
+      if (own.aborted) throw own.reason;
+      whole = bounded(wholeReply(dialect, json, model));
       whole.forEach(meter.observe);
     } else
       throw new ProviderFault(
@@ -180,6 +177,7 @@ export async function attempt(
     let [begun, finished, ended] = [false, false, false];
     let broken = false; // after a fault that follows the finish only figures count, nothing more is delivered
     let size = 0;
+    let calls = 0;
     /** Delivers what these events say. While there is no room for it the provider is not to blame for silence. */
     function take(list: readonly string[]): Promise<unknown> | undefined {
       let fault: unknown;
@@ -187,18 +185,20 @@ export async function attempt(
       for (const data of list) {
         ended = data === "[DONE]";
         if (ended) break; // what follows is no part of the reply, however the bytes were cut
-        const json = parseJson(data);
-        if (json === undefined) {
-          skipped += 1;
-          continue;
-        }
         try {
-          for (const part of decoder.push(json)) {
+          const json = readEvent(data);
+          if (json === undefined) {
+            skipped += 1;
+            continue;
+          }
+          for (const part of bounded(decoder.push(json))) {
             if (broken && part.type !== "usage") continue;
             meter.observe(part);
             parts.push(part);
             finished ||= part.type === "finish";
             said ||= part.type !== "usage";
+            if (part.type === "tool_call") calls += 1;
+            if (calls > MAX_PARTS) throw tooMuch(`more than ${MAX_PARTS} tool calls`);
           }
         } catch (error) {
           fault = error; // thrown after what came before it was delivered
@@ -232,12 +232,8 @@ export async function attempt(
       own.onAbort(() => ended || reject(own.reason as Error));
       const reading = consume(body, (bytes) => {
         size += bytes.length;
-        if (!chat.stream && size > MAX_REPLY_BYTES)
-          throw new ProviderFault(
-            "upstream_error",
-            `a reply of more than ${MAX_REPLY_BYTES} bytes`,
-            { fromContent: true },
-          );
+        if (!chat.stream && size > maxReplyBytes)
+          throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
         if (ended) return void own.abort(); // more than the end: the connection is of no further use
         const room = take(events.push(bytes));
         if (!ended) return room;
@@ -259,6 +255,33 @@ export async function attempt(
     if (cancel.aborted && !harmless) throw error;
     own.abort(error);
   }
+}
+
+/** The fault of a provider that says more than there is a bound for. How much it says follows from what was asked for: log
+ * probabilities of 20 tokens at each position. */
+const tooMuch = (what: string): ProviderFault =>
+  new ProviderFault("upstream_error", what, { fromContent: true });
+
+/** The JSON of a whole reply; rejects with a ProviderFault if it is none, or too much. */
+async function readReply(pieces: readonly Uint8Array[], maxBytes: number): Promise<unknown> {
+  const bytes = Buffer.concat(pieces);
+  if (bytes.length > maxBytes) throw tooMuch(`a reply of more than ${maxBytes} bytes`);
+  return parseLarge(bytes.toString(), MAX_REPLY_VALUES).catch((error: Error) => {
+    if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
+    throw new ProviderFault("upstream_error", "the reply is not JSON", { cause: error });
+  });
+}
+
+/** The JSON of an event, undefined if it is none; throws a ProviderFault if it is too much. */
+function readEvent(data: string): unknown {
+  const excess = jsonExcess(data, MAX_REPLY_VALUES);
+  if (excess !== undefined) throw tooMuch(`an event with ${excess}`);
+  return parseJson(data);
+}
+
+function bounded(parts: Part[]): Part[] {
+  if (parts.length > MAX_PARTS) throw tooMuch(`more than ${MAX_PARTS} parts at once`);
+  return parts;
 }
 
 /** Codes of a connection that was never made: nobody is there, as against somebody who broke off. */

@@ -204,15 +204,21 @@ const able =
   (name?: Traits["supports"][number]) =>
   ({ supports }: Traits) =>
     supports.some((each) => each === name);
+/** The kinds of media in a conversation, each with the first message that has it. */
+function mediaIn(messages: ChatRequest["messages"]) {
+  const kinds = new Map<(typeof MEDIA)[keyof typeof MEDIA], number>();
+  for (const [index, { content }] of messages.entries()) {
+    if (typeof content === "string" || !content) continue;
+    for (const { type } of content) {
+      if (type !== "text" && !kinds.has(MEDIA[type])) kinds.set(MEDIA[type], index);
+    }
+  }
+  return kinds;
+}
 /** What a request asks for that not every model can do. */
 function needsOf(chat: ChatRequest) {
   const { tools, tool_choice: choice, response_format: format, logprobs } = chat;
   const forced = choice === "required" || typeof choice === "object";
-  const media = chat.messages.flatMap(({ content }, index) =>
-    typeof content === "string" || !content
-      ? []
-      : content.flatMap(({ type }) => (type === "text" ? [] : [{ index, kind: MEDIA[type] }])),
-  );
   return [
     need(tools, ["tools"], able("tools")),
     need(
@@ -233,7 +239,7 @@ function needsOf(chat: ChatRequest) {
     ...MEANINGFUL.filter((name) => chat[name]).map((name) =>
       need(true, [name], ({ omit }) => !omit.includes(name)),
     ),
-    ...media.map(({ index, kind }) =>
+    ...[...mediaIn(chat.messages)].map(([kind, index]) =>
       need(true, ["messages", index, "content"], able(kind), `this model does not take ${kind}`),
     ),
   ].filter(({ asked }) => asked);
@@ -273,6 +279,7 @@ function createProvider(
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
     timeouts: overridden(config.timeouts, provider.timeouts),
     retry: overridden(config.retry, provider.retry),
+    maxReplyBytes: config.server.max_reply_bytes,
     attemptMs: provider.timeouts?.total_ms, // bound of one attempt, where the provider has its own; the request as a whole has another
   };
 }

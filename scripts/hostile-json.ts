@@ -1,0 +1,180 @@
+// JSON that costs more than it is long, for scripts/hostile.ts: requests of up to 10 MB, replies of up to 62 MB, and the provider, of
+// all three formats, that gives the replies.
+
+import { once } from "node:events";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+
+const MB = 1e6;
+
+/** Elements, with commas, until they have so many characters together. */
+function filled(chars: number, element: (index: number) => string): string {
+  const elements: string[] = [];
+  let length = 0;
+  for (let index = 0; ; index += 1) {
+    const next = element(index);
+    length += next.length + 1;
+    if (length > chars) return elements.join(",");
+    elements.push(next);
+  }
+}
+const listOf = (count: number, element: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => element(index)).join(",");
+const newNames = (chars: number): string => `{${filled(chars, (at) => `"k${at.toString(36)}":1`)}}`;
+const newObjects = (chars: number): string =>
+  `[${filled(chars, (at) => `{${listOf(100, (name) => `"${at}_${name}":1`)}}`)}]`;
+const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
+
+/** A request, by the model that it is for, and the status that it is to get. */
+export interface CostlyRequest {
+  readonly name: string;
+  readonly body: (model: string) => string;
+  readonly status: number;
+}
+
+const USER = '{"role":"user","content":"hi"}';
+const request =
+  (more: string, messages = USER) =>
+  (model: string): string =>
+    `{"model":"${model}","messages":[${messages}]${more}}`;
+const tool = (parameters: string): string =>
+  `,"tools":[{"type":"function","function":{"name":"f","parameters":${parameters}}}]`;
+const call = (id: string): string => `{"id":"${id}","function":{"name":"f"}}`;
+const assistant = (calls: string): string =>
+  `{"role":"assistant","content":null,"tool_calls":[${calls}]}`;
+const image = (url: string): string =>
+  `{"role":"user","content":[{"type":"image_url","image_url":{"url":"${url}"}}]}`;
+const clashing = (count: number): string =>
+  `${listOf(count, (at) => call(`a_${count + 1 + at}`))},${listOf(count, () => call("a"))}`;
+const SIZE = 9.5 * MB;
+
+export const REQUESTS: readonly CostlyRequest[] = [
+  { name: "names in a tool", body: request(tool(newNames(SIZE))), status: 400 },
+  { name: "names that are ignored", body: request(`,"x":${newNames(SIZE)}`), status: 400 },
+  { name: "objects of new names", body: request(`,"x":${newObjects(SIZE)}`), status: 400 },
+  { name: "numbers", body: request(`,"x":[${filled(SIZE, () => "1")}]`), status: 400 },
+  {
+    name: "a large schema",
+    body: request(tool(`{"a":[${listOf(10_000, () => "1")}]}`)),
+    status: 400,
+  },
+  {
+    name: "ids that clash",
+    body: request("", `${USER},${assistant(clashing(33_000))}`),
+    status: 200,
+  },
+  {
+    name: "turns of a call each",
+    body: request("", `${USER},${listOf(29_000, () => assistant(call("a")))}`),
+    status: 200,
+  },
+  {
+    name: "short messages",
+    body: request(
+      "",
+      listOf(99_000, (at) => `{"role":"${at % 2 ? "assistant" : "user"}","content":"x"}`),
+    ),
+    status: 200,
+  },
+  {
+    name: "arguments of names",
+    body: request(
+      "",
+      `${USER},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":${JSON.stringify(newNames(7 * MB))}}}]}`,
+    ),
+    status: 200,
+  },
+];
+
+/** An address with megabytes of parameters: the native formats cannot say it, so that it is refused. */
+export const BAD_ADDRESS = request("", image(`data:x${";a".repeat(SIZE / 2)}`));
+
+/** A reply, and the model, which has the name of its format, that gives it; with each the client gets 503 upstream_error. */
+export interface CostlyReply {
+  readonly name: string;
+  readonly model: Format;
+  readonly body: () => string;
+}
+
+export const FORMATS = ["openai", "anthropic", "gemini"] as const;
+type Format = (typeof FORMATS)[number];
+const message = (fields: string): string =>
+  `{"choices":[{"message":{"role":"assistant",${fields}},"finish_reason":"stop"}]}`;
+const anthropic = (content: string): string =>
+  `{"type":"message","content":[${content}],"stop_reason":"end_turn","usage":{}}`;
+const gemini = (parts: string): string =>
+  `{"candidates":[{"content":{"parts":[${parts}]},"finishReason":"STOP"}]}`;
+/** What is answered to requests for which no other reply is set. */
+const SHORT: { readonly [format in Format]: string } = {
+  openai: message('"content":"Hi."'),
+  anthropic: anthropic('{"type":"text","text":"Hi."}'),
+  gemini: gemini('{"text":"Hi."}'),
+};
+
+export const REPLIES: readonly CostlyReply[] = [
+  { name: "62 MB of names", model: "openai", body: () => `{"x":${newNames(62 * MB)}}` },
+  { name: "62 MB of brackets", model: "openai", body: () => `{"x":${nested(31 * MB)}}` },
+  { name: "15 MB of names", model: "openai", body: () => message(`"x":${newNames(15 * MB)}`) },
+  { name: "15 MB of objects", model: "openai", body: () => message(`"x":${newObjects(15 * MB)}`) },
+  { name: "15 MB of brackets", model: "openai", body: () => message(`"x":${nested(7.5 * MB)}`) },
+  {
+    name: "an input nested deeply",
+    model: "anthropic",
+    body: () =>
+      anthropic(`{"type":"tool_use","id":"a","name":"f","input":{"a":${nested(200_000)}}}`),
+  },
+  {
+    name: "100,000 blocks",
+    model: "anthropic",
+    body: () => anthropic(listOf(100_000, () => '{"type":"text","text":"x"}')),
+  },
+  {
+    name: "200,000 parts",
+    model: "gemini",
+    body: () => gemini(listOf(200_000, () => '{"text":"x"}')),
+  },
+];
+
+/** A provider of all three formats, told apart by their paths; `reply` is answered from then on, undefined: a short one. */
+export async function startCostly() {
+  let next: string | undefined;
+  const formatOf = (path: string): Format => {
+    if (path.endsWith("/v1/messages")) return "anthropic";
+    return path.includes("/v1beta/") ? "gemini" : "openai";
+  };
+  const server = http.createServer((req, res) => {
+    req.resume().on("end", () => {
+      const body = next ?? SHORT[formatOf(req.url ?? "")];
+      res.writeHead(200, { "content-type": "application/json" }).end(body);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const base_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    /** Of a gateway's configuration: a provider and a model of each format. */
+    config: {
+      providers: {
+        openai: { dialect: "openai", base_url },
+        anthropic: { vendor: "anthropic", base_url },
+        gemini: { vendor: "gemini", base_url },
+      },
+      models: {
+        // The one that the gateway's own trial asks for.
+        m: { provider: "openai" },
+        ...Object.fromEntries(
+          FORMATS.map((name) => [name, { provider: name, supports: ["tools", "images"] }]),
+        ),
+      },
+      retry: { max_retries: 0 },
+      breaker: { failures: 1_000_000 },
+    },
+    answer: (body: string | undefined) => {
+      next = body;
+    },
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
