@@ -127,10 +127,7 @@ describe("the Anthropic decoder", () => {
       for (let at = 0; at < 30_000; at += 1) decoder.push(event({ [`u${at}`]: 1 }));
     });
     const [part] = decoder.push(event({ output_tokens: 3, input_tokens: null }));
-    assert.deepEqual(
-      part?.type === "usage" && [part.usage.prompt, part.usage.completion],
-      [7, 3],
-    );
+    assert.deepEqual(part?.type === "usage" && [part.usage.prompt, part.usage.completion], [7, 3]);
   });
 });
 

@@ -1,8 +1,9 @@
 // Which id a request has: the client's own, if it can be used, else a new one. SPEC.md "Request ID", WIRE.md 5.
 import { randomHex } from "../protocol/ids.ts";
 
-/** Bytes of a packet that could not be parsed in which an id is looked for: Node's own bound of a head. */
-const MAX_HEAD_BYTES = 16_384;
+/** Bytes of a packet that could not be parsed in which an id is looked for: what Node reads from a socket at once, four times its bound
+ * of a head, so that the id of a head that is too large is found behind what makes it so. */
+const MAX_HEAD_BYTES = 65_536;
 
 /** The client's X-Request-Id if it is 1 to 512 printable ASCII characters, else a new one. SPEC.md "Request ID", WIRE.md 5. */
 const usableOrNew = (value = ""): string =>
