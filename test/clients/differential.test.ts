@@ -38,19 +38,34 @@ const BEYOND_SCHEMA: Readonly<Record<string, (request: any) => boolean>> = {
         role === "tool" && !made(index).some(({ id }: any) => id === tool_call_id),
     );
   },
-  "what is passed on as it is has at most 100 levels": ({ tools, response_format, messages }) =>
-    [
-      ...(tools ?? []).map((tool: any) => tool.function.parameters),
-      response_format?.type === "json_schema" ? response_format.json_schema.schema : undefined,
-      ...messages
-        .flatMap(({ role, content }: any) =>
-          role === "user" && Array.isArray(content) ? content : [],
-        )
-        .map((part: any) =>
-          part.type === "input_audio" || part.type === "file" ? part[part.type] : undefined,
-        ),
-    ].some((given) => levels(given) > 100),
+  "what is passed on as it is has at most 100 levels": (request) =>
+    [...schemasIn(request), ...mediaIn(request)].some((given) => levels(given) > 100),
+  "a schema has at most 10,000 values, a medium 1,000": (request) =>
+    schemasIn(request).some((given) => values(given) > 10_000) ||
+    mediaIn(request).some((given) => values(given) > 1_000),
 };
+
+/** The schemas of a request; they are passed on as they are, and so are media. */
+const schemasIn = ({ tools, response_format }: any): unknown[] => [
+  ...(tools ?? []).map((tool: any) => tool.function.parameters),
+  response_format?.type === "json_schema" ? response_format.json_schema.schema : undefined,
+];
+const mediaIn = ({ messages }: any): unknown[] =>
+  messages
+    .flatMap(({ role, content }: any) => (role === "user" && Array.isArray(content) ? content : []))
+    .map((part: any) =>
+      part.type === "input_audio" || part.type === "file" ? part[part.type] : undefined,
+    );
+
+/** How many values it has, itself among them. */
+function values(value: unknown): number {
+  let count = 0;
+  JSON.stringify(value, (_, each) => {
+    count += 1;
+    return each;
+  });
+  return count;
+}
 
 /** How deep it is, by the brackets of its text. */
 function levels(value: unknown): number {
@@ -124,6 +139,9 @@ const NUMBERS = [
 
 const nested = (depth: number): Json =>
   JSON.parse(`${'{"a":'.repeat(depth - 1)}{}${"}".repeat(depth - 1)}`);
+
+/** An object with so many values: itself, a list, and what is in that. */
+const wide = (size: number): Json => ({ a: Array.from({ length: size - 2 }, () => 0) });
 
 function createRequests(seed: number) {
   const { random, between, pick } = createRandom(seed);
@@ -331,6 +349,7 @@ function createRequests(seed: number) {
       become(() => ({})),
       become(first),
       ...[100, 101, 150].map((depth) => become(() => nested(depth))),
+      ...[1_000, 1_001, 10_000, 10_001].map((size) => become(() => wide(size))),
     ],
   };
 
