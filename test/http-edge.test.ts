@@ -87,6 +87,7 @@ describe("answers that Node would give by itself", () => {
       404,
       "unknown_url",
     ],
+    ["the preface of HTTP/2, without a version", "PRI /2.0\r\n\r\n", 400, "malformed_request"],
     ["OPTIONS *", `OPTIONS * HTTP/1.1\r\nHost: x\r\n${close}\r\n`, 404, "unknown_url"],
   ];
   for (const [name, bytes, status, code] of cases) {

@@ -99,6 +99,9 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   }
 
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    // The preface of HTTP/2: Node ends the connection as soon as this listener has returned, so the answer is written before.
+    if (req.method === "PRI")
+      return refuse(req.socket, malformed(), requestId(req.rawHeaders), req);
     const cancel = new Cancel();
     const connection = connectionOf(req.socket);
     const exchange: Live = {
@@ -304,11 +307,13 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   };
 }
 
+const malformed = () => new ApiError("malformed_request", "This is not a valid HTTP request.");
+
 /** What Node's parser or its clock found wrong with a request. */
 function parseFault({ code }: NodeJS.ErrnoException): ApiError {
   if (code === "HPE_HEADER_OVERFLOW")
     return new ApiError("headers_too_large", "The request's headers are larger than 16 KiB.");
   if (code === "ERR_HTTP_REQUEST_TIMEOUT")
     return new ApiError("request_timeout", "The request did not arrive in time.");
-  return new ApiError("malformed_request", "This is not a valid HTTP request.");
+  return malformed();
 }
