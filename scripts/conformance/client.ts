@@ -151,6 +151,15 @@ export function createClient(
     };
   }
 
+  /** A connection of its own, for what no client would send. */
+  function connect(): net.Socket {
+    const host = base.hostname.replace(/^\[|\]$/g, "");
+    const port = Number(base.port || (secure ? 443 : 80));
+    return secure
+      ? tls.connect({ host, port, servername: net.isIP(host) ? "" : host })
+      : net.connect({ host, port });
+  }
+
   return {
     /** Resolves when the head of the answer has come. */
     open,
@@ -158,13 +167,7 @@ export function createClient(
     send: async (request: Request): Promise<Answer> => (await open(request)).rest(),
     /** Sends bytes on a connection of its own and resolves with what came back when the server has closed it. */
     async raw(bytes: string | Buffer): Promise<string> {
-      const [host, port] = [
-        base.hostname.replace(/^\[|\]$/g, ""),
-        Number(base.port || (secure ? 443 : 80)),
-      ];
-      const socket = secure
-        ? tls.connect({ host, port, servername: net.isIP(host) ? "" : host })
-        : net.connect({ host, port });
+      const socket = connect();
       const pieces: Buffer[] = [];
       const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
       socket.on("data", (piece: Buffer) => pieces.push(piece));
@@ -176,6 +179,24 @@ export function createClient(
         deadlineMs,
       ).finally(() => socket.destroy());
       return Buffer.concat(pieces).toString("latin1");
+    },
+    /** Sends bytes on a connection of its own, of which no answer is read; resolves when the first answer has begun. */
+    async unread(bytes: string): Promise<{ leave(): void }> {
+      const socket = connect();
+      const begun = new Promise<void>((resolve, reject) => {
+        socket.once("readable", resolve); // without a read(), the connection's buffers are all that is filled
+        socket.once("error", reject);
+        socket.once("close", () => reject(new Error("the connection was closed unanswered")));
+      });
+      socket.write(bytes);
+      await within(begun, "the first answer on a connection", deadlineMs).catch(
+        (error: unknown) => {
+          socket.destroy();
+          throw error;
+        },
+      );
+      socket.on("error", () => undefined); // the server may give it up
+      return { leave: () => void socket.destroy() };
     },
     close: () => agent.destroy(),
   };

@@ -76,6 +76,7 @@ export const CANARY = /canary/i;
 export const PROVIDER_KEY = "sk-canary-of-the-provider";
 /** How much the models send that do not end by themselves. */
 export const FLOOD_BYTES = 128 * 1024 * 1024;
+const [MANY_KEYS, KEYS_A_PIECE] = [1_200_000, 20_000];
 const [STALLED_LOOKS, LOOK_MS] = [20, 50];
 
 type Json = Readonly<Record<string, unknown>>;
@@ -104,6 +105,31 @@ const WORDS = {
     code: "canary",
   },
 };
+/** As OpenRouter sends an error in the middle of a stream. */
+const ERROR_WITH_USAGE = {
+  ...HEAD,
+  ...WORDS,
+  object: "chat.completion.chunk",
+  choices: [{ index: 0, delta: { content: "" }, finish_reason: "error" }],
+  usage: { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 },
+};
+/** Values whose conversion to a string throws, where strings or numbers are expected. */
+const ERROR_OBJECT = {
+  error: {
+    message: { toString: 1, canary: "canary" },
+    type: { toString: 1 },
+    code: { toString: 1 },
+  },
+};
+/** As Groq reports a tool call that the model did not get right. */
+const CALL_FAILED = {
+  error: {
+    message: "canary: Failed to call a function. Please adjust your prompt.",
+    type: "invalid_request_error",
+    code: "tool_use_failed",
+    failed_generation: "<function=canary>",
+  },
+};
 const [SSE, JSON_TYPE] = ["text/event-stream", "application/json"];
 
 const chunk = (delta: object, finish_reason: string | null = null, more: object = {}) => ({
@@ -123,6 +149,14 @@ const NONSENSE = {
   completion_tokens: "5",
   total_tokens: null,
   prompt_tokens_details: 1,
+};
+
+const DIGITS = { prompt_tokens: "7", completion_tokens: "5", total_tokens: "12" };
+/** The first figure is the greatest whole number that JSON readers agree about. */
+const ABSURD = {
+  prompt_tokens: Number.MAX_SAFE_INTEGER,
+  completion_tokens: 10,
+  total_tokens: Number.MAX_SAFE_INTEGER,
 };
 
 const event = (json: unknown) => `data: ${JSON.stringify(json)}\n\n`;
@@ -213,13 +247,18 @@ function flood({ res }: Exchange, text: string): void {
   send();
 }
 
-function refuse(res: ServerResponse, code: number, retryAfter?: number): void {
+function refuse(
+  res: ServerResponse,
+  code: number,
+  retryAfter?: number,
+  body: object = WORDS,
+): void {
   res.writeHead(code, {
     "content-type": JSON_TYPE,
     "x-canary": "canary",
     ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
   });
-  res.end(JSON.stringify(WORDS));
+  res.end(JSON.stringify(body));
 }
 const status: Behaviour = ({ res, argument }) => refuse(res, argument);
 const cut: Behaviour = ({ res }) => {
@@ -253,6 +292,42 @@ const reasoning = both(
   whole(message(TEXT, { reasoning_content: THOUGHTS.join("") })),
 );
 
+/** A reply of which a filter has left nothing, not even a message (Azure). */
+const filtered = both(
+  [
+    {
+      ...HEAD,
+      object: "chat.completion.chunk",
+      choices: [{ index: 0, finish_reason: "content_filter" }],
+    },
+    usageChunk(),
+  ],
+  JSON.stringify({
+    ...HEAD,
+    object: "chat.completion",
+    choices: [{ index: 0, finish_reason: "content_filter" }],
+    usage: USAGE,
+  }),
+);
+const callFailed: Behaviour = ({ res }) => refuse(res, 400, undefined, CALL_FAILED);
+/** Good, but for requests with the word "bad". */
+const unlessBad =
+  (bad: Behaviour): Behaviour =>
+  (exchange) =>
+    (JSON.stringify(exchange.body["messages"]).includes("bad") ? bad : good)(exchange);
+
+/** A good whole reply, with an object of very many members beside the choices. */
+async function manyKeys({ res }: Exchange): Promise<void> {
+  res.writeHead(200, { "content-type": JSON_TYPE });
+  res.write(`${whole(message(TEXT)).slice(0, -1)},"more":{"first":0`);
+  for (let from = 0; from < MANY_KEYS && res.writable; from += KEYS_A_PIECE) {
+    const names = Array.from({ length: KEYS_A_PIECE }, (_, at) => `,"k${from + at}":0`);
+    res.write(names.join(""));
+    await turn();
+  }
+  res.end("}}");
+}
+
 /** By the model's name up to its colon; a number at its end is the behaviour's argument. */
 const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   good,
@@ -262,10 +337,21 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   overloaded: ({ res, argument }) => refuse(res, 429, argument),
   once: (exchange) =>
     exchange.number === 0 ? refuse(exchange.res, exchange.argument, 0) : good(exchange),
-  picky: (exchange) =>
-    JSON.stringify(exchange.body["messages"]).includes("bad")
-      ? status({ ...exchange, argument: 400 })
-      : good(exchange),
+  picky: unlessBad((exchange) => status({ ...exchange, argument: 400 })),
+  "picky-filter": unlessBad(filtered),
+  "picky-calls": unlessBad(callFailed),
+  filtered,
+  "call-failed": callFailed,
+  "call-failed-in-stream": (exchange) =>
+    exchange.body["stream"] === true
+      ? exchange.res.end(begin(exchange) && stream([ROLE, CALL_FAILED]))
+      : callFailed(exchange),
+  "error-object": (exchange) =>
+    exchange.body["stream"] === true
+      ? exchange.res.end(begin(exchange) && stream([ERROR_OBJECT]))
+      : refuse(exchange.res, 500, undefined, ERROR_OBJECT),
+  "error-with-usage": both([ROLE, ERROR_WITH_USAGE], JSON.stringify(ERROR_WITH_USAGE)),
+  "many-keys": manyKeys,
   "error-in-200": ({ res }) =>
     res.writeHead(200, { "content-type": JSON_TYPE }).end(JSON.stringify(WORDS)),
   "error-first": both([WORDS], JSON.stringify(WORDS)),
@@ -304,6 +390,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   "ends-after": after(({ res }) => res.end()),
   "done-after": after(({ res }) => res.end(DONE)),
   "error-after": after(({ res }) => res.end(stream([WORDS]))),
+  "error-with-usage-after": after(({ res }) => res.end(stream([ERROR_WITH_USAGE]))),
   "silent-after": after(silence),
   "endless-line": (exchange) => {
     if (begin(exchange)) exchange.res.write(stream([ROLE, ...texts], "data: "));
@@ -381,6 +468,22 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   "usage-nonsense": both(
     [ROLE, ...texts, STOP, usageChunk(NONSENSE)],
     whole(message(TEXT), "stop", { usage: NONSENSE }),
+  ),
+  "usage-empty": both(
+    [ROLE, ...texts.map((each) => ({ ...each, usage: {} })), STOP],
+    whole(message(TEXT), "stop", { usage: {} }),
+  ),
+  "usage-digits": both(
+    [ROLE, ...texts, STOP, usageChunk(DIGITS)],
+    whole(message(TEXT), "stop", { usage: DIGITS }),
+  ),
+  "usage-absurd": both(
+    [ROLE, ...texts, STOP, usageChunk(ABSURD)],
+    whole(message(TEXT), "stop", { usage: ABSURD }),
+  ),
+  "usage-sum": both(
+    [ROLE, ...texts, STOP, usageChunk({ ...USAGE, total_tokens: 109 })],
+    whole(message(TEXT), "stop", { usage: { ...USAGE, total_tokens: 109 } }),
   ),
   "usage-with-finish": events([ROLE, ...texts, { ...STOP, usage: USAGE }]),
   "usage-in-choice": events([

@@ -17,6 +17,8 @@ export interface Lab {
 /** A key of its own account, and how often it may ask in a minute. */
 export const BURST = { key: "sk-conformance-burst", rpm: 60 };
 export const LIMITED = { key: "sk-conformance-limited", rpm: 3 };
+/** A key of its own account, and how many requests that may have in hand. */
+export const CROWDED = { key: "sk-conformance-crowded", maxInFlight: 2 };
 /** More failures in a row than those with which most checks are content. */
 const BREAKER = { failures: 5, cooldown_ms: 400 };
 
@@ -82,10 +84,12 @@ export function readyConfig(
           ]),
       ),
     },
+    accounts: { crowded: { max_in_flight: CROWDED.maxInFlight } },
     keys: [
       { account: "demo", key },
       { account: "burst", key: BURST.key, rpm: BURST.rpm },
       { account: "limited", key: LIMITED.key, rpm: LIMITED.rpm },
+      { account: "crowded", key: CROWDED.key },
     ],
     limits: { rpm: null },
     timeouts: { connect_ms: 2_000, first_token_ms: 8_000, idle_ms: 8_000, total_ms: 30_000 },

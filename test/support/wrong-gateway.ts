@@ -66,6 +66,9 @@ export const parse = (text: string): unknown => {
   }
 };
 
+/** An answer to bytes that the suite sends by itself is read no further: it is one that nobody reads. */
+const MAX_RAW_BYTES = 1024 * 1024;
+
 export interface WrongGateway {
   readonly url: string;
   /** Has this fault from now on; undefined: none. */
@@ -149,13 +152,23 @@ export async function startWrongGateway(
     socket.on("error", () => upstream.destroy());
     socket.on("close", () => upstream.destroy());
     const raw = fault?.raw;
-    void read(upstream).then(
-      (answer) =>
-        socket.end(
-          raw?.when(bytes.toString("latin1")) ? raw.answer(answer.toString("latin1")) : answer,
-        ),
-      () => socket.destroy(),
-    );
+    const pieces: Buffer[] = [];
+    let size = 0;
+    upstream.on("data", (piece: Buffer) => {
+      pieces.push(piece);
+      size += piece.length;
+      if (size <= MAX_RAW_BYTES) return;
+      upstream.pause();
+      socket.write(Buffer.concat(pieces));
+    });
+    upstream.on("end", () => {
+      const answer = Buffer.concat(pieces);
+      const edited = raw?.when(bytes.toString("latin1"))
+        ? raw.answer(answer.toString("latin1"))
+        : answer;
+      socket.end(edited);
+    });
+    upstream.on("error", () => socket.destroy());
   }
 
   const sockets = new Set<Socket>();

@@ -2,7 +2,15 @@
 
 import type { Check } from "../suite.ts";
 import { compatibleChecks } from "./compatible.ts";
+import { contentChecks } from "./content.ts";
+import { hostileChecks } from "./hostile.ts";
 import { robustChecks } from "./robust.ts";
 import { specChecks } from "./spec.ts";
 
-export const CHECKS: readonly Check[] = [...specChecks, ...compatibleChecks, ...robustChecks];
+export const CHECKS: readonly Check[] = [
+  ...specChecks,
+  ...compatibleChecks,
+  ...robustChecks,
+  ...contentChecks,
+  ...hostileChecks,
+];

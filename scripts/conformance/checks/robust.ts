@@ -19,7 +19,7 @@ import { ERROR, find, first, isCount, isObject, isText, list } from "../shapes.t
 import { CHAT, Expectation, expect, question, TOOLS, type Check, type Tester } from "../suite.ts";
 
 /** An answer of the gateway, whole or a stream. */
-interface Reply {
+export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
   /** Head and body, as they came. */
@@ -35,7 +35,7 @@ interface Reply {
 }
 
 /** What a check works with. */
-interface Scene {
+export interface Scene {
   readonly t: Tester;
   readonly provider: Provider;
   /** Its models at the provider; the first of them; the one to which a failure of that leads. */
@@ -50,7 +50,7 @@ interface Scene {
   ): Promise<Reply>;
   /** Whole and as a stream, at the same time. */
   askBoth(fields?: object): Promise<readonly [Reply, Reply]>;
-  open(fields?: object): Promise<Opened>;
+  open(fields?: object, headers?: Readonly<Record<string, string>>): Promise<Opened>;
   /** What came to the provider for a model; the first, if none is named. */
   calls(model?: string): readonly Call[];
   /** The call after so many others, waited for. */
@@ -58,10 +58,11 @@ interface Scene {
 }
 
 /** For what should happen at once. */
-const SOON_MS = 2_500;
+export const SOON_MS = 2_500;
 /** For what only takes its time where a machine is busy. */
-const PATIENT_MS = 10_000;
-const soon = <T>(promise: Promise<T>, what: string): Promise<T> => within(promise, what, SOON_MS);
+export const PATIENT_MS = 10_000;
+export const soon = <T>(promise: Promise<T>, what: string): Promise<T> =>
+  within(promise, what, SOON_MS);
 
 /** What the checks need of the gateway's configuration, filled as they are stated. */
 export const LABS: Lab[] = [];
@@ -70,19 +71,30 @@ export const LABS: Lab[] = [];
 interface Stated extends Pick<Check, "id" | "title" | "when">, Pick<Lab, "at" | "reasoning"> {
   /** The number of the entry in PITFALLS.md. */
   readonly pitfall: number;
+  /** The section that states the rule itself, where PITFALLS.md only names what goes wrong. Absent: that entry. */
+  readonly source?: string;
   /** The models that the check has at the provider, with blanks between them: what each does. */
   readonly behaviours: string;
   readonly run: (scene: Scene) => Promise<void>;
 }
 
-function robust({ id, pitfall, title, behaviours, run, when, ...more }: Stated): Check {
+export function robust({
+  id,
+  pitfall,
+  source = `PITFALLS.md ${pitfall}`,
+  title,
+  behaviours,
+  run,
+  when,
+  ...more
+}: Stated): Check {
   const lab: Lab = { id, behaviours: behaviours.split(" "), ...more };
   LABS.push(lab);
   const needs =
     lab.behaviours.length > 1 ? (["provider", "alias"] as const) : (["provider"] as const);
   return {
     id: `robust.${id}`,
-    source: `PITFALLS.md ${pitfall}`,
+    source,
     title,
     needs,
     ...(when && { when }),
@@ -159,7 +171,7 @@ function sceneOf(t: Tester, lab: Lab): Scene {
     second,
     ask,
     askBoth: async (fields = {}) => Promise.all([ask(fields), ask({ ...fields, stream: true })]),
-    open: (fields = {}) => t.client.open(requestOf(fields)),
+    open: (fields = {}, headers = {}) => t.client.open(requestOf(fields, headers)),
     calls: (name = model) => provider.calls(name),
     call: (after = 0, name = model) => provider.call(name, after, PATIENT_MS),
   };
@@ -172,7 +184,7 @@ const saying = (parts: readonly unknown[], streamed: boolean, field: string): st
     .join("");
 
 // What a reply must be.
-function expectComplete(reply: Reply, content = TEXT): void {
+export function expectComplete(reply: Reply, content = TEXT): void {
   expect(reply.status === 200, "status 200", `${reply.status} ${reply.shown}`);
   expect(reply.content === content, JSON.stringify(content.slice(0, 100)), reply.content);
   if (!reply.streamed) return;
@@ -189,7 +201,7 @@ function expectComplete(reply: Reply, content = TEXT): void {
   );
 }
 /** A stream that was cut off after this text. */
-function expectBroken(reply: Reply, content: string): void {
+export function expectBroken(reply: Reply, content: string): void {
   expect(
     reply.status === 200 && reply.content === content,
     JSON.stringify(content),
@@ -203,7 +215,7 @@ function expectBroken(reply: Reply, content: string): void {
     reply.shown,
   );
 }
-function expectRefusal(reply: Reply, status: number): void {
+export function expectRefusal(reply: Reply, status: number): void {
   expect(reply.status === status, `status ${status}`, `${reply.status} ${reply.shown}`);
   expectError(reply);
 }
@@ -213,7 +225,7 @@ const expectError = ({ error, shown }: Reply): void => {
       expect(holds(found.value, found), `${path}, ${expected}`, shown);
   expect(isObject(error), "an error", shown);
 };
-function expectServedBy(reply: Reply, model: string): void {
+export function expectServedBy(reply: Reply, model: string): void {
   for (const part of reply.parts)
     expect(first(part, "model") === model, `model ${model}`, first(part, "model"));
 }
@@ -235,9 +247,9 @@ const callsOf = ({ parts, streamed }: Reply): unknown[] => {
   }
   return calls;
 };
-const usageOf = ({ parts }: Reply): unknown =>
+export const usageOf = ({ parts }: Reply): unknown =>
   parts.map((part) => first(part, "usage")).findLast(isObject);
-const expectUsage = (reply: Reply): void => {
+export const expectUsage = (reply: Reply): void => {
   expectComplete(reply);
   const [usage, names] = [
     usageOf(reply),
@@ -249,7 +261,7 @@ const expectUsage = (reply: Reply): void => {
     usage,
   );
 };
-const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
+export const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
 
 const leaving: Check[] = [
   robust({
@@ -323,6 +335,7 @@ const usage: Check[] = [
       ["usage-with-finish", "the last chunk with a choice"],
       ["usage-in-choice", "a choice"],
       ["usage-everywhere", "every chunk, each time more"],
+      ["usage-digits", "a chunk of its own, as strings of digits"],
     ] as const
   ).map(([behaviour, where]) =>
     robust({
@@ -346,6 +359,7 @@ const usage: Check[] = [
     [
       ["never", "no usage"],
       ["nonsense", "usage that is nonsense"],
+      ["empty", "usage without figures beside its text"],
     ] as const
   ).map(([id, what]) =>
     robust({
@@ -397,6 +411,10 @@ const FALLS: readonly (readonly [
   ["error-first", 10, "an error as the first event of a stream"],
   ["error-after-role", 10, "an error after a chunk that has nothing but the role"],
   ["nothing", 17, "an empty body"],
+  ["error-with-usage", 43, "an error that comes with usage"],
+  ["error-object", 9, "an error whose code is an object"],
+  ["call-failed", 42, "a failed tool call as status 400"],
+  ["call-failed-in-stream", 42, "a failed tool call as an event of a stream"],
   ["only-done", 17, "a stream that is nothing but [DONE]"],
   ["not-json", 17, "what is not JSON"],
   ["html", 35, "a page instead of a reply"],
@@ -698,6 +716,12 @@ const streams: Check[] = [
     behaviour: "error-after",
   }),
   cutOf({
+    id: "cut.error-with-usage",
+    pitfall: 43,
+    title: "an error event that carries usage, after some deltas: an error event, no [DONE]",
+    behaviour: "error-with-usage-after",
+  }),
+  cutOf({
     id: "cut.silence",
     pitfall: 14,
     title: "a stream that falls silent ends within its idle deadline: an error event, no [DONE]",
@@ -931,7 +955,7 @@ const SENT = {
 };
 /** Behaviours that say what a client must not see. */
 const TALKATIVE =
-  "status-401 status-500 overloaded-9 error-in-200 error-after-1 html redirect-302 good";
+  "status-401 status-500 overloaded-9 error-in-200 error-after-1 html redirect-302 error-object call-failed call-failed-in-stream error-with-usage-after-1 filtered good";
 const bodyOf = async ({ call }: Scene, after = 0): Promise<Readonly<Record<string, unknown>>> =>
   (await call(after)).body;
 

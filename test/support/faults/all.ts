@@ -2,6 +2,8 @@
 
 import type { Fault } from "../wrong-gateway.ts";
 import { compatibleFaults } from "./compatible.ts";
+import { contentFaults } from "./content.ts";
+import { hostileFaults } from "./hostile.ts";
 import { robustFaults } from "./robust.ts";
 import { specFaults } from "./spec.ts";
 
@@ -9,4 +11,6 @@ export const FAULTS: ReadonlyMap<string, Fault> = new Map([
   ...specFaults,
   ...compatibleFaults,
   ...robustFaults,
+  ...contentFaults,
+  ...hostileFaults,
 ]);

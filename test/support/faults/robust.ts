@@ -27,23 +27,23 @@ import {
   type Change,
 } from "./kit.ts";
 
-const marked = (name: string) => chat(ownId(`robust.${name}`));
+export const marked = (name: string) => chat(ownId(`robust.${name}`));
 const streamed = ({ streamed: is }: Asked): boolean => is;
-const says =
+export const says =
   (text: string) =>
   ({ question }: Asked): boolean =>
     question === text;
-const each = (
+export const each = (
   names: readonly string[],
   faults: (name: string) => Record<string, Fault>,
 ): Record<string, Fault> => Object.assign({}, ...names.map(faults));
 
 /** Of the whole reply, or of the stream. */
-const whole = (name: string, answer: Fault["answer"] & {}): Fault => ({
+export const whole = (name: string, answer: Fault["answer"] & {}): Fault => ({
   when: both(marked(name), (asked) => !streamed(asked)),
   answer,
 });
-const stream = (name: string, answer: Fault["answer"] & {}): Fault => ({
+export const stream = (name: string, answer: Fault["answer"] & {}): Fault => ({
   when: both(marked(name), streamed),
   answer,
 });
@@ -72,13 +72,17 @@ const instead =
   (bytes) =>
     bytes.replace(new RegExp(one, "i"), (found) => other.padEnd(found.length));
 const toModel = (name: string, model: string): Fault => mends(marked(name), { model });
-const error = (path: string, to: Change) => anyBody(`error.${path}`, to);
+export const error = (path: string, to: Change) => anyBody(`error.${path}`, to);
 
 const FALLBACKS = [
   ...[401, 402, 403, 404, 408, 429, 500, 503, 529].map((code) => `status-${code}`),
   "error-in-200",
   "error-first",
   "error-after-role",
+  "error-with-usage",
+  "error-object",
+  "call-failed",
+  "call-failed-in-stream",
   "nothing",
   "only-done",
   "not-json",
@@ -100,7 +104,9 @@ const CANONICALS = [
   "redirect-307",
   "reset",
 ].map((name) => `canonical.${name}`);
-const CUTS = ["reset", "end", "done", "error", "silence"].map((name) => `cut.${name}`);
+const CUTS = ["reset", "end", "done", "error", "error-with-usage", "silence"].map(
+  (name) => `cut.${name}`,
+);
 const STREAMS = [
   "long-stream",
   "finished.no-done",
@@ -130,6 +136,7 @@ const FIGURES = [
   "usage-with-finish",
   "usage-in-choice",
   "usage-everywhere",
+  "usage-digits",
 ].map((name) => `usage.figures.${name}`);
 const CALLS = [
   "tools",
@@ -155,7 +162,7 @@ const robust: Record<string, Fault> = {
     ),
   })),
   "usage.whole": whole("usage.whole", body("usage.completion_tokens", increment)),
-  ...each(["usage.never", "usage.nonsense"], (name) => ({
+  ...each(["usage.never", "usage.nonsense", "usage.empty"], (name) => ({
     [`${name}/whole`]: whole(
       name,
       body("usage.completion_tokens", () => -1),
