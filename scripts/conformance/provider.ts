@@ -76,7 +76,7 @@ export const CANARY = /canary/i;
 export const PROVIDER_KEY = "sk-canary-of-the-provider";
 /** How much the models send that do not end by themselves. */
 export const FLOOD_BYTES = 128 * 1024 * 1024;
-const [MANY_KEYS, KEYS_A_PIECE] = [1_200_000, 20_000];
+const [MANY_KEYS, KEYS_A_PIECE] = [5_000_000, 20_000];
 const [STALLED_LOOKS, LOOK_MS] = [20, 50];
 
 type Json = Readonly<Record<string, unknown>>;
