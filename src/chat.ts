@@ -139,8 +139,8 @@ function admit(
 /** The access log says what a request took and cost, as the books have it. */
 function logCharge(log: LogFields, record: SettleRecord | undefined): void {
   if (!record) return;
-  const { provider, usage, usage_source, cost, currency } = record;
-  log.provider = provider;
+  const { provider, attempts, usage, usage_source, cost, currency } = record;
+  log.provider = provider ?? attempts.at(-1)?.provider ?? null;
   if (usage_source === "none") return;
   log.prompt_tokens = usage.prompt_tokens;
   log.completion_tokens = usage.completion_tokens;

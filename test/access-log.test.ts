@@ -94,6 +94,7 @@ describe("a line of the access log", () => {
     assert.equal(broken["cost"], charged("broken").cost);
     assert.deepEqual(failed, {
       model_requested: "down",
+      provider: "lab",
       error_code: "upstream_error",
       param: "model",
     });

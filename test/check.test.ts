@@ -3,7 +3,15 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -212,7 +220,8 @@ describe("a data_dir that cannot be made", () => {
         uid: 65_534,
         gid: 65_534,
         stdio: ["ignore", "ignore", "pipe"],
-        env: { PATH: process.env["PATH"] },
+        // That user cannot write where the coverage of these tests goes.
+        env: { PATH: process.env["PATH"], NODE_V8_COVERAGE: "" },
       });
       t.after(() => child.kill("SIGKILL"));
       let stderr = "";
@@ -222,6 +231,32 @@ describe("a data_dir that cannot be made", () => {
         [code, stderr],
         [1, `chat-gateway: data_dir: cannot be made in ${place}: EACCES\n`],
       );
+    }
+  });
+
+  it("(a link to nothing in its place, or above it) is told by check and by serve, exit 1", async (t) => {
+    const dir = folder();
+    symlinkSync(join(dir, "unmounted"), join(dir, "link"));
+    for (const path of ["link", "link/data"]) {
+      const { file } = written({ data_dir: join(dir, path) });
+      for (const command of ["check", "serve"]) {
+        const { code, stderr } = await ended(t, [command, "--config", file]);
+        const told = `${join(dir, "link")} is a link to something that is not there`;
+        assert.deepEqual([code, stderr], [1, `chat-gateway: data_dir: ${told}\n`]);
+      }
+    }
+  });
+
+  it("(where the system itself makes the folders) is told by check and by serve, which ends", {
+    skip: !existsSync("/proc/self") && "this takes Linux's /proc",
+  }, async (t) => {
+    for (const path of ["/proc/nope", "/proc/nope/data"]) {
+      const { file } = written({ data_dir: path });
+      for (const command of ["check", "serve"]) {
+        const { code, stderr } = await ended(t, [command, "--config", file]);
+        assert.equal(code, 1);
+        assert.match(stderr, /^chat-gateway: data_dir: cannot be made in \/proc: E[A-Z]+\n$/);
+      }
     }
   });
 

@@ -28,6 +28,9 @@ describe("what looks like a key", () => {
     ["a parameter of a longer name", "api_key=CANARY", "api_key=[redacted]"],
     ["a member of JSON", '{"access_token": "CANARY"}', '{"access_token": "[redacted]"}'],
     ["a password", "password: CANARY", "password: [redacted]"],
+    ["a password by its short name", "pass=CANARY", "pass=[redacted]"],
+    ["a Slack token", "xoxb-12-CANARY", "[redacted]"],
+    ["a JSON web token with a short end", "eyJhbGciOi.eyJDQU5B.CA-NA_RY", "[redacted]"],
     ["user and password of a URL", "redis://me:CAN/ARY@host:1/0", "redis://[redacted]@host:1/0"],
     ["32 hex digits", `id ${"0a1b2c3d".repeat(4)} there`, "id [redacted] there"],
     ["base64", "dGhpcyBpcyBhIENBTkFSWQ==", "[redacted]"],
@@ -36,7 +39,7 @@ describe("what looks like a key", () => {
     [
       "a JSON web token",
       "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
-      "[redacted].[redacted].[redacted]",
+      "[redacted]",
     ],
     ["a UUID", "0b5d8b4e-1f3c-4a56-9d2e-3c5a7f9b1d2e", "[redacted]"],
     ["a key that a control character divides", "sk-CAN\u0000ARY", "[redacted]"],

@@ -267,6 +267,12 @@ describe("an event that is an error and has usage", { concurrency: 4 }, () => {
       ["failed", "provider", 43, 10],
     ],
     [
+      "after text, with the usage in an event of its own behind it",
+      "openai",
+      stream([chunk({ content: TEXT }), error, usageChunk(named.openai(43, 10))]),
+      ["failed", "provider", 43, 10],
+    ],
+    [
       "after text, as a finish_reason",
       "openai",
       stream([chunk({ content: TEXT }), chunk({}, "error", { usage: named.openai(43, 10) })]),

@@ -1,12 +1,12 @@
 // What a configuration needs of the machine that serves with it: certificates that can be used, and a folder for the books. Looked at
 // before anything starts, so that a fault is told beside all others and not found out by the first request.
-import { accessSync, constants, mkdirSync, statSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { accessSync, constants, lstatSync, mkdirSync, rmdirSync, statSync } from "node:fs";
+import { dirname, resolve, sep } from "node:path";
 import { CheckError, type Fault } from "../protocol/checker.ts";
 import { asObject } from "../protocol/foreign.ts";
 import { readTls } from "./certificate.ts";
 
-/** Looks at the raw JSON, so that a fault of shape elsewhere hides none. Changes nothing on the disk. */
+/** Looks at the raw JSON, so that a fault of shape elsewhere hides none. Leaves the disk as it is. */
 export function surroundingFaults(json: unknown): Fault[] {
   const root = asObject(json);
   const dataDir = root["data_dir"] ?? "./data";
@@ -45,21 +45,42 @@ const dataDirFault = (message: string): Fault => ({
 function whyUnusable(folder: string): string | undefined {
   const there = nearest(folder);
   try {
+    if (lstatSync(there).isSymbolicLink() && !statSync(there, { throwIfNoEntry: false }))
+      return `${there} is a link to something that is not there`;
     if (!statSync(there).isDirectory()) return `${there} is not a folder`;
     accessSync(there, constants.W_OK | constants.X_OK);
+    if (there !== folder) tryFolder(firstBelow(there, folder));
     return undefined;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (PASSING.includes(code)) return undefined;
     return `${there === folder ? "cannot be written" : `cannot be made in ${there}`}: ${code}`;
   }
 }
 
-/** The path itself, or the nearest above it at which there is something, if only what cannot be looked at. */
+/** Makes a folder and takes it away again: where the system makes folders itself (/proc), permissions say nothing. */
+function tryFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return; // somebody else has just made it
+    throw error;
+  }
+  rmdirSync(folder);
+}
+
+/** The path of one name more than `there` on the way to `folder`. */
+function firstBelow(there: string, folder: string): string {
+  const [name = ""] = folder.slice(there.length).split(sep).filter(Boolean);
+  return resolve(there, name);
+}
+
+/** The path itself, or the nearest above it at which there is something, if only a link to nothing, or what cannot be looked at. */
 function nearest(path: string): string {
   for (let at = path; ; at = dirname(at)) {
     if (at === dirname(at)) return at;
     try {
-      if (statSync(at, { throwIfNoEntry: false })) return at;
+      if (lstatSync(at, { throwIfNoEntry: false })) return at;
     } catch (error) {
       // Below a file there is nothing: what is in the way is further up.
       if ((error as NodeJS.ErrnoException).code !== "ENOTDIR") return at;
@@ -70,12 +91,18 @@ function nearest(path: string): string {
 /** What passes by itself. The gateway starts in spite of it, refuses requests with 503, and serves as soon as it can write. */
 const PASSING = ["ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM"];
 
-/** Makes the folders of the books for a gateway that is about to start. Throws a CheckError if that can never succeed. */
+/** Makes the folders of the books for a gateway that is about to start. Throws a CheckError if that can never succeed. One folder after
+ * the other: where a folder cannot be made although the one above it is there, Node 20's own loop never ends. */
 export function makeDataDir(dataDir: string): void {
+  const folder = resolve(dataDir, "spend");
   try {
-    mkdirSync(join(resolve(dataDir), "spend"), { recursive: true, mode: 0o700 });
+    for (let there = nearest(folder); there !== folder; ) {
+      there = firstBelow(there, folder);
+      mkdirSync(there, { mode: 0o700 });
+    }
   } catch (error) {
     const { code = "" } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") return makeDataDir(dataDir); // another process has just made it
     if (!PASSING.includes(code)) throw new CheckError([dataDirFault(`cannot be made: ${code}`)]);
   }
 }

@@ -71,12 +71,20 @@ function keylessAccounts({ accounts, keys }: Config, stored: StoredKeys, now: nu
     .map((account) => ({ path: ["accounts", account], message: "has no key that is valid" }));
 }
 
-type Deadline = "connect_ms" | "first_token_ms" | "idle_ms" | "total_ms";
+type Deadline =
+  | "connect_ms"
+  | "first_token_ms"
+  | "idle_ms"
+  | "closing_ms"
+  | "leave_ms"
+  | "total_ms";
 /** Each shorter deadline, and the longer one that ends the request before it could pass, if they are in the wrong order. */
 const ORDER: readonly (readonly [shorter: Deadline, longer: Deadline])[] = [
   ["connect_ms", "first_token_ms"],
   ["first_token_ms", "total_ms"],
   ["idle_ms", "total_ms"],
+  ["closing_ms", "total_ms"],
+  ["leave_ms", "total_ms"],
 ];
 
 function deadlineWarnings({ timeouts, providers }: Config): Warning[] {

@@ -175,7 +175,7 @@ export async function attempt(
     const decoder = dialect.decoder(model);
     const parts: Part[] = []; // still to be delivered
     let [begun, finished, ended] = [false, false, false];
-    let broken = false; // after a fault that follows the finish only figures count, nothing more is delivered
+    let broken = false; // after a fault only figures count, nothing more is delivered
     let size = 0;
     let calls = 0;
     /** Delivers what these events say. While there is no room for it the provider is not to blame for silence. */
@@ -201,10 +201,9 @@ export async function attempt(
             if (calls > MAX_PARTS) throw tooMuch(`more than ${MAX_PARTS} tool calls`);
           }
         } catch (error) {
-          fault = error; // thrown after what came before it was delivered
+          fault ??= error; // thrown after what came before it was delivered
           if (error instanceof ProviderFault && error.usage)
             meter.observe({ type: "usage", usage: error.usage });
-          if (!finished) break;
           broken = true;
         }
         ended = decoder.ended?.() === true; // asked after each event, so that it is the same event whatever the cut

@@ -33,6 +33,9 @@ const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
     `$1$2${MARK}`,
   ],
   [/(key=["']?)[^\s"'`,;&]+/gi, `$1${MARK}`],
+  [/(\bpass(?:phrase|code)?=["']?)[^\s"'`,;&]+/gi, `$1${MARK}`],
+  [/\beyJ[\w-]{6,}\.[\w-]+(?:\.[\w-]*)?/g, MARK], // a JSON web token: three parts, of which the last may be short
+  [/\bxox[a-z]-[^\s"'`,;<>(){}[\]\\]{3,}/g, MARK],
   [/\b[sprc]k[-_][^\s"'`,;<>(){}[\]\\]{3,}/g, MARK],
   [/\b(?:gsk|csk|xai|pplx|hf|nvapi|tgp|gh[pousr]|glpat)[-_][^\s"'`,;<>(){}[\]\\]{10,}/g, MARK],
   [/\bAIza[\w-]{10,}/g, MARK],
