@@ -30,6 +30,9 @@ import { configFor, demo, KEY, readStream, startGateway, user } from "./support/
 import { held, silent, startProvider } from "./support/provider.ts";
 import { waitFor, within } from "./support/wait.ts";
 
+/** A gateway that closes waits for up to 2 s for the last settle lines and then for up to 5 s for its last sync. */
+const CLOSE_MS = 10_000;
+
 /** A gateway on `dir` that calls nobody. */
 const start = (t: TestContext, dir: string) =>
   startGateway(t, demo({ data_dir: dir, usage: { sync_ms: 20 } }));
@@ -55,7 +58,7 @@ describe("opened and never settled", () => {
     const told = [];
     for (let i = 0; i < 3; i += 1) {
       const gw = await start(t, dir);
-      await within(gw.gateway.close(0), "the gateway to close");
+      await within(gw.gateway.close(0), "the gateway to close", CLOSE_MS);
       told.push(...gw.diagnostics);
     }
     const after = readFileSync(segmentPath(dir), "utf8");
@@ -146,7 +149,7 @@ describe("opened and never settled", () => {
       handMade(dir, "2026-01-31.0001.jsonl", text, "died");
       handMade(dir, "2026-01-31.0002.jsonl", textOf([openLine(1)]) + text, "died");
       const { gateway } = await start(t, dir);
-      await within(gateway.close(0), "the gateway to close");
+      await within(gateway.close(0), "the gateway to close", CLOSE_MS);
       assert.deepEqual(
         entries(dir).map(({ settle }) => [settle["spend_id"], settle["status"]]),
         [[spendId(1), "interrupted"]],
@@ -160,7 +163,7 @@ describe("opened and never settled", () => {
     for (const ending of ["sock", "open"])
       writeFileSync(join(dir, "spend", `2026-01-31.0002.${ending}`), "");
     const { gateway } = await start(t, dir);
-    await within(gateway.close(0), "the gateway to close");
+    await within(gateway.close(0), "the gateway to close", CLOSE_MS);
     assert.deepEqual(readdirSync(join(dir, "spend")), ["2026-01-31.0001.jsonl"]);
     assert.equal(usageRecords(dir).length, 1);
   });
@@ -187,7 +190,7 @@ describe("a torn last line", () => {
       for (let cut = 0; cut <= line.length; cut += 1)
         handMade(dir, name(cut), Buffer.concat([Buffer.from(kept), line.subarray(0, cut)]), "died");
       const gw = await start(t, dir);
-      await within(gw.gateway.close(0), "the gateway to close");
+      await within(gw.gateway.close(0), "the gateway to close", CLOSE_MS);
       for (let cut = 0; cut <= line.length; cut += 1) {
         const text = readFileSync(segmentPath(dir, name(cut)), "utf8");
         assert.ok(text.startsWith(kept), `cut at byte ${cut}`);
@@ -231,7 +234,7 @@ describe("a line in the middle that is not ours", () => {
       );
       handMade(dir, "2026-01-31.0001.jsonl", textOf([openLine(3), settleLine(3)]), "let go");
       const gw = await start(t, dir);
-      await within(gw.gateway.close(0), "the gateway to close");
+      await within(gw.gateway.close(0), "the gateway to close", CLOSE_MS);
       assert.deepEqual(
         usageRecords(dir).map(({ usage_id }) => usage_id),
         [1, 2, 3].map(spendId),
@@ -254,7 +257,7 @@ it("an open line of a dead process whose time is none: told, and the recovery go
     "died",
   );
   const gw = await start(t, dir);
-  await within(gw.gateway.close(0), "the gateway to close");
+  await within(gw.gateway.close(0), "the gateway to close", CLOSE_MS);
   assert.deepEqual(
     usageRecords(dir).map(({ usage_id, status }) => [usage_id, status]),
     [[spendId(2), "interrupted"]],
@@ -296,7 +299,7 @@ describe("two gateways on one data_dir", () => {
     assert.deepEqual([during.code, ok, in_flight, settled], [0, true, 2, 0]);
     gone.abort();
     await waitFor(() => settles(dir).length === 1, "the record of the request that was left");
-    await within(two.gateway.close(0), "the second gateway to close");
+    await within(two.gateway.close(0), "the second gateway to close", CLOSE_MS);
     const third = await startGateway(t, config);
     await waitFor(() => usageCount(dir) === 1, "the usage record");
     assert.equal(
@@ -305,7 +308,7 @@ describe("two gateways on one data_dir", () => {
       "the first gateway's segment is as it was",
     );
     assert.ok(existsSync(segmentPath(dir).replace("jsonl", "sock")));
-    await within(third.gateway.close(0), "the third gateway to close");
+    await within(third.gateway.close(0), "the third gateway to close", CLOSE_MS);
     finish();
     assert.ok((await readStream(reply)).done);
     const after = await ended(t, ["audit", "--json", "--config", file]);
@@ -330,12 +333,12 @@ describe("two gateways on one data_dir", () => {
     writeFileSync(join(dir, "spend", "2026-01-31.0001.open"), "");
     const text = readFileSync(segmentPath(dir), "utf8");
     const first = await start(t, dir);
-    await within(first.gateway.close(0), "the gateway to close");
+    await within(first.gateway.close(0), "the gateway to close", CLOSE_MS);
     assert.equal(readFileSync(segmentPath(dir), "utf8"), text);
     release();
     handMade(dir, "2026-01-31.0001.jsonl", text, "died");
     const second = await start(t, dir);
-    await within(second.gateway.close(0), "the gateway to close");
+    await within(second.gateway.close(0), "the gateway to close", CLOSE_MS);
     assert.deepEqual(
       spendLines(dir).map(({ type, status }) => [type, status]),
       [
