@@ -205,6 +205,7 @@ export async function attempt(
           if (error instanceof ProviderFault && error.usage)
             meter.observe({ type: "usage", usage: error.usage });
           broken = true;
+          if (!finished && !(error instanceof ProviderFault && error.cause === undefined)) break; // our own bug
         }
         ended = decoder.ended?.() === true; // asked after each event, so that it is the same event whatever the cut
         if (ended) break;
