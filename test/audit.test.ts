@@ -1,8 +1,16 @@
-// What an audit proves and what it does not: whatever is altered, unreadable, contradictory or out of reach is a difference, or is
-// named as not proved.
+// What an audit proves and what it does not: whatever is altered, unreadable, contradictory or out of reach is a difference. What the
+// sums of deleted segments prove is in retention.test.ts.
 
 import assert from "node:assert/strict";
-import { appendFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { describe, it, type TestContext } from "node:test";
 import { announce } from "../src/accounting/files.ts";
 import {
@@ -13,6 +21,7 @@ import {
   settleLine,
   spendId,
   textOf,
+  usageCount,
   usageFile,
   type Line,
 } from "./support/books.ts";
@@ -91,28 +100,30 @@ describe("records older than keep_days", { concurrency: 2 }, () => {
     assert.equal(found.proved.requests, 9);
   });
 
-  it("are named as not proved, with number and span, once their segments are gone", async (t) => {
+  it("are not proved, which is a difference with number and span, once their segments are gone and left no sums", async (t) => {
     const dir = await books(t);
     rmSync(segmentPath(dir, `${OLD}.0001.jsonl`));
-    const { code, found } = await audit(t, dir, KEEP);
-    assert.equal(code, 0);
+    const found = await assertDifferences(t, dir, [
+      /^2024-01: nothing proves usage records .*: 5 for \S+ USD, which ended from 2024-01-31T12:00:01.500Z to 2024/,
+    ]);
     const old = `${OLD}T12:00:01.500Z`;
     assert.deepEqual(found.not_proved, { records: 5, from: old, to: old });
     assert.deepEqual([found.settled, found.recorded, found.proved.requests], [5, 5, 5]);
     const { stdout } = await command(t, dir, ["audit"], KEEP);
     assert.match(
       stdout,
-      /\nproved: 5 requests settled from .*\nnot proved: 5 usage records that ended from 2024-01-31T12:00:01.500Z to 2024-01-31T12:00:01.500Z: .*\nthe books are right\n$/,
+      /\nproved: 5 requests settled from .*\nnot proved: 5 usage records that ended from 2024-01-31T12:00:01.500Z to 2024-01-31T12:00:01.500Z: .*\nthe books are wrong:\n/,
     );
+    assert.doesNotMatch(stdout, /the books are right/);
   });
 
-  it("are not proved, and no difference, also where older segments than theirs are still there", async (t) => {
+  it("are not proved also where older segments than theirs are still there", async (t) => {
     const dir = await books(t);
     handMade(dir, "2023-12-31.0001.jsonl", textOf(pair(20, "2023-12-31")), "let go");
     assert.equal((await audit(t, dir, { spend: { keep_days: 3_000 } })).code, 0);
     rmSync(segmentPath(dir, `${OLD}.0001.jsonl`));
     const { code, found } = await audit(t, dir, KEEP);
-    assert.deepEqual([code, found.not_proved.records, found.recorded, found.settled], [0, 5, 6, 6]);
+    assert.deepEqual([code, found.not_proved.records, found.recorded, found.settled], [1, 5, 6, 6]);
     assert.deepEqual(found.cost_recorded, found.cost_settled);
   });
 
@@ -122,6 +133,7 @@ describe("records older than keep_days", { concurrency: 2 }, () => {
     rmSync(segmentPath(dir, `${OLD}.0001.jsonl`));
     await assertDifferences(t, dir, [
       new RegExp(`^${spendId(1)}: recorded, but total_tokens is not prompt_tokens`),
+      /^2024-01: nothing proves usage records/,
     ]);
   });
 });
@@ -207,6 +219,74 @@ it("says of an empty spend log that nothing is proved", async (t) => {
   for (const day of [OLD, YOUNG]) rmSync(segmentPath(dir, `${day}.0001.jsonl`));
   edit(dir, YOUNG, () => []);
   const { code, stdout } = await command(t, dir, ["audit"], KEEP);
-  assert.equal(code, 0);
+  assert.equal(code, 1);
   assert.match(stdout, /\nproved: nothing.*\nnot proved: 5 usage records/);
+});
+
+describe("an open line that says something else than its settle line", { concurrency: 2 }, () => {
+  for (const [name, from, to] of [
+    ["account", "acme", "evil"],
+    ["key_id", "key_0123456789abcdef", "key_0123456789abcdee"],
+    ["gateway_request_id", "request 5", "request 6"],
+    ["model_requested", "m", "n"],
+  ] as const) {
+    it(`is a difference: ${name}`, async (t) => {
+      const dir = await books(t);
+      const path = segmentPath(dir, `${YOUNG}.0001.jsonl`);
+      const [open = "", ...rest] = readFileSync(path, "utf8").split("\n");
+      const altered = open.replace(`"${name}":"${from}"`, `"${name}":"${to}"`);
+      assert.notEqual(altered, open);
+      writeFileSync(path, [altered, ...rest].join("\n"));
+      await assertDifferences(t, dir, [
+        new RegExp(
+          `^${spendId(5)}: ${name} is "${to}" when opened, settled as "${from}" in spend/`,
+        ),
+      ]);
+    });
+  }
+
+  it("is a difference too where an interrupted request was settled once more", async (t) => {
+    const dir = await books(t);
+    const path = segmentPath(dir, `${YOUNG}.0001.jsonl`);
+    const time = { time: `${YOUNG}T12:00:01.500Z` };
+    const lines = [
+      openLine(30, { time: `${YOUNG}T12:00:00.000Z` }),
+      settleLine(30, { ...time, status: "interrupted" }),
+      settleLine(30, { ...time, account: "evil" }),
+    ];
+    appendFileSync(path, textOf(lines));
+    await assertDifferences(t, dir, [
+      new RegExp(`^${spendId(30)}: account is "acme" when first settled, settled as "evil"`),
+    ]);
+  });
+});
+
+describe("what is named like a segment and is no file", { concurrency: 2 }, () => {
+  const stranger = /\/spend\/2023-11-22\.0001\.jsonl is named like a segment .* no regular file/;
+  for (const [what, make] of [
+    ["a folder", (path: string) => mkdirSync(path)],
+    ["a link to itself", (path: string) => symlinkSync(path, path)],
+  ] as const) {
+    it(`is a difference, and stops neither the sync of the others nor a rebuild: ${what}`, async (t) => {
+      const dir = await books(t);
+      make(segmentPath(dir, "2023-11-22.0001.jsonl"));
+      handMade(dir, `${YOUNG}.0002.jsonl`, textOf(pair(30, YOUNG)), "let go");
+      const sync = await command(t, dir, ["usage", "sync", "--once"], KEEP);
+      assert.equal(sync.code, 0, sync.stderr);
+      assert.match(sync.stderr, stranger);
+      assert.equal(usageCount(dir), 11);
+      const found = await assertDifferences(t, dir, [stranger]);
+      assert.equal(found.proved.requests, 11);
+      const rebuild = await command(t, dir, ["books", "rebuild"], KEEP);
+      assert.equal(rebuild.code, 0, rebuild.stderr);
+      assert.match(rebuild.stderr, stranger);
+    });
+  }
+
+  it("is a difference also where a process has left its mark beside it", async (t) => {
+    const dir = await books(t);
+    mkdirSync(segmentPath(dir, "2023-11-22.0001.jsonl"));
+    writeFileSync(segmentPath(dir, "2023-11-22.0001.open"), "");
+    await assertDifferences(t, dir, [stranger]);
+  });
 });

@@ -503,6 +503,7 @@ describe("audit", { concurrency: 2 }, () => {
             from: "2026-01-31T12:00:01.500Z",
             to: "2026-01-31T12:00:01.500Z",
           },
+          retired: { records: 0, from: null, to: null },
           not_proved: { records: 0, from: null, to: null },
           differences: [],
         },

@@ -2,7 +2,14 @@
 // Skipped where PostgreSQL or the package `pg` (npm ci in test/clients) is not installed; REQUIRE_POSTGRES=1 forbids that.
 
 import assert from "node:assert/strict";
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
@@ -81,6 +88,7 @@ async function site(t: TestContext, name: string) {
       await life.stop();
       return life.gateway.stderr();
     },
+    db: (text: string) => db.query(url, text),
     count: async () =>
       Number((await db.query(url, "SELECT count(*) AS n FROM usage_records"))[0].n),
     async audit(dir: string) {
@@ -114,6 +122,45 @@ describe("PostgreSQL, and a data_dir that is not what it was", { skip: noPostgre
     assert.equal(await at.count(), 100);
     const { code, found } = await at.audit(dir);
     assert.deepEqual([code, found.proved.requests, found.differences.length], [1, 40, 60]);
+  });
+
+  it("proves the records of deleted segments by their sums, its own only, and finds an altered one", async (t) => {
+    const at = await site(t, "retired");
+    const [dir, other] = [at.dir("data"), at.dir("other")];
+    await at.live(other, 2);
+    await at.live(dir, 1);
+    const mark = readFileSync(join(dir, "gateway-id"), "utf8").slice(0, 8);
+    const old = "2023-01-31";
+    const lines = [1, 2, 3].flatMap((n) => {
+      const over = { spend_id: spendId(n).replace("sp_00000000", `sp_${mark}`) };
+      return [
+        openLine(n, { ...over, time: `${old}T12:00:00.000Z` }),
+        settleLine(n, { ...over, time: `${old}T12:00:01.500Z` }),
+      ];
+    });
+    handMade(dir, `${old}.0001.jsonl`, textOf(lines), "let go");
+    utimesSync(segmentPath(dir, `${old}.0001.jsonl`), 1_600_000_000, 1_600_000_000);
+    for (let pass = 0; pass < 2; pass += 1) await at.run(dir, "usage", "sync", "--once");
+    assert.deepEqual(
+      readdirSync(join(dir, "spend")).filter((name) => name.startsWith(old)),
+      [],
+    );
+    const time = `${old}T12:00:01.500Z`;
+    const right = await at.audit(dir);
+    assert.deepEqual(
+      [right.code, right.found.proved.requests, right.found.retired],
+      [0, 1, { records: 3, from: time, to: time }],
+    );
+    assert.equal((await at.run(dir, "books", "rebuild")).code, 0);
+    assert.equal((await at.audit(dir)).code, 0);
+    await at.db(`UPDATE usage_records SET cost = 9 WHERE usage_id = '${lines[0]!["spend_id"]}'`);
+    const wrong = await at.audit(dir);
+    assert.deepEqual([wrong.code, wrong.found.not_proved.records], [1, 3]);
+    assert.match(
+      wrong.found.differences.join(),
+      /^2023-01: .* are 3 for 9\.\d+ USD, .* are 3 for 0/,
+    );
+    assert.equal((await at.audit(other)).code, 0);
   });
 
   it("bills all when the data_dir is older than the database, and a rebuild ends the fault", async (t) => {

@@ -1,7 +1,15 @@
 // When segments are deleted: by all that says how old they are, and never by a clock that has just jumped.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import {
@@ -10,12 +18,14 @@ import {
   segmentPath,
   segments,
   settleLine,
+  spendId,
   textOf,
   usageCount,
+  usageFile,
   usageRecords,
 } from "./support/books.ts";
 import { folder } from "./support/folder.ts";
-import { serve } from "./support/ledger.ts";
+import { audit, command, readCursor, serve, writeCursor } from "./support/ledger.ts";
 import { waitFor } from "./support/wait.ts";
 
 const DAY = 86_400_000;
@@ -142,5 +152,192 @@ describe("a segment", { concurrency: 2 }, () => {
     assert.deepEqual(segments(dir), [old]);
     await pass(t, dir, START + 31.1 * DAY);
     assert.deepEqual(segments(dir), []);
+  });
+});
+
+/** By the real clock: requests of these days are long older than keep_days. */
+const KEPT = { spend: { keep_days: 100 } };
+const sync = async (t: TestContext, dir: string) =>
+  await command(t, dir, ["usage", "sync", "--once"], KEPT);
+
+/** A segment that nobody has written for years. */
+function oldSegment(dir: string, name: string, lines: Parameters<typeof textOf>[0]): void {
+  handMade(dir, name, textOf(lines), "let go");
+  utimesSync(segmentPath(dir, name), 1_600_000_000, 1_600_000_000);
+}
+const pair = (n: number, day: string) => [
+  openLine(n, { time: `${day}T12:00:00.000Z` }),
+  settleLine(n, { time: `${day}T12:00:01.500Z` }),
+];
+
+/** Six requests of two months in two segments that were copied and deleted; one of them was taken for dead, and was not. */
+async function retiredBooks(t: TestContext): Promise<string> {
+  const dir = folder();
+  const [open, settle] = pair(3, "2024-01-31");
+  oldSegment(dir, "2024-01-31.0001.jsonl", [
+    ...pair(1, "2024-01-31"),
+    ...pair(2, "2024-02-01"),
+    open!,
+    { ...settle, status: "interrupted", cost: "0" },
+    settle!,
+  ]);
+  oldSegment(
+    dir,
+    "2024-02-02.0001.jsonl",
+    [4, 5, 6].flatMap((n) => pair(n, "2024-02-02")),
+  );
+  for (let pass = 0; pass < 2; pass += 1) assert.equal((await sync(t, dir)).code, 0);
+  assert.deepEqual([segments(dir), usageCount(dir)], [[], 6]);
+  return dir;
+}
+const sumsFile = (dir: string) => join(dir, "spend", "retired.json");
+const RETIRED = { records: 6, from: "2024-01-31T12:00:01.500Z", to: "2024-02-02T12:00:01.500Z" };
+
+/** Changes the usage records of a month. */
+function alter(dir: string, month: string, change: (text: string) => string): void {
+  const before = readFileSync(usageFile(dir, month), "utf8");
+  const text = change(before);
+  assert.notEqual(text, before);
+  writeFileSync(usageFile(dir, month), text);
+  const cursor = readCursor(dir);
+  const months = { ...cursor.months, [month]: Buffer.byteLength(text) };
+  writeCursor(dir, { ...cursor, months });
+}
+
+/** The audit fails with one difference, and proves so many records of deleted segments. */
+async function assertOne(t: TestContext, dir: string, words: RegExp, proved: number) {
+  const { code, found } = await audit(t, dir, KEPT);
+  assert.deepEqual([code, found.differences.length, found.retired.records], [1, 1, proved]);
+  assert.match(found.differences[0], words);
+  return found;
+}
+
+describe("the usage records of deleted segments", { concurrency: 2 }, () => {
+  it("are proved by the sums that were kept, also after a rebuild, and when keep_days is raised", async (t) => {
+    const dir = await retiredBooks(t);
+    const { code, found } = await audit(t, dir, KEPT);
+    assert.equal(code, 0, JSON.stringify(found.differences));
+    assert.deepEqual(found.retired, RETIRED);
+    assert.deepEqual(found.not_proved, { records: 0, from: null, to: null });
+    assert.deepEqual([found.settled, found.recorded, found.cost_recorded], [0, 0, {}]);
+    const { stdout } = await command(t, dir, ["audit"], KEPT);
+    assert.match(
+      stdout,
+      /\nproved by the sums of retired segments: 6 records from 2024-01-31\S+ to 2024-02-02\S+\nthe books are right\n$/,
+    );
+    const rebuild = await command(t, dir, ["books", "rebuild"], KEPT);
+    assert.match(rebuild.stdout, /0 added, 0 changed, 0 removed, .* 6 have no lines/);
+    const raised = await audit(t, dir, { spend: { keep_days: 36_500 } });
+    assert.deepEqual([raised.code, raised.found.retired, raised.found.recorded], [0, RETIRED, 0]);
+  });
+
+  it("are proved beside requests that have their lines, older and younger ones", async (t) => {
+    const dir = await retiredBooks(t);
+    const today = new Date().toISOString().slice(0, 10);
+    handMade(dir, `${today}.0001.jsonl`, textOf(pair(10, today)), "let go");
+    handMade(dir, "2023-12-01.0001.jsonl", textOf(pair(11, "2023-12-01")), "let go"); // its file is young
+    await sync(t, dir);
+    const { code, found } = await audit(t, dir, KEPT);
+    assert.deepEqual([code, found.differences], [0, []]);
+    assert.deepEqual(
+      [found.settled, found.recorded, found.proved.requests, found.retired],
+      [2, 2, 2, RETIRED],
+    );
+  });
+
+  for (const [what, change, words] of [
+    [
+      "a cost",
+      (text: string) => text.replace(/"cost":"0\.\d+"/, '"cost":"9"'),
+      /^2024-02: usage records .* are 4 for 9\.\d+ USD, and the sums of .* are 4 for 0\.\d+ USD$/,
+    ],
+    [
+      "an account",
+      (text: string) => text.replace("acme", "evil"),
+      /^2024-02: .*: something else in them was altered$/,
+    ],
+    [
+      "a record that was taken out",
+      (text: string) => text.slice(text.indexOf("\n") + 1),
+      /^2024-02: usage records .* are 3 for \S+ USD, .* are 4 for \S+ USD$/,
+    ],
+    [
+      "a doubled record",
+      (text: string) => text + text.slice(0, text.indexOf("\n") + 1),
+      /^2024-02: usage records .* are 5 for \S+ USD, .* are 4 for \S+ USD$/,
+    ],
+  ] as const) {
+    it(`are a difference of their month alone, before and after a rebuild: ${what}`, async (t) => {
+      const dir = await retiredBooks(t);
+      alter(dir, "2024-02", change);
+      const found = await assertOne(t, dir, words, 2);
+      assert.equal(found.not_proved.records, usageCount(dir) - 2);
+      const { stdout } = await command(t, dir, ["audit"], KEPT);
+      assert.doesNotMatch(stdout, /the books are right/);
+      assert.equal((await command(t, dir, ["books", "rebuild"], KEPT)).code, 0);
+      await assertOne(t, dir, words, 2);
+    });
+  }
+
+  it("are a difference when all of a month are gone", async (t) => {
+    const dir = await retiredBooks(t);
+    alter(dir, "2024-01", () => "");
+    await assertOne(t, dir, /^2024-01: usage records .* are 0 for 0, .* are 2 for/, 4);
+  });
+
+  it("are a difference with count and span when the sums are lost", async (t) => {
+    const dir = await retiredBooks(t);
+    rmSync(sumsFile(dir));
+    const { code, found } = await audit(t, dir, KEPT);
+    assert.deepEqual([code, found.not_proved, found.retired.records], [1, RETIRED, 0]);
+    assert.match(found.differences.join("\n"), /^2024-01: nothing .* 2 for .*\n2024-02: .* 4 for/);
+  });
+
+  it("are a difference when the sums cannot be read, and no more segments are deleted then", async (t) => {
+    const dir = await retiredBooks(t);
+    writeFileSync(sumsFile(dir), '{"sp_1":{"segment":"a","size":1,"months":{"2024-01":{}}}}');
+    oldSegment(dir, "2024-03-01.0001.jsonl", pair(20, "2024-03-01"));
+    await sync(t, dir);
+    const second = await sync(t, dir);
+    assert.equal(second.code, 0);
+    assert.match(second.stderr, /segments older than spend.keep_days stay, .*retired\.json/);
+    assert.deepEqual(segments(dir), ["2024-03-01.0001.jsonl"]);
+    const { code, found } = await audit(t, dir, KEPT);
+    assert.equal(code, 1);
+    assert.match(found.differences[0], /retired\.json has no readable sums of the segment "sp_1"/);
+  });
+});
+
+describe("a process that dies between keeping the sums and deleting", { concurrency: 2 }, () => {
+  const NAME = "2024-01-31.0001.jsonl";
+  it("counts nothing twice: the segment's own lines count, and it is deleted once more", async (t) => {
+    const dir = folder();
+    oldSegment(dir, NAME, pair(1, "2024-01-31"));
+    const kept = join(folder(), "kept");
+    copyFileSync(segmentPath(dir, NAME), kept);
+    for (let pass = 0; pass < 2; pass += 1) await sync(t, dir);
+    const sums = readFileSync(sumsFile(dir), "utf8");
+    assert.ok(sums.includes(`"${spendId(1)}":{"segment":"${NAME}"`), sums);
+    copyFileSync(kept, segmentPath(dir, NAME)); // young, so that the audit's own sync keeps it
+    const between = await audit(t, dir, KEPT);
+    assert.deepEqual(
+      [between.code, between.found.proved.requests, between.found.retired.records],
+      [0, 1, 0],
+    );
+    utimesSync(segmentPath(dir, NAME), 1_600_000_000, 1_600_000_000);
+    await sync(t, dir);
+    assert.deepEqual(segments(dir), []);
+    assert.equal(readFileSync(sumsFile(dir), "utf8"), sums);
+    const { code, found } = await audit(t, dir, KEPT);
+    assert.deepEqual([code, found.retired.records, found.recorded], [0, 1, 0]);
+  });
+
+  it("deletes no segment whose sums could not be written", async (t) => {
+    const dir = folder();
+    oldSegment(dir, NAME, pair(1, "2024-01-31"));
+    mkdirSync(`${sumsFile(dir)}.new`);
+    for (let pass = 0; pass < 2; pass += 1) await sync(t, dir);
+    assert.deepEqual([segments(dir), existsSync(sumsFile(dir))], [[NAME], false]);
+    assert.equal((await audit(t, dir, KEPT)).code, 0);
   });
 });

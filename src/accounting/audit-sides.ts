@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { formatMoney, parseMoney } from "./price.ts";
 import { usageRecord, type UsageRecord } from "./records.ts";
 import { byIdentity, describeStale, readSegment, type Mark } from "./segments.ts";
-import { segmentsIn, unclosedOf } from "./spend-log.ts";
+import { retiredMonths, type MonthSums, type RecordSum } from "./retired.ts";
+import { segmentsIn, strangersIn, unclosedOf } from "./spend-log.ts";
 import { copiedUpTo, type Ledger } from "./sync.ts";
 
 type Tell = (difference: string) => void;
@@ -32,6 +33,11 @@ export function createTotals() {
       count -= 1;
       addCost(currency, -parseMoney(cost));
     },
+    /** Takes many back. */
+    removeAll(sum: RecordSum): void {
+      count -= sum.records;
+      for (const [currency, pico] of sum.costs) addCost(currency, -pico);
+    },
     count: (): number => count,
     span: () => ({ from, to }),
     /** Exact decimals by currency. */
@@ -49,8 +55,10 @@ export interface Sides {
   settledAndWrong(take: (record: UsageRecord) => void, tell: Tell): Promise<number>;
   /** Each usage record of this data_dir; `tell` hears of what is there and is none. */
   recorded(take: (record: UsageRecord) => void, tell?: Tell): Promise<void>;
-  /** Segments that are not what was copied from them. */
+  /** Segments that are not what was copied from them, or are no files at all. */
   changedSegments(): Promise<readonly string[]>;
+  /** What the segments came to that were deleted, by month. */
+  retired(tell: Tell): MonthSums;
 }
 
 /** The caller holds the books, so that nothing is copied meanwhile. */
@@ -105,13 +113,22 @@ export async function openSides({ dir, store, segments }: Ledger): Promise<Sides
     },
     async changedSegments() {
       const marksOf = byIdentity(marks);
-      const texts: string[] = [];
+      const texts = existsSync(dir) ? strangersIn(dir) : [];
       for (const name of names) {
         const path = join(dir, name);
         const { stale } = segments.progressOf(path, name, marksOf);
         if (stale.length > 0) texts.push(describeStale(name, (await stat(path)).size, stale));
       }
       return texts;
+    },
+    retired(tell) {
+      const present = names.map((name) => segments.identityOf(join(dir, name)) ?? "");
+      try {
+        return retiredMonths(dir, new Set(present));
+      } catch (error) {
+        tell((error as Error).message);
+        return new Map();
+      }
     },
   };
 }

@@ -1,7 +1,8 @@
 // The proof of the books: every opened request is settled once, and stands in the usage records once, as it was settled. Both sides are
 // summed up in buckets by their ids, in flat memory; only where the sums differ are the records compared, some buckets at a time, in
-// further readings. What cannot be read or contradicts itself is a difference; what the spend log no longer reaches is not proved,
-// and said to be so.
+// further readings. What cannot be read or contradicts itself is a difference. What the spend log no longer reaches is proved by the
+// sums that its deleted segments have left (audit-orphans.ts), or else is a difference.
+import { createOrphans, type RecordSpan } from "./audit-orphans.ts";
 import { createTotals, openSides, type Sides } from "./audit-sides.ts";
 import {
   BUCKETS,
@@ -35,8 +36,10 @@ export interface AuditResult {
   readonly cost_recorded: Readonly<Record<string, string>>;
   /** Requests of the spend log that are in the usage records once, just as they were settled; the span is that of the spend log. */
   readonly proved: { readonly requests: number } & Span;
-  /** Usage records that are older than `spend.keep_days` and have no lines in the spend log any more. */
-  readonly not_proved: { readonly records: number } & Span;
+  /** Usage records without lines in the spend log that the sums of deleted segments prove. */
+  readonly retired: RecordSpan;
+  /** Usage records that are older than `spend.keep_days` and that neither lines in the spend log nor such sums prove. */
+  readonly not_proved: RecordSpan;
   readonly differences: readonly string[];
 }
 
@@ -58,22 +61,23 @@ interface Findings {
   readonly tell: (difference: string) => void;
   readonly settled: ReturnType<typeof createTotals>;
   readonly recorded: ReturnType<typeof createTotals>;
-  readonly notProved: ReturnType<typeof createTotals>;
+  /** Records without lines in the spend log. */
+  readonly orphans: ReturnType<typeof createOrphans>;
   /** Of what was settled, less what is recorded. */
   readonly sums: BigUint64Array;
   /** Records of both sides, by bucket. */
   readonly counts: Uint32Array;
-  /** Records that ended from here on have their lines in the spend log. */
-  readonly keptSince: string;
 }
 
-/** Whether the spend log no longer reaches a record, so that nothing can be said of it. */
-const isOutOfReach = ({ ended_at }: UsageRecord, { settled, keptSince }: Findings): boolean =>
-  ended_at < (settled.span().from ?? keptSince) && ended_at < keptSince;
+/** Whether the spend log does not reach back to a record, so that it has no lines there, unless its time was altered. */
+function isOutOfReach({ ended_at }: UsageRecord, { settled }: Findings): boolean {
+  const { from } = settled.span();
+  return from === null || ended_at < from;
+}
 
 /** Adds up both sides. Resolves with the number of requests that are on their way. */
 async function addUp(sides: Sides, findings: Findings): Promise<number> {
-  const { tell, settled, recorded, notProved, sums, counts } = findings;
+  const { tell, settled, recorded, orphans, sums, counts } = findings;
   const check = (record: UsageRecord, side: string) => {
     const contradiction = contradictionIn(record);
     if (contradiction) tell(`${record.usage_id}: ${side}, but ${contradiction}`);
@@ -86,7 +90,11 @@ async function addUp(sides: Sides, findings: Findings): Promise<number> {
   }, tell);
   await sides.recorded((record) => {
     check(record, "recorded");
-    if (isOutOfReach(record, findings)) return notProved.add(record);
+    if (isOutOfReach(record, findings)) {
+      orphans.add(record);
+      if (orphans.isYoung(record)) recorded.add(record);
+      return;
+    }
     recorded.add(record);
     sums[bucketOf(record)]! -= fingerprint(record);
     counts[bucketOf(record)]! += 1;
@@ -131,28 +139,28 @@ async function compareGroup(
   const found = new Map<string, UsageRecord[]>();
   await sides.recorded((record) => {
     if (!group.has(bucketOf(record))) return;
-    if (expected.has(record.usage_id) || !isOutOfReach(record, findings)) addById(found, record);
+    const hasLines = expected.has(record.usage_id);
+    const isOrphan = isOutOfReach(record, findings);
+    if (hasLines && isOrphan) takeBack(record, findings);
+    if (hasLines || !isOrphan) addById(found, record);
   });
-  judgeUnexpected(expected, found, findings);
+  collectOrphans(expected, found, findings);
   return judgeSettled(expected, found, findings);
 }
 
-/** Records without lines in the spend log: too few lines, or too old a record. */
-function judgeUnexpected(
-  expected: ById,
-  found: ById,
-  { tell, keptSince, recorded, notProved }: Findings,
-): void {
+/** A record whose time was altered, so that the spend log did not seem to reach back to it. */
+function takeBack(record: UsageRecord, { orphans, recorded }: Findings): void {
+  orphans.remove(record);
+  if (!orphans.isYoung(record)) recorded.add(record);
+}
+
+/** Records without lines in the spend log. */
+function collectOrphans(expected: ById, found: ById, { orphans, recorded }: Findings): void {
   for (const [id, records] of found) {
     if (expected.has(id)) continue;
-    const young = records.find(({ ended_at }) => ended_at >= keptSince);
-    if (young) {
-      tell(`${id}: in the usage records, ended ${young.ended_at}, without lines in the spend log`);
-      continue;
-    }
     for (const record of records) {
-      recorded.remove(record);
-      notProved.add(record);
+      orphans.add(record);
+      if (!orphans.isYoung(record)) recorded.remove(record);
     }
   }
 }
@@ -193,14 +201,14 @@ export async function auditBooks(
   faults: readonly string[] = [],
 ): Promise<AuditResult> {
   const differences = createDifferences();
+  const keptSince = new Date(ledger.now() - ledger.keepDays * DAY_MS).toISOString();
   const findings: Findings = {
     tell: differences.add,
     settled: createTotals(),
     recorded: createTotals(),
-    notProved: createTotals(),
+    orphans: createOrphans(keptSince),
     sums: new BigUint64Array(BUCKETS),
     counts: new Uint32Array(BUCKETS),
-    keptSince: new Date(ledger.now() - ledger.keepDays * DAY_MS).toISOString(),
   };
   const sides = await openSides(ledger);
   const damages = (await ledger.store.inspect()).map(({ detail }) => detail);
@@ -210,7 +218,9 @@ export async function auditBooks(
   let unequal = 0;
   for (const group of groupSuspects(findings))
     unequal += await compareGroup(sides, group, findings);
-  const { settled, recorded, notProved } = findings;
+  const { settled, recorded, orphans, tell } = findings;
+  const { proved, notProved, youngTaken } = orphans.judge(sides.retired(tell), tell);
+  recorded.removeAll(youngTaken);
   const found = differences.list();
   return {
     ok: found.length === 0,
@@ -220,7 +230,8 @@ export async function auditBooks(
     cost_settled: settled.costs(),
     cost_recorded: recorded.costs(),
     proved: { requests: settled.count() - unequal, ...settled.span() },
-    not_proved: { records: notProved.count(), ...notProved.span() },
+    retired: proved,
+    not_proved: notProved,
     differences: found,
   };
 }

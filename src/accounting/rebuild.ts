@@ -5,7 +5,7 @@ import { usageRecord, type SettleRecord, type UsageRecord } from "./records.ts";
 import type { RebuildCounts } from "./usage-store.ts";
 import { recover } from "./recovery.ts";
 import { readSegment, type Mark } from "./segments.ts";
-import { segmentsIn } from "./spend-log.ts";
+import { segmentsIn, strangersIn } from "./spend-log.ts";
 import type { Ledger } from "./sync.ts";
 
 /** `unreadable`: lines of the spend log that say nothing; what the usage records have of their requests was left as it was. */
@@ -30,6 +30,8 @@ export async function rebuildBooks(ledger: Ledger): Promise<RebuildResult> {
   const parts: Part[] = [];
   const marks = new Map<string, Mark>();
   let unreadable = 0;
+  for (const detail of strangersIn(dir))
+    ledger.diagnose({ event: "spend_segment_unreadable", level: "error", detail });
   for (const segment of segmentsIn(dir)) {
     const path = join(dir, segment);
     await syncToDisk(path); // a power failure must not take what the usage records have

@@ -1,5 +1,5 @@
 // What a process that died has left behind in the spend log, put right by whoever comes next.
-import { appendFileSync, existsSync, readdirSync, rmSync, truncateSync } from "node:fs";
+import { appendFileSync, existsSync, readdirSync, rmSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import type { Diagnose } from "../http/log.ts";
 import { isTended } from "./claims.ts";
@@ -42,6 +42,8 @@ export async function recover({ dir, currency, now, diagnose }: Recovery): Promi
   for (const mark of readdirSync(dir).filter((name) => name.endsWith(".open"))) {
     const segment = join(dir, mark.replace(/open$/, "jsonl"));
     if (await hasWriter(segment)) continue;
+    // A folder of that name is no segment: the sync and the audit tell it.
+    if (statSync(segment, { throwIfNoEntry: false })?.isFile() === false) continue;
     if (existsSync(segment)) {
       const { unsettled, end } = await readSegment(segment);
       const lines = [...unsettled.values()].map(

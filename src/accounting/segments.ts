@@ -164,6 +164,27 @@ export interface SegmentVisitor {
   readonly problem?: (text: string) => void;
 }
 
+/** What stands in both lines of a request, and must be the same. */
+const IN_BOTH_LINES = ["account", "key_id", "gateway_request_id", "model_requested"] as const;
+
+/** Tells in what a settle line differs from an earlier line of the same request. */
+function compareLines(
+  earlier: OpenRecord | SettleRecord,
+  settle: SettleRecord,
+  problem: (text: string) => void,
+): void {
+  for (const name of IN_BOTH_LINES) {
+    if (earlier[name] === settle[name]) continue;
+    const [before, after] = [earlier[name], settle[name]].map((value) => JSON.stringify(value));
+    problem(
+      `${settle.spend_id}: ${name} is ${before} when ${opened(earlier)}, settled as ${after}`,
+    );
+  }
+}
+
+const opened = ({ type }: OpenRecord | SettleRecord): string =>
+  type === "open" ? "opened" : "first settled";
+
 /** Reads a segment up to byte `to`, in flat memory but for the ids in it. */
 export async function readSegment(
   path: string,
@@ -185,8 +206,10 @@ export async function readSegment(
 
   function takeSettle(record: SettleRecord): void {
     const { spend_id: id } = record;
-    const wasOpen = unsettled.delete(id);
     const earlier = interrupted.get(id);
+    const before = unsettled.get(id) ?? earlier;
+    if (before) compareLines(before, record, problem);
+    const wasOpen = unsettled.delete(id);
     if (final.has(id)) {
       if (!isInterrupted(record)) problem(`${id}: settled twice`);
       return;

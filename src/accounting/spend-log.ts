@@ -16,6 +16,7 @@ import {
   rmSync,
   statSync,
   writeSync,
+  type Dirent,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { setImmediate as turnEnd } from "node:timers/promises";
@@ -39,11 +40,40 @@ export const unwritable = (cause?: unknown) =>
     cause,
   });
 
+/** What in the segments' folder is named like a segment, oldest first: the segments, and what has such a name and is no regular file. */
+export function namedAsSegments(dir: string): {
+  readonly segments: string[];
+  readonly strangers: string[];
+} {
+  const names = readdirSync(dir, { withFileTypes: true })
+    .filter(({ name }) => /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/.test(name))
+    .map((entry) => ({ name: entry.name, isFile: entry.isFile() || isLinkToFile(dir, entry) }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  return {
+    segments: names.filter(({ isFile }) => isFile).map(({ name }) => name),
+    strangers: names.filter(({ isFile }) => !isFile).map(({ name }) => name),
+  };
+}
+
+function isLinkToFile(dir: string, entry: Dirent): boolean {
+  if (!entry.isSymbolicLink()) return false;
+  try {
+    return statSync(join(dir, entry.name)).isFile();
+  } catch {
+    return false; // it leads nowhere, or to itself
+  }
+}
+
 /** Oldest first. */
-export const segmentsIn = (dir: string): string[] =>
-  readdirSync(dir)
-    .filter((name) => /^\d{4}-\d\d-\d\d\.\d{4,}\.jsonl$/.test(name))
-    .sort();
+export const segmentsIn = (dir: string): string[] => namedAsSegments(dir).segments;
+
+/** What is told of everything that is named like a segment and cannot be one. */
+export const strangersIn = (dir: string): string[] =>
+  namedAsSegments(dir).strangers.map(
+    (name) =>
+      `${join(dir, name)} is named like a segment of the spend log, but is no regular file: it cannot be read, and should be moved away`,
+  );
+
 /** The socket of the process that writes a segment, and the mark of one that may have something unsettled. */
 export const holderOf = (segment: string): string => segment.replace(/jsonl$/, "sock");
 export const unclosedOf = (segment: string): string => segment.replace(/jsonl$/, "open");

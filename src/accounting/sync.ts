@@ -15,6 +15,7 @@ import { parseSpendLine, usageRecord, type SettleRecord, type UsageRecord } from
 import type { StoreFault } from "./usage-store.ts";
 import { recover } from "./recovery.ts";
 import { createRetention } from "./retention.ts";
+import { retire } from "./retired.ts";
 import {
   byIdentity,
   counting,
@@ -26,7 +27,7 @@ import {
   type Mark,
   type Progress,
 } from "./segments.ts";
-import { segmentsIn, unclosedOf } from "./spend-log.ts";
+import { segmentsIn, strangersIn, unclosedOf } from "./spend-log.ts";
 
 export type Ledger = Readonly<ReturnType<typeof ledgerOf>>;
 /** The books of one data_dir; `dir` is the folder of the segments, by its absolute path: of a relative one whose beginning has been deleted Node
@@ -101,6 +102,8 @@ export async function syncUsage(ledger: Ledger): Promise<SyncResult> {
   const idle: IdleSegment[] = [];
   const present = new Set<string>();
   let copied = 0;
+  for (const detail of strangersIn(dir))
+    faults.push({ event: "spend_segment_unreadable", detail, blocks: false });
   for (const name of segmentsIn(dir)) {
     const path = join(dir, name);
     const inUse = existsSync(unclosedOf(path)); // asked first: what is written from here on has another size
@@ -115,7 +118,7 @@ export async function syncUsage(ledger: Ledger): Promise<SyncResult> {
     if (size > (mark?.position ?? 0)) copied += await copySegment(ledger, name, size, progress);
     else if (!inUse) idle.push({ name, size, modified: mtimeMs });
   }
-  await deleteOld(ledger, idle, marks, present);
+  faults.push(...(await deleteOld(ledger, idle, marks, present)));
   return { copied, faults };
 }
 
@@ -127,30 +130,55 @@ interface IdleSegment {
   readonly modified: number;
 }
 
-/** Deletes segments that are empty or too old, and the marks of those that are gone and too old to come back. */
+/** Deletes segments that are empty or too old, and the marks of those that are gone and too old to come back. What a segment came to
+ * is kept first; where that fails, which is a fault, those that are too old stay. */
 async function deleteOld(
   { dir, retention, segments, store }: Ledger,
   idle: readonly IdleSegment[],
   marks: readonly Mark[],
   present: ReadonlySet<string>,
-): Promise<void> {
+): Promise<readonly StoreFault[]> {
   const mayDelete = retention.isClockSteady();
-  const deleted = new Set<string>();
+  const old: { readonly name: string; readonly size: number; readonly identity: string }[] = [];
   for (const { name, size, modified } of idle) {
     const path = join(dir, name);
     const isExpired = () => retention.isExpired(name, modified, () => newestLine(path));
     if (size > 0 && !(mayDelete && (await isExpired()))) continue;
-    deleted.add(segments.identityOf(path) ?? "");
-    segments.forget(path);
-    rmSync(path);
+    old.push({ name, size, identity: segments.identityOf(path) ?? "" });
   }
-  if (!mayDelete) return;
+  const faults = await keepSums(
+    dir,
+    old.filter(({ size }) => size > 0),
+  );
+  const deleted = new Set<string>();
+  for (const { name, size, identity } of old) {
+    if (size > 0 && faults.length > 0) continue;
+    deleted.add(identity);
+    segments.forget(join(dir, name));
+    rmSync(join(dir, name));
+  }
+  if (!mayDelete) return faults;
   const drop = marks.filter(
     ({ identity, segment }) =>
       identity !== null &&
       (deleted.has(identity) || (!present.has(identity) && retention.isForgotten(segment))),
   );
   if (drop.length > 0) await store.commit({ records: [], corrections: new Set(), put: [], drop });
+  return faults;
+}
+
+/** Keeps what segments come to that are about to be deleted. Resolves with why that is not possible. */
+async function keepSums(
+  dir: string,
+  old: Parameters<typeof retire>[1],
+): Promise<readonly StoreFault[]> {
+  try {
+    await retire(dir, old);
+    return [];
+  } catch (error) {
+    const detail = `segments older than spend.keep_days stay, because what they come to cannot be kept: ${(error as Error).message}`;
+    return [{ event: "spend_sums_not_kept", detail, blocks: false }];
+  }
 }
 
 /** The time of the newest line of a segment, in milliseconds. */

@@ -52,16 +52,20 @@ function auditText(found: AuditResult, keepDays: number): string {
     Object.entries(costs)
       .map(([currency, cost]) => `${cost} ${currency}`)
       .join(", ") || "0";
-  const { proved, not_proved: rest } = found;
+  const { proved, retired, not_proved: rest } = found;
   const lines = [
     `settled ${found.settled} for ${sums(found.cost_settled)}; recorded ${found.recorded} for ${sums(found.cost_recorded)}; in flight ${found.in_flight}`,
     proved.requests > 0
       ? `proved: ${proved.requests} requests settled from ${proved.from} to ${proved.to}`
       : "proved: nothing, the spend log has no settled request that is in the usage records",
   ];
+  if (retired.records > 0)
+    lines.push(
+      `proved by the sums of retired segments: ${retired.records} records from ${retired.from} to ${retired.to}`,
+    );
   if (rest.records > 0)
     lines.push(
-      `not proved: ${rest.records} usage records that ended from ${rest.from} to ${rest.to}: the spend log keeps ${keepDays} days and has nothing of them any more`,
+      `not proved: ${rest.records} usage records that ended from ${rest.from} to ${rest.to}: the spend log keeps ${keepDays} days and has nothing of them any more, and no sums of retired segments agree with them`,
     );
   const verdict = found.ok
     ? "the books are right"
