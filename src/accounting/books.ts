@@ -44,6 +44,7 @@ export function createBooks(
    * that it goes right again. */
   async function tend(work: () => Promise<readonly StoreFault[]>): Promise<void> {
     try {
+      await log.restore(); // or what a restored copy says would be taken for all there is
       const faults = await holding(ledger.dir, "books", work, 0);
       tellFaults(faults);
       const [fault] = faults;

@@ -104,19 +104,22 @@ function claim(draft: string, name: string): boolean {
 }
 
 /** Random bytes, as hex digits, that a file of data_dir holds for good. Whichever process needs them first makes them; all others read
- * the same. Only the owner may read the file. Throws if the folder is not there, or the file can be neither read nor made. */
-function madeOnce(dataDir: string, name: string, bytes: number): string {
+ * the same. `known`: what the file held before it was deleted. Only the owner may read the file. Throws if the folder is not there, or
+ * the file can be neither read nor made. */
+function madeOnce(dataDir: string, name: string, bytes: number, known?: string): string {
   const file = join(dataDir, name);
   if (!existsSync(file)) {
     const draft = `${file}.${randomBytes(6).toString("hex")}`;
-    writeFileSync(draft, randomBytes(bytes).toString("hex"), { mode: 0o600, flush: true });
+    writeFileSync(draft, known ?? randomBytes(bytes).toString("hex"), { mode: 0o600, flush: true });
     claim(draft, file);
   }
   return readRegularFile(file, 1024).bytes.toString();
 }
 
-/** 32 hex digits that name a data_dir for good. The spend_ids of its requests begin with some of them. */
-export const markOf = (dataDir: string): string => madeOnce(dataDir, "gateway-id", 16);
+/** 32 hex digits that name a data_dir for good. The spend_ids of its requests begin with some of them. `known`: what they are, for
+ * the case that the file was deleted. */
+export const markOf = (dataDir: string, known?: string): string =>
+  madeOnce(dataDir, "gateway-id", 16, known);
 
 /** The key of system_fingerprint: 64 hex digits. Throws if the file holds something else, such as nothing. */
 export function fingerprintSecretOf(dataDir: string): string {
@@ -151,6 +154,10 @@ const socketPath = (path: string): string =>
     ["data_dir"],
   );
 
+/** Undefined where nothing is. */
+export const inodeOf = (path: string): number | undefined =>
+  statSync(path, { throwIfNoEntry: false })?.ino;
+
 /** Answers at `path` until it is released or the process ends; undefined if the path is taken. */
 export async function announce(path: string): Promise<(() => void) | undefined> {
   const draft = join(dirname(path), `${randomBytes(6).toString("hex")}.new`); // it gets its name when it answers already, or it might be taken for dead
@@ -160,8 +167,9 @@ export async function announce(path: string): Promise<(() => void) | undefined> 
     .unref();
   await once(server.listen({ path: socketPath(draft), exclusive: true }), "listening");
   if (!claim(draft, path)) return void server.close();
+  const inode = inodeOf(path);
   return () => {
-    rmSync(path, { force: true });
+    if (inodeOf(path) === inode) rmSync(path, { force: true }); // not what another process has made of that name since
     server.close();
   };
 }

@@ -6,6 +6,7 @@
 // on their way wait with their last byte until their line is written; a write that was cut short goes on where it stopped.
 import {
   closeSync,
+  existsSync,
   fstatSync,
   fsync,
   fsyncSync,
@@ -26,8 +27,9 @@ import { CheckError } from "../protocol/checker.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { randomHex } from "../protocol/ids.ts";
 import { abandon, touch, writeMark } from "./claims.ts";
-import { announce, markOf, syncToDisk } from "./files.ts";
+import { announce, inodeOf, isAlive, markOf, syncToDisk } from "./files.ts";
 import type { OpenRecord, SettleRecord } from "./records.ts";
+import { carryOver, putBack, type PutBack } from "./segment-restore.ts";
 
 const TICK_MS = 1_000; // how often the log is brought to the disk, begins another segment if it is time, or finds out that it can write again
 const ROOM = Buffer.alloc(64 * 1024, " "); // what must fit on the disk before requests are taken again
@@ -90,7 +92,8 @@ export function createSpendLog(
   let fault: string | null = "not started";
   let timer: NodeJS.Timeout | undefined;
   let ticking: Promise<void> | undefined;
-  let mark = "";
+  let closing = false;
+  let gatewayId: string | undefined;
   const today = () => new Date(now()).toISOString().slice(0, 10);
 
   /** The 503 of whoever is to be told. */
@@ -106,9 +109,15 @@ export function createSpendLog(
     return unwritable(error);
   }
 
-  async function begin(): Promise<Segment> {
+  /** Makes the folder, and gives a data_dir whose gateway-id was deleted the one that it had: the ids of its requests begin with it. */
+  function prepareFolder(): void {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
-    mark = markOf(dirname(dir)).slice(0, 8);
+    gatewayId = markOf(dirname(dir), gatewayId);
+  }
+
+  /** Claims the next free name of a segment, with its socket and its mark. */
+  async function reserve(): Promise<Reserved> {
+    prepareFolder();
     const day = today();
     const names = [...readdirSync(dir), ...segments.map(({ name }) => name)]; // these stay ours, even if somebody has emptied the folder
     const taken = names.flatMap((name) =>
@@ -121,12 +130,52 @@ export function createSpendLog(
       try {
         writeMark(unclosedOf(join(dir, name)));
         await syncToDisk(dir); // or a power failure might leave the segment without its mark
-        return openSegment(join(dir, name), release, failed);
+        return { path: join(dir, name), release };
       } catch (error) {
         release();
         throw error;
       }
     }
+  }
+
+  async function begin(): Promise<Segment> {
+    const { path, release } = await reserve();
+    try {
+      return openSegment(path, release, failed);
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  /** Puts back a segment that was deleted, or replaced by a copy, and says so. */
+  async function restore(segment: Segment): Promise<void> {
+    if (!segment.lost()) return;
+    prepareFolder();
+    const { name } = segment;
+    const overwritten = segment.overwritten();
+    if (overwritten > 0) {
+      diagnose({
+        event: "spend_segment_overwritten",
+        level: "error",
+        segment: name,
+        bytes: overwritten,
+        detail:
+          "it was overwritten in its place while the gateway wrote it: what was cut off cannot be put back. Stop the gateway before data_dir is restored",
+      });
+      return;
+    }
+    const done = await segment.restore(reserve);
+    await syncToDisk(dir);
+    diagnose({
+      event: "spend_segment_restored",
+      level: "error",
+      segment: name,
+      ...(segment.name !== name && { now: segment.name }),
+      bytes: done.bytes,
+      lines: done.lines,
+      detail: `it was deleted or replaced while the gateway wrote it: ${done.outcome}. What other processes wrote, or earlier segments held, cannot be put back`,
+    });
   }
 
   /** Says that the socket or the mark of a segment was deleted, which other processes go by, and is there again. */
@@ -140,40 +189,44 @@ export function createSpendLog(
 
   async function tick(): Promise<void> {
     try {
+      for (const segment of segments) await restore(segment);
       const current = segments.at(-1);
-      if (
-        !current ||
-        current.lost() ||
-        current.size >= segmentBytes ||
-        !current.name.startsWith(today())
-      )
+      if (!current || current.size >= segmentBytes || !current.name.startsWith(today()))
         segments.push(await begin());
       if (fault !== null) {
         segments.forEach((segment) => segment.retry());
         if (timer) diagnose({ event: "spend_log_recovered", level: "info" });
         fault = null;
       }
-      for (const segment of segments.filter((segment) => !segment.lost())) {
-        if (await segment.renewClaim()) claimLost(segment.name);
+      for (const segment of segments) {
+        if (!segment.lost() && (await segment.renewClaim())) claimLost(segment.name);
       }
       await Promise.all(segments.map((segment) => segment.sync()));
       const spent = segments.slice(0, -1).filter((segment) => segment.unsettled === 0);
-      segments = segments.filter((segment) => !spent.includes(segment));
-      for (const segment of spent) segment.close();
+      for (const segment of spent) {
+        await restore(segment);
+        segments = segments.filter((each) => each !== segment);
+        segment.close();
+      }
     } catch (error) {
       if (error instanceof CheckError) throw error; // no data_dir that could ever be used
       failed(error);
     }
   }
 
+  const tickOnce = (): Promise<void> => (ticking ??= tick().finally(() => (ticking = undefined)));
+
   return {
     /** Opens the first segment. Where that is impossible for the time being the log is in fault, and tries again. */
     async start(): Promise<void> {
       await tick();
-      timer = setInterval(
-        () => (ticking ??= tick().finally(() => (ticking = undefined))),
-        TICK_MS,
-      ).unref();
+      timer = setInterval(tickOnce, TICK_MS).unref();
+    },
+    /** Puts back segments that were deleted or replaced, before somebody reads what stands there now. */
+    async restore(): Promise<void> {
+      if (closing) return;
+      if (segments.some((segment) => segment.lost())) await tickOnce();
+      if (gatewayId !== undefined && existsSync(dir)) prepareFolder();
     },
     /** The open line of a request, to be settled whatever comes of it. Throws the 503 while the log is in fault. */
     open({
@@ -188,7 +241,7 @@ export function createSpendLog(
       if (fault !== null || !current) throw unwritable();
       return current.open({
         type: "open",
-        spend_id: `sp_${mark}${randomHex(12)}`,
+        spend_id: `sp_${gatewayId?.slice(0, 8)}${randomHex(12)}`,
         time,
         gateway_request_id,
         account,
@@ -200,32 +253,86 @@ export function createSpendLog(
     /** What keeps the log from being written; null: nothing. */
     fault: () => fault,
     async close(): Promise<void> {
+      closing = true; // no other tick from here on
       clearInterval(timer);
       await ticking;
       const late = performance.now() + LAST_SETTLES_MS;
       while (segments.some((segment) => segment.unsettled > 0) && performance.now() < late)
         await turnEnd();
-      for (const segment of segments.splice(0)) segment.close();
+      for (const segment of segments.splice(0)) {
+        if (segment.size > 0 || segment.unsettled > 0) await restore(segment).catch(failed);
+        segment.close();
+      }
     },
   };
+}
+
+/** A name that no other process takes. */
+interface Reserved {
+  readonly path: string;
+  readonly release: () => void;
 }
 
 type Segment = ReturnType<typeof openSegment>;
 /** `release` gives up the socket; `failed` is told of a write that did not succeed. */
 function openSegment(
-  path: string,
+  initialPath: string,
   initialRelease: () => void,
   failed: (error: unknown) => ApiError,
 ) {
-  let fd = openSync(path, "ax", 0o600);
+  let path = initialPath;
+  let fd = openSync(path, "ax+", 0o600);
+  /** The segment's deleted file, once it was put back: it goes on to have all lines, for the case that a program which is still
+   * restoring the folder overwrites what was put back. */
+  let spare: number | undefined;
+  /** What the file at the path has at least, in bytes. */
+  let expected = 0;
   let release = initialRelease;
-  const inodeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.ino;
   let socket = inodeOf(holderOf(path));
   let synced = 0;
   let waiting = ""; // the lines of this turn
   let unwritten: Buffer = Buffer.alloc(0); // what the disk did not take
   let turn: Promise<void> | undefined;
   let held: (() => void)[] = []; // replies that wait for the disk
+
+  function dropSpare(): void {
+    if (spare !== undefined) closeSync(spare);
+    spare = undefined;
+  }
+  function writeSpare(bytes: Buffer): void {
+    if (spare === undefined) return;
+    try {
+      for (let at = 0; at < bytes.length; ) at += writeSync(spare, bytes, at);
+    } catch {
+      dropSpare(); // it would lack something; the segment itself has all
+    }
+  }
+
+  /** Makes sure that this process's socket stands beside the segment; false if another process answers there. */
+  async function claimAgain(): Promise<boolean> {
+    const holder = holderOf(path);
+    if (socket === undefined || inodeOf(holder) !== socket) {
+      if (inodeOf(holder) !== undefined && !(await isAlive(holder)))
+        rmSync(holder, { force: true }); // a copy of a socket answers nobody
+      const again = await announce(holder);
+      if (!again) return false;
+      release();
+      release = again;
+      socket = inodeOf(holder);
+    }
+    writeMark(unclosedOf(path));
+    return true;
+  }
+
+  /** Goes on in the file that has all lines again. */
+  function goOnIn(done: PutBack): PutBack {
+    if (spare === undefined && fstatSync(fd).nlink === 0) spare = fd;
+    else closeSync(fd);
+    fd = done.fd;
+    expected = fstatSync(fd).size;
+    synced = 0;
+    return done;
+  }
 
   /** Throws what the system said; `unwritten` then begins where the write stopped. */
   function write(): void {
@@ -238,6 +345,8 @@ function openSegment(
     while (unwritten.length > 0) {
       const written = writeSync(fd, unwritten);
       segment.size += written;
+      expected += written;
+      writeSpare(unwritten.subarray(0, written));
       unwritten = unwritten.subarray(written);
     }
     for (const reply of held.splice(0)) reply();
@@ -253,6 +362,7 @@ function openSegment(
 
   const segment = {
     name: basename(path),
+    /** Bytes that this process has written. */
     size: 0,
     /** Open lines without a settle line, also of those that are not written yet. */
     unsettled: 0,
@@ -267,8 +377,42 @@ function openSegment(
       };
       return { record, opened, settle };
     },
-    /** It was deleted, or moved with its folder, under our hands. */
-    lost: () => statSync(path, { throwIfNoEntry: false })?.ino !== fstatSync(fd).ino,
+    /** It was deleted, replaced, overwritten, or moved with its folder, under our hands. */
+    lost(): boolean {
+      const there = statSync(path, { throwIfNoEntry: false });
+      return there?.ino !== fstatSync(fd).ino || there.size < expected;
+    },
+    /** How much was cut off of a file of which there is no other, in bytes; from then on that is how it is. */
+    overwritten(): number {
+      const { size } = fstatSync(fd);
+      if (spare !== undefined || size >= expected) return 0;
+      const missing = expected - size;
+      expected = size;
+      return missing;
+    },
+    /** Puts all lines back, or writes them to the segment that `reserve` names, and goes on there. Between the reading of the lines
+     * and the change of the file nothing else is done, so that no line is written to the old one meanwhile. */
+    async restore(reserve: () => Promise<Reserved>): Promise<PutBack> {
+      const source = () => spare ?? fd;
+      if (await claimAgain()) {
+        const done = putBack(path, source());
+        if (done) return goOnIn(done);
+        abandon(unclosedOf(path)); // whoever comes recovers what stands there
+      }
+      for (;;) {
+        const next = await reserve();
+        const done = carryOver(next.path, source());
+        if (!done) {
+          next.release();
+          continue;
+        }
+        release();
+        ({ path, release } = next);
+        segment.name = basename(path);
+        socket = inodeOf(holderOf(path));
+        return goOnIn(done);
+      }
+    },
     /** Touches the mark; makes mark and socket anew if somebody has deleted them, and resolves with whether that was so. Where the
      * mark alone is left, it keeps other processes from taking this one for dead. */
     async renewClaim(): Promise<boolean> {
@@ -277,8 +421,9 @@ function openSegment(
       if (!hasMark) writeMark(mark);
       const holder = inodeOf(holderOf(path));
       if (holder !== undefined && holder === socket) return !hasMark;
+      if (await claimAgain()) return true;
       release();
-      release = (await announce(holderOf(path))) ?? (() => undefined);
+      release = () => undefined;
       socket = inodeOf(holderOf(path));
       return true;
     },
@@ -306,6 +451,7 @@ function openSegment(
         failed(error);
         for (const reply of held.splice(0)) reply(); // nobody is there any more to get them
       }
+      dropSpare();
       closeSync(fd);
       fd = -1; // whoever comes now finds nothing to write to, least of all another file
       if (segment.unsettled === 0) rmSync(unclosedOf(path), { force: true });
