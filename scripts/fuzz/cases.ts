@@ -578,6 +578,14 @@ const HTTP_MUTATIONS: readonly [
     ({ headers }, { between }) =>
       void headers.push(...Array.from({ length: between(1, 400) }, (_, i) => `X-${i}: y`)),
   ],
+  // A head that is malformed behind them is searched for its id by hand, which must take time in proportion to its length.
+  [
+    "blanks in a header",
+    ({ headers }, { between, pick }) => {
+      const blanks = pick([" ", "\t", " \t"]).repeat(between(1_000, 6_000));
+      headers.push(`X-Request-Id:${blanks}${pick(["\x01", "x", ""])}`);
+    },
+  ],
   [
     "header flood",
     ({ headers }, { between }) =>
