@@ -1,7 +1,15 @@
 // What a configuration needs of the machine that serves with it: certificates that can be used, and a folder for the books. Looked at
 // before anything starts, so that a fault is told beside all others and not found out by the first request.
-import { accessSync, constants, lstatSync, mkdirSync, rmdirSync, statSync } from "node:fs";
-import { dirname, resolve, sep } from "node:path";
+import {
+  accessSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  rmdirSync,
+  statSync,
+} from "node:fs";
+import { dirname, join, resolve, sep } from "node:path";
 import { CheckError, type Fault } from "../protocol/checker.ts";
 import { asObject } from "../protocol/foreign.ts";
 import { readTls } from "./certificate.ts";
@@ -49,7 +57,7 @@ function whyUnusable(folder: string): string | undefined {
       return `${there} is a link to something that is not there`;
     if (!statSync(there).isDirectory()) return `${there} is not a folder`;
     accessSync(there, constants.W_OK | constants.X_OK);
-    if (there !== folder) tryFolder(firstBelow(there, folder));
+    if (there !== folder) tryFolderIn(there);
     return undefined;
   } catch (error) {
     const { code = "" } = error as NodeJS.ErrnoException;
@@ -58,15 +66,10 @@ function whyUnusable(folder: string): string | undefined {
   }
 }
 
-/** Makes a folder and takes it away again: where the system makes folders itself (/proc), permissions say nothing. */
-function tryFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { mode: 0o700 });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return; // somebody else has just made it
-    throw error;
-  }
-  rmdirSync(folder);
+/** Makes a folder of a name that nobody else uses and takes it away again: where the system makes folders itself (/proc), permissions
+ * say nothing. */
+function tryFolderIn(folder: string): void {
+  rmdirSync(mkdtempSync(join(folder, ".chat-gateway-")));
 }
 
 /** The path of one name more than `there` on the way to `folder`. */
