@@ -134,8 +134,9 @@ async function fuzz(): Promise<string[]> {
   const underWay = new Set<number>();
   const over: number[] = [];
   let suspects: readonly number[] = [];
-  const suspect = () =>
-    void (suspects = suspects.length > 0 ? suspects : [...over.slice(-20), ...underWay]);
+  const suspect = () => {
+    suspects = suspects.length > 0 ? suspects : [...over.slice(-20), ...underWay];
+  };
   child.once("exit", suspect);
   const worker = async (): Promise<void> => {
     while (
@@ -183,7 +184,7 @@ async function fuzz(): Promise<string[]> {
       samples.push({ done: next, rss: sizes.reduce((sum, size) => sum + size) / 1024 });
     } catch {} // not on Linux, or just ended
     const askedAt = performance.now();
-    void play(ports[0], probe).then(({ fault }) => {
+    play(ports[0], probe).then(({ fault }) => {
       probes += 1;
       slowest = Math.max(slowest, performance.now() - askedAt);
       if (fault !== undefined) faults.push(`/healthz: ${fault}`);

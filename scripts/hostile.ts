@@ -90,7 +90,9 @@ async function connect(
 }
 
 const leave = (clients: readonly Client[]): void =>
-  clients.forEach(({ socket }) => socket.destroy());
+  clients.forEach(({ socket }) => {
+    socket.destroy();
+  });
 const statusOf = ({ text }: Client): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0);
 
 /** `3 x 200, 2 x none`: what clients got, by whatever `of` says of each. */
@@ -178,7 +180,10 @@ async function startEndless() {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     /** Bytes that the gateway has taken of each stream that is open. */
     taken: () => [...streams.values()].map((bytes) => bytes()),
-    close: () => (server.close(), server.closeAllConnections()),
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
   };
 }
 
@@ -373,7 +378,10 @@ const cases: readonly Case[] = [
         head(scene.target, "Content-Length: 1000\r\n"),
       );
       const beat = setInterval(
-        () => clients.forEach(({ socket, closed }) => closed || socket.write("{")),
+        () =>
+          clients.forEach(({ socket, closed }) => {
+            if (!closed) socket.write("{");
+          }),
         100,
       );
       const took = await closedIn(clients, CLOSED_MS, scene, "they");
@@ -663,7 +671,9 @@ const cases: readonly Case[] = [
         lie(head(target, length(9)) + body),
         connect(port, count, (at) => head(target, length(9) + watched(at)) + body),
       ]);
-      half.forEach(({ socket }) => socket.end());
+      half.forEach(({ socket }) => {
+        socket.end();
+      });
       const chunk = Buffer.from(`10000\r\n${" ".repeat(0x10000)}\r\n`);
       for (const { socket } of endlessBody) {
         const write = (): void => {
@@ -673,7 +683,10 @@ const cases: readonly Case[] = [
         write();
       }
       const beat = setInterval(
-        () => trickle.forEach(({ socket, closed }) => closed || socket.write("1\r\n \r\n")),
+        () =>
+          trickle.forEach(({ socket, closed }) => {
+            if (!closed) socket.write("1\r\n \r\n");
+          }),
         100,
       );
       const logged = () => Array.from({ length: count }, (_, at) => access.get(idOf(at)));
@@ -685,7 +698,11 @@ const cases: readonly Case[] = [
           "lengths that are wrong, of both kinds, and two",
         ),
         // The gateway has read these when it has answered somebody who came later.
-        chatAnswered(scene).then(() => reset.forEach(({ socket }) => socket.resetAndDestroy())),
+        chatAnswered(scene).then(() =>
+          reset.forEach(({ socket }) => {
+            socket.resetAndDestroy();
+          }),
+        ),
         closedIn(endlessBody, CLOSED_MS, scene, "endless chunks"),
         closedIn(trickle, CLOSED_MS, scene, "chunks that trickle"),
       ]);
@@ -911,8 +928,9 @@ async function play(given: Case, upstream: string): Promise<string[]> {
     p99Ms = 1_000,
     worstMs = 3_000,
   } = given;
-  const expect = (holds: boolean, reason: string) =>
-    void (holds || failures.push(`${name}: ${reason}`));
+  const expect = (holds: boolean, reason: string) => {
+    if (!holds) failures.push(`${name}: ${reason}`);
+  };
   const access = new Map<string, number>();
   const complaints: string[] = [];
   let admin = "";

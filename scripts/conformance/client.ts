@@ -196,7 +196,11 @@ export function createClient(
         },
       );
       socket.on("error", () => undefined); // the server may give it up
-      return { leave: () => void socket.destroy() };
+      return {
+        leave: () => {
+          socket.destroy();
+        },
+      };
     },
     close: () => agent.destroy(),
   };

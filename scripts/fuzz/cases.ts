@@ -556,27 +556,47 @@ const HTTP_MUTATIONS: readonly [
   mutate: (message: Message, random: Random) => void,
   ...statuses: number[],
 ][] = [
-  ["target", (message, { pick }) => void (message.target = pick(TARGETS))],
-  ["method", (message, { pick }) => void (message.method = pick(METHODS))],
-  ["version", (message, { pick }) => void (message.version = pick(VERSIONS))],
   [
-    "header",
-    ({ headers }, { pick, between }) =>
-      void headers.splice(between(0, headers.length), 0, pick(HEADERS)),
+    "target",
+    (message, { pick }) => {
+      message.target = pick(TARGETS);
+    },
+  ],
+  [
+    "method",
+    (message, { pick }) => {
+      message.method = pick(METHODS);
+    },
+  ],
+  [
+    "version",
+    (message, { pick }) => {
+      message.version = pick(VERSIONS);
+    },
   ],
   [
     "header",
-    ({ headers }, { pick, between }) =>
-      void headers.splice(between(0, headers.length), 0, pick(HEADERS)),
+    ({ headers }, { pick, between }) => {
+      headers.splice(between(0, headers.length), 0, pick(HEADERS));
+    },
+  ],
+  [
+    "header",
+    ({ headers }, { pick, between }) => {
+      headers.splice(between(0, headers.length), 0, pick(HEADERS));
+    },
   ],
   [
     "fewer headers",
-    ({ headers }, { between }) => void headers.splice(between(0, headers.length - 1), 1),
+    ({ headers }, { between }) => {
+      headers.splice(between(0, headers.length - 1), 1);
+    },
   ],
   [
     "some headers more",
-    ({ headers }, { between }) =>
-      void headers.push(...Array.from({ length: between(1, 400) }, (_, i) => `X-${i}: y`)),
+    ({ headers }, { between }) => {
+      headers.push(...Array.from({ length: between(1, 400) }, (_, i) => `X-${i}: y`));
+    },
   ],
   // A head that is malformed behind them is searched for its id by hand, which must take time in proportion to its length.
   [
@@ -588,34 +608,53 @@ const HTTP_MUTATIONS: readonly [
   ],
   [
     "header flood",
-    ({ headers }, { between }) =>
-      void headers.push(...Array.from({ length: between(2_500, 6_000) }, (_, i) => `X-${i}: y`)),
+    ({ headers }, { between }) => {
+      headers.push(...Array.from({ length: between(2_500, 6_000) }, (_, i) => `X-${i}: y`));
+    },
     431,
   ],
   [
     "long header",
-    ({ headers }, { between }) =>
-      void headers.push(`X-Long: ${"y".repeat(between(17_000, 100_000))}`),
+    ({ headers }, { between }) => {
+      headers.push(`X-Long: ${"y".repeat(between(17_000, 100_000))}`);
+    },
     431,
   ],
   [
     "long header name",
-    ({ headers }, { between }) => void headers.push(`${"N".repeat(between(17_000, 40_000))}: y`),
+    ({ headers }, { between }) => {
+      headers.push(`${"N".repeat(between(17_000, 40_000))}: y`);
+    },
     431,
   ],
   [
     "long target",
-    (message, { between }) => void (message.target += `?${"q".repeat(between(17_000, 100_000))}`),
+    (message, { between }) => {
+      message.target += `?${"q".repeat(between(17_000, 100_000))}`;
+    },
     431,
   ],
   [
     "large header",
-    ({ headers }, { between }) =>
-      void headers.push(`X-Large: ${"y".repeat(between(1_000, 17_000))}`),
+    ({ headers }, { between }) => {
+      headers.push(`X-Large: ${"y".repeat(between(1_000, 17_000))}`);
+    },
   ],
   ["no Host", (message) => setHeader(message, "Host", []), 400],
-  ["NUL in a header", ({ headers }) => void headers.push("X-Nul: a\0b"), 400],
-  ["space before the colon", ({ headers }) => void headers.push("Content-Length : 5"), 400],
+  [
+    "NUL in a header",
+    ({ headers }) => {
+      headers.push("X-Nul: a\0b");
+    },
+    400,
+  ],
+  [
+    "space before the colon",
+    ({ headers }) => {
+      headers.push("Content-Length : 5");
+    },
+    400,
+  ],
   [
     "both lengths",
     (message) => {
@@ -675,12 +714,23 @@ const HTTP_MUTATIONS: readonly [
       setHeader(message, "Content-Length", [`Content-Length: ${message.body.length}`]);
     },
   ],
-  ["bare LF", (message) => void (message.eol = "\n")],
-  ["bare CR", (message) => void (message.eol = "\r")],
+  [
+    "bare LF",
+    (message) => {
+      message.eol = "\n";
+    },
+  ],
+  [
+    "bare CR",
+    (message) => {
+      message.eol = "\r";
+    },
+  ],
   [
     "folding",
-    ({ headers }, { between, pick }) =>
-      void headers.splice(between(1, headers.length), 0, pick([" folded", "\tfolded: y", " "])),
+    ({ headers }, { between, pick }) => {
+      headers.splice(between(1, headers.length), 0, pick([" folded", "\tfolded: y", " "]));
+    },
   ],
   [
     "HTTP/2 preface",

@@ -79,16 +79,11 @@ export function play(
     function verdict(): Played {
       // A reset can take with it what was under way: what the server closes on while more is coming.
       const mayBeCut = ending !== "server" || reset;
-      const end =
-        ending === "leave"
-          ? "left by the client"
-          : reset
-            ? "reset"
-            : idle
-              ? "kept open"
-              : size === 0
-                ? "closed without an answer"
-                : "answered";
+      let end: Played["end"] = "answered";
+      if (ending === "leave") end = "left by the client";
+      else if (reset) end = "reset";
+      else if (idle) end = "kept open";
+      else if (size === 0) end = "closed without an answer";
       try {
         if (fault !== "") throw new Error(fault);
         const statuses = judge({
