@@ -143,7 +143,11 @@ export function createAdmin(
     tls: config.admin?.tls && readTls(config.admin.tls, "admin"),
   };
   const routes: Routes = {
-    "/": { GET: ({ res }) => void res.writeHead(200, page.headers).end(page.text) },
+    "/": {
+      GET: ({ res }) => {
+        res.writeHead(200, page.headers).end(page.text);
+      },
+    },
     "/events": { GET: live.open },
     "/try": { POST: tryRoute(() => publicAddress) },
     ...costRoutes(ledger),

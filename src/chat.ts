@@ -223,7 +223,8 @@ async function answer(
       readOnChars += charsIn(parts);
       return endReadingOn();
     }
-    const events = (reply ??= begin(tally.model)).add(parts);
+    reply ??= begin(tally.model);
+    const events = reply.add(parts);
     if (events === "") return undefined;
     const time = performance.now();
     if (lastPieceAt > 0) metrics.piece(tally.model.name, time - lastPieceAt);

@@ -9,7 +9,7 @@ import { createAdmin, type Report } from "./admin.ts";
 import { createChatHandler } from "./chat.ts";
 import { readTls } from "./config/certificate.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
-import { createFetch, throughFetch, type Fetch } from "./http/fetch.ts";
+import { createFetch, throughFetch, type Fetch, type Send } from "./http/fetch.ts";
 import {
   createLineLog,
   dropEvents,
@@ -94,11 +94,9 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     server: { tls },
   } = initial;
   const pooled = createFetch(max_connections ?? undefined);
-  const send = deps.fetch
-    ? throughFetch(deps.fetch)
-    : client === "fetch"
-      ? throughFetch(fetch)
-      : pooled;
+  let send: Send;
+  if (deps.fetch) send = throughFetch(deps.fetch);
+  else send = client === "fetch" ? throughFetch(fetch) : pooled;
   const memory = createMemory(createFingerprint(initial.data_dir, diagnose));
   const own = deps.limits ?? createLimiter(monotonic);
   const shared =

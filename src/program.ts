@@ -40,7 +40,9 @@ const sinks = ({ stdout, stderr }: Process) => ({
 
 /** Runs a command; resolves with its exit code, undefined for 0. `serve` goes on after that until it is stopped. */
 export async function run(argv: readonly string[], world: Process): Promise<number | void> {
-  const say = (line: string): void => void world.stderr.write(`chat-gateway: ${line}\n`);
+  const say = (line: string): void => {
+    world.stderr.write(`chat-gateway: ${line}\n`);
+  };
   try {
     const args = readArguments(argv);
     if (args.command === "serve")
@@ -69,19 +71,23 @@ async function serve({ config: file, host, port }: Values, world: Process): Prom
     config.server.workers > 1
       ? createSupervisor(config, { ...sinks(world), stopRequested: signals.stopRequested })
       : createGateway(config, sinks(world));
-  let address;
+  let address: string;
   try {
     address = await gateway.listen();
   } catch (error) {
     if (signals.stopRequested()) return world.exit(0); // it has closed
     throw error;
   }
-  signals.onStop(() => void end(world, gateway));
+  signals.onStop(() => {
+    end(world, gateway);
+  });
   if (signals.stopRequested()) return;
   const again = reloader(gateway, { ...given, file: file ?? source });
   // The content that was loaded is the baseline: what has changed since then, even before anybody watched, is found at the first look.
   watchFile(file ?? DEFAULT_FILE, again, { seen: digest });
-  signals.onHangup(() => void again());
+  signals.onHangup(() => {
+    again();
+  });
   const name =
     source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
   const admin = gateway.adminAddress();
@@ -121,7 +127,9 @@ function reloader(
 function work(world: Process): void {
   const stop = serveAsWorker(
     (config, limits) => createGateway(config, { ...sinks(world), limits }),
-    (gateway) => void end(world, gateway),
+    (gateway) => {
+      end(world, gateway);
+    },
   );
   world.signals.onHangup(() => undefined);
   world.signals.onStop(stop);

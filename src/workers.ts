@@ -41,8 +41,9 @@ interface Order {
   readonly report?: true;
   readonly stop?: true;
 }
-const tell = (worker: Worker, what: Word | Order) =>
-  void (worker.isConnected() && worker.send(what));
+const tell = (worker: Worker, what: Word | Order) => {
+  if (worker.isConnected()) worker.send(what);
+};
 
 /** `stopRequested`: whether the process has received a signal to stop, which a terminal sends to the workers too. */
 type SupervisorDeps = Required<Pick<GatewayDeps, "accessLog" | "diagnostics">> & {
@@ -74,7 +75,10 @@ export function createSupervisor(
     () => undefined,
     () => undefined,
   );
-  const tellAll = (order: Order) => running.forEach((worker) => tell(worker, order));
+  const tellAll = (order: Order) =>
+    running.forEach((worker) => {
+      tell(worker, order);
+    });
   cluster.setupPrimary({ serialization: "advanced", silent: true }); // what is said holds maps; of several writers lines would be torn
 
   /** Resolves with the address that it listens on; rejects if it cannot, or ends before. */
@@ -237,10 +241,9 @@ export function serveAsWorker(
       return new Promise((resolve) => waiting.push(resolve));
     },
     /** At once: it must be heard before the end of the answer is. */
-    release: (ask) =>
-      void (
-        ask.maxInFlight !== null && tell(worker, { asks: asks.splice(0), released: askOf(ask) })
-      ),
+    release: (ask) => {
+      if (ask.maxInFlight !== null) tell(worker, { asks: asks.splice(0), released: askOf(ask) });
+    },
     used: () => 0, // the first process tells
   };
 
@@ -250,7 +253,8 @@ export function serveAsWorker(
       worker.send({ listening: await gateway.listen() });
       return gateway;
     } catch (error) {
-      return void worker.send({ failed: (error as Error).message }, () => end());
+      worker.send({ failed: (error as Error).message }, () => end());
+      return undefined;
     }
   }
   function stop(): void {
@@ -259,11 +263,10 @@ export function serveAsWorker(
   }
   worker.on("message", ({ decisions = [], config, report, stop: toStop }: Order) => {
     for (const decision of decisions) waiting.shift()?.(decision);
-    if (config && serving) void serving.then((gateway) => gateway && reload(gateway, () => config));
+    if (config && serving) serving.then((gateway) => gateway && reload(gateway, () => config));
     else if (config) serving = begin(config);
     if (config && stopRequested) stop(); // it was asked to before there was anything to stop
-    if (report)
-      void serving?.then((gateway) => gateway && worker.send({ report: gateway.report() }));
+    if (report) serving?.then((gateway) => gateway && worker.send({ report: gateway.report() }));
     if (toStop) stop();
   });
   worker.send({ born: true });

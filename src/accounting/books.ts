@@ -74,7 +74,9 @@ export function createBooks(
     ledger.retention.isClockSteady(); // a jump from here on will be noticed
     return [];
   }
-  const syncSoon = () => void (syncing ??= tend(pass).finally(() => (syncing = undefined)));
+  const syncSoon = () => {
+    syncing ??= tend(pass).finally(() => (syncing = undefined));
+  };
 
   return {
     /** Opens the spend log, recovers what dead processes left, starts the sync. What fails for the time being is in `status`. */
@@ -110,7 +112,8 @@ export function createBooks(
           if (settled) return settled;
           record = settleRecord(entry.record, now(), outcome, currency);
           told(record);
-          return (settled = entry.settle(record));
+          settled = entry.settle(record);
+          return settled;
         },
         /** What was settled; undefined before. */
         record: () => record,

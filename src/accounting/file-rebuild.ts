@@ -204,7 +204,8 @@ export async function rebuildMonths(
     const record = salvage(line);
     if (!record) {
       counts.removed += 1;
-      return edit(plan, month, lineNumber, "");
+      edit(plan, month, lineNumber, "");
+      return;
     }
     if (line.includes("\0")) edit(plan, month, lineNumber, lineOf(record));
     const { usage_id } = record;
@@ -219,7 +220,8 @@ export async function rebuildMonths(
     }
     if (seen.has(usage_id)) {
       counts.removed += 1;
-      return edit(plan, month, lineNumber, "");
+      edit(plan, month, lineNumber, "");
+      return;
     }
     seen.add(usage_id);
     if (!settledAs || knowsMore(record, settledAs)) {

@@ -69,7 +69,8 @@ export function createFileStore(dir: string): UsageStore {
       // It was written anew meanwhile: what has been read may be half of either.
       if (versionNow() !== version) await read();
     };
-    await (known.reading = known.reading.catch(() => undefined).then(read));
+    known.reading = known.reading.catch(() => undefined).then(read);
+    await known.reading;
     return known.cells.values();
   }
 
@@ -150,7 +151,8 @@ export function createFileStore(dir: string): UsageStore {
       const sums = new Map<string, SumBy<D>>();
       let seen = 0;
       for (const cell of await cellsOf(month)) {
-        if ((seen += 1) % CELLS_AT_ONCE === 0) await turnEnd();
+        seen += 1;
+        if (seen % CELLS_AT_ONCE === 0) await turnEnd();
         if (
           (day ?? cell.day) === cell.day &&
           (account ?? cell.account) === cell.account &&

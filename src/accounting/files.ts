@@ -14,7 +14,12 @@ import { open, rename, writeFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { hostname } from "node:os";
 import { dirname, join, relative } from "node:path";
-import { MAX_KEYS_BYTES, readRegularFile, whyUnreadable } from "../config/regular-file.ts";
+import {
+  MAX_KEYS_BYTES,
+  readRegularFile,
+  whyUnreadable,
+  type FileContent,
+} from "../config/regular-file.ts";
 import { fail } from "../protocol/checker.ts";
 
 const BATCH_BYTES = 512 * 1024; // some 500 requests of the spend log
@@ -43,7 +48,7 @@ export async function* readLines(
 
 /** What stands in a file as JSON; `absent` if reading it fails with one of `codes`. Throws a CheckError if it fails otherwise. */
 export function readJson(path: string, absent: unknown, codes: readonly string[]): unknown {
-  let content;
+  let content: FileContent;
   try {
     content = readRegularFile(path, MAX_KEYS_BYTES);
   } catch (error) {
@@ -166,7 +171,10 @@ export async function announce(path: string): Promise<(() => void) | undefined> 
     .on("error", () => undefined)
     .unref();
   await once(server.listen({ path: socketPath(draft), exclusive: true }), "listening");
-  if (!claim(draft, path)) return void server.close();
+  if (!claim(draft, path)) {
+    server.close();
+    return undefined;
+  }
   const inode = inodeOf(path);
   return () => {
     if (inodeOf(path) === inode) rmSync(path, { force: true }); // not what another process has made of that name since

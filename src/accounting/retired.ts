@@ -160,7 +160,7 @@ function textOfRetired(retired: RetiredSegments): string {
 function readRetired(dir: string): RetiredSegments {
   const path = fileIn(dir);
   if (!existsSync(path)) return new Map();
-  let bytes;
+  let bytes: Buffer;
   try {
     ({ bytes } = readRegularFile(path, MAX_BYTES));
   } catch (error) {

@@ -194,7 +194,9 @@ export function createSpendLog(
       if (!current || current.size >= segmentBytes || !current.name.startsWith(today()))
         segments.push(await begin());
       if (fault !== null) {
-        segments.forEach((segment) => segment.retry());
+        segments.forEach((segment) => {
+          segment.retry();
+        });
         if (timer) diagnose({ event: "spend_log_recovered", level: "info" });
         fault = null;
       }
@@ -293,7 +295,7 @@ function openSegment(
   let waiting = ""; // the lines of this turn
   let unwritten: Buffer = Buffer.alloc(0); // what the disk did not take
   let turn: Promise<void> | undefined;
-  let held: (() => void)[] = []; // replies that wait for the disk
+  const held: (() => void)[] = []; // replies that wait for the disk
 
   function dropSpare(): void {
     if (spare !== undefined) closeSync(spare);
@@ -355,9 +357,10 @@ function openSegment(
   /** Resolves when the line is written, with all others of this turn; rejects if they could not be. */
   function append(record: object): Promise<void> {
     waiting += `${JSON.stringify(record)}\n`;
-    return (turn ??= turnEnd()
+    turn ??= turnEnd()
       .then(write)
-      .catch((error) => Promise.reject(failed(error))));
+      .catch((error) => Promise.reject(failed(error)));
+    return turn;
   }
 
   const segment = {

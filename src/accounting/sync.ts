@@ -73,7 +73,9 @@ export async function holding<T>(
         (name) => name !== mine && name.startsWith(`${what}.`) && name.endsWith(".sock"),
       );
       const alive = await Promise.all(others.map((other) => isAlive(join(dir, other))));
-      others.forEach((other, at) => alive[at] || rmSync(join(dir, other), { force: true }));
+      others.forEach((other, at) => {
+        if (!alive[at]) rmSync(join(dir, other), { force: true });
+      });
       if (release && !alive.includes(true)) return await work();
     } finally {
       release?.();

@@ -11,7 +11,12 @@ import {
   replaceFile,
   textIn,
 } from "../accounting/files.ts";
-import { MAX_KEYS_BYTES, readRegularFile, whyUnreadable } from "../config/regular-file.ts";
+import {
+  MAX_KEYS_BYTES,
+  readRegularFile,
+  whyUnreadable,
+  type FileContent,
+} from "../config/regular-file.ts";
 import { sha256, type Config } from "../config/schema.ts";
 import { watchFile, type Found } from "../config/watch.ts";
 import {
@@ -184,7 +189,7 @@ const movedBy = (from: number, fault: Fault): Fault => {
 
 /** Reads keys.json at once, at start. `digest` is that of the content; null if there is no file. Throws as readKeys() does. */
 function loadKeys(file: string): { keys: StoredKeys; digest: string | null } {
-  let content;
+  let content: FileContent | undefined;
   try {
     content = readRegularFile(file, MAX_KEYS_BYTES);
   } catch (error) {

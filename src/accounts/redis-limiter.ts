@@ -107,7 +107,7 @@ export function createRedisLimiter(
           : await ask(asked.account, limits).then(recovered, failed);
       // The windows here must have seen it if they are to decide, also what they had no room for.
       if (shared?.admitted)
-        void local.admit({
+        local.admit({
           ...asked,
           maxInFlight: null,
           limits: limits.map(({ name }) => ({ name, rpm: Infinity })),

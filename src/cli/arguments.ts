@@ -59,7 +59,7 @@ const FORMS: {
 };
 
 export function readArguments(argv: readonly string[]): Arguments {
-  let parsed;
+  let parsed: ReturnType<typeof parse>;
   try {
     parsed = parse(argv);
   } catch (error) {
@@ -68,7 +68,9 @@ export function readArguments(argv: readonly string[]): Arguments {
   const { values, positionals } = parsed;
   if (values.help || positionals[0] === "help") return { command: "help", operand: "", values };
   const words = positionals.slice(0, 2).join(" ");
-  const command = words === "" ? "serve" : isCommand(words) ? words : (positionals[0] ?? "");
+  let command: string;
+  if (words === "") command = "serve";
+  else command = isCommand(words) ? words : (positionals[0] ?? "");
   if (!isCommand(command))
     throw new UsageError(
       `there is no command '${words}'; commands: ${Object.keys(COMMANDS).join(", ")}`,

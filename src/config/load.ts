@@ -38,7 +38,7 @@ export interface Loaded {
 /** Throws a CheckError with every fault at its path; that of an unreadable file is the root. */
 export function loadConfig(options: LoadOptions): Loaded {
   const name = options.file ?? DEFAULT_FILE;
-  let content;
+  let content: FileContent;
   try {
     content = readRegularFile(name, MAX_CONFIG_BYTES);
   } catch (error) {
@@ -51,7 +51,7 @@ export function loadConfig(options: LoadOptions): Loaded {
 /** The same without holding the event loop while the file is read. */
 export async function loadConfigLater(options: LoadOptions): Promise<Loaded> {
   const name = options.file ?? DEFAULT_FILE;
-  let content;
+  let content: FileContent;
   try {
     content = await readRegularFileLater(name, MAX_CONFIG_BYTES);
   } catch (error) {

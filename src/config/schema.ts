@@ -369,15 +369,17 @@ function faultsBetween(json: unknown): Fault[] {
     if (Object.hasOwn(models, name))
       faults.push(invalid(["aliases", name], "a model has the same name"));
     const list = asArray(asObject(alias)["models"]);
-    list.forEach((model, at) => refer(["aliases", name, "models", at], model, "model", models));
+    list.forEach((model, at) => {
+      refer(["aliases", name, "models", at], model, "model", models);
+    });
     for (const at of repeated(list))
       faults.push(invalid(["aliases", name, "models", at], "stands in the list twice"));
   }
-  asArray(root["keys"]).forEach((key, index) =>
-    asArray(asObject(key)["models"]).forEach((name, at) =>
-      refer(["keys", index, "models", at], name, "model or alias", models, aliases),
-    ),
-  );
+  asArray(root["keys"]).forEach((key, index) => {
+    asArray(asObject(key)["models"]).forEach((name, at) => {
+      refer(["keys", index, "models", at], name, "model or alias", models, aliases);
+    });
+  });
   return faults;
 }
 

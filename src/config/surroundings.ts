@@ -105,7 +105,10 @@ export function makeDataDir(dataDir: string): void {
     }
   } catch (error) {
     const { code = "" } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST") return makeDataDir(dataDir); // another process has just made it
+    if (code === "EEXIST") {
+      makeDataDir(dataDir); // another process has just made it
+      return;
+    }
     if (!PASSING.includes(code)) throw new CheckError([dataDirFault(`cannot be made: ${code}`)]);
   }
 }

@@ -69,9 +69,10 @@ const finding = <T>(check: Check<T>, find: (query: T, cancel: Cancel) => Promise
 
 export const costRoutes = ({ dir, store, segments }: Ledger): Routes => ({
   "/costs": finding(recordsQuery, async ({ by, skip, ...filter }) => {
-    const sums = [...(await store.sums(filter, by))].sort((a, b) =>
-      a.cost === b.cost ? 0 : a.cost < b.cost ? 1 : -1,
-    );
+    const sums = [...(await store.sums(filter, by))].sort((a, b) => {
+      if (a.cost === b.cost) return 0;
+      return a.cost < b.cost ? 1 : -1;
+    });
     return { rows: sums.slice(skip, skip + ROWS).map(shown), count: sums.length };
   }),
   "/usage": finding(recordsQuery, async (filter, cancel) => {
@@ -89,12 +90,9 @@ export const costRoutes = ({ dir, store, segments }: Ledger): Routes => ({
         "Content-Disposition": disposition,
         ...FRESH,
       });
-      await statementCsv(
-        store,
-        filter,
-        async (lines) =>
-          void (res.write(lines) || (await once(res, "drain", { signal: cancel.signal }))),
-      ).catch(unreadable);
+      await statementCsv(store, filter, async (lines) => {
+        if (!res.write(lines)) await once(res, "drain", { signal: cancel.signal });
+      }).catch(unreadable);
       res.end();
     },
   },

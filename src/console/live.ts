@@ -23,7 +23,8 @@ export function createLive(
 
   async function step(): Promise<void> {
     const seen = await look();
-    const { in_flight, event_loop_delay } = (status = seen.status);
+    status = seen.status;
+    const { in_flight, event_loop_delay } = status;
     const point = JSON.stringify({
       time: Date.now(),
       in_flight,
@@ -36,13 +37,11 @@ export function createLive(
     for (const page of pages) if (!page.writableNeedDrain) page.write(text);
   }
   let stepping: Promise<void> | undefined;
-  const timer = setInterval(
-    () =>
-      void (stepping ??= step()
-        .catch(() => undefined)
-        .finally(() => (stepping = undefined))),
-    STEP_MS,
-  ).unref();
+  const timer = setInterval(() => {
+    stepping ??= step()
+      .catch(() => undefined)
+      .finally(() => (stepping = undefined));
+  }, STEP_MS).unref();
 
   return {
     async open({ req, res, cancel }: Exchange): Promise<void> {
@@ -53,7 +52,10 @@ export function createLive(
           "Cache-Control": "no-store",
         })
         .write(event(points));
-      if (req.method === "HEAD") return void res.end();
+      if (req.method === "HEAD") {
+        res.end();
+        return;
+      }
       pages.add(res);
       cancel.onAbort(() => {
         pages.delete(res);

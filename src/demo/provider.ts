@@ -146,8 +146,9 @@ export function composeReply(request: DemoRequest) {
   );
   const reasoning = allReasoning.slice(0, limit);
   const answer = allAnswer.slice(0, limit - reasoning.length);
-  const finish: FinishReason =
-    allReasoning.length + allAnswer.length > limit ? "length" : tool ? "tool_calls" : "stop";
+  let finish: FinishReason;
+  if (allReasoning.length + allAnswer.length > limit) finish = "length";
+  else finish = tool ? "tool_calls" : "stop";
   // Another conversation, another id. Where thinking took all of the limit there is no call.
   const call =
     tool && answer.length > 0

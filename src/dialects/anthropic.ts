@@ -80,6 +80,9 @@ function requestBody(
   const on = budgeted
     ? { type: "enabled", budget_tokens }
     : { type: "adaptive", display: "summarized" };
+  let mode: object | undefined;
+  if (thinking) mode = on;
+  else if (switchable && traits.thinking_off) mode = { type: "disabled" };
   const output_config = {
     effort: budgeted ? undefined : effort,
     format: schema && { type: "json_schema", schema },
@@ -99,7 +102,7 @@ function requestBody(
     stop_sequences: given.stop?.filter((sequence) => sequence.trim() !== ""),
     metadata: given.user && { user_id: given.user },
     ...toolFields(chat, turns, thinks, given.parallel_tool_calls === false),
-    thinking: thinking ? on : switchable && traits.thinking_off ? { type: "disabled" } : undefined,
+    thinking: mode,
     output_config: output_config.effort || schema ? output_config : undefined,
   };
 }
@@ -245,8 +248,9 @@ function createDecoder(signatures: Signatures): Decoder {
   function read(piece: Record<string, unknown>, index: unknown): Part[] {
     const { type, text, thinking, input, partial_json } = piece;
     const thought = thoughts.at(-1);
-    const field =
-      type === "thinking_delta" ? "thinking" : type === "signature_delta" ? "signature" : undefined;
+    let field: "thinking" | "signature" | undefined;
+    if (type === "thinking_delta") field = "thinking";
+    else if (type === "signature_delta") field = "signature";
     if (type === "thinking" || type === "redacted_thinking") {
       thoughtChars += JSON.stringify(piece).length;
       thoughts.push({ ...piece });

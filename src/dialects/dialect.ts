@@ -112,11 +112,8 @@ export class ProviderFault extends Error {
   constructor(code: FaultCode, message: string, detail: FaultDetail = {}) {
     super(message, { cause: detail.cause });
     this.code = code;
-    this.blame = CLIENTS_FAULTS.some((each) => each === code)
-      ? "client"
-      : detail.operator
-        ? "operator"
-        : "provider";
+    if (CLIENTS_FAULTS.some((each) => each === code)) this.blame = "client";
+    else this.blame = detail.operator ? "operator" : "provider";
     this.countsForBreaker = this.blame !== "client" && detail.fromContent !== true;
     this.detail = detail;
   }

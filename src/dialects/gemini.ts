@@ -111,12 +111,12 @@ function thinkingConfig(
   traits: Traits,
 ): object {
   const effort = effortOf(wanted, traits);
-  const thinkingBudget = wantsThinking
-    ? (BUDGETS[effort ?? ""] ?? ANY_BUDGET)
-    : traits.thinking_off
-      ? 0
-      : LEAST_BUDGET;
-  const level = wantsThinking ? effort : traits.thinking_off ? "minimal" : "low";
+  let thinkingBudget: number;
+  if (wantsThinking) thinkingBudget = BUDGETS[effort ?? ""] ?? ANY_BUDGET;
+  else thinkingBudget = traits.thinking_off ? 0 : LEAST_BUDGET;
+  let level: string | undefined;
+  if (wantsThinking) level = effort;
+  else level = traits.thinking_off ? "minimal" : "low";
   return {
     includeThoughts,
     ...(traits.thinking === "budget"

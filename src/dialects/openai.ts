@@ -289,12 +289,10 @@ function createThinkSplitter() {
     }
     const end = inside ? held.indexOf(CLOSE) : 0;
     const open = held.lastIndexOf("<"); // what the pieces so far end with may be the beginning of the tag
-    const sure =
-      end !== -1
-        ? end
-        : !last && open !== -1 && CLOSE.startsWith(held.slice(open))
-          ? open
-          : held.length;
+    let sure: number;
+    if (end !== -1) sure = end;
+    else if (!last && open !== -1 && CLOSE.startsWith(held.slice(open))) sure = open;
+    else sure = held.length;
     const reasoning = held.slice(0, sure);
     held = held.slice(sure);
     if (end === -1) return ["", reasoning];

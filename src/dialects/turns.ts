@@ -123,12 +123,9 @@ const isDataUrl = (url: string): boolean => url.slice(0, DATA.length).toLowerCas
 
 /** The address of an image or a file, with the two halves of one that is a `data:` address; throws if it is nowhere to be had. */
 export function mediaOf(item: Exclude<ContentPart, { readonly type: "text" }>) {
-  const url =
-    item.type === "image_url"
-      ? item.image_url.url
-      : item.type === "file"
-        ? (asString(item.file["file_data"]) ?? "")
-        : "";
+  let url = "";
+  if (item.type === "image_url") url = item.image_url.url;
+  else if (item.type === "file") url = asString(item.file["file_data"]) ?? "";
   const comma = url.indexOf(",");
   const mediaType = comma === -1 ? undefined : mediaTypeIn(url.slice(0, comma));
   const known = mediaType !== undefined || (item.type === "image_url" && !isDataUrl(url));

@@ -17,12 +17,15 @@ export class Cancel {
   onAbort(listener: () => void): () => void {
     if (this.aborted) listener();
     this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
   }
   /** As an AbortSignal, for functions that take one. */
   get signal(): AbortSignal {
     if (this.#real) return this.#real.signal;
-    const real = (this.#real = new AbortController());
+    const real = new AbortController();
+    this.#real = real;
     this.onAbort(() => real.abort(this.reason));
     return real.signal;
   }

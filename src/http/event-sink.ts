@@ -24,7 +24,9 @@ export function createEventSink(res: ServerResponse, keepAliveMs: number, cancel
       silence.refresh();
       return begun().write(events) ? undefined : once(res, "drain", { signal: cancel.signal });
     },
-    end: (events: string) => void begun().end(events),
+    end: (events: string) => {
+      begun().end(events);
+    },
     /** Stops the comments; to be called however the stream ends. */
     release: () => clearInterval(silence),
   };

@@ -81,8 +81,10 @@ export function sendError(
   requestId: string,
 ): void {
   const text = JSON.stringify(errorBody(error, requestId));
-  if (req.complete || error.status !== 413 || req.headers.expect !== undefined)
-    return sendJson(res, error.status, text, error.headers);
+  if (req.complete || error.status !== 413 || req.headers.expect !== undefined) {
+    sendJson(res, error.status, text, error.headers);
+    return;
+  }
   // The client is still sending. Closing now would reset the connection and destroy the answer on its way, so the whole
   // answer goes out first and the end waits until the client is through, or for so long.
   res.writeHead(error.status, { ...error.headers, ...lastHeaders(text) }).write(text);

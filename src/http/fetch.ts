@@ -36,7 +36,10 @@ export type Fetch = (
 ) => Promise<FetchResponse>;
 export const throughFetch =
   (fetch: Fetch): Send =>
-  (url, init) => (init.sent(), fetch(url, { ...init, signal: init.cancel.signal }));
+  (url, init) => {
+    init.sent();
+    return fetch(url, { ...init, signal: init.cancel.signal });
+  };
 export class ConnectTimeout extends Error {}
 class StaleConnection extends Error {}
 
@@ -113,7 +116,8 @@ export function createFetch(maxConnections = Infinity): Send & { close(): void }
   ): Promise<FetchResponse> {
     const { protocol, host, hostname, port, pathname, search } = new URL(url);
     const secure = protocol === "https:";
-    const agent = fresh ? false : secure ? agents.https : agents.http;
+    let agent: http.Agent | false = false;
+    if (!fresh) agent = secure ? agents.https : agents.http;
     // A flat list is written as it stands; of an object Node would make one of its own first.
     const headers = ["Host", host, "Content-Length", String(Buffer.byteLength(body))];
     for (const name in given) headers.push(name, given[name]!);
@@ -135,6 +139,9 @@ export function createFetch(maxConnections = Infinity): Send & { close(): void }
   }
 
   return Object.assign(fetch, {
-    close: () => Object.values(agents).forEach((agent) => agent.destroy()),
+    close: () =>
+      Object.values(agents).forEach((agent) => {
+        agent.destroy();
+      }),
   });
 }

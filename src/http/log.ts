@@ -18,9 +18,13 @@ export interface LineSink {
 }
 
 export const sinkOf = (stream: Writable): LineSink => ({
-  write: (lines) => void stream.write(lines),
+  write: (lines) => {
+    stream.write(lines);
+  },
   backlog: () => stream.writableLength,
-  onceDrained: (listener) => void stream.once("drain", listener),
+  onceDrained: (listener) => {
+    stream.once("drain", listener);
+  },
 });
 const sinkOfFunction = (write: WriteLines): LineSink => ({
   write,

@@ -119,9 +119,12 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
         if (connection.live.has(exchange))
           setTimeout(() => exchange.delivered || res.destroy(), LAST_WORDS_MS).unref();
       },
-      expire: (ms, reason) =>
-        void (exchange.expiry = setTimeout(() => exchange.abort(reason()), ms)),
-      onEnd: (listener) => void (exchange.ended = listener),
+      expire: (ms, reason) => {
+        exchange.expiry = setTimeout(() => exchange.abort(reason()), ms);
+      },
+      onEnd: (listener) => {
+        exchange.ended = listener;
+      },
     };
     connection.live.add(exchange);
     inFlight += 1;
@@ -149,7 +152,10 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       exchange.log.error_code = error.code;
       exchange.log.param = error.param;
       if (error.code === "internal_error") deps.failed(exchange, thrown);
-      if (res.headersSent) return void (res.writableEnded || res.destroy()); // unless the handler has said it in its own way
+      if (res.headersSent) {
+        if (!res.writableEnded) res.destroy(); // unless the handler has said it in its own way
+        return;
+      }
       if (error.status === 413) exchange.status = 413; // known before its connection ends
       sendError(req, res, error, exchange.requestId);
     } finally {
@@ -180,7 +186,10 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     const { requestId: id, req, log, startedAt } = exchange;
     const durationMs = performance.now() - startedAt;
     const line = { requestId: id, req, log, time: deps.now(), status, durationMs };
-    if (exchange.delivered || exchange.handled) return deps.access(accessRecord(line));
+    if (exchange.delivered || exchange.handled) {
+      deps.access(accessRecord(line));
+      return;
+    }
     const timer = setTimeout(() => exchange.writeLine?.(), LATE_LINE_MS).unref();
     late.add(exchange);
     exchange.writeLine = () => {
@@ -222,7 +231,9 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
   /** While draining: connections between requests end; once no request is left, those on which nothing was ever asked too. */
   const closeUnused = (): void =>
     inFlight === 0
-      ? connections.forEach(({ socket }) => socket.destroy())
+      ? connections.forEach(({ socket }) => {
+          socket.destroy();
+        })
       : server.closeIdleConnections();
 
   /** Nothing has moved on this connection for a while. What is written to it and not taken ends it, but for a stream that has a deadline. */
@@ -288,9 +299,18 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       for (const { res } of live()) if (!res.headersSent) res.setHeader("Connection", "close");
       closeUnused();
       // A connection that is not read from does not keep the process alive: these timers do, until all is over.
-      const cut = setTimeout(() => live().forEach(({ abort }) => abort(stopping())), drainMs);
+      const cut = setTimeout(
+        () =>
+          live().forEach(({ abort }) => {
+            abort(stopping());
+          }),
+        drainMs,
+      );
       const end = setTimeout(
-        () => connections.forEach(({ socket }) => socket.destroy()),
+        () =>
+          connections.forEach(({ socket }) => {
+            socket.destroy();
+          }),
         drainMs + LAST_WORDS_MS,
       );
       await closed;
@@ -303,7 +323,9 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     },
     inFlight: () => inFlight,
     /** For connections that come from now on. */
-    setTls: (pair: Tls) => void (server instanceof https.Server && server.setSecureContext(pair)),
+    setTls: (pair: Tls) => {
+      if (server instanceof https.Server) server.setSecureContext(pair);
+    },
   };
 }
 

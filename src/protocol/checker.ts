@@ -51,8 +51,10 @@ export function fail(code: FaultCode, message: string, path: Fault["path"] = [])
 }
 
 /** The type of a JSON value, by its name in JSON Schema. */
-const typeOf = (value: unknown): string =>
-  value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+const typeOf = (value: unknown): string => {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : typeof value;
+};
 const NOUNS: { readonly [type: string]: string } = {
   null: "null",
   array: "an array",
@@ -157,8 +159,9 @@ export function number({
     ...(min !== undefined && { minimum: min }),
     ...((integer || max !== undefined) && { maximum: max ?? Number.MAX_SAFE_INTEGER }),
   };
-  const range =
-    min === undefined ? "" : max === undefined ? ` of at least ${min}` : ` from ${min} to ${max}`;
+  let range = "";
+  if (min !== undefined)
+    range = max === undefined ? ` of at least ${min}` : ` from ${min} to ${max}`;
   const refuse = (value: number, but = range, code: FaultCode = "invalid_value") =>
     fail(code, `expected ${NOUNS[type]}${but}, got ${value}`);
   return typed("number", schema, (value) => {

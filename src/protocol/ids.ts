@@ -5,5 +5,7 @@ let [pool, used] = [Buffer.alloc(0), 0];
 /** So many random bytes, at most 4,096, in hexadecimal digits; none is ever given twice. */
 export function randomHex(bytes: number): string {
   if (used + bytes > pool.length) [pool, used] = [randomBytes(4_096), 0];
-  return pool.toString("hex", used, (used += bytes));
+  const from = used;
+  used += bytes;
+  return pool.toString("hex", from, used);
 }

@@ -126,7 +126,10 @@ export function createWholeWriter(
           const field = FIELDS[part.type];
           texts[field] += part.text;
           if (options.showLogprobs)
-            for (const prob of part.logprobs ?? []) (probs[field] ??= []).push(prob);
+            for (const prob of part.logprobs ?? []) {
+              probs[field] ??= [];
+              probs[field].push(prob);
+            }
         }
       }
       return "";

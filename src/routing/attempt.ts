@@ -69,7 +69,7 @@ export async function attempt(
     if (response.status !== 200) throw await refused(response);
     if (!response.body) throw new ProviderFault("upstream_error", "the answer has no body");
     const mediaType =
-      response.headers.get("content-type")?.split(";", 1)[0]!.trim().toLowerCase() ?? "";
+      response.headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
     const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";
     if (encoding !== "identity")
       throw new ProviderFault(
@@ -80,7 +80,13 @@ export async function attempt(
     if (stream && mediaType === "text/event-stream") {
       await streamed(
         response.body,
-        chat.stream ? deliver : (batch) => void batch.forEach((part) => whole.push(part)),
+        chat.stream
+          ? deliver
+          : (batch) => {
+              batch.forEach((part) => {
+                whole.push(part);
+              });
+            },
       );
     } else if (mediaType === "application/json") {
       const pieces = await readAll(response.body, maxReplyBytes, () =>
@@ -121,7 +127,10 @@ export async function attempt(
 
   /** One runs at a time. The same one again, as for every piece of a stream, has the same milliseconds, and only moves the timer that is there. */
   function setDeadline(name: string, ms: number): void {
-    if (deadline?.name === name) return void deadline.timer.refresh();
+    if (deadline?.name === name) {
+      deadline.timer.refresh();
+      return;
+    }
     clearTimeout(deadline?.timer);
     deadline = { name, timer: setTimeout(late, ms, name, ms) };
   }
@@ -234,13 +243,17 @@ export async function attempt(
         size += bytes.length;
         if (!chat.stream && size > maxReplyBytes)
           throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
-        if (ended) return void own.abort(); // more than the end: the connection is of no further use
+        if (ended) {
+          own.abort(); // more than the end: the connection is of no further use
+          return undefined;
+        }
         const room = take(events.push(bytes));
         if (!ended) return room;
         resolve();
         // Read to its end if that comes at once, so that the connection can be used again; else closed.
         const timer = setTimeout(() => own.abort(), timeouts.closing_ms);
-        return void reading.catch(() => undefined).finally(() => clearTimeout(timer));
+        reading.catch(() => undefined).finally(() => clearTimeout(timer));
+        return undefined;
       });
       reading.then(() => ended || take(events.end())).then(() => resolve(), reject);
     }).catch((thrown: unknown) => thrown);

@@ -13,14 +13,11 @@ const DEFAULT_RETRY_MS = 5_000;
 const MAX_RETRY_SECONDS = 60;
 
 /** What became of an attempt, for the books, by what it threw, if it did. */
-export const outcomeOf = (error: unknown): string =>
-  error === undefined
-    ? "completed"
-    : error instanceof ClientGone
-      ? "cancelled"
-      : error instanceof ProviderFault
-        ? error.code
-        : toApiError(error).code;
+export const outcomeOf = (error: unknown): string => {
+  if (error === undefined) return "completed";
+  if (error instanceof ClientGone) return "cancelled";
+  return error instanceof ProviderFault ? error.code : toApiError(error).code;
+};
 
 /** A fault for the operator's log; one that only the operator can mend is an error, the others pass. */
 export const faultWords = ({ code, blame, detail, message, answer }: ProviderFault) => ({
