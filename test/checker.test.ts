@@ -232,7 +232,10 @@ describe("array", () => {
   it("too many elements are refused before any of them is looked at", () => {
     let looked = 0;
     const check = array(
-      refine(string(), (text) => ((looked += 1), text)),
+      refine(string(), (text) => {
+        looked += 1;
+        return text;
+      }),
       { max: 1 },
     );
     refused(check, ["a", "b"], "invalid_value", "expected at most 1 elements, got 2");
@@ -334,7 +337,10 @@ describe("object", () => {
 
   it("without `all` it stops at the first fault", () => {
     let looked = 0;
-    const counting = refine(string(), (text) => ((looked += 1), text));
+    const counting = refine(string(), (text) => {
+      looked += 1;
+      return text;
+    });
     assert.deepEqual(
       faults(object({ a: counting, b: counting, c: counting }), { a: "x", b: 1, c: "y" }),
       [["b", "invalid_type", "expected a string, got a number"]],

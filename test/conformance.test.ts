@@ -56,8 +56,13 @@ async function bench(t: TestContext, rpm: number | null = null) {
   return {
     url,
     provider,
-    wire: (change: Change | undefined) => wires.forEach((wire) => wire.turn(change)),
-    pass: (seconds: number) => void (clock += seconds * 1_000),
+    wire: (change: Change | undefined) =>
+      wires.forEach((wire) => {
+        wire.turn(change);
+      }),
+    pass: (seconds: number) => {
+      clock += seconds * 1_000;
+    },
     run(baseUrl: string, checks: readonly Check[] = CHECKS, over: Partial<Options> = {}) {
       clock += 61_000;
       return runChecks(checks, {
@@ -157,11 +162,9 @@ describe("a wrong gateway", () => {
       wire(fault.wire);
       const own = among.filter(({ id }) => id === checkOf(name));
       const whole = matrix === "all" || (matrix !== undefined && !isRobust(own[0]!));
-      const checks = whole
-        ? among
-        : own[0]?.when === "last"
-          ? among.filter(({ when }) => when === "last")
-          : own;
+      let checks: readonly Check[] = own;
+      if (whole) checks = among;
+      else if (own[0]?.when === "last") checks = among.filter(({ when }) => when === "last");
       const found = failed(await run(wrong.url, checks));
       if (found.length !== 1 || found[0]!.id !== checkOf(name))
         surprising.push({ fault: name, found });
@@ -194,13 +197,9 @@ describe("a wrong gateway", () => {
     const found: object[] = [];
     await Promise.all(
       faults.map((fault) =>
-        t.test(
-          fault[0],
-          async (t) =>
-            void found.push(
-              ...(await surprises([fault], CHECKS.filter(isRobust), () => wrongBench(t))),
-            ),
-        ),
+        t.test(fault[0], async (t) => {
+          found.push(...(await surprises([fault], CHECKS.filter(isRobust), () => wrongBench(t))));
+        }),
       ),
     );
     assert.deepEqual(found, []);

@@ -126,13 +126,9 @@ describe("the page", () => {
 
   it("is in the one file that is built, wherever that is put", async (t) => {
     const place = folder();
-    const gw = launch(bundled(place), [
-      "serve",
-      "--port",
-      "0",
-      "--config",
-      (writeFileSync(join(place, "some.json"), JSON.stringify(demo())), "some.json"),
-    ]);
+    const built = bundled(place);
+    writeFileSync(join(place, "some.json"), JSON.stringify(demo()));
+    const gw = launch(built, ["serve", "--port", "0", "--config", "some.json"]);
     t.after(() => gw.child.kill("SIGKILL"));
     await within(gw.address, "the built file to listen", 20_000);
     assert.equal((await ask(gw.admin(), "/")).text, source);
@@ -758,7 +754,7 @@ describe("what it cost", () => {
         ],
       );
     }
-    void send({ model: "mute" }, { "x-request-id": "on its way" }).catch(() => undefined);
+    send({ model: "mute" }, { "x-request-id": "on its way" }).catch(() => undefined);
     await provider.nth(2);
     assert.deepEqual(
       (await trace("on its way")).spend.map(({ type }: Line) => type),

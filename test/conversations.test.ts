@@ -83,7 +83,10 @@ function conversation(
   };
   const { messages, words, calls } = told;
   let count = 0;
-  const word = () => `w${(count += 1)}z`;
+  const word = () => {
+    count += 1;
+    return `w${count}z`;
+  };
   const late: Called[] = [];
 
   /** A text with a word of its own, if it is not empty; some have blanks around. */
@@ -485,8 +488,10 @@ function randomReply(random: Random): Reply {
 /** A text in pieces, cut anywhere, characters of two units and empty pieces among them. */
 function cut(text: string, { random, between }: Random): string[] {
   const pieces: string[] = [];
-  for (let at = 0, end = 0; at < text.length; at = end)
-    pieces.push(text.slice(at, (end = at + between(random() < 0.1 ? 0 : 1, 6))));
+  for (let at = 0, end = 0; at < text.length; at = end) {
+    end = at + between(random() < 0.1 ? 0 : 1, 6);
+    pieces.push(text.slice(at, end));
+  }
   return pieces;
 }
 
@@ -582,11 +587,13 @@ const geminiReply: Encoder = ({ items, finish, prompt, completion, hit, reasonin
   });
   const pieces = parts((text) => cut(text, random));
   const events: object[] = [];
-  for (let size = 0; pieces.length > 0; pieces.splice(0, size))
+  for (let size = 0; pieces.length > 0; pieces.splice(0, size)) {
+    size = random.between(1, 3);
     events.push({
-      ...candidate(pieces.slice(0, (size = random.between(1, 3)))),
+      ...candidate(pieces.slice(0, size)),
       usageMetadata: { promptTokenCount: prompt },
     });
+  }
   return {
     whole: {
       ...candidate(
@@ -618,34 +625,34 @@ const anthropicReply: Encoder = ({ items, finish, prompt, completion, hit, reaso
     output_tokens: completion,
     output_tokens_details: { thinking_tokens: reasoning },
   };
-  const blocks = items.map((item) =>
-    item.type === "call"
-      ? {
-          whole: { type: "tool_use", id: item.id, name: item.name, input: JSON.parse(item.args) },
-          empty: { type: "tool_use", id: item.id, name: item.name, input: {} },
-          deltas:
-            item.args === "{}"
-              ? []
-              : cut(item.args, random).map((partial_json) => ({
-                  type: "input_json_delta",
-                  partial_json,
-                })),
-        }
-      : item.type === "text"
-        ? {
-            whole: item,
-            empty: { type: "text", text: "" },
-            deltas: cut(item.text, random).map((text) => ({ type: "text_delta", text })),
-          }
-        : {
-            whole: { type: "thinking", thinking: item.text, signature: "s" },
-            empty: { type: "thinking", thinking: "", signature: "" },
-            deltas: [
-              ...cut(item.text, random).map((thinking) => ({ type: "thinking_delta", thinking })),
-              { type: "signature_delta", signature: "s" },
-            ],
-          },
-  );
+  const blocks = items.map((item) => {
+    if (item.type === "call")
+      return {
+        whole: { type: "tool_use", id: item.id, name: item.name, input: JSON.parse(item.args) },
+        empty: { type: "tool_use", id: item.id, name: item.name, input: {} },
+        deltas:
+          item.args === "{}"
+            ? []
+            : cut(item.args, random).map((partial_json) => ({
+                type: "input_json_delta",
+                partial_json,
+              })),
+      };
+    if (item.type === "text")
+      return {
+        whole: item,
+        empty: { type: "text", text: "" },
+        deltas: cut(item.text, random).map((text) => ({ type: "text_delta", text })),
+      };
+    return {
+      whole: { type: "thinking", thinking: item.text, signature: "s" },
+      empty: { type: "thinking", thinking: "", signature: "" },
+      deltas: [
+        ...cut(item.text, random).map((thinking) => ({ type: "thinking_delta", thinking })),
+        { type: "signature_delta", signature: "s" },
+      ],
+    };
+  });
   return {
     whole: {
       type: "message",
@@ -756,8 +763,10 @@ describe(`replies in every format, cut anywhere (seed ${SEED})`, () => {
         const reader = createEventReader();
         const data: string[] = [];
         const most = random.pick([1, 3, 20, 500]);
-        for (let at = 0, size = 0; at < bytes.length; at += size)
-          data.push(...reader.push(bytes.subarray(at, at + (size = random.between(1, most)))));
+        for (let at = 0, size = 0; at < bytes.length; at += size) {
+          size = random.between(1, most);
+          data.push(...reader.push(bytes.subarray(at, at + size)));
+        }
         data.push(...reader.end());
         const decoder = dialect.decoder(model);
         assert.deepEqual(

@@ -272,7 +272,10 @@ describe("thinking", () => {
     const { chunks } = await streamed(THINK);
     const order = chunks
       .flatMap(({ choices }) => choices)
-      .flatMap(({ delta }) => (delta["reasoning_content"] ? "r" : delta["content"] ? "c" : []));
+      .flatMap(({ delta }) => {
+        if (delta["reasoning_content"]) return "r";
+        return delta["content"] ? "c" : [];
+      });
     assert.match(order.join(""), /^r+c+$/);
   });
 
@@ -382,8 +385,9 @@ function violations(schema: unknown, value: unknown, root: Json, path = "$"): st
   if (schema === true || schema === undefined) return [];
   if (!isObject(schema)) return [`${path}: nothing is allowed here`];
   const found: string[] = [];
-  const rule = (ok: boolean, what: string) =>
-    void (ok || found.push(`${path}: ${what}, but is ${JSON.stringify(value)}`));
+  const rule = (ok: boolean, what: string) => {
+    if (!ok) found.push(`${path}: ${what}, but is ${JSON.stringify(value)}`);
+  };
   const below = (inner: unknown, at: unknown, step: string) =>
     found.push(...violations(inner, at, root, `${path}${step}`));
   const fits = (inner: unknown) => violations(inner, value, root, path).length === 0;
@@ -466,7 +470,9 @@ function violations(schema: unknown, value: unknown, root: Json, path = "$"): st
       );
   }
   if (Array.isArray(value)) {
-    value.forEach((item, index) => below(schema["items"], item, `[${index}]`));
+    value.forEach((item, index) => {
+      below(schema["items"], item, `[${index}]`);
+    });
     limit("minItems", (bound) => value.length >= bound);
     limit("maxItems", (bound) => value.length <= bound);
   }

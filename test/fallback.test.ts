@@ -49,22 +49,29 @@ const streamedElse =
     (asked.body["stream"] ? streamed : whole)(asked);
 
 const filler = Buffer.alloc(1024 * 1024, "x");
-const late: Behaviour = (asked) => void setTimeout(() => void speak("Fine.")(asked), 60);
+const late: Behaviour = (asked) => {
+  setTimeout(() => {
+    speak("Fine.")(asked);
+  }, 60);
+};
 const commentsAfterFinish: Behaviour = ({ res }) => {
   res.writeHead(200, { "content-type": "text/event-stream" });
   res.write(`${event(chunk({ content: "Fine." }))}${event(chunk({}, "stop"))}`);
   const beat = setInterval(() => res.write(": ping\n\n"), 50);
   res.on("close", () => clearInterval(beat));
 };
-const headersOnly: Behaviour = ({ res, body }) =>
-  void res
+const headersOnly: Behaviour = ({ res, body }) => {
+  res
     .writeHead(200, { "content-type": body["stream"] ? "text/event-stream" : "application/json" })
     .flushHeaders();
-const cutBody: Behaviour = ({ res, socket }) =>
-  void (res.writeHead(200, { ...JSON_TYPE, "content-length": "99" }),
-  res.write("{", () => socket.resetAndDestroy()));
-const flood: Behaviour = ({ socket }) =>
-  void socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(2_000)}`);
+};
+const cutBody: Behaviour = ({ res, socket }) => {
+  res.writeHead(200, { ...JSON_TYPE, "content-length": "99" });
+  res.write("{", () => socket.resetAndDestroy());
+};
+const flood: Behaviour = ({ socket }) => {
+  socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(2_000)}`);
+};
 
 interface Row {
   readonly fault: string;
@@ -269,8 +276,10 @@ const ROWS: Row[] = [
   row(
     "401 whose body never comes",
     () =>
-      ({ res }) =>
-        void (res.writeHead(401, { ...JSON_TYPE, "content-length": "99" }), res.write("{")),
+      ({ res }) => {
+        res.writeHead(401, { ...JSON_TYPE, "content-length": "99" });
+        res.write("{");
+      },
     1,
     "model_unavailable",
     "b",
@@ -496,7 +505,10 @@ describe("attempts", () => {
   it("a stale connection is replaced without costing a retry", POOLED_ONLY, async (t) => {
     const seen = new WeakSet<object>();
     const fickle: Behaviour = (asked) => {
-      if (seen.has(asked.socket)) return void asked.socket.destroy();
+      if (seen.has(asked.socket)) {
+        asked.socket.destroy();
+        return;
+      }
       seen.add(asked.socket);
       return speak("Fine.")(asked);
     };
@@ -694,7 +706,10 @@ describe("attempts", () => {
   it("comments may go out before the first delta; the fallback after them is still invisible", async (t) => {
     let fail = () => {};
     const failure = new Promise<void>((resolve) => (fail = resolve));
-    const failing: Behaviour = ({ res }) => failure.then(() => void res.destroy());
+    const failing: Behaviour = ({ res }) =>
+      failure.then(() => {
+        res.destroy();
+      });
     const { gateway } = await bench(t, failing, {
       server: { keep_alive_ms: 20 },
       timeouts: { first_token_ms: 20_000 },

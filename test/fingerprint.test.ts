@@ -84,7 +84,9 @@ describe("system_fingerprint", () => {
     const told: unknown[] = [];
     for (const dir of [join(folder(), "missing"), damaged]) {
       const [one, again] = [0, 1].map(() =>
-        createFingerprint(dir, ({ event }) => void told.push(event)),
+        createFingerprint(dir, ({ event }) => {
+          told.push(event);
+        }),
       );
       const first = one!(["lab", "m"]);
       assert.equal(one!(["lab", "m"]), first);

@@ -167,12 +167,9 @@ describe("a segment that is put back", { concurrency: 2 }, () => {
   async function log(t: TestContext) {
     const dir = folder();
     const told: Record<string, unknown>[] = [];
-    const spend = createSpendLog(
-      join(dir, "spend"),
-      1024 ** 2,
-      Date.now,
-      (event) => void told.push(event),
-    );
+    const spend = createSpendLog(join(dir, "spend"), 1024 ** 2, Date.now, (event) => {
+      told.push(event);
+    });
     await spend.start();
     t.after(() => spend.close());
     const request = async (n: number) => {

@@ -416,9 +416,10 @@ describe("metrics", () => {
 
   it("a client that leaves is counted as 499 and cancelled, and is no longer in flight", async (t) => {
     const { dir, gw } = await priced(t, {
-      m: ({ res }) =>
-        void (res.writeHead(200, { "content-type": "text/event-stream" }),
-        res.write(event(chunk({ content: "Once" })))),
+      m: ({ res }) => {
+        res.writeHead(200, { "content-type": "text/event-stream" });
+        res.write(event(chunk({ content: "Once" })));
+      },
     });
     const leaver = new AbortController();
     const response = await fetch(`${gw.url}/v1/chat/completions`, {

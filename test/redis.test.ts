@@ -293,9 +293,9 @@ function assertTurns(t: TestContext, gateway: Gateway): void {
   const outages = gateway.outages();
   const told = JSON.stringify(outages);
   assert.ok(outages.length >= 2, told);
-  outages.forEach(({ event }, at) =>
-    assert.equal(event, at % 2 === 0 ? "limits_store_failed" : "limits_store_recovered", told),
-  );
+  outages.forEach(({ event }, at) => {
+    assert.equal(event, at % 2 === 0 ? "limits_store_failed" : "limits_store_recovered", told);
+  });
   assert.ok(
     outages.filter(({ event, detail }) => event === "limits_store_failed" && !SLOW.test(detail))
       .length <= 1,
@@ -711,7 +711,10 @@ describe("limits in Redis", { skip: noRedis() }, () => {
       crowds.map((crowd) => crowd.until(() => crowd.admitted() >= 30, "some to be admitted")),
     );
     await redis.kill();
-    t.after(async () => (await redis.kill(), redis.start()));
+    t.after(async () => {
+      await redis.kill();
+      return redis.start();
+    });
     const said = await Promise.all(gateways.map(down));
     await Promise.all(crowds.map((crowd) => crowd.hears(429)));
     await Promise.all(crowds.map((crowd) => crowd.more(500)));
@@ -735,7 +738,9 @@ describe("limits in Redis", { skip: noRedis() }, () => {
     );
     await Promise.all(crowds.map((crowd) => crowd.more(100)));
     await Promise.all(crowds.map((crowd) => crowd.stop()));
-    gateways.forEach((gateway) => assertTurns(t, gateway));
+    gateways.forEach((gateway) => {
+      assertTurns(t, gateway);
+    });
     assert.ok(more() > 0 && more() <= 200, `${more()} more were admitted`); // what it admitted too late for a gateway was nobody's
     t.diagnostic(`${more()} more were admitted by both together`);
   });
@@ -746,7 +751,10 @@ describe("limits in Redis", { skip: noRedis() }, () => {
     const crowd = createCrowd(t, gateway.url, [200, 429, 503]);
     await crowd.until(() => crowd.admitted() >= 30, "some to be admitted");
     await redis.kill();
-    t.after(async () => (await redis.kill(), redis.start()));
+    t.after(async () => {
+      await redis.kill();
+      return redis.start();
+    });
     const said = await down(gateway);
     await crowd.more(20);
     const from = crowd.told.length;
@@ -823,7 +831,10 @@ describe("limits in Redis", { skip: noRedis() }, () => {
   it("not there at the start: the gateway limits by itself, and finds it when it comes", async (t) => {
     const at = await siteOf(t);
     await redis.kill();
-    t.after(async () => (await redis.kill(), redis.start()));
+    t.after(async () => {
+      await redis.kill();
+      return redis.start();
+    });
     const gateway = await at.serve({ onError: "local", accounts: { acme: { rpm: 20 } } });
     const said = await down(gateway);
     const told = await flood(50, [gateway]);
@@ -918,7 +929,11 @@ describe("limits in Redis", { skip: noRedis() }, () => {
       { length: 8 },
       () => new http.Agent({ keepAlive: true, maxSockets: 1 }),
     ); // so many workers are asked in turn
-    t.after(() => agents.forEach((each) => each.destroy()));
+    t.after(() =>
+      agents.forEach((each) => {
+        each.destroy();
+      }),
+    );
     const told: Told[] = [];
     for (let serial = 0; serial < 300; serial += 1)
       told.push(await post(gateway.url, keyOf("acme"), agents[serial % agents.length]!));
@@ -985,7 +1000,9 @@ describe("limits in Redis", { skip: noRedis() }, () => {
       opened.push(open());
       return (await Promise.race([opened.at(-1)!.status, served])) === "served";
     }, "the place of one that left to be given to another");
-    opened.forEach(({ leave }) => leave());
+    opened.forEach(({ leave }) => {
+      leave();
+    });
     await Promise.all(opened.map(({ status }) => status));
 
     await play(t, quick, async (ask, many) => {

@@ -142,8 +142,12 @@ describe("watching the file", () => {
     let content = "";
     const load = () => checkConfig(JSON.parse(content), {});
     const gateway = {
-      reload: (next: Config) => void applied.push(next.limits.rpm),
-      diagnose: (line: object) => void told.push({ ...line }),
+      reload: (next: Config) => {
+        applied.push(next.limits.rpm);
+      },
+      diagnose: (line: object) => {
+        told.push({ ...line });
+      },
     };
     const again = () => reload(gateway, load);
     const watcher = watchFile(file, again);

@@ -104,19 +104,17 @@ describe("secrets", () => {
     const secrets = [CLIENT, STRANGER, PROVIDER, key];
 
     const seen: string[] = [];
-    const note = async (response: Response) =>
-      void seen.push(
-        JSON.stringify([...response.headers]),
-        await response.text().catch(() => "cut"),
-      );
+    const note = async (response: Response) => {
+      seen.push(JSON.stringify([...response.headers]), await response.text().catch(() => "cut"));
+    };
     const as = (given: string) => ({ authorization: `Bearer ${given}` });
     const until = performance.now() + 1_500;
-    for (
-      let response;
-      (response = await gw.chat({ model: "ghost", messages: user("hi") }, as(key))).status === 401;
-      await note(response)
-    )
+    for (;;) {
+      const response = await gw.chat({ model: "ghost", messages: user("hi") }, as(key));
+      if (response.status !== 401) break;
       assert.ok(performance.now() < until, "waited 1500 ms for the new key to be heard of");
+      await note(response);
+    }
     for (const model of [...Object.keys(behaviours), "team", "ghost"]) {
       for (const streaming of [false, true])
         await note(

@@ -192,7 +192,9 @@ describe("a full disk", { concurrency: 2 }, () => {
       unmount(disk);
       throw error;
     });
-    t.after(() => void unmount(disk)); // after the gateway has closed
+    t.after(() => {
+      unmount(disk);
+    }); // after the gateway has closed
     return { disk, dir: join(disk, "data"), provider, gw, config, slow };
   }
 
@@ -208,9 +210,10 @@ describe("a full disk", { concurrency: 2 }, () => {
       "the spend log's fault",
     ).then(() => "fault");
     for (let answered = 0; ; answered += 1) {
-      const last = gw
-        .chat({ model: "m", messages: user("hi") })
-        .then(async (response) => (await response.text(), response.status));
+      const last = gw.chat({ model: "m", messages: user("hi") }).then(async (response) => {
+        await response.text();
+        return response.status;
+      });
       last.catch(() => undefined);
       if ((await Promise.race([last, fault])) !== 200) return { answered, last };
     }
@@ -231,13 +234,17 @@ describe("a full disk", { concurrency: 2 }, () => {
         texts[at] += decoder.decode(piece as Uint8Array, { stream: true });
       return texts[at]!;
     });
-    whole.forEach((each) => each.catch(() => undefined)); // waited for below
+    whole.forEach((each) => {
+      each.catch(() => undefined);
+    }); // waited for below
     const giveBack = fill(disk);
     const { answered, last } = await untilFault(gw);
     const asked = provider.asked.length;
     await assertFault(gw);
     await assertRefused(gw);
-    slow.forEach(({ finish }) => finish());
+    slow.forEach(({ finish }) => {
+      finish();
+    });
     await waitFor(() => texts.every((text) => text.includes('"ne."')), "the last words");
     await assertFault(gw);
     await assertRefused(gw, { stream: true });

@@ -167,9 +167,10 @@ describe("the two lines of a request", () => {
 
 describe("how a request ended", { concurrency: 4 }, () => {
   const SHORT = { timeouts: { first_token_ms: 60 } };
-  const half: Behaviour = ({ res, socket }) =>
-    void (res.writeHead(200, { "content-type": "application/json", "content-length": "999" }),
-    res.write('{"choices":[{', () => socket.resetAndDestroy()));
+  const half: Behaviour = ({ res, socket }) => {
+    res.writeHead(200, { "content-type": "application/json", "content-length": "999" });
+    res.write('{"choices":[{', () => socket.resetAndDestroy());
+  };
   const tool = {
     tool_calls: [
       { index: 0, id: "c1", type: "function", function: { name: "f", arguments: "{}" } },
@@ -408,8 +409,10 @@ describe("a client that leaves", { concurrency: 4 }, () => {
     ["before an answer, streaming", silent, 0, true, 0, "none"],
     [
       "after the provider's headers",
-      ({ res }) =>
-        void (res.writeHead(200, { "content-type": "application/json" }), res.write('{"choices":')),
+      ({ res }) => {
+        res.writeHead(200, { "content-type": "application/json" });
+        res.write('{"choices":');
+      },
       0,
       false,
       0,
@@ -498,10 +501,9 @@ describe("a client that leaves", { concurrency: 4 }, () => {
     const figures = event(
       chunk({ role: "assistant" }, null, { usage: { prompt_tokens: 500, completion_tokens: 0 } }),
     );
-    const behaviour: Behaviour = ({ res }) =>
-      void res
-        .writeHead(200, { "content-type": "text/event-stream" })
-        .write(figures, () => written());
+    const behaviour: Behaviour = ({ res }) => {
+      res.writeHead(200, { "content-type": "text/event-stream" }).write(figures, () => written());
+    };
     const { dir, gw } = await priced(t, { m: behaviour }, { server: { keep_alive_ms: 20 } });
     const response = await gw.chat({ model: "m", stream: true, messages: user("hi") }); // with a first comment
     await sent;

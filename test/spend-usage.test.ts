@@ -234,7 +234,10 @@ describe("price", { concurrency: 4 }, () => {
 
   it("the same model asked again: one record, one cost, each attempt listed", async (t) => {
     let asked = 0;
-    const third: Behaviour = (each) => ((asked += 1) < 3 ? status(500) : speak("Fine."))(each);
+    const third: Behaviour = (each) => {
+      asked += 1;
+      return (asked < 3 ? status(500) : speak("Fine."))(each);
+    };
     const { dir, ask } = await priced(
       t,
       { m: third },

@@ -11,7 +11,10 @@ import { speak, status, type Behaviour } from "./support/provider.ts";
 const fickle = (answer: Behaviour): Behaviour => {
   const seen = new WeakSet<object>();
   return (asked) => {
-    if (seen.has(asked.socket)) return void asked.socket.destroy();
+    if (seen.has(asked.socket)) {
+      asked.socket.destroy();
+      return;
+    }
     seen.add(asked.socket);
     return answer(asked);
   };
@@ -64,7 +67,10 @@ describe(
     it("takes nothing from max_retries: what fails then is tried again", async (t) => {
       let asked = 0;
       // The first request is answered; then come a closed connection, a 500 on the new one, and an answer.
-      const answer: Behaviour = (each) => ((asked += 1) === 2 ? status(500) : speak("Fine."))(each);
+      const answer: Behaviour = (each) => {
+        asked += 1;
+        return (asked === 2 ? status(500) : speak("Fine."))(each);
+      };
       const { dir, ask } = await priced(
         t,
         { m: fickle(answer) },

@@ -855,7 +855,9 @@ describe("keep-alive comments", () => {
     let finish: (() => void) | undefined;
     const provider = await startProvider(t, {
       m: (asked) => {
-        finish = () => void stream([{ error: { message: "no" } }], "eof")(asked);
+        finish = () => {
+          stream([{ error: { message: "no" } }], "eof")(asked);
+        };
       },
     });
     const gateway = await startGateway(
@@ -1064,8 +1066,8 @@ describe("many at once", () => {
         return assemble(chunks).message["content"] as string;
       }),
     );
-    texts.forEach((text, index) =>
-      assert.ok(text.startsWith(`You said: \u201cnumber ${index}\u201d.`), text),
-    );
+    texts.forEach((text, index) => {
+      assert.ok(text.startsWith(`You said: \u201cnumber ${index}\u201d.`), text);
+    });
   });
 });

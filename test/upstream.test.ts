@@ -176,10 +176,9 @@ const FAULTS: [
   ],
   [
     "101",
-    ({ socket }) =>
-      void socket.write(
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
-      ),
+    ({ socket }) => {
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n");
+    },
     503,
     "upstream_error",
     "model",
@@ -233,18 +232,28 @@ const FAULTS: [
   ["a reset before the headers", reset, 503, "upstream_error", "model"],
   [
     "a reset in the middle of the body",
-    ({ res, socket }) =>
-      void (res.writeHead(200, { ...JSON_TYPE, "content-length": "100" }),
-      res.write("{", () => socket.resetAndDestroy())),
+    ({ res, socket }) => {
+      res.writeHead(200, { ...JSON_TYPE, "content-length": "100" });
+      res.write("{", () => socket.resetAndDestroy());
+    },
     503,
     "upstream_error",
     "model",
   ],
-  ["no HTTP", ({ socket }) => void socket.end("nonsense\r\n\r\n"), 503, "upstream_error", "model"],
+  [
+    "no HTTP",
+    ({ socket }) => {
+      socket.end("nonsense\r\n\r\n");
+    },
+    503,
+    "upstream_error",
+    "model",
+  ],
   [
     "headers without end",
-    ({ socket }) =>
-      void socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(2_000)}`),
+    ({ socket }) => {
+      socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(2_000)}`);
+    },
     503,
     "upstream_error",
     "model",
@@ -425,7 +434,10 @@ describe("deadlines", () => {
   });
 
   it("a whole reply that stops in the middle: idle_ms", async (t) => {
-    const half: Behaviour = ({ res }) => void (res.writeHead(200, JSON_TYPE), res.write("{"));
+    const half: Behaviour = ({ res }) => {
+      res.writeHead(200, JSON_TYPE);
+      res.write("{");
+    };
     const { response } = await answered(t, half, { timeouts: { idle_ms: 100 } });
     assert.equal((await json(response)).error.code, "upstream_timeout");
   });
@@ -536,7 +548,11 @@ describe("connections to a provider", () => {
     POOLED_ONLY,
     async (t) => {
       const waiting: (() => void)[] = [];
-      const held: Behaviour = (asked) => void waiting.push(() => void speak("Fine.")(asked));
+      const held: Behaviour = (asked) => {
+        waiting.push(() => {
+          speak("Fine.")(asked);
+        });
+      };
       const provider = await startProvider(t, { m: held });
       const gateway = await startGateway(
         t,
@@ -563,7 +579,11 @@ describe("connections to a provider", () => {
     POOLED_ONLY,
     async (t) => {
       let finish = () => {};
-      const held: Behaviour = (asked) => void (finish = () => void speak("At last.")(asked));
+      const held: Behaviour = (asked) => {
+        finish = () => {
+          speak("At last.")(asked);
+        };
+      };
       const provider = await startProvider(t, { m: held, n: speak("Fine.") });
       const other = await startProvider(t, { slow: silent });
       const gateway = await startGateway(

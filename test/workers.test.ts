@@ -108,7 +108,9 @@ const held: Behaviour = ({ res }) => {
   res.writeHead(200, { "content-type": "text/event-stream" });
   res.write(event(chunk({ content: "Fi" })));
 };
-const finish = ({ res }: Asked): void => void res.end(event(chunk({ content: "ne." }, "stop")));
+const finish = ({ res }: Asked): void => {
+  res.end(event(chunk({ content: "ne." }, "stop")));
+};
 const begun = async (reply: Reply): Promise<Reply> => {
   assert.equal(reply.status, 200, reply.text());
   await waitFor(() => reply.text().includes("Fi"), "the first text");
@@ -222,7 +224,9 @@ async function everywhere(address: string, body: object, key = KEY): Promise<num
     const replies = await Promise.all(
       Array.from({ length: 12 }, () => whole(ask(address, body, { key }))),
     );
-    replies.forEach((reply) => codes.add(reply.status));
+    replies.forEach((reply) => {
+      codes.add(reply.status);
+    });
   }
   return [...codes];
 }
@@ -286,7 +290,7 @@ describe("several workers", { concurrency: 2 }, () => {
     const [still] = workers();
     process.kill(still!, "SIGSTOP");
     t.after(() => process.kill(still!, "SIGCONT"));
-    for (let n = 0; n < 12; n += 1) void readStatus().catch(() => undefined);
+    for (let n = 0; n < 12; n += 1) readStatus().catch(() => undefined);
     assert.equal((await readStatus())["workers"], 2);
     process.kill(still!, "SIGCONT");
     await until(async () => (await readStatus())["workers"] === 3, "it to be told of again");
@@ -415,7 +419,7 @@ describe("a worker that dies", { concurrency: 2 }, () => {
       ),
     );
     const cut: Reply[] = [];
-    for (const reply of streams) void reply.over.then((how) => how === "cut" && cut.push(reply));
+    for (const reply of streams) reply.over.then((how) => how === "cut" && cut.push(reply));
     assertNoPlace(await whole(ask(address)));
     const before = workers();
     process.kill(before[1]!, "SIGKILL");
@@ -462,7 +466,11 @@ describe("a worker that dies", { concurrency: 2 }, () => {
       { length: 8 },
       () => new http.Agent({ keepAlive: true, maxSockets: 1 }),
     );
-    t.after(() => agents.forEach((agent) => agent.destroy()));
+    t.after(() =>
+      agents.forEach((agent) => {
+        agent.destroy();
+      }),
+    );
     const alive = async (agent: http.Agent) =>
       assert.equal(await status(send(`${address}/healthz`, "GET", undefined, { agent })), 200);
     for (const agent of agents) await alive(agent);
@@ -476,7 +484,9 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     const late = agents
       .slice(0, 2)
       .map((agent) => ask(address, { model: "held", stream: true }, { agent }));
-    late.forEach((reply) => reply.catch(() => undefined));
+    late.forEach((reply) => {
+      reply.catch(() => undefined);
+    });
     for (let turn = 0; turn < 10; turn += 1)
       for (const agent of agents.slice(2)) await alive(agent);
     process.kill(workers()[0]!, "SIGKILL");

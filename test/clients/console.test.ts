@@ -49,9 +49,9 @@ describe("the console in a browser", {
   type Page = Awaited<ReturnType<Browser["newPage"]>>;
   const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
   let browser: Browser;
-  before(
-    async () => void (browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })),
-  );
+  before(async () => {
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  });
   after(() => browser.close());
 
   interface Served {

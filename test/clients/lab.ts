@@ -206,7 +206,12 @@ export async function startFullLab(t: TestContext): Promise<Lab> {
   const lab: Lab = await startLab(
     t,
     { limits: { rpm: 1 } },
-    { monotonic: () => (!admitted ? 0 : refused() ? 60_000 : 59_500) },
+    {
+      monotonic: () => {
+        if (!admitted) return 0;
+        return refused() ? 60_000 : 59_500;
+      },
+    },
   );
   const first = await lab.chat({
     model: "demo-chat",

@@ -141,7 +141,10 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
               description: "The time in a city",
               parameters,
               parse: JSON.parse,
-              function: ({ city }: { city: string }) => (asked.push(city), clock(city)),
+              function: ({ city }: { city: string }) => {
+                asked.push(city);
+                return clock(city);
+              },
             },
           };
           const base = {
@@ -201,7 +204,8 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
           stream: true,
         })) {
           for (const { index, id, function: called } of choices[0]?.delta.tool_calls ?? []) {
-            const call = (fragments[index] ??= { id: "", name: "", arguments: "" });
+            fragments[index] ??= { id: "", name: "", arguments: "" };
+            const call = fragments[index];
             call.id += id ?? "";
             call.name += called?.name ?? "";
             call.arguments += called?.arguments ?? "";

@@ -139,7 +139,10 @@ export async function startCrashProvider({
   async function answer(res: http.ServerResponse, streaming: boolean): Promise<void> {
     const kind = pick(["well", "well", "well", "well", "well", "slow", "fails", "cut"]);
     await pause(between(0, 15));
-    if (kind === "fails") return void res.writeHead(pick([500, 500, 503])).end("{}");
+    if (kind === "fails") {
+      res.writeHead(pick([500, 500, 503])).end("{}");
+      return;
+    }
     const usage = figures();
     if (!streaming) {
       const text = JSON.stringify({
@@ -153,10 +156,13 @@ export async function startCrashProvider({
         ...(usage && { usage }),
       });
       res.writeHead(200, { "content-type": "application/json", "content-length": text.length });
-      if (kind === "cut")
-        return void res.write(text.slice(0, between(1, 40)), () => res.socket?.resetAndDestroy());
+      if (kind === "cut") {
+        res.write(text.slice(0, between(1, 40)), () => res.socket?.resetAndDestroy());
+        return;
+      }
       if (kind === "slow") await pause(between(20, 1_200));
-      return void res.end(text);
+      res.end(text);
+      return;
     }
     res.writeHead(200, { "content-type": "text/event-stream" });
     const words = between(1, 6);
@@ -164,7 +170,10 @@ export async function startCrashProvider({
       res.write(chunk({ content: `word ${word} ` }));
       await pause(kind === "slow" ? between(20, 200) : between(0, 3));
     }
-    if (kind === "cut") return void res.socket?.resetAndDestroy();
+    if (kind === "cut") {
+      res.socket?.resetAndDestroy();
+      return;
+    }
     res.end(
       `${chunk({}, "stop")}${usage ? `data: ${JSON.stringify({ choices: [], usage })}\n\n` : ""}data: [DONE]\n\n`,
     );
@@ -181,7 +190,7 @@ export async function startCrashProvider({
         stream?: boolean;
       };
       seen.add(messages[0]!.content);
-      void answer(res, stream === true);
+      answer(res, stream === true);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -249,10 +258,12 @@ let serials = 0;
 /** One request to its end, whatever that is. */
 function ask(url: string, agent: http.Agent, { random, between, pick }: Random): Promise<Told> {
   const [account, key] = pick(KEYS);
-  const serial = `request ${(serials += 1)}`;
+  serials += 1;
+  const serial = `request ${serials}`;
   const given = pick(["own", "own", "own", "own", "own", "own", "shared", "none"]);
-  const sent =
-    given === "own" ? `own-${serials}` : given === "shared" ? `shared-${between(1, 3)}` : undefined;
+  let sent: string | undefined;
+  if (given === "own") sent = `own-${serials}`;
+  else if (given === "shared") sent = `shared-${between(1, 3)}`;
   const streaming = random() < 0.5;
   const leaves = random() < 0.08 ? between(0, 40) : undefined;
   const body = JSON.stringify({
@@ -352,12 +363,13 @@ export function createCrowd(size: number, random: Random): Crowd {
   return {
     told,
     turnTo,
-    more: async (requests) =>
-      void (await within(
+    more: async (requests) => {
+      await within(
         once(counted, String(told.length + requests)),
         `${requests} requests to end`,
         30_000,
-      )),
+      );
+    },
     async stop() {
       stopped = true;
       turned();
@@ -844,7 +856,7 @@ export async function crash({
           ? ["usage", "sync", "--once", "--config", config]
           : ["serve", "--config", config],
       );
-      if (kind !== "syncing") void running.address.then(crowd.turnTo, () => undefined);
+      if (kind !== "syncing") running.address.then(crowd.turnTo, () => undefined);
       if (kind === "serving" || kind === "rotating") {
         await within(running.address, "the line that says where it listens", 20_000).catch(
           (error: Error) => violations.push(error.message),

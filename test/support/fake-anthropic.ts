@@ -116,6 +116,15 @@ function understand({ path, headers, body }: Asked): Understood {
           .map(({ text }) => text)
           .join("");
   const schema = body["output_config"]?.format?.schema;
+  const toolChoice = () => {
+    if (choice === "tool") return { type: "function", function: { name } };
+    return choice === "any" ? "required" : choice;
+  };
+  const responseFormat = () => {
+    if (schema)
+      return { type: "json_schema", json_schema: { name: "x", schema: withSevens(schema) } };
+    return /\bJSON\b/.test(system) ? { type: "json_object" } : undefined;
+  };
   return {
     model: body["model"].replace(/^claude-(4-)?5-/, ""),
     upstreamModel: body["model"],
@@ -136,18 +145,9 @@ function understand({ path, headers, body }: Asked): Understood {
         parameters: tool.strict ? withSevens(tool.input_schema) : tool.input_schema,
       },
     })),
-    tool_choice:
-      choice === "tool"
-        ? { type: "function", function: { name } }
-        : choice === "any"
-          ? "required"
-          : choice,
+    tool_choice: toolChoice(),
     // There is no mode for just any JSON: who wants that says so to the model.
-    response_format: schema
-      ? { type: "json_schema", json_schema: { name: "x", schema: withSevens(schema) } }
-      : /\bJSON\b/.test(system)
-        ? { type: "json_object" }
-        : undefined,
+    response_format: responseFormat(),
     stop: body["stop_sequences"],
     max_tokens: body["max_tokens"],
   };
@@ -476,14 +476,10 @@ const message = (model: string) => ({
 
 /** How it ended, as in the whole reply. */
 function stop({ finish, calls = [] }: Said): object {
-  const reason =
-    finish === "length"
-      ? "max_tokens"
-      : finish === "content_filter"
-        ? "refusal"
-        : calls.length > 0
-          ? "tool_use"
-          : "end_turn";
+  let reason = "end_turn";
+  if (finish === "length") reason = "max_tokens";
+  else if (finish === "content_filter") reason = "refusal";
+  else if (calls.length > 0) reason = "tool_use";
   return { stop_reason: reason, stop_sequence: null };
 }
 

@@ -119,6 +119,11 @@ function understand({ path, headers, body }: Asked): Understood {
       : partsOf(systemInstruction, "systemInstruction")
           .map(({ text }) => text)
           .join("");
+  const responseFormat = () => {
+    if (config.responseJsonSchema)
+      return { type: "json_schema", json_schema: { name: "x", schema: config.responseJsonSchema } };
+    return config.responseMimeType === "application/json" ? { type: "json_object" } : undefined;
+  };
   return {
     model: name.replace(/^gemini-(3|2\.5)-/, ""),
     upstreamModel: name,
@@ -141,11 +146,7 @@ function understand({ path, headers, body }: Asked): Understood {
             },
           })),
     tool_choice: choice,
-    response_format: config.responseJsonSchema
-      ? { type: "json_schema", json_schema: { name: "x", schema: config.responseJsonSchema } }
-      : config.responseMimeType === "application/json"
-        ? { type: "json_object" }
-        : undefined,
+    response_format: responseFormat(),
     stop: config.stopSequences,
     max_tokens: config.maxOutputTokens,
     runnersUp: config.responseLogprobs ? (config.logprobs ?? 0) : undefined,
@@ -351,7 +352,9 @@ function messagesOf(contents: unknown, third: boolean): object[] {
       .map((part) => part["functionResponse"]);
     if (role === "model") {
       rule(responses.length === 0, `${path}: a function response must come from the user`);
-      calls.forEach((part, index) => checkCall(part, third, index === 0, path));
+      calls.forEach((part, index) => {
+        checkCall(part, third, index === 0, path);
+      });
       open = calls.map(({ functionCall: { id, name } }, index) => ({
         id: id ?? `call_${at}_${index}`,
         given: id,
@@ -452,7 +455,8 @@ function partsSaid(
 }
 
 function finish({ finish }: Said): string {
-  return finish === "length" ? "MAX_TOKENS" : finish === "content_filter" ? "SAFETY" : "STOP";
+  if (finish === "length") return "MAX_TOKENS";
+  return finish === "content_filter" ? "SAFETY" : "STOP";
 }
 
 /** Every word of a text is a token here. */

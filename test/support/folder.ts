@@ -5,7 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const made: string[] = [];
-process.on("exit", () => made.forEach((path) => rmSync(path, { recursive: true, force: true })));
+process.on("exit", () =>
+  made.forEach((path) => {
+    rmSync(path, { recursive: true, force: true });
+  }),
+);
 
 /** A new, empty folder; `inMemory`, where the system has such a place, for tests that would wait for the disk a thousand times. */
 export function folder({ inMemory = false } = {}): string {

@@ -89,13 +89,14 @@ export async function startGateway(
 ): Promise<RunningGateway> {
   const access: Record<string, unknown>[] = [];
   const diagnostics: Record<string, unknown>[] = [];
-  const into = (list: Record<string, unknown>[]) => (lines: string) =>
-    void list.push(
+  const into = (list: Record<string, unknown>[]) => (lines: string) => {
+    list.push(
       ...lines
         .trim()
         .split("\n")
         .map((line) => JSON.parse(line)),
     );
+  };
   const own = "data_dir" in config ? undefined : mkdtempSync(join(tmpdir(), "chat-gateway-"));
   const gateway = createGateway(
     checkConfig(own === undefined ? config : { ...config, data_dir: own }, env),

@@ -149,11 +149,12 @@ export async function startPostgres(): Promise<Postgres> {
     for (let said = ""; ; await pause(20)) {
       if (server === undefined) {
         // Processes of the one that was killed may still be there for a moment; then it refuses to start, and is asked again.
-        const child = (server = spawn(join(folder!, "postgres"), ["-D", data, ...options], {
+        const child = spawn(join(folder!, "postgres"), ["-D", data, ...options], {
           ...user,
           cwd: dir,
           stdio: ["ignore", "ignore", "pipe"],
-        }));
+        });
+        server = child;
         child
           .stderr!.setEncoding("utf8")
           .on("data", (text: string) => (said = (said + text).slice(-2_000)));
@@ -178,7 +179,10 @@ export async function startPostgres(): Promise<Postgres> {
     await once(child, "exit");
   }
 
-  const resume = () => standing.splice(0).forEach((pid) => signalIfThere(pid, "SIGCONT"));
+  const resume = () =>
+    standing.splice(0).forEach((pid) => {
+      signalIfThere(pid, "SIGCONT");
+    });
 
   await start();
   return {

@@ -98,7 +98,7 @@ export function launch(
       const said = /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout);
       if (said) resolve(said[1]!);
     });
-    void ended.then(({ code, signal }) =>
+    ended.then(({ code, signal }) =>
       reject(new Error(`it ended with ${code ?? signal} before it listened: ${stderr}`)),
     );
   });

@@ -53,7 +53,7 @@ export async function startProvider(
       };
       asked.push(record);
       const listed = typeof behaviours === "function" ? behaviours : behaviours[body.model];
-      void (listed ?? status(404, { error: { message: `no model ${body.model}` } }))(record);
+      (listed ?? status(404, { error: { message: `no model ${body.model}` } }))(record);
     });
   });
   server.on("connection", () => (connections += 1));
@@ -179,7 +179,9 @@ export const speak =
 export const silent: Behaviour = () => undefined;
 
 /** Resets the connection before any byte of an answer. */
-export const reset: Behaviour = ({ socket }) => void socket.resetAndDestroy();
+export const reset: Behaviour = ({ socket }) => {
+  socket.resetAndDestroy();
+};
 
 /** The same piece again and again, as fast as the reader takes it, without end. */
 export const endless =
@@ -200,7 +202,9 @@ export function held(): { readonly behaviour: Behaviour; finish(): void } {
     behaviour: ({ res }) => {
       res.writeHead(200, SSE);
       res.write(event(chunk({ content: "Fi" })));
-      finish = () => void res.end(event(chunk({ content: "ne." }, "stop")));
+      finish = () => {
+        res.end(event(chunk({ content: "ne." }, "stop")));
+      };
     },
     finish: () => finish(),
   };

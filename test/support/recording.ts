@@ -37,7 +37,9 @@ export interface Refusal {
 
 /** A whole body is one event. */
 export function readReply(vendor: string, events: readonly Json[]): Reply {
-  const reader = vendor === "anthropic" ? anthropic : vendor === "gemini" ? gemini : openai;
+  let reader = openai;
+  if (vendor === "anthropic") reader = anthropic;
+  else if (vendor === "gemini") reader = gemini;
   const read = reader(events, vendor);
   return {
     ...read,
@@ -212,6 +214,10 @@ function anthropic(events: readonly Json[]): Reply {
     usage["input_tokens"] +
     (usage["cache_creation_input_tokens"] ?? 0) +
     (usage["cache_read_input_tokens"] ?? 0);
+  const finish = () => {
+    if (failed) return "failed";
+    return ended || reason ? finishOf(reason ?? "") : undefined;
+  };
   return {
     text: those("text")
       .map(({ text }) => text)
@@ -225,7 +231,7 @@ function anthropic(events: readonly Json[]): Reply {
       name,
       args: json || (input ?? {}),
     })),
-    finish: failed ? "failed" : ended || reason ? finishOf(reason ?? "") : undefined,
+    finish: finish(),
     usage: usageOf(
       prompt,
       usage["cache_read_input_tokens"] ?? 0,
@@ -316,12 +322,10 @@ function told(status: number, text: string): { status: number; code: string } {
 }
 
 /** Every string in a value. */
-const strings = (value: unknown): string[] =>
-  typeof value === "string"
-    ? [value]
-    : typeof value === "object" && value !== null
-      ? Object.values(value).flatMap(strings)
-      : [];
+const strings = (value: unknown): string[] => {
+  if (typeof value === "string") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(strings) : [];
+};
 
 /** What an error body says; undefined for a reply. */
 export function readRefusal(body: unknown): Refusal | undefined {

@@ -38,12 +38,9 @@ function binary(): string | undefined {
 
 /** False, or why Redis cannot be tried here; where it is demanded (in CI) that is an error instead. */
 export function noRedis(): false | string {
-  const missing =
-    binary() === undefined
-      ? "no Redis is installed"
-      : loadClient()
-        ? ""
-        : "run npm ci in test/clients for the package redis";
+  let missing = "";
+  if (binary() === undefined) missing = "no Redis is installed";
+  else if (!loadClient()) missing = "run npm ci in test/clients for the package redis";
   if (missing === "") return false;
   if (process.env["REQUIRE_REDIS"] === "1") throw new Error(missing);
   return missing;
@@ -90,15 +87,14 @@ export async function startRedis({
   let server: ChildProcess | undefined;
 
   async function start(): Promise<void> {
-    const child = (server = spawn(file!, args, { cwd: dir, stdio: ["ignore", "pipe", "ignore"] }));
+    const child = spawn(file!, args, { cwd: dir, stdio: ["ignore", "pipe", "ignore"] });
+    server = child;
     let said = "";
     const ready = new Promise<void>((resolve, reject) => {
-      child
-        .stdout!.setEncoding("utf8")
-        .on(
-          "data",
-          (text: string) => /Ready to accept connections/i.test((said += text)) && resolve(),
-        );
+      child.stdout!.setEncoding("utf8").on("data", (text: string) => {
+        said += text;
+        if (/Ready to accept connections/i.test(said)) resolve();
+      });
       child.once("error", reject);
       child.once("exit", (code, signal) =>
         reject(new Error(`Redis ended with ${code ?? signal}: ${said}`)),
@@ -136,8 +132,12 @@ export async function startRedis({
       const [seconds, microseconds] = await command("TIME");
       return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
     },
-    pause: () => void server?.kill("SIGSTOP"),
-    resume: () => void server?.kill("SIGCONT"),
+    pause: () => {
+      server?.kill("SIGSTOP");
+    },
+    resume: () => {
+      server?.kill("SIGCONT");
+    },
     async close() {
       await kill();
       rmSync(dir, { recursive: true, force: true });

@@ -86,11 +86,14 @@ export async function startWrongGateway(
   let fault: Fault | undefined;
 
   const proxy = http.createServer({ noDelay: true }, (req, res) => {
-    void read(req).then(
+    read(req).then(
       async (bytes) => {
         const asked = askedBy(req.method ?? "", req.url ?? "", req.headers, bytes.toString("utf8"));
         const applied = fault?.when(asked) ? fault : undefined;
-        if (applied?.cut) return void res.destroy();
+        if (applied?.cut) {
+          res.destroy();
+          return;
+        }
         const { text, headers } = applied?.forward?.(asked) ?? {};
         const sent = text ?? bytes;
         const length =
@@ -116,11 +119,14 @@ export async function startWrongGateway(
           const edit = applied?.answer;
           if (!edit) {
             res.writeHead(answer.statusCode ?? 0, answer.rawHeaders);
-            if (applied?.greedy)
-              return void answer.on("data", (piece) => res.write(piece)).on("end", () => res.end());
-            return void answer.pipe(res);
+            if (applied?.greedy) {
+              answer.on("data", (piece) => res.write(piece)).on("end", () => res.end());
+              return;
+            }
+            answer.pipe(res);
+            return;
           }
-          void read(answer).then(
+          read(answer).then(
             (came) => {
               const {
                 "content-length": _length,
@@ -133,7 +139,10 @@ export async function startWrongGateway(
                 text: came.toString("utf8"),
               });
               res.writeHead(edited.status, edited.headers);
-              if (applied.lateMs === undefined) return void res.end(edited.text);
+              if (applied.lateMs === undefined) {
+                res.end(edited.text);
+                return;
+              }
               res.write(edited.text);
               setTimeout(() => res.end(), applied.lateMs);
             },
@@ -186,12 +195,16 @@ export async function startWrongGateway(
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => {
     agent.destroy();
-    sockets.forEach((socket) => socket.destroy());
+    sockets.forEach((socket) => {
+      socket.destroy();
+    });
     return new Promise((resolve) => server.close(resolve));
   });
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    turn: (next) => void (fault = next),
+    turn: (next) => {
+      fault = next;
+    },
   };
 }
 
@@ -213,7 +226,12 @@ function askedBy(method: string, path: string, headers: IncomingHttpHeaders, tex
 /** Resolves when there is an answer, or soon after if there is none. */
 async function answered(request: http.ClientRequest): Promise<void> {
   const head = new Promise<void>((resolve) =>
-    request.on("error", () => resolve()).on("response", (answer) => resolve(void answer.resume())),
+    request
+      .on("error", () => resolve())
+      .on("response", (answer) => {
+        answer.resume();
+        resolve();
+      }),
   );
   let timer: NodeJS.Timeout | undefined;
   await Promise.race([head, new Promise((resolve) => (timer = setTimeout(resolve, 50)))]);

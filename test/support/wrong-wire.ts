@@ -30,13 +30,9 @@ export async function startWire(t: TestContext, provider: string) {
       });
       one.on("end", () => other.end());
     }
-    gateway.on(
-      "data",
-      (bytes: Buffer) =>
-        void upstream.write(
-          change ? Buffer.from(change(bytes.toString("latin1")), "latin1") : bytes,
-        ),
-    );
+    gateway.on("data", (bytes: Buffer) => {
+      upstream.write(change ? Buffer.from(change(bytes.toString("latin1")), "latin1") : bytes);
+    });
     upstream.on("data", (bytes: Buffer) => {
       if (gateway.write(bytes)) return;
       upstream.pause();
@@ -45,11 +41,15 @@ export async function startWire(t: TestContext, provider: string) {
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => {
-    sockets.forEach((socket) => socket.destroy());
+    sockets.forEach((socket) => {
+      socket.destroy();
+    });
     return new Promise((resolve) => server.close(resolve));
   });
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    turn: (next: Change | undefined) => void (change = next),
+    turn: (next: Change | undefined) => {
+      change = next;
+    },
   };
 }

@@ -28,10 +28,11 @@ export function change(root: unknown, path: string, to: Change, index = 0): unkn
   const below = (value: unknown): unknown =>
     rest.length === 0 ? to(value, index) : change(value, rest.join("."), to, index);
   const value = root[name];
-  return {
-    ...root,
-    [name]: step === name ? below(value) : Array.isArray(value) ? value.map(below) : value,
+  const changed = (): unknown => {
+    if (step === name) return below(value);
+    return Array.isArray(value) ? value.map(below) : value;
   };
+  return { ...root, [name]: changed() };
 }
 
 // What is done to an answer.

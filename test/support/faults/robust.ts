@@ -60,7 +60,11 @@ const early = (answer: Answer): Answer => ({
 /** Only the first of the requests. */
 const firstOf = (when: Fault["when"]): Fault["when"] => {
   let met = false;
-  return (asked) => !met && when(asked) && (met = true);
+  return (asked) => {
+    if (met || !when(asked)) return false;
+    met = true;
+    return true;
+  };
 };
 const asking = (name: string, change: WireChange): Fault => ({
   when: () => false,
