@@ -740,7 +740,7 @@ const cases: readonly Case[] = [
       const SIZE = 10_000_000;
       const say = (content: unknown, more = "") =>
         `{"model":"m"${more},"messages":[{"role":"user","content":${text(content)}}]}`;
-      const nested = '{"aaaaaaaaaaaaaaaa":'.repeat(450_000) + "1" + "}".repeat(450_000);
+      const nested = `${'{"aaaaaaaaaaaaaaaa":'.repeat(450_000)}1${"}".repeat(450_000)}`;
       const kinds: readonly (readonly [string, string, number])[] = [
         ["brackets", "[".repeat(SIZE), 400],
         ["one string", say(`bytes=300 ${"x".repeat(SIZE - 200)}`), 200],

@@ -228,7 +228,7 @@ export function serveAsWorker(
   const waiting: ((decision: Decision) => void)[] = [];
   const asks: Ask[] = []; // of this turn of the event loop
   let serving: Promise<Gateway | undefined> | undefined; // from the first configuration on
-  let ending: Promise<void> | undefined;
+  let isEnding = false;
   let stopRequested = false;
   const askOf = ({ account, limits, maxInFlight }: Ask): Ask => ({ account, limits, maxInFlight });
   const limits: Limiter = {
@@ -259,7 +259,9 @@ export function serveAsWorker(
   }
   function stop(): void {
     stopRequested = true;
-    ending ??= serving?.then((gateway) => gateway && end(gateway));
+    if (isEnding || !serving) return;
+    isEnding = true;
+    serving.then((gateway) => gateway && end(gateway));
   }
   worker.on("message", ({ decisions = [], config, report, stop: toStop }: Order) => {
     for (const decision of decisions) waiting.shift()?.(decision);

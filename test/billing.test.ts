@@ -74,7 +74,7 @@ function made(seed: number): string {
       };
       const cost = costOf(usage, {
         input_cache_hit: 0.000001,
-        input_cache_miss: 3.141592,
+        input_cache_miss: 3.271592,
         output: 999_999.999999,
       });
       return textOf([

@@ -227,11 +227,11 @@ describe("the command", () => {
       "spec.healthz,spec.model.canonical,spec.limit.code",
     );
     assert.equal(code, 0);
-    assert.match(stdout, /^pass  spec\.healthz +SPEC\.md GET \/healthz +200 while/m);
-    assert.match(stdout, /^skip  spec\.model\.canonical .*\n +skipped   needs --model$/m);
+    assert.match(stdout, /^pass {2}spec\.healthz +SPEC\.md GET \/healthz +200 while/m);
+    assert.match(stdout, /^skip {2}spec\.model\.canonical .*\n +skipped {3}needs --model$/m);
     assert.match(
       stdout,
-      /^skip  spec\.limit\.code .*\n +skipped   needs --limited-key and --limited-rpm$/m,
+      /^skip {2}spec\.limit\.code .*\n +skipped {3}needs --limited-key and --limited-rpm$/m,
     );
     assert.match(stdout, /^spec +5 checks: 2 passed, 0 failed, 3 skipped$/m);
   });
@@ -280,7 +280,7 @@ describe("the command", () => {
     assert.equal(code, 1);
     assert.match(
       stdout,
-      /^fail  spec\.error\.code .*\n +expected  error\.code to be a non-empty string\n +got       404 \(in 1 of \d+, first in GET \/v1\/no-such-path, 404, of the sample\)$/m,
+      /^fail {2}spec\.error\.code .*\n +expected {2}error\.code to be a non-empty string\n +got {7}404 \(in 1 of \d+, first in GET \/v1\/no-such-path, 404, of the sample\)$/m,
     );
     const document = JSON.parse((await conformance(...args, "--json")).stdout);
     assert.equal(document.passed, false);

@@ -13,7 +13,7 @@ import { statement } from "../src/accounting/billing.ts";
 import { createFileStore } from "../src/accounting/file-store.ts";
 import { holding, ledgerOf, syncUsage } from "../src/accounting/sync.ts";
 import { checkConfig } from "../src/config/schema.ts";
-import { CheckError } from "../src/protocol/checker.ts";
+import type { CheckError } from "../src/protocol/checker.ts";
 import {
   handMade,
   openLine,
@@ -353,18 +353,13 @@ describe("what is so at the moment", () => {
     assert.equal(first.status.limits.accounts, undefined, "of which there may be many");
     assert.equal(first.status.demo_key, false);
     await Promise.all([send(), send(), send({ model: "bad" })]);
-    const requestsIn = (events: any[]) =>
-      events
-        .flatMap(({ points }) => points)
-        .map((point) => point.chat_gateway_requests_total)
-        .reduce(
-          (all, counted) =>
-            Object.entries<number[]>(counted).reduce(
-              (sum, [labels, [n]]) => ({ ...sum, [labels]: (sum[labels] ?? 0) + n! }),
-              all,
-            ),
-          {} as Record<string, number>,
-        );
+    const requestsIn = (events: any[]) => {
+      const sums: Record<string, number> = {};
+      for (const { chat_gateway_requests_total: counted } of events.flatMap(({ points }) => points))
+        for (const [labels, [n]] of Object.entries<number[]>(counted))
+          sums[labels] = (sums[labels] ?? 0) + n!;
+      return sums;
+    };
     const path = "/v1/chat/completions";
     await waitFor(
       () => (requestsIn(page.events)[`${path}\0${200}\0fine`] ?? 0) === 2,

@@ -615,7 +615,7 @@ describe("keys", () => {
 });
 
 describe("request ids", () => {
-  const kept = ["x", "a b c", "req_" + "f".repeat(32), "~".repeat(512), '"quoted" <tag> \\ %0d%0a'];
+  const kept = ["x", "a b c", `req_${"f".repeat(32)}`, "~".repeat(512), '"quoted" <tag> \\ %0d%0a'];
   const replaced = ["", "y".repeat(513), "caf\u00e9", "tab\there"];
 
   it("a usable one is used and echoed as it came; others are replaced", async (t) => {

@@ -130,7 +130,7 @@ describe("README", () => {
     const commands = (block: string) =>
       block.split("\n").map((line) => `${line} --config ${config}`);
     const [traced, , audited] = await Promise.all(commands(shell[4]!).map(run));
-    assert.equal(traced!.match(/demo-reasoner  demo  +completed/g)?.length, 3);
+    assert.equal(traced!.match(/demo-reasoner {2}demo {2,}completed/g)?.length, 3);
     assert.match(
       audited!,
       /^settled 3 for \S+ USD; recorded 3 for .*\nproved: 3 requests settled from .*\nthe books are right\n$/,

@@ -1272,7 +1272,7 @@ const notAnObject: Refusal = { code: "invalid_type", param: null };
 describe("hostile bodies", () => {
   const DEEP = 100_000;
   const arrays = "[".repeat(DEEP) + "]".repeat(DEEP);
-  const objects = '{"a":'.repeat(DEEP) + "0" + "}".repeat(DEEP);
+  const objects = `${'{"a":'.repeat(DEEP)}0${"}".repeat(DEEP)}`;
   const body = (fields: string) => `{"model":"m",${fields}}`;
   const messages = '"messages":[{"role":"user","content":"hi"}]';
 

@@ -203,7 +203,7 @@ export async function answered(
       res.resume();
       if (res.statusCode === 200) return;
     } catch {
-      continue; // nobody listens yet
+      // nobody listens yet
     }
   }
   throw new Error(`${target.name} did not answer within ${deadlineMs} ms`);

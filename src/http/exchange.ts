@@ -1,6 +1,6 @@
 // An exchange: a request on its way to its handler, and the answers that are one JSON document: normal ones, and every error.
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
-import { ApiError, errorBody } from "../protocol/errors.ts";
+import { errorBody, type ApiError } from "../protocol/errors.ts";
 import type { Cancel } from "./cancel.ts";
 
 /** The client went away: nobody is left to answer. */

@@ -40,6 +40,11 @@ export const spendLines = (dir: string): Line[] =>
   segments(dir).flatMap((name) => linesOf(segmentPath(dir, name)));
 export const settles = (dir: string): Line[] =>
   spendLines(dir).filter(({ type }) => type === "settle");
+/** How many requests are settled so far in a spend log that another process writes: a line may be there by half. */
+export const settledSoFar = (dir: string): number =>
+  segments(dir)
+    .map((name) => readFileSync(segmentPath(dir, name), "utf8"))
+    .reduce((sum, text) => sum + text.split('{"type":"settle"').length - 1, 0);
 
 /** Every request in the spend log: each must have been opened once and, after that, settled once, in the same segment. */
 export function entries(dir: string): Entry[] {
