@@ -1,7 +1,7 @@
 // README, "Backup and restore": its blocks are run word for word, and what it says of each loss is tried.
 
 import assert from "node:assert/strict";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { it, type TestContext } from "node:test";
 import { settledSoFar, usageCount, usageRecords } from "./support/books.ts";
@@ -78,7 +78,12 @@ it("a lost cursor, a lost usage folder, and usage records that are older than th
   const { cwd, dir, script } = place();
   const first = await busy(t, cwd);
   await waitFor(() => usageCount(dir) > 40, "some records", 20_000);
-  copyDir(join(dir, "usage"), join(cwd, "older"));
+  // The gateway goes on meanwhile: first what says how much of the records counts, then the records, which only grow.
+  const older = join(cwd, "older");
+  mkdirSync(older);
+  const months = readdirSync(join(dir, "usage")).filter((name) => name.endsWith(".jsonl"));
+  for (const name of ["cursor.json", ...months])
+    copyFileSync(join(dir, "usage", name), join(older, name));
   await waitFor(() => settledSoFar(dir) > 80, "some requests", 20_000);
   await first.stop();
   const audit = "node dist/chat-gateway.mjs audit";
@@ -93,7 +98,7 @@ it("a lost cursor, a lost usage folder, and usage records that are older than th
   assert.match(await script(audit), /the books are right/);
   assertEach(dir);
   rmSync(join(dir, "usage"), { recursive: true });
-  copyDir(join(cwd, "older"), join(dir, "usage"));
+  copyDir(older, join(dir, "usage"));
   assert.match(await script(audit), /the books are right/);
   assertEach(dir);
 });
