@@ -200,6 +200,15 @@ describe("a request below max_body_bytes", () => {
   });
 });
 
+/** JSON.stringify of later Node lines does not recurse, so nothing is too deep for it. */
+const WRITES_ANY_DEPTH = (() => {
+  try {
+    return JSON.stringify(JSON.parse(nested(200_000))).length > 0;
+  } catch {
+    return false;
+  }
+})();
+
 describe("a reply of a provider", () => {
   const SIZE = 15 * MiB;
   const ask = (model: string, stream = false) =>
@@ -277,11 +286,13 @@ describe("a reply of a provider", () => {
       () => json(gemini(`{"functionCall":{"name":"f","args":{"a":${nested(200_000)}}}}`)),
     ],
   ] as const satisfies readonly (readonly [string, string, () => Reply, boolean?])[]) {
-    it(`${name}: upstream_error, and /healthz goes on`, async () => {
+    const isPassedOn = name.endsWith("deep") && WRITES_ANY_DEPTH;
+    const outcome = isPassedOn ? "passed on as it is" : "upstream_error";
+    it(`${name}: ${outcome}, and /healthz goes on`, async () => {
       const stall = await scene.measure(ask(model, streamed), reply());
       assert.deepEqual(
         [stall.status, codeIn(stall.text)],
-        [503, "upstream_error"],
+        isPassedOn ? [200, undefined] : [503, "upstream_error"],
         stall.text.slice(0, 300),
       );
       assert.ok(stall.worstMs < WORST_MS, `/healthz took ${stall.worstMs.toFixed(0)} ms`);
