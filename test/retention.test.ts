@@ -98,7 +98,12 @@ describe("a clock that is ahead by more than keep_days, and then right again", (
     const clock = { now: START + 900 * DAY };
     const run = await serve(t, dir, KEEP, { now: () => clock.now });
     await run.ask(1);
-    writeFileSync(join(dir, "usage", "cursor.json"), "{"); // nothing can be copied from here on
+    // The cursor is written last: when it counts the record, no sync that would replace it is at work.
+    const cursor = join(dir, "usage", "cursor.json");
+    const counts = () =>
+      existsSync(cursor) && /"months":\{"[\d-]+":[1-9]/.test(readFileSync(cursor, "utf8"));
+    await waitFor(counts, "the request to be copied");
+    writeFileSync(cursor, "{"); // nothing can be copied from here on
     await waitFor(
       () => run.gw.diagnostics.some(({ event }) => event === "usage_sync_failed"),
       "the fault",
