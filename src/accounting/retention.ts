@@ -64,5 +64,3 @@ export function createRetention(dataDir: string, keepDays: number, now: () => nu
     isForgotten: (segment: string): boolean => isOld(endOfDay(segment)),
   };
 }
-
-export type Retention = ReturnType<typeof createRetention>;

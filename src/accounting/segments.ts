@@ -67,7 +67,6 @@ function tailIn(fd: number, position: number): string {
   return bytes[bytes.length - 1] === NEWLINE ? hash(bytes) : "";
 }
 
-export type SegmentReader = ReturnType<typeof createSegmentReader>;
 export type MarksByIdentity = ReadonlyMap<string, readonly Mark[]>;
 
 /** Looks into segments; what was seen of a file that has not changed since is remembered. */
