@@ -6,7 +6,7 @@ import { build } from "esbuild";
 /** What a build of one file puts into the program: the console's page, which otherwise is read from its file. */
 export const CONSOLE = {
   CONSOLE_PAGE: JSON.stringify(
-    readFileSync(new URL("../src/console/index.html", import.meta.url), "utf8"),
+    readFileSync(new URL("../src/extensions/console/index.html", import.meta.url), "utf8"),
   ),
 };
 

@@ -51,7 +51,7 @@ const escaped = (bytes: Buffer): string =>
 /** Starts it on a data_dir of its own, with bounds that a small request can reach; resolves when it listens. */
 async function startGateway(file: string, folder: string) {
   const demo = JSON.parse(
-    readFileSync(new URL("../src/config/demo.json", import.meta.url), "utf8"),
+    readFileSync(new URL("../src/extensions/demo/demo.json", import.meta.url), "utf8"),
   );
   const config = join(folder, "gateway.json");
   writeFileSync(

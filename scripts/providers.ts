@@ -1,7 +1,7 @@
-// Prints README.md's table of providers from the data that the gateway itself goes by (src/dialects/vendors.json):
+// Prints README.md's table of providers from the data that the gateway itself goes by (src/core/providers/vendors.json):
 // `node --import tsx scripts/providers.ts`. A test compares the two.
 import { pathToFileURL } from "node:url";
-import { traitsOf, VENDORS } from "../src/dialects/traits.ts";
+import { traitsOf, VENDORS } from "../src/core/providers/traits.ts";
 
 const CHOICES = {
   all: "yes",

@@ -1,17 +1,23 @@
 // The program: arguments to a command. `serve` is here, from the configuration to the end; the other commands are in cli/.
 import cluster from "node:cluster";
 import type { Writable } from "node:stream";
-import { readArguments, UsageError, type Values } from "./cli/arguments.ts";
-import { COMMANDS } from "./cli/commands.ts";
-import type { Terminal } from "./cli/terminal.ts";
-import { DEFAULT_FILE, loadConfig, loadConfigLater, reload, toldFaults } from "./config/load.ts";
-import type { Config } from "./config/schema.ts";
-import { makeDataDir } from "./config/surroundings.ts";
-import { watchFile } from "./config/watch.ts";
-import { createGateway, type Gateway } from "./gateway.ts";
-import { sinkOf } from "./http/log.ts";
-import { CheckError } from "./protocol/checker.ts";
-import { createSupervisor, serveAsWorker } from "./workers.ts";
+import { readArguments, UsageError, type Values } from "./extensions/commands/arguments.ts";
+import { COMMANDS } from "./extensions/commands/commands.ts";
+import type { Terminal } from "./extensions/commands/terminal.ts";
+import {
+  DEFAULT_FILE,
+  loadConfig,
+  loadConfigLater,
+  reload,
+  toldFaults,
+} from "./core/config/load.ts";
+import type { Config } from "./core/config/schema.ts";
+import { makeDataDir } from "./core/config/surroundings.ts";
+import { watchFile } from "./core/config/watch.ts";
+import { createGateway, type Gateway } from "./core/app.ts";
+import { sinkOf } from "./core/http/log.ts";
+import { CheckError } from "./core/schema/checker.ts";
+import { createSupervisor, serveAsWorker } from "./extensions/cluster/workers.ts";
 
 /** The signals that the process has received since its first moment. */
 export interface Signals {

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
 import { levelOf, LEVELS } from "../scripts/conformance/suite.ts";
-import { parseMoney } from "../src/accounting/price.ts";
+import { parseMoney } from "../src/core/ledger/price.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { blocksOf } from "./support/readme.ts";
 import { waitFor, within } from "./support/wait.ts";

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { chatRequest } from "../../src/protocol/chat-request.ts";
-import { CheckError } from "../../src/protocol/checker.ts";
+import { chatRequest } from "../../src/core/openai/request.ts";
+import { CheckError } from "../../src/core/schema/checker.ts";
 import { configFor, json, startGateway } from "../support/gateway.ts";
 import { speak, startProvider } from "../support/provider.ts";
 import { createRandom } from "../support/random.ts";

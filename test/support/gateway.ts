@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import demoConfig from "../../src/config/demo.json" with { type: "json" };
-import { checkConfig } from "../../src/config/schema.ts";
-import { createGateway, type Gateway, type GatewayDeps } from "../../src/gateway.ts";
+import demoConfig from "../../src/extensions/demo/demo.json" with { type: "json" };
+import { checkConfig } from "../../src/core/config/schema.ts";
+import { createGateway, type Gateway, type GatewayDeps } from "../../src/core/app.ts";
 import { chunkShape } from "./shapes.ts";
 import { waitFor } from "./wait.ts";
 

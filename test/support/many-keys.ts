@@ -1,8 +1,8 @@
 // A keys.json with very many keys, as `keys create` writes it.
 
 import { writeFileSync } from "node:fs";
-import { keyIdOf } from "../../src/accounts/keys.ts";
-import { sha256 } from "../../src/config/schema.ts";
+import { keyIdOf } from "../../src/core/accounts/keys.ts";
+import { sha256 } from "../../src/core/config/schema.ts";
 
 /** Some 300 bytes a key. The keys themselves are sk-0, sk-1 and so on. */
 export function writeManyKeys(file: string, count: number): void {

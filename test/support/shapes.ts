@@ -9,7 +9,7 @@ import {
   object,
   optional,
   string,
-} from "../../src/protocol/checker.ts";
+} from "../../src/core/schema/checker.ts";
 
 const count = number({ min: 0, integer: true });
 

@@ -1,0 +1,34 @@
+// The certificate and key that HTTPS is served with, read from the files that the configuration names.
+import { createSecureContext } from "node:tls";
+import { CheckError, fail, type Fault } from "../../core/schema/checker.ts";
+import {
+  MAX_CERTIFICATE_BYTES,
+  readRegularFile,
+  whyUnreadable,
+} from "../../core/config/regular-file.ts";
+
+/** Both in PEM. Throws a CheckError with the path of each file that cannot be read, or that of both if they are not a pair. */
+export function readTls(
+  files: { readonly cert_file: string; readonly key_file: string },
+  section = "server",
+): { cert: Buffer; key: Buffer } {
+  const faults: Fault[] = [];
+  const read = (field: keyof typeof files): Buffer => {
+    try {
+      return readRegularFile(files[field], MAX_CERTIFICATE_BYTES).bytes;
+    } catch (error) {
+      const message = `cannot be read: ${whyUnreadable(error)}`;
+      faults.push({ path: [section, "tls", field], code: "invalid_value", message });
+      return Buffer.alloc(0);
+    }
+  };
+  const pair = { cert: read("cert_file"), key: read("key_file") };
+  if (faults.length > 0) throw new CheckError(faults);
+  try {
+    createSecureContext(pair);
+  } catch (error) {
+    const rule = `not a certificate and its key: ${(error as Error).message}`;
+    return fail("invalid_value", rule, [section, "tls"]);
+  }
+  return pair;
+}

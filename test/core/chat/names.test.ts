@@ -1,0 +1,116 @@
+// Names that every JavaScript object has already: a provider, model, alias or account that is called so is like any other, everywhere.
+
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { loadConfig } from "../../../src/core/config/load.ts";
+import { createGateway } from "../../../src/core/app.ts";
+import { createMetrics, merge } from "../../../src/extensions/metrics/metrics.ts";
+import { ended } from "../../support/command.ts";
+import { folder } from "../../support/folder.ts";
+import { json, readStream, user } from "../../support/gateway.ts";
+import { speak, startProvider } from "../../support/provider.ts";
+import { until } from "../../support/wait.ts";
+
+const NAMES = ["__proto__", "constructor", "toString"] as const;
+
+/** JSON.stringify of an object that was built by assignment would lose `__proto__`. */
+const members = (of: (name: string) => unknown, names: readonly string[] = NAMES): string =>
+  `{${names.map((name) => `${JSON.stringify(name)}:${JSON.stringify(of(name))}`).join()}}`;
+
+describe("names such as __proto__, constructor and toString", () => {
+  it("work as names of providers, models, aliases and accounts: requests, figures, status, bills", async (t) => {
+    const place = folder();
+    const provider = await startProvider(t, { upstream: speak("Hi.") });
+    const price = { input_cache_miss: 1, output: 1 };
+    const text = `{
+      "server": {"port": 0}, "admin": {"port": 0}, "data_dir": ${JSON.stringify(join(place, "data"))},
+      "providers": ${members(() => ({ dialect: "openai", base_url: provider.url }))},
+      "models": ${members((name) => ({ provider: name, upstream_model: "upstream", price, quality_score: 1 }))},
+      "aliases": {"hasOwnProperty": {"models": ["__proto__", "constructor"]}, "valueOf": {"policy": "value"}},
+      "accounts": ${members(() => ({ rpm: 50 }))},
+      "keys": ${JSON.stringify(NAMES.map((account) => ({ account, key: `sk-${account}` })))}
+    }`;
+    const file = join(place, "gateway.json");
+    writeFileSync(file, text);
+    const { config } = loadConfig({ file, env: {} });
+    const gateway = createGateway(config);
+    const url = await gateway.listen();
+    t.after(() => gateway.close(0));
+    const ask = (model: string, account: string, stream = false) =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer sk-${account}` },
+        body: JSON.stringify({ model, messages: user("hi"), stream }),
+      });
+    for (const name of NAMES) {
+      const whole = await ask(name, name);
+      assert.equal(whole.status, 200);
+      assert.equal((await json(whole)).model, name);
+      const { done, chunks } = await readStream(await ask(name, name, true));
+      assert.deepEqual([done, chunks[0]?.model], [true, name]);
+    }
+    assert.equal((await json(await ask("hasOwnProperty", "constructor"))).model, "__proto__");
+    assert.equal((await ask("valueOf", "toString")).status, 200);
+    assert.equal((await ask("isPrototypeOf", "toString")).status, 404);
+
+    const look = async (path: string) => (await fetch(`${gateway.adminAddress()}${path}`)).text();
+    const counted = (metrics: string, model: string) =>
+      new RegExp(
+        `^chat_gateway_attempts_total\\{provider="${model}",model="${model}",outcome="completed"\\} (\\d+)$`,
+        "m",
+      ).exec(metrics)?.[1];
+    const metrics = await until(async () => {
+      const found = await look("/metrics");
+      return NAMES.every((name) => Number(counted(found, name)) >= 2) && found;
+    }, "the attempts of all three models to be counted");
+    for (const name of NAMES) {
+      assert.match(metrics, new RegExp(`chat_gateway_breaker_state\\{model="${name}"\\} 0`));
+    }
+    const status = JSON.parse(await look("/status"));
+    assert.deepEqual(
+      status.models.map(({ model }: { model: string }) => model),
+      NAMES,
+    );
+    assert.deepEqual(
+      status.limits.accounts.map((row: Record<string, unknown>) => [row["account"], row["rpm"]]),
+      NAMES.map((name) => [name, 50]),
+    );
+    const event = await fetch(`${gateway.adminAddress()}/events`, { method: "HEAD" });
+    assert.equal(event.status, 200);
+
+    const month = new Date().toISOString().slice(0, 7);
+    for (const account of NAMES) {
+      const args = ["--account", account, "--month", month, "--json", "--config", file];
+      const { code, stdout, stderr } = await ended(t, ["billing", "statement", ...args]);
+      assert.equal(code, 0, stderr);
+      const line = JSON.parse(stdout).lines.find(
+        ({ model }: { model: string }) => model === account,
+      );
+      assert.equal(line?.requests >= 2, true, stdout);
+    }
+    const explained = await ended(t, ["explain", "valueOf", "--json", "--config", file]);
+    assert.deepEqual(
+      JSON.parse(explained.stdout).candidates.map(({ model }: { model: string }) => model),
+      NAMES,
+    );
+    const unknown = await ended(t, ["explain", "toString", "--config", file]);
+    assert.match(unknown.stderr, /'toString' is a model/);
+    assert.deepEqual(
+      [Object.keys(Object.prototype), Object.keys(Object)],
+      [[], []],
+      "nothing was written into what all objects share",
+    );
+  });
+
+  it("have figures of their own where the name alone is the label, also added up over processes", () => {
+    const metrics = createMetrics();
+    for (const name of NAMES) metrics.piece(name, 5);
+    const sums = merge([metrics.samples, structuredClone(metrics.samples)]);
+    const pieces = sums.get("chat_gateway_time_between_chunks_seconds");
+    assert.deepEqual([...(pieces?.keys() ?? [])], NAMES);
+    for (const figures of pieces?.values() ?? []) assert.equal(figures.at(-1), 0.01);
+    assert.deepEqual([Object.keys(Object.prototype), Object.keys(Object)], [[], []]);
+  });
+});

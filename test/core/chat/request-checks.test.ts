@@ -1,0 +1,1660 @@
+// What a chat request may say, over real HTTP: every field, range and combination, both sides of every boundary, what
+// reaches the provider of what was accepted, and bodies that were made to hurt.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import http, { type IncomingMessage } from "node:http";
+import { describe, it, type TestContext } from "node:test";
+import {
+  configFor,
+  KEY,
+  merge,
+  startGateway,
+  user,
+  type RunningGateway,
+} from "../../support/gateway.ts";
+import { speak, startProvider, type Asked } from "../../support/provider.ts";
+import { within } from "../../support/wait.ts";
+
+type Json = Record<string, unknown>;
+
+/** What the provider is asked for the plainest request that there is: one user message, nothing else. */
+const PLAIN = {
+  model: "m",
+  messages: user("hi"),
+  temperature: 1,
+  top_p: 1,
+  thinking: { type: "disabled" },
+};
+/** That request as a client sends it. */
+const REQUEST = { model: "m", messages: user("hi") };
+
+const fn = (name: string, more: object = {}) => ({ type: "function", function: { name, ...more } });
+const call = (id: string, name = "get_time", args = "{}") => ({
+  id,
+  type: "function",
+  function: { name, arguments: args },
+});
+
+interface Refusal {
+  readonly code: string;
+  readonly param: string | null;
+  readonly status?: number;
+  readonly type?: string;
+}
+
+interface Bench {
+  readonly gw: RunningGateway;
+  readonly asked: readonly Asked[];
+  /** Sends the plain request with these fields over it; it must succeed. What the provider was asked. */
+  accepted(fields: object, about?: string): Promise<Json>;
+  /** The same for a request that must be refused, before the provider hears of it. The message. */
+  refused(fields: object, refusal: Refusal, about?: string): Promise<string>;
+}
+
+async function bench(t: TestContext, over: object = {}): Promise<Bench> {
+  const provider = await startProvider(t, {
+    m: speak("Hello."),
+    plain: speak("Hello."),
+    seer: speak("Hello."),
+    "m-large": speak("Hello."),
+  });
+  const models = { plain: { supports: [] }, seer: { supports: ["images", "audio", "files"] } };
+  const config = configFor(provider.url, ["m", "plain", "seer"], merge({ models }, over) as object);
+  const gw = await startGateway(t, config);
+  const { asked } = provider;
+  return {
+    gw,
+    asked,
+    async accepted(fields, about = JSON.stringify(fields)) {
+      const before = asked.length;
+      const res = await gw.chat({ ...REQUEST, ...fields });
+      assert.equal(res.status, 200, `${about}: ${await res.text()}`);
+      assert.equal(asked.length, before + 1, about);
+      return asked.at(-1)!.body;
+    },
+    async refused(fields, refusal, about = JSON.stringify(fields)) {
+      const before = asked.length;
+      const message = await assertRefusal(await gw.chat({ ...REQUEST, ...fields }), refusal, about);
+      assert.equal(asked.length, before, `${about}: the provider was asked all the same`);
+      return message;
+    },
+  };
+}
+
+/** An error as it must be: status, four strings and `param`, the id equal to the header's, JSON. Its message. */
+async function assertRefusal(
+  res: Response,
+  { code, param, status = 400, type = "invalid_request_error" }: Refusal,
+  about = code,
+): Promise<string> {
+  const text = await res.text();
+  const { error } = JSON.parse(text) as { error: Json };
+  assert.deepEqual(
+    [res.status, error["type"], error["code"], error["param"]],
+    [status, type, code, param],
+    `${about}: ${text}`,
+  );
+  assert.equal(res.headers.get("content-type"), "application/json");
+  assert.match(res.headers.get("x-request-id") ?? "", /^req_[0-9a-f]{32}$/);
+  assert.equal(error["request_id"], res.headers.get("x-request-id"));
+  assert.deepEqual(Object.keys(error).sort(), ["code", "message", "param", "request_id", "type"]);
+  for (const field of ["message", "type", "code", "request_id"]) {
+    assert.ok(
+      typeof error[field] === "string" && error[field] !== "",
+      `${about}: ${field} must be a string that says something`,
+    );
+  }
+  return error["message"] as string;
+}
+
+const wrongType = (param: string): Refusal => ({ code: "invalid_type", param });
+const wrongValue = (param: string): Refusal => ({ code: "invalid_value", param });
+const missing = (param: string): Refusal => ({ code: "missing_required_parameter", param });
+const unsupported = (param: string): Refusal => ({ code: "unsupported_value", param });
+const badCombination = (param: string): Refusal => ({
+  code: "invalid_parameter_combination",
+  param,
+});
+
+/** Numbers that JSON cannot say through JSON.stringify: `1e400` stands in a string that is replaced in the text. */
+const withRaw = (fields: object, raw: string): string =>
+  JSON.stringify({ ...REQUEST, ...fields }).replaceAll('"<raw>"', raw);
+
+describe("numbers and their ranges", () => {
+  for (const { field, min, max, integer } of [
+    { field: "temperature", min: 0, max: 2, integer: false },
+    { field: "top_p", min: 0, max: 1, integer: false },
+    { field: "frequency_penalty", min: -2, max: 2, integer: false },
+    { field: "presence_penalty", min: -2, max: 2, integer: false },
+    { field: "max_tokens", min: 1, max: undefined, integer: true },
+    { field: "max_completion_tokens", min: 1, max: undefined, integer: true },
+    { field: "top_logprobs", min: 0, max: 20, integer: true },
+  ]) {
+    it(`${field}: ${min} to ${max ?? "any"}${integer ? ", whole numbers" : ""}`, async (t) => {
+      const { gw, asked, accepted, refused } = await bench(t);
+      const out = field === "max_completion_tokens" ? "max_tokens" : field;
+      const extra = field === "top_logprobs" ? { logprobs: true } : {};
+      const inside = [min, max ?? 2 ** 53 - 1, integer ? min + 1 : min + 0.25];
+      for (const value of inside)
+        assert.deepEqual(await accepted({ [field]: value, ...extra }), {
+          ...PLAIN,
+          [out]: value,
+          ...extra,
+        });
+      const step = integer ? 1 : 0.000001;
+      for (const value of [min - step, max === undefined ? 2 ** 53 : max + step])
+        await refused({ [field]: value }, wrongValue(field));
+      for (const value of ["1", "", true, [1], { value: 1 }])
+        await refused({ [field]: value }, wrongType(field));
+      if (integer) await refused({ [field]: min + 0.5 }, wrongType(field));
+      // JSON.parse makes Infinity of it.
+      for (const raw of ["1e400", "-1e400"])
+        await assertRefusal(
+          await gw.chat(withRaw({ [field]: "<raw>" }, raw)),
+          wrongValue(field),
+          `${field} ${raw}`,
+        );
+      const before = asked.length;
+      assert.equal(
+        (await gw.chat(withRaw({ [field]: "<raw>", ...extra }, "1.0"))).status,
+        200,
+        `${field} 1.0 is the number 1`,
+      );
+      assert.deepEqual(asked[before]?.body, { ...PLAIN, [out]: 1, ...extra });
+    });
+  }
+
+  it("the message names the field, the range and the value", async (t) => {
+    const { refused } = await bench(t);
+    assert.equal(
+      await refused({ temperature: 2.5 }, wrongValue("temperature")),
+      "Invalid 'temperature': expected a number from 0 to 2, got 2.5.",
+    );
+    assert.equal(
+      await refused({ max_tokens: 0 }, wrongValue("max_tokens")),
+      "Invalid 'max_tokens': expected an integer of at least 1, got 0.",
+    );
+  });
+
+  it("of max_tokens and max_completion_tokens the smaller counts", async (t) => {
+    const { accepted } = await bench(t);
+    for (const [a, b] of [
+      [5, 9],
+      [9, 5],
+      [5, 5],
+    ] as const) {
+      assert.deepEqual(await accepted({ max_tokens: a, max_completion_tokens: b }), {
+        ...PLAIN,
+        max_tokens: 5,
+      });
+    }
+    assert.deepEqual(await accepted({ max_tokens: null, max_completion_tokens: 7 }), {
+      ...PLAIN,
+      max_tokens: 7,
+    });
+  });
+
+  it("top_logprobs without logprobs is inert", async (t) => {
+    const { accepted } = await bench(t);
+    for (const fields of [{ top_logprobs: 20 }, { top_logprobs: 5, logprobs: false }])
+      assert.deepEqual(await accepted(fields), PLAIN);
+    assert.deepEqual(await accepted({ logprobs: true }), { ...PLAIN, logprobs: true });
+  });
+
+  it("n: 1 alone", async (t) => {
+    const { accepted, refused } = await bench(t);
+    assert.deepEqual(await accepted({ n: 1 }), PLAIN);
+    for (const n of [0, 2, -1, 128]) await refused({ n }, unsupported("n"));
+    for (const n of ["1", true, 1.5]) await refused({ n }, wrongType("n"));
+  });
+});
+
+describe("model", () => {
+  it("a string that is not empty, and known", async (t) => {
+    const { accepted, refused } = await bench(t, {
+      aliases: { "team/off": { models: ["m"], enabled: false }, "team/on": { models: ["m"] } },
+    });
+    await refused({ model: undefined }, missing("model"));
+    for (const model of [null, 1, true, ["m"], { name: "m" }])
+      await refused({ model }, wrongType("model"));
+    await refused({ model: "" }, wrongValue("model"));
+    for (const model of [
+      "unknown",
+      "team/off",
+      "M",
+      " m",
+      "__proto__",
+      "constructor",
+      "x".repeat(10_000),
+    ]) {
+      const message = await refused(
+        { model },
+        { status: 404, code: "model_not_found", param: "model" },
+        model.slice(0, 20),
+      );
+      assert.ok(message.length < 200, "a long name must not come back whole");
+    }
+    assert.deepEqual(await accepted({ model: "team/on" }), PLAIN);
+  });
+
+  it("only those that the key may use", async (t) => {
+    const { gw } = await bench(t, {
+      keys: [
+        { account: "acme", key: KEY },
+        { account: "acme", key: "sk-narrow", models: ["plain"] },
+      ],
+    });
+    const ask = (model: string) =>
+      gw.chat({ ...PLAIN, model }, { authorization: "Bearer sk-narrow" });
+    await assertRefusal(await ask("m"), {
+      status: 403,
+      type: "permission_error",
+      code: "model_not_allowed",
+      param: "model",
+    });
+    assert.equal((await ask("plain")).status, 200);
+  });
+});
+
+describe("messages", () => {
+  it("an array of at least one message", async (t) => {
+    const { refused } = await bench(t);
+    await refused({ messages: undefined }, missing("messages"));
+    for (const messages of [null, "hi", {}, 1]) await refused({ messages }, wrongType("messages"));
+    await refused({ messages: [] }, wrongValue("messages"));
+    for (const message of [null, "hi", 1, []])
+      await refused({ messages: [...user("hi"), message] }, wrongType("messages[1]"));
+  });
+
+  it("role: system, user, assistant, tool, developer; no other", async (t) => {
+    const { accepted, refused } = await bench(t);
+    const messages = [
+      { role: "system", content: "Be brief." },
+      ...user("hi"),
+      { role: "assistant", content: "Yes?" },
+      ...user("bye"),
+    ];
+    assert.deepEqual(await accepted({ messages }), { ...PLAIN, messages });
+    for (const role of ["function", "User", "", "tools", "__proto__", "constructor"]) {
+      await refused(
+        { messages: [...user("a"), ...user("b"), { role, content: "x" }] },
+        wrongValue("messages[2].role"),
+      );
+    }
+    for (const role of [null, 1, ["user"]])
+      await refused(
+        { messages: [...user("a"), { role, content: "x" }] },
+        wrongType("messages[1].role"),
+      );
+    await refused({ messages: [{ content: "x" }] }, missing("messages[0].role"));
+  });
+
+  it("developer is system to the provider", async (t) => {
+    const { accepted } = await bench(t);
+    const { messages } = await accepted({
+      messages: [{ role: "developer", content: "Be brief." }, ...user("hi")],
+    });
+    assert.deepEqual(messages, [{ role: "system", content: "Be brief." }, ...user("hi")]);
+  });
+
+  for (const role of ["system", "developer", "user", "assistant"]) {
+    it(`content of ${role}: text, or parts; nothing else`, async (t) => {
+      const { accepted, refused } = await bench(t);
+      const out = role === "developer" ? "system" : role;
+      const sent = async (content: unknown) =>
+        (await accepted({ messages: [{ role, content }] }))["messages"];
+      assert.deepEqual(await sent("text"), [{ role: out, content: "text" }]);
+      assert.deepEqual(await sent(""), [{ role: out, content: "" }]);
+      const parts = [
+        { type: "text", text: "What time " },
+        { type: "text", text: "is it?", cache_control: { type: "x" } },
+        { type: "text", text: "" },
+      ];
+      assert.deepEqual(
+        await sent(parts),
+        [{ role: out, content: "What time is it?" }],
+        "joined without a separator",
+      );
+      const at = (content: unknown, refusal: Refusal) =>
+        refused({ messages: [{ role, content }] }, refusal);
+      for (const content of [1, true, { text: "x" }])
+        await at(content, wrongType("messages[0].content"));
+      const empty = role === "assistant" ? missing : wrongType;
+      await at(null, empty("messages[0].content"));
+      await at(undefined, missing("messages[0].content"));
+      await at(["text"], wrongType("messages[0].content[0]"));
+      await at([{ text: "x" }], missing("messages[0].content[0].type"));
+      await at([parts[0], { type: "video", text: "x" }], wrongValue("messages[0].content[1].type"));
+      await at([parts[0], { type: "text" }], missing("messages[0].content[1].text"));
+      await at([{ type: "text", text: 1 }], wrongType("messages[0].content[0].text"));
+      if (role !== "user")
+        await at(
+          [{ type: "image_url", image_url: { url: "x" } }],
+          wrongValue("messages[0].content[0].type"),
+        );
+      if (role !== "assistant")
+        await at([{ type: "refusal", refusal: "x" }], wrongValue("messages[0].content[0].type"));
+    });
+  }
+
+  it("an assistant's refusal parts are text", async (t) => {
+    const { accepted, refused } = await bench(t);
+    const content = [
+      { type: "refusal", refusal: "I will " },
+      { type: "text", text: "not." },
+    ];
+    assert.deepEqual((await accepted({ messages: [{ role: "assistant", content }] }))["messages"], [
+      { role: "assistant", content: "I will not." },
+    ]);
+    await refused(
+      { messages: [{ role: "assistant", content: [{ type: "refusal" }] }] },
+      missing("messages[0].content[0].refusal"),
+    );
+  });
+
+  const media = [
+    { type: "image_url", image_url: { url: "data:image/png;base64,AA", detail: "low" } },
+    { type: "input_audio", input_audio: { data: "AA", format: "wav" } },
+    { type: "file", file: { file_id: "f1" } },
+  ];
+  for (const part of media) {
+    it(`${part.type}: forwarded to a model that takes it, else refused`, async (t) => {
+      const { accepted, refused } = await bench(t);
+      const messages = [
+        ...user("look"),
+        { role: "user", content: [{ type: "text", text: "this" }, part] },
+      ];
+      assert.deepEqual(await accepted({ model: "seer", messages }), {
+        ...PLAIN,
+        model: "seer",
+        messages,
+      });
+      await refused({ messages }, unsupported("messages[1].content"));
+    });
+  }
+
+  it("media parts are checked themselves", async (t) => {
+    const { refused } = await bench(t);
+    const at = (part: object, refusal: Refusal) =>
+      refused({ model: "seer", messages: [{ role: "user", content: [part] }] }, refusal);
+    const where = "messages[0].content[0]";
+    await at({ type: "image_url" }, missing(`${where}.image_url`));
+    await at({ type: "image_url", image_url: "http://x/" }, wrongType(`${where}.image_url`));
+    await at({ type: "image_url", image_url: {} }, missing(`${where}.image_url.url`));
+    await at({ type: "image_url", image_url: { url: "" } }, wrongValue(`${where}.image_url.url`));
+    await at(
+      { type: "image_url", image_url: { url: "x", detail: 1 } },
+      wrongType(`${where}.image_url.detail`),
+    );
+    await at({ type: "input_audio" }, missing(`${where}.input_audio`));
+    await at({ type: "file", file: [] }, wrongType(`${where}.file`));
+  });
+
+  it("tool_calls of an assistant: content may be missing, null or empty", async (t) => {
+    const { accepted, refused } = await bench(t);
+    const tool_calls = [
+      call("call_7", "get_time", '{"city":"Oslo"}'),
+      call("call_8", "get_time", "not JSON"),
+    ];
+    for (const [given, content] of [
+      [{}, null],
+      [{ content: null }, null],
+      [{ content: "" }, ""],
+      [{ content: "So:" }, "So:"],
+    ] as const) {
+      const { messages } = await accepted({
+        messages: [...user("hi"), { role: "assistant", ...given, tool_calls }],
+      });
+      assert.deepEqual(messages, [...user("hi"), { role: "assistant", content, tool_calls }]);
+    }
+    await refused(
+      { messages: [{ role: "assistant", tool_calls: [] }] },
+      missing("messages[0].content"),
+    );
+    await refused(
+      { messages: [{ role: "assistant", content: null, tool_calls: null }] },
+      missing("messages[0].content"),
+    );
+  });
+
+  it("each tool call is checked, and completed where it may be incomplete", async (t) => {
+    const { accepted, refused } = await bench(t);
+    const { messages } = await accepted({
+      messages: [
+        {
+          role: "assistant",
+          tool_calls: [{ id: "c", function: { name: "f", extra: 1 }, index: 0 }],
+        },
+      ],
+    });
+    assert.deepEqual(messages, [
+      { role: "assistant", content: null, tool_calls: [call("c", "f", "")] },
+    ]);
+    const at = (toolCall: unknown, refusal: (param: string) => Refusal, param: string) =>
+      refused(
+        { messages: [{ role: "assistant", content: "x", tool_calls: [call("c"), toolCall] }] },
+        refusal(`messages[0].tool_calls[1]${param}`),
+      );
+    await at("x", wrongType, "");
+    await at({ function: { name: "f" } }, missing, ".id");
+    await at({ id: "", function: { name: "f" } }, wrongValue, ".id");
+    await at({ id: 7, function: { name: "f" } }, wrongType, ".id");
+    await at({ id: "d", type: "custom", function: { name: "f" } }, wrongValue, ".type");
+    await at({ id: "d" }, missing, ".function");
+    await at({ id: "d", function: {} }, missing, ".function.name");
+    await at({ id: "d", function: { name: "" } }, wrongValue, ".function.name");
+    await at(
+      { id: "d", function: { name: "f", arguments: { city: "Oslo" } } },
+      wrongType,
+      ".function.arguments",
+    );
+    await refused(
+      { messages: [{ role: "assistant", content: "x", tool_calls: {} }] },
+      wrongType("messages[0].tool_calls"),
+    );
+  });
+
+  it("a tool's result answers a call that was made before it", async (t) => {
+    const { accepted, refused } = await bench(t);
+    const asks = { role: "assistant", content: null, tool_calls: [call("call_7"), call("call_8")] };
+    const answers = { role: "tool", tool_call_id: "call_7", content: "14:05" };
+    const parts = {
+      role: "tool",
+      tool_call_id: "call_8",
+      name: "get_time",
+      content: [
+        { type: "text", text: "14:" },
+        { type: "text", text: "05" },
+      ],
+    };
+    const { messages } = await accepted({ messages: [...user("hi"), asks, answers, parts] });
+    assert.deepEqual(messages, [
+      ...user("hi"),
+      asks,
+      answers,
+      { ...answers, tool_call_id: "call_8" },
+    ]);
+    await refused({ messages: [...user("hi"), answers] }, wrongValue("messages[1].tool_call_id"));
+    await refused(
+      { messages: [asks, { ...answers, tool_call_id: "call_9" }] },
+      wrongValue("messages[1].tool_call_id"),
+    );
+    await refused({ messages: [answers, asks] }, wrongValue("messages[0].tool_call_id"));
+    await refused(
+      { messages: [asks, { ...answers, tool_call_id: undefined }] },
+      missing("messages[1].tool_call_id"),
+    );
+    await refused(
+      { messages: [asks, { ...answers, tool_call_id: "" }] },
+      wrongValue("messages[1].tool_call_id"),
+    );
+    await refused(
+      { messages: [asks, { ...answers, tool_call_id: 7 }] },
+      wrongType("messages[1].tool_call_id"),
+    );
+    await refused(
+      { messages: [asks, { ...answers, content: null }] },
+      wrongType("messages[1].content"),
+    );
+    await refused(
+      { messages: [asks, { ...answers, content: undefined }] },
+      missing("messages[1].content"),
+    );
+    await refused(
+      {
+        messages: [asks, { ...answers, content: [{ type: "image_url", image_url: { url: "x" } }] }],
+      },
+      wrongValue("messages[1].content[0].type"),
+    );
+  });
+
+  it("reasoning_content of an earlier turn: never an error, and only with tool calls to a provider that wants it", async (t) => {
+    const { accepted } = await bench(t);
+    const turn = {
+      role: "assistant",
+      content: null,
+      reasoning_content: "Need the clock.",
+      tool_calls: [call("call_7")],
+    };
+    const sent = async (message: object, fields: object = {}) =>
+      ((await accepted({ messages: [message], ...fields }))["messages"] as Json[])[0];
+    const thinking = { thinking: { type: "enabled" } };
+    const { reasoning_content: _, ...bare } = turn;
+    assert.deepEqual(await sent(turn, thinking), turn);
+    assert.deepEqual(
+      await sent(bare, thinking),
+      { ...bare, reasoning_content: "" },
+      "an empty one rather than none",
+    );
+    assert.deepEqual(await sent(turn), bare, "not while thinking is off");
+    assert.deepEqual(
+      await sent({ role: "assistant", content: "a", reasoning_content: "b" }, thinking),
+      { role: "assistant", content: "a" },
+    );
+    assert.deepEqual(await sent({ role: "assistant", content: "a", reasoning_content: 5 }), {
+      role: "assistant",
+      content: "a",
+    });
+  });
+
+  it("fields that a message does not have are ignored and stay here", async (t) => {
+    const { accepted } = await bench(t);
+    const extra = {
+      name: "Ada",
+      id: "msg_1",
+      cache_control: {},
+      tool_call_id: "x",
+      refusal: null,
+      audio: null,
+      annotations: [],
+    };
+    const messages = [
+      { role: "system", content: "s", ...extra },
+      { role: "user", content: "u", ...extra },
+      { role: "assistant", content: "a", ...extra },
+    ];
+    assert.deepEqual(await accepted({ messages }), {
+      ...PLAIN,
+      messages: messages.map(({ role, content }) => ({ role, content })),
+    });
+  });
+});
+
+describe("switches", () => {
+  for (const field of ["stream", "logprobs"]) {
+    it(`${field} is a boolean`, async (t) => {
+      const { refused } = await bench(t);
+      for (const value of ["true", 1, 0, {}, []])
+        await refused({ [field]: value }, wrongType(field));
+    });
+  }
+
+  it("stream true is passed on, and usage is always asked for; stream false is not mentioned", async (t) => {
+    const { accepted } = await bench(t);
+    const streamed = { ...PLAIN, stream: true, stream_options: { include_usage: true } };
+    for (const stream_options of [
+      undefined,
+      null,
+      {},
+      { include_usage: false },
+      { include_usage: true },
+      { include_obfuscation: true, other: 1 },
+    ]) {
+      assert.deepEqual(await accepted({ stream: true, stream_options }), streamed);
+    }
+    assert.deepEqual(await accepted({ stream: false }), PLAIN);
+  });
+
+  it("stream_options only with stream", async (t) => {
+    const { accepted, refused } = await bench(t);
+    for (const stream_options of [{}, { include_usage: true }, { other: 1 }]) {
+      for (const stream of [undefined, null, false])
+        await refused({ stream, stream_options }, badCombination("stream_options"));
+    }
+    assert.deepEqual(await accepted({ stream: false, stream_options: null }), PLAIN);
+    for (const stream_options of ["x", 1, true, []])
+      await refused({ stream: true, stream_options }, wrongType("stream_options"));
+    for (const include_usage of ["true", 1, {}]) {
+      await refused(
+        { stream: true, stream_options: { include_usage } },
+        wrongType("stream_options.include_usage"),
+      );
+    }
+  });
+});
+
+describe("stop", () => {
+  it("a string, or up to four, none of them empty", async (t) => {
+    const { accepted, refused } = await bench(t);
+    for (const [given, sent] of [
+      ["END", ["END"]],
+      [" ", [" "]],
+      [["a"], ["a"]],
+      [
+        ["a", "b", "c", "d"],
+        ["a", "b", "c", "d"],
+      ],
+      [
+        ["\n", "\n"],
+        ["\n", "\n"],
+      ],
+    ] as const) {
+      assert.deepEqual(await accepted({ stop: given }), { ...PLAIN, stop: sent });
+    }
+    for (const none of [[], null]) assert.deepEqual(await accepted({ stop: none }), PLAIN);
+    await refused({ stop: ["a", "b", "c", "d", "e"] }, wrongValue("stop"));
+    await refused({ stop: "" }, wrongValue("stop"));
+    await refused({ stop: ["a", ""] }, wrongValue("stop[1]"));
+    for (const item of [1, null, ["a"]]) await refused({ stop: ["a", item] }, wrongType("stop[1]"));
+    for (const stop of [1, true, { a: 1 }]) await refused({ stop }, wrongType("stop"));
+  });
+});
+
+describe("tools", () => {
+  const parameters = {
+    type: "object",
+    properties: { city: { type: "string" } },
+    required: ["city"],
+  };
+  const full = fn("get_time", { description: "Clock for a city", parameters, strict: true });
+
+  it("known fields are passed on, others not", async (t) => {
+    const { accepted } = await bench(t);
+    const given = { ...full, cache_control: {}, function: { ...full.function, extra: 1 } };
+    assert.deepEqual(await accepted({ tools: [given, fn("b")] }), {
+      ...PLAIN,
+      tools: [full, fn("b")],
+      tool_choice: "none",
+    });
+  });
+
+  it("an empty list is no list", async (t) => {
+    const { accepted } = await bench(t);
+    for (const tools of [[], null]) assert.deepEqual(await accepted({ tools }), PLAIN);
+  });
+
+  it("up to 128", async (t) => {
+    const { accepted, refused } = await bench(t);
+    const many = Array.from({ length: 129 }, (_, index) => fn(`tool_${index}`));
+    assert.equal(
+      ((await accepted({ tools: many.slice(1) }, "128 tools"))["tools"] as unknown[]).length,
+      128,
+    );
+    await refused({ tools: many }, wrongValue("tools"), "129 tools");
+  });
+
+  it("each is a function with a proper name", async (t) => {
+    const { accepted, refused } = await bench(t);
+    const at = (tool: unknown, refusal: Refusal) => refused({ tools: [fn("ok"), tool] }, refusal);
+    for (const tools of ["x", {}, 1, true]) await refused({ tools }, wrongType("tools"));
+    for (const tool of [null, "get_time", []]) await at(tool, wrongType("tools[1]"));
+    await at({ function: { name: "f" } }, missing("tools[1].type"));
+    await at({ ...fn("f"), type: 1 }, wrongType("tools[1].type"));
+    for (const type of ["custom", "web_search", ""])
+      await at(
+        { type, function: { name: "f" }, custom: { name: "f" } },
+        unsupported("tools[1].type"),
+      );
+    await at({ type: "function" }, missing("tools[1].function"));
+    await at({ type: "function", function: "f" }, wrongType("tools[1].function"));
+    await at({ type: "function", function: {} }, missing("tools[1].function.name"));
+    for (const name of [1, null, ["f"]])
+      await at({ type: "function", function: { name } }, wrongType("tools[1].function.name"));
+    for (const name of ["", "x".repeat(65), "get time", "get.time", "naïve", "f\n", "a/b"])
+      await at(fn(name), wrongValue("tools[1].function.name"));
+    for (const name of ["x", "x".repeat(64), "A-z_09", "-", "__proto__"]) {
+      assert.deepEqual((await accepted({ tools: [fn(name)] }))["tools"], [fn(name)]);
+    }
+    await at(fn("f", { description: 1 }), wrongType("tools[1].function.description"));
+    for (const bad of ["{}", [], 1, true])
+      await at(fn("f", { parameters: bad }), wrongType("tools[1].function.parameters"));
+    for (const strict of ["true", 1])
+      await at(fn("f", { strict }), wrongType("tools[1].function.strict"));
+    assert.deepEqual(
+      (await accepted({ tools: [fn("f", { description: null, parameters: null, strict: null })] }))[
+        "tools"
+      ],
+      [fn("f")],
+    );
+  });
+
+  it("parameters go out as they came in", async (t) => {
+    const { gw, asked } = await bench(t);
+    const text =
+      '{"type":"object","properties":{"__proto__":{"type":"string"},"constructor":{"type":"number"}},"x-any":[1,null,{"deep":[[]]}]}';
+    const body = JSON.stringify({ ...PLAIN, tools: [fn("f", { parameters: "<raw>" })] }).replace(
+      '"<raw>"',
+      text,
+    );
+    assert.equal((await gw.chat(body)).status, 200);
+    assert.equal(JSON.stringify(asked.at(-1)?.body["tools"][0].function.parameters), text);
+    assert.equal(({} as Json)["type"], undefined, "no prototype was touched");
+  });
+
+  it("parameters are bounded in depth: at the limit and one past it", async (t) => {
+    const { accepted, refused } = await bench(t);
+    const levels = (depth: number): unknown => (depth === 1 ? {} : { a: levels(depth - 1) });
+    assert.deepEqual((await accepted({ tools: [fn("f", { parameters: levels(100) })] }))["tools"], [
+      fn("f", { parameters: levels(100) }),
+    ]);
+    await refused(
+      { tools: [fn("f", { parameters: levels(101) })] },
+      wrongValue("tools[0].function.parameters"),
+    );
+  });
+
+  it("tool_choice: none, auto, required, or a tool's name", async (t) => {
+    const { accepted, refused } = await bench(t);
+    const tools = [full, fn("b")];
+    for (const tool_choice of [
+      "none",
+      "auto",
+      "required",
+      { type: "function", function: { name: "b" } },
+    ]) {
+      assert.deepEqual(await accepted({ tools, tool_choice }), { ...PLAIN, tools, tool_choice });
+    }
+    const named = { type: "function", function: { name: "b", arguments: "{}" }, extra: 1 };
+    assert.deepEqual((await accepted({ tools, tool_choice: named }))["tool_choice"], {
+      type: "function",
+      function: { name: "b" },
+    });
+    for (const tool_choice of ["any", "", "get_time", "AUTO"])
+      await refused({ tools, tool_choice }, wrongValue("tool_choice"));
+    for (const tool_choice of [1, true, ["auto"]])
+      await refused({ tools, tool_choice }, wrongType("tool_choice"));
+    await refused({ tools, tool_choice: { function: { name: "b" } } }, missing("tool_choice.type"));
+    for (const type of ["allowed_tools", "custom", "any"])
+      await refused(
+        { tools, tool_choice: { type, function: { name: "b" } } },
+        unsupported("tool_choice.type"),
+      );
+    await refused({ tools, tool_choice: { type: "function" } }, missing("tool_choice.function"));
+    await refused(
+      { tools, tool_choice: { type: "function", function: {} } },
+      missing("tool_choice.function.name"),
+    );
+    await refused(
+      { tools, tool_choice: { type: "function", function: { name: "" } } },
+      wrongValue("tool_choice.function.name"),
+    );
+    await refused(
+      { tools, tool_choice: { type: "function", function: { name: "c" } } },
+      wrongValue("tool_choice"),
+    );
+  });
+
+  it("tool_choice without tools: only none", async (t) => {
+    const { accepted, refused } = await bench(t);
+    for (const tools of [undefined, null, []]) {
+      assert.deepEqual(await accepted({ tools, tool_choice: "none" }), PLAIN);
+      for (const tool_choice of [
+        "auto",
+        "required",
+        { type: "function", function: { name: "f" } },
+      ]) {
+        await refused({ tools, tool_choice }, badCombination("tool_choice"));
+      }
+    }
+  });
+
+  it("tool_choice left out is none, or auto where the operator says so", async (t) => {
+    const strict = await bench(t);
+    const compat = await bench(t, { compat: { tool_choice_default: "auto" } });
+    for (const tool_choice of [undefined, null]) {
+      assert.deepEqual(await strict.accepted({ tools: [full], tool_choice }), {
+        ...PLAIN,
+        tools: [full],
+        tool_choice: "none",
+      });
+      assert.deepEqual(await compat.accepted({ tools: [full], tool_choice }), {
+        ...PLAIN,
+        tools: [full],
+        tool_choice: "auto",
+      });
+    }
+    assert.deepEqual(await compat.accepted({ tools: [full], tool_choice: "none" }), {
+      ...PLAIN,
+      tools: [full],
+      tool_choice: "none",
+    });
+    assert.deepEqual(await compat.accepted({}), PLAIN, "without tools there is no choice to make");
+  });
+
+  it("a model that does not support them: a clear refusal, whatever the choice", async (t) => {
+    const { refused } = await bench(t);
+    for (const tool_choice of [undefined, "none", "auto"])
+      await refused({ model: "plain", tools: [full], tool_choice }, unsupported("tools"));
+  });
+});
+
+describe("response_format", () => {
+  it("text, json_object, json_schema", async (t) => {
+    const { accepted, refused } = await bench(t);
+    assert.deepEqual(await accepted({ response_format: { type: "text", extra: 1 } }), PLAIN);
+    const json = { type: "json_object" };
+    assert.deepEqual(await accepted({ response_format: { ...json, schema: {} } }), {
+      ...PLAIN,
+      response_format: json,
+    });
+    const bare = { type: "json_schema", json_schema: { name: "x" } };
+    assert.deepEqual(await accepted({ response_format: bare }), {
+      ...PLAIN,
+      response_format: bare,
+    });
+    const full = {
+      type: "json_schema",
+      json_schema: { name: "x", description: "d", schema: { type: "object" }, strict: true },
+    };
+    const given = { ...full, extra: 1, json_schema: { ...full.json_schema, extra: 1 } };
+    assert.deepEqual(await accepted({ response_format: given }), {
+      ...PLAIN,
+      response_format: full,
+    });
+    for (const response_format of ["json_object", 1, true, []])
+      await refused({ response_format }, wrongType("response_format"));
+    await refused({ response_format: {} }, missing("response_format.type"));
+    for (const type of [1, null])
+      await refused({ response_format: { type } }, wrongType("response_format.type"));
+    for (const type of ["", "json", "xml", "__proto__"])
+      await refused({ response_format: { type } }, wrongValue("response_format.type"));
+  });
+
+  it("json_schema is checked itself", async (t) => {
+    const { refused } = await bench(t);
+    const at = (json_schema: unknown, refusal: Refusal) =>
+      refused({ response_format: { type: "json_schema", json_schema } }, refusal);
+    await at(undefined, missing("response_format.json_schema"));
+    await at("x", wrongType("response_format.json_schema"));
+    await at({}, missing("response_format.json_schema.name"));
+    await at({ name: "" }, wrongValue("response_format.json_schema.name"));
+    await at({ name: 1 }, wrongType("response_format.json_schema.name"));
+    await at({ name: "x", description: 1 }, wrongType("response_format.json_schema.description"));
+    for (const schema of [[], "x", true])
+      await at({ name: "x", schema }, wrongType("response_format.json_schema.schema"));
+    await at({ name: "x", strict: "yes" }, wrongType("response_format.json_schema.strict"));
+  });
+
+  it("a model that cannot do it: the phrase that clients look for", async (t) => {
+    const { refused, accepted } = await bench(t);
+    const json_schema = { name: "x" };
+    for (const type of ["json_schema", "json_object"]) {
+      const message = await refused(
+        { model: "plain", response_format: { type, json_schema } },
+        unsupported("response_format"),
+      );
+      assert.ok(
+        message.includes(`'response_format' of type '${type}' is not supported with this model`),
+        message,
+      );
+    }
+    assert.deepEqual(await accepted({ model: "plain", response_format: { type: "text" } }), {
+      ...PLAIN,
+      model: "plain",
+    });
+  });
+});
+
+describe("logprobs", () => {
+  it("a model that does not support them: a clear refusal", async (t) => {
+    const { accepted, refused } = await bench(t);
+    await refused({ model: "plain", logprobs: true }, unsupported("logprobs"));
+    assert.deepEqual(await accepted({ model: "plain", logprobs: false, top_logprobs: 3 }), {
+      ...PLAIN,
+      model: "plain",
+    });
+    assert.deepEqual(await accepted({ logprobs: true, top_logprobs: 3 }), {
+      ...PLAIN,
+      logprobs: true,
+      top_logprobs: 3,
+    });
+  });
+});
+
+describe("thinking", () => {
+  it("enabled, disabled, adaptive; other keys are ignored", async (t) => {
+    const { accepted, refused } = await bench(t);
+    for (const [type, sent] of [
+      ["enabled", "enabled"],
+      ["adaptive", "enabled"],
+      ["disabled", "disabled"],
+    ] as const) {
+      assert.deepEqual(
+        await accepted({ thinking: { type, budget_tokens: -1, budgetTokens: "x", keep: {} } }),
+        { ...PLAIN, thinking: { type: sent } },
+      );
+    }
+    for (const thinking of ["enabled", true, 1, []])
+      await refused({ thinking }, wrongType("thinking"));
+    await refused({ thinking: {} }, missing("thinking.type"));
+    for (const type of [true, null, 1])
+      await refused({ thinking: { type } }, wrongType("thinking.type"));
+    for (const type of ["", "on", "Enabled", "auto"])
+      await refused({ thinking: { type } }, wrongValue("thinking.type"));
+  });
+
+  // On, on with a depth, and off, as each kind of provider is told.
+  const on = { type: "enabled" };
+  for (const [mode, expected] of Object.entries({
+    thinking: [
+      { thinking: { type: "enabled" } },
+      { thinking: { type: "enabled" }, reasoning_effort: "high" },
+      { thinking: { type: "disabled" } },
+    ],
+    reasoning_effort: [
+      { reasoning_effort: "medium" },
+      { reasoning_effort: "high" },
+      { reasoning_effort: "none" },
+    ],
+    enable_thinking: [
+      { enable_thinking: true },
+      { enable_thinking: true, reasoning_effort: "high" },
+      { enable_thinking: false },
+    ],
+    chat_template_kwargs: [
+      { chat_template_kwargs: { enable_thinking: true, thinking: true } },
+      { chat_template_kwargs: { enable_thinking: true, thinking: true }, reasoning_effort: "high" },
+      { chat_template_kwargs: { enable_thinking: false, thinking: false } },
+    ],
+    always: [{}, { reasoning_effort: "high" }, {}],
+    none: [{}, {}, {}],
+  })) {
+    it(`is switched by "${mode}"`, async (t) => {
+      const { accepted } = await bench(t, {
+        providers: { lab: { thinking: mode } },
+        models: { plain: { reasoning: false } },
+      });
+      const { thinking: _, ...bare } = PLAIN;
+      assert.deepEqual(await accepted({ thinking: on }), { ...bare, ...expected[0] });
+      assert.deepEqual(await accepted({ thinking: on, reasoning_effort: "high" }), {
+        ...bare,
+        ...expected[1],
+      });
+      for (const off of [
+        {},
+        { thinking: null },
+        { thinking: { type: "disabled" } },
+        { thinking: { type: "disabled" }, reasoning_effort: "high" },
+        { reasoning_effort: "none" },
+      ]) {
+        assert.deepEqual(
+          await accepted(off),
+          { ...bare, ...expected[2] },
+          `off in so many words: ${JSON.stringify(off)}`,
+        );
+      }
+      assert.deepEqual(
+        await accepted({ reasoning_effort: "high" }),
+        { ...bare, ...expected[1] },
+        "the depth alone asks for thinking",
+      );
+      // "none" sets no depth, and does not undo what `thinking` says.
+      assert.deepEqual(await accepted({ thinking: on, reasoning_effort: "none" }), {
+        ...bare,
+        ...expected[0],
+      });
+      for (const fields of [{ thinking: on, reasoning_effort: "high" }, {}]) {
+        assert.deepEqual(
+          await accepted({ model: "plain", ...fields }),
+          { ...bare, model: "plain" },
+          "a model that cannot think hears nothing of it",
+        );
+      }
+    });
+  }
+});
+
+describe("fields that are never an error", () => {
+  it("seed, user, parallel_tool_calls: passed on if they make sense", async (t) => {
+    const { accepted } = await bench(t);
+    assert.deepEqual(await accepted({ seed: 42 }), { ...PLAIN, seed: 42 });
+    assert.deepEqual(await accepted({ seed: -1 }), { ...PLAIN, seed: -1 });
+    const tools = [fn("f")];
+    for (const parallel_tool_calls of [true, false]) {
+      assert.deepEqual(await accepted({ tools, parallel_tool_calls }), {
+        ...PLAIN,
+        tools,
+        tool_choice: "none",
+        parallel_tool_calls,
+      });
+      assert.deepEqual(await accepted({ parallel_tool_calls }), PLAIN, "not without tools");
+    }
+  });
+
+  it("user goes out as a stable pseudonym, never as it is", async (t) => {
+    const { accepted, asked } = await bench(t);
+    const pseudonym = createHash("sha256").update("ada@example.com").digest("hex").slice(0, 32);
+    assert.deepEqual(await accepted({ user: "ada@example.com" }), { ...PLAIN, user: pseudonym });
+    assert.deepEqual(await accepted({ user: "ada@example.com", temperature: 1 }), {
+      ...PLAIN,
+      user: pseudonym,
+      temperature: 1,
+    });
+    assert.notEqual((await accepted({ user: "bob@example.com" }))["user"], pseudonym);
+    assert.ok(
+      !JSON.stringify(asked.map(({ body, headers, path }) => [body, headers, path])).includes(
+        "ada@",
+      ),
+      "the name itself stays here",
+    );
+  });
+
+  const names = [
+    "seed",
+    "user",
+    "parallel_tool_calls",
+    "reasoning_effort",
+    "logit_bias",
+    "metadata",
+    "store",
+    "service_tier",
+    "prompt_cache_key",
+    "safety_identifier",
+    "verbosity",
+    "modalities",
+    "prediction",
+    "functions",
+    "function_call",
+  ];
+  for (const [kind, value] of [
+    ["an array", [1]],
+    ["an object", { a: 1 }],
+    ["null", null],
+  ] as const) {
+    it(`${kind} in each of them is as good as absent`, async (t) => {
+      const { accepted } = await bench(t);
+      for (const name of names)
+        assert.deepEqual(await accepted({ [name]: value, thinking: { type: "enabled" } }), {
+          ...PLAIN,
+          thinking: { type: "enabled" },
+        });
+    });
+  }
+
+  it("a value of another type, an empty one and a broken number are as good as absent", async (t) => {
+    const { accepted } = await bench(t);
+    for (const seed of ["42", 1.5, true, 2 ** 53])
+      assert.deepEqual(await accepted({ seed }), PLAIN);
+    for (const given of ["", 5, true]) assert.deepEqual(await accepted({ user: given }), PLAIN);
+    for (const parallel_tool_calls of ["yes", 1]) {
+      assert.deepEqual(await accepted({ tools: [fn("f")], parallel_tool_calls }), {
+        ...PLAIN,
+        tools: [fn("f")],
+        tool_choice: "none",
+      });
+    }
+    for (const reasoning_effort of [5, "", true]) {
+      assert.deepEqual(await accepted({ reasoning_effort, thinking: { type: "enabled" } }), {
+        ...PLAIN,
+        thinking: { type: "enabled" },
+      });
+    }
+  });
+
+  it("fields that nobody knows are ignored and not passed on", async (t) => {
+    const { gw, asked, accepted } = await bench(t);
+    const unknown = {
+      top_k: 5,
+      min_p: 0.1,
+      best_of: 3,
+      echo: true,
+      providerOptions: { x: 1 },
+      route: "fallback",
+      models: ["other"],
+      api_key: "x",
+      extra_body: {},
+    };
+    assert.deepEqual(await accepted(unknown), PLAIN);
+    const text = `{"constructor":{"prototype":{"polluted":1}},"toString":1,"__proto__":{"temperature":5,"stream":true},${JSON.stringify(REQUEST).slice(1)}`;
+    assert.equal((await gw.chat(text)).status, 200);
+    assert.deepEqual(asked.at(-1)?.body, PLAIN);
+    assert.equal(({} as Json)["polluted"], undefined);
+  });
+});
+
+describe("explicit null", () => {
+  const optionals = [
+    "stream",
+    "temperature",
+    "max_tokens",
+    "max_completion_tokens",
+    "top_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "stop",
+    "tools",
+    "tool_choice",
+    "response_format",
+    "thinking",
+    "logprobs",
+    "top_logprobs",
+    "stream_options",
+    "n",
+    "seed",
+    "user",
+    "parallel_tool_calls",
+    "reasoning_effort",
+  ];
+  it("is the same as absent, one by one and all at once", async (t) => {
+    const { accepted } = await bench(t);
+    for (const field of optionals)
+      assert.deepEqual(await accepted({ [field]: null }), PLAIN, field);
+    assert.deepEqual(
+      await accepted(Object.fromEntries(optionals.map((field) => [field, null]))),
+      PLAIN,
+    );
+  });
+
+  it("is the same as absent in inner fields too", async (t) => {
+    const { accepted } = await bench(t);
+    const messages = [
+      {
+        role: "assistant",
+        content: "a",
+        reasoning_content: null,
+        tool_calls: null,
+        refusal: null,
+        name: null,
+      },
+    ];
+    assert.deepEqual(await accepted({ messages }), {
+      ...PLAIN,
+      messages: [{ role: "assistant", content: "a" }],
+    });
+    const json_schema = { name: "x", description: null, schema: null, strict: null };
+    const sent = await accepted({ response_format: { type: "json_schema", json_schema } });
+    assert.deepEqual(sent, {
+      ...PLAIN,
+      response_format: { type: "json_schema", json_schema: { name: "x" } },
+    });
+    const tool_calls = [{ id: "c", type: null, function: { name: "f", arguments: null } }];
+    assert.deepEqual(
+      (await accepted({ messages: [{ role: "assistant", tool_calls }] }))["messages"],
+      [{ role: "assistant", content: null, tool_calls: [call("c", "f", "")] }],
+    );
+    const streamed = await accepted({ stream: true, stream_options: { include_usage: null } });
+    assert.deepEqual(streamed["stream_options"], { include_usage: true });
+  });
+});
+
+describe("every field together", () => {
+  it("reaches the provider", async (t) => {
+    const { accepted } = await bench(t);
+    const tools = [fn("f")];
+    const fields = {
+      temperature: 0.5,
+      top_p: 0.9,
+      frequency_penalty: 0.1,
+      presence_penalty: -0.1,
+      max_tokens: 100,
+      stop: ["x"],
+      tools,
+      tool_choice: "auto",
+      parallel_tool_calls: false,
+      response_format: { type: "json_object" },
+      thinking: { type: "enabled" },
+      logprobs: true,
+      top_logprobs: 2,
+      seed: 3,
+      stream: true,
+      stream_options: { include_usage: true },
+      reasoning_effort: "low",
+    };
+    assert.deepEqual(await accepted(fields), { ...PLAIN, ...fields });
+  });
+
+  it("the model's own name at the provider is sent", async (t) => {
+    const { accepted } = await bench(t, { models: { m: { upstream_model: "m-large" } } });
+    assert.equal((await accepted({}))["model"], "m-large");
+  });
+});
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage["headers"];
+  readonly error: Json;
+  readonly text: string;
+}
+
+interface Post {
+  readonly headers?: Record<string, string>;
+  /** Without Content-Length. */
+  readonly chunked?: boolean;
+  readonly path?: string;
+  readonly method?: string;
+}
+
+/** A request over node:http, which sends exactly what it is told to. */
+async function post(
+  gw: RunningGateway,
+  body: Buffer | string,
+  { headers = {}, chunked = false, path = "/v1/chat/completions", method = "POST" }: Post = {},
+): Promise<Answer> {
+  const bytes = Buffer.from(body as string);
+  const answer = new Promise<Answer>((resolve, reject) => {
+    const length = chunked
+      ? { "transfer-encoding": "chunked" }
+      : { "content-length": String(bytes.length) };
+    const given = {
+      authorization: `Bearer ${KEY}`,
+      "content-type": "application/json",
+      ...length,
+      ...headers,
+    };
+    const req = http.request(
+      `${gw.url}${path}`,
+      { method, headers: given, agent: false },
+      (res) => {
+        const pieces: Buffer[] = [];
+        res.on("data", (piece: Buffer) => pieces.push(piece));
+        res.on("error", reject);
+        res.on("end", () => {
+          const text = Buffer.concat(pieces).toString("utf8");
+          resolve({
+            status: res.statusCode ?? 0,
+            headers: res.headers,
+            error: text === "" ? {} : (JSON.parse(text).error ?? {}),
+            text,
+          });
+        });
+      },
+    );
+    req.on("error", reject);
+    if (chunked)
+      for (let at = 0; at < bytes.length; at += 16_384) req.write(bytes.subarray(at, at + 16_384));
+    req.end(chunked ? undefined : bytes);
+  });
+  return within(answer, `the answer to ${bytes.length} bytes`);
+}
+
+function assertError(
+  answer: Answer,
+  { code, param, status = 400, type = "invalid_request_error" }: Refusal,
+): void {
+  const { error } = answer;
+  assert.deepEqual(
+    [answer.status, error["type"], error["code"], error["param"]],
+    [status, type, code, param],
+    answer.text,
+  );
+  assert.equal(answer.headers["content-type"], "application/json");
+  assert.match(String(answer.headers["x-request-id"]), /^req_[0-9a-f]{32}$/);
+  assert.equal(error["request_id"], answer.headers["x-request-id"]);
+  assert.ok(typeof error["message"] === "string" && error["message"] !== "");
+}
+
+const badJson: Refusal = { code: "invalid_json", param: null };
+const tooLarge: Refusal = { status: 413, code: "request_too_large", param: null };
+const badMedia: Refusal = { status: 415, code: "unsupported_media_type", param: null };
+const notAnObject: Refusal = { code: "invalid_type", param: null };
+
+describe("hostile bodies", () => {
+  const DEEP = 100_000;
+  const arrays = "[".repeat(DEEP) + "]".repeat(DEEP);
+  const objects = `${'{"a":'.repeat(DEEP)}0${"}".repeat(DEEP)}`;
+  const body = (fields: string) => `{"model":"m",${fields}}`;
+  const messages = '"messages":[{"role":"user","content":"hi"}]';
+
+  for (const [where, text, refusal] of [
+    ["as the body, arrays", arrays, notAnObject],
+    ["as the body, objects", objects, missing("model")],
+    ["as messages", body(`"messages":${arrays}`), wrongType("messages[0]")],
+    ["as a message", body(`"messages":[${objects}]`), missing("messages[0].role")],
+    [
+      "as content",
+      body(`"messages":[{"role":"user","content":${arrays}}]`),
+      wrongType("messages[0].content[0]"),
+    ],
+    [
+      "as audio",
+      body(
+        `"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":${objects}}]}]`,
+      ),
+      wrongValue("messages[0].content[0].input_audio"),
+    ],
+    [
+      "as tool parameters",
+      body(
+        `${messages},"tools":[{"type":"function","function":{"name":"f","parameters":${objects}}}]`,
+      ),
+      wrongValue("tools[0].function.parameters"),
+    ],
+    [
+      "inside tool parameters",
+      body(
+        `${messages},"tools":[{"type":"function","function":{"name":"f","parameters":{"a":${arrays}}}}]`,
+      ),
+      wrongValue("tools[0].function.parameters"),
+    ],
+    [
+      "as a JSON schema",
+      body(
+        `${messages},"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":${objects}}}`,
+      ),
+      wrongValue("response_format.json_schema.schema"),
+    ],
+    ["as stop", body(`${messages},"stop":${arrays}`), wrongType("stop[0]")],
+    ["never closed", "[".repeat(DEEP), badJson],
+    ["closed too often", `${body(messages)}${"}".repeat(DEEP)}`, badJson],
+  ] as const) {
+    it(`100,000 levels ${where}`, async (t) => {
+      const { gw, asked, accepted } = await bench(t);
+      assertError(await post(gw, text), refusal);
+      assert.equal(asked.length, 0);
+      await accepted({}, "the gateway is well");
+    });
+  }
+
+  it("100,000 levels where nobody looks are ignored", async (t) => {
+    const { gw, asked } = await bench(t);
+    for (const deep of [arrays, objects])
+      assert.equal(
+        (await post(gw, body(`${messages},"metadata":${deep},"x":${deep}`))).status,
+        200,
+      );
+    assert.deepEqual(
+      asked.map((each) => each.body),
+      [PLAIN, PLAIN],
+    );
+  });
+
+  it("values are bounded in number: 300,000 are looked at, one more is refused", async (t) => {
+    const { gw, asked } = await bench(t);
+    const lists = (count: number) => `[${'"",'.repeat(count - 1)}""${" ".repeat(300_000)}]`;
+    assertError(await post(gw, lists(300_000)), notAnObject);
+    const answer = await post(gw, lists(300_001));
+    assertError(answer, badJson);
+    assert.match(String(answer.error["message"]), /holds more than 300000 values/);
+    assert.equal(asked.length, 0);
+  });
+
+  it("brackets, commas and colons in a text count for nothing", async (t) => {
+    const { gw, asked } = await bench(t);
+    const content = '"[{,:"a":\\'.repeat(500_000);
+    const request = { ...REQUEST, messages: user(content) };
+    assert.equal((await post(gw, JSON.stringify(request))).status, 200);
+    assert.equal(asked[0]?.body["messages"][0].content, content);
+  });
+
+  for (const [name, text, refusal] of [
+    ["empty", "", badJson],
+    ["white space", " \n", badJson],
+    ["only a BOM", "\ufeff", badJson],
+    ["cut off", '{"model":"m","messages":[{"role":"us', badJson],
+    ["two documents", `${body(messages)}${body(messages)}`, badJson],
+    ["not JSON", "model=m", badJson],
+    ["single quotes", "{'model':'m'}", badJson],
+    ["a trailing comma", body(`${messages},`), badJson],
+    ["NaN", body(`${messages},"temperature":NaN`), badJson],
+    [
+      "a control character in a string",
+      body('"messages":[{"role":"user","content":"a\nb"}]'),
+      badJson,
+    ],
+    ["two BOMs", `\ufeff\ufeff${body(messages)}`, badJson],
+    ["an array", "[]", notAnObject],
+    ["a string", '"model"', notAnObject],
+    ["a number", "1", notAnObject],
+    ["null", "null", notAnObject],
+    ["true", "true", notAnObject],
+    ["an empty object", "{}", missing("model")],
+    ["fields in __proto__ only", `{"__proto__":${body(messages)}}`, missing("model")],
+    [
+      "a role in __proto__ only",
+      body('"messages":[{"__proto__":{"role":"user"},"content":"hi"}]'),
+      missing("messages[0].role"),
+    ],
+  ] as const) {
+    it(name, async (t) => {
+      const { gw, asked } = await bench(t);
+      for (const chunked of [false, true]) assertError(await post(gw, text, { chunked }), refusal);
+      assert.equal(asked.length, 0);
+    });
+  }
+
+  it("bad UTF-8 wherever it stands", async (t) => {
+    const { gw, asked } = await bench(t);
+    const [before, after] = body('"messages":[{"role":"user","content":"<>"}]').split("<>") as [
+      string,
+      string,
+    ];
+    for (const bytes of [
+      [0xff],
+      [0xc3],
+      [0xc0, 0xaf],
+      [0xed, 0xa0, 0x80],
+      [0xf5, 0x80, 0x80, 0x80],
+      [0xe2, 0x82],
+    ]) {
+      assertError(
+        await post(
+          gw,
+          Buffer.concat([Buffer.from(before), Buffer.from(bytes), Buffer.from(after)]),
+        ),
+        badJson,
+      );
+    }
+    assertError(await post(gw, Buffer.from(body(messages), "utf16le")), badJson);
+    assert.equal(asked.length, 0);
+  });
+
+  it("the message tells where, and nothing of the body", async (t) => {
+    const { gw } = await bench(t);
+    for (const text of ['{"model":"CANARY" "messages":[]}', '{"model":CANARY}', "CANARY"]) {
+      const answer = await post(gw, text);
+      assertError(answer, badJson);
+      assert.doesNotMatch(answer.text, /CANARY/);
+    }
+  });
+
+  it("one BOM before the JSON is not a fault", async (t) => {
+    const { gw, asked } = await bench(t);
+    assert.equal((await post(gw, `\ufeff${body(messages)}`)).status, 200);
+    assert.deepEqual(asked[0]?.body, PLAIN);
+  });
+
+  it("text of every kind arrives at the provider as it was sent", async (t) => {
+    const { gw, asked } = await bench(t);
+    const content = '\u0000\u001f\ufeff€𝄞👩‍👩‍👧\u2028\\"\ud800';
+    assert.equal(
+      (await post(gw, JSON.stringify({ ...REQUEST, messages: user(content) }))).status,
+      200,
+    );
+    assert.equal(asked[0]?.body["messages"][0].content, content);
+  });
+});
+
+describe("the size of a body", () => {
+  /** A valid request of exactly so many bytes. */
+  function bodyOf(bytes: number): string {
+    const text = JSON.stringify({ ...REQUEST, pad: "" });
+    return text.replace('"pad":""', `"pad":"${"x".repeat(bytes - text.length)}"`);
+  }
+
+  for (const chunked of [false, true]) {
+    it(`exactly max_body_bytes passes, one more is refused readably, ${chunked ? "chunked" : "with Content-Length"}`, async (t) => {
+      const { gw, asked, accepted } = await bench(t, { server: { max_body_bytes: 1_000 } });
+      assert.equal((await post(gw, bodyOf(1_000), { chunked })).status, 200);
+      const answer = await post(gw, bodyOf(1_001), { chunked });
+      assertError(answer, tooLarge);
+      assert.match(String(answer.error["message"]), /1000 bytes/);
+      assert.equal(asked.length, 1);
+      await accepted({}, "the gateway is well");
+    });
+
+    it(`a refusal is readable also for a client that sends 8 MiB past the bound, ${chunked ? "chunked" : "with Content-Length"}`, async (t) => {
+      const { gw, asked } = await bench(t, { server: { max_body_bytes: 1_000 } });
+      assertError(await post(gw, Buffer.alloc(8 * 1024 * 1024, "x"), { chunked }), tooLarge);
+      assert.equal(asked.length, 0);
+    });
+  }
+
+  it("the default bound is 10 MiB", async (t) => {
+    const { gw, asked } = await bench(t);
+    assert.equal((await post(gw, bodyOf(10 * 1024 * 1024))).status, 200);
+    assertError(await post(gw, bodyOf(10 * 1024 * 1024 + 1)), tooLarge);
+    assert.deepEqual(
+      asked.map((each) => each.body),
+      [PLAIN],
+    );
+  });
+
+  // What keeps another request waiting is one long turn of the event loop, so the longest one is measured as well: whether
+  // the other request comes just before or just after it is chance.
+  const many = Array.from(
+    { length: 95_000 },
+    () => `{"role":"user","content":"${"x".repeat(50)}"}`,
+  ).join(",");
+  const MiB10 = 10 * 1024 * 1024;
+  for (const [name, text, status] of [
+    ["of many messages", `{"model":"none","messages":[${many}]}`, 404],
+    [
+      "of one long text",
+      `{"model":"none","messages":[{"role":"user","content":"${"x".repeat(MiB10 - 100)}"}]}`,
+      404,
+    ],
+    ["of nothing but nesting", "[".repeat(MiB10 / 2) + "]".repeat(MiB10 / 2), 400],
+    ["of nothing but empty lists", `[${"[],".repeat(MiB10 / 3 - 2)}[]]`, 400],
+  ] as const) {
+    it(`a 10 MiB body ${name} does not keep /healthz waiting`, async (t) => {
+      const { gw } = await bench(t);
+      const bytes = Buffer.from(text);
+      assert.ok(bytes.length <= MiB10 && bytes.length > 7_000_000);
+      const headers = {
+        authorization: `Bearer ${KEY}`,
+        "content-type": "application/json",
+        "content-length": String(bytes.length),
+      };
+      const req = http.request(`${gw.url}/v1/chat/completions`, {
+        method: "POST",
+        headers,
+        agent: false,
+      });
+      const answered = new Promise<number | undefined>((resolve, reject) => {
+        req.on("response", (res) => res.resume().on("end", () => resolve(res.statusCode)));
+        req.on("error", reject);
+      });
+      await within(
+        new Promise((resolve) => req.write(bytes.subarray(0, -1), resolve)),
+        "the body on its way",
+      );
+      let longest = 0;
+      let last = performance.now();
+      let turns = setImmediate(function turn() {
+        longest = Math.max(longest, performance.now() - last);
+        last = performance.now();
+        turns = setImmediate(turn);
+      });
+      t.after(() => clearImmediate(turns));
+      req.end(bytes.subarray(-1));
+      const health = await within(
+        fetch(`${gw.url}/healthz`),
+        "/healthz beside a large body",
+        10_000,
+      );
+      assert.equal(health.status, 200);
+      assert.equal(await within(answered, "the answer to the large body", 10_000), status);
+      // Side by side with what a parse of as much honest JSON takes on this machine, now.
+      const from = performance.now();
+      JSON.parse(`[${many}]`);
+      const parse = performance.now() - from;
+      assert.ok(
+        longest < 5 * parse + 250,
+        `for ${Math.round(longest)} ms nobody was answered; an honest parse takes ${Math.round(parse)} ms`,
+      );
+    });
+  }
+});
+
+describe("media type and encoding", () => {
+  const text = JSON.stringify(PLAIN);
+  it("JSON, with parameters, of a +json type, or unsaid", async (t) => {
+    const { gw } = await bench(t);
+    for (const type of [
+      "application/json",
+      "Application/JSON; charset=utf-8",
+      "application/json;charset=UTF-8",
+      "application/vnd.api+json",
+    ]) {
+      assert.equal((await post(gw, text, { headers: { "content-type": type } })).status, 200, type);
+    }
+    const req = http.request(`${gw.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${KEY}` },
+      agent: false,
+    });
+    const status = new Promise((resolve, reject) =>
+      req
+        .on("response", (res) => res.resume().on("end", () => resolve(res.statusCode)))
+        .on("error", reject),
+    );
+    req.end(text);
+    assert.equal(await within(status, "the answer without a Content-Type"), 200);
+  });
+
+  it("anything else is 415", async (t) => {
+    const { gw, asked } = await bench(t);
+    for (const type of [
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "multipart/form-data; boundary=x",
+      "application/jsonp",
+      "text/json",
+      "json",
+      "application/",
+    ]) {
+      assertError(await post(gw, text, { headers: { "content-type": type } }), badMedia);
+    }
+    for (const encoding of ["gzip", "br", "deflate", "identity, gzip"])
+      assertError(await post(gw, text, { headers: { "content-encoding": encoding } }), badMedia);
+    assert.equal(asked.length, 0);
+    for (const encoding of ["identity", "Identity"])
+      assert.equal(
+        (await post(gw, text, { headers: { "content-encoding": encoding } })).status,
+        200,
+      );
+  });
+});
+
+describe("the order of the checks", () => {
+  const wrong = JSON.stringify({ model: "unknown", messages: [], temperature: 9 });
+  it("path, method, key, limit, media type, size, JSON, fields, model", async (t) => {
+    const { gw } = await bench(t, {
+      server: { max_body_bytes: 100 },
+      accounts: { full: { rpm: 0 } },
+      keys: [
+        { account: "acme", key: KEY },
+        { account: "full", key: "sk-full" },
+      ],
+    });
+    const large = "x".repeat(101);
+    const text = { "content-type": "text/plain" };
+    const noKey = { status: 401, type: "authentication_error", param: null };
+    const limited = {
+      status: 429,
+      type: "rate_limit_error",
+      code: "rate_limit_exceeded",
+      param: null,
+    };
+    assertError(
+      await post(gw, large, { path: "/v1/other", headers: { ...text, authorization: "" } }),
+      { status: 404, code: "unknown_url", param: null },
+    );
+    assertError(await post(gw, large, { method: "PUT", headers: { ...text, authorization: "" } }), {
+      status: 405,
+      code: "method_not_allowed",
+      param: null,
+    });
+    assertError(await post(gw, large, { headers: { ...text, authorization: "Basic x" } }), {
+      ...noKey,
+      code: "missing_api_key",
+    });
+    assertError(await post(gw, large, { headers: { ...text, authorization: "Bearer sk-wrong" } }), {
+      ...noKey,
+      code: "invalid_api_key",
+    });
+    assertError(
+      await post(gw, large, { headers: { ...text, authorization: "Bearer sk-full" } }),
+      limited,
+    );
+    assertError(await post(gw, large, { headers: text }), badMedia);
+    assertError(await post(gw, large), tooLarge);
+    assertError(await post(gw, "x"), badJson);
+    assertError(await post(gw, wrong), wrongValue("messages"));
+    assertError(await post(gw, JSON.stringify({ model: "unknown", messages: user("hi") })), {
+      status: 404,
+      code: "model_not_found",
+      param: "model",
+    });
+  });
+
+  it("a client's own X-Request-Id is in the header and in the error", async (t) => {
+    const { gw } = await bench(t);
+    const answer = await post(gw, wrong, { headers: { "x-request-id": "order 66 / ~!" } });
+    assert.deepEqual(
+      [answer.status, answer.headers["x-request-id"], answer.error["request_id"]],
+      [400, "order 66 / ~!", "order 66 / ~!"],
+    );
+  });
+});

@@ -1,0 +1,1073 @@
+// Streams: what the client sees is exactly what the provider said, in the order of WIRE.md 3, or an error that says so.
+
+import assert from "node:assert/strict";
+import http from "node:http";
+import { describe, it } from "node:test";
+import { completionShape } from "../../support/shapes.ts";
+import {
+  assemble,
+  assertSound,
+  configFor,
+  demo,
+  json,
+  KEY,
+  readStream,
+  startGateway,
+  user,
+  type Chunk,
+} from "../../support/gateway.ts";
+import {
+  chunk,
+  completion,
+  endless,
+  event,
+  rawStream,
+  speak,
+  startProvider,
+  status,
+  stream,
+  USAGE,
+  usageChunk,
+  type Behaviour,
+} from "../../support/provider.ts";
+import { settled, waitFor, within } from "../../support/wait.ts";
+
+const deltas = (chunks: readonly Chunk[]) =>
+  chunks.flatMap(({ choices }) =>
+    choices.map(({ delta, finish_reason }) => (finish_reason === null ? delta : finish_reason)),
+  );
+
+async function ask(
+  t: Parameters<typeof startGateway>[0],
+  behaviour: Behaviour,
+  request: object = {},
+  over: object = {},
+) {
+  const provider = await startProvider(t, { m: behaviour });
+  const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
+  const response = await gateway.chat({
+    model: "m",
+    stream: true,
+    messages: user("hi"),
+    ...request,
+  });
+  return { provider, gateway, response };
+}
+
+describe("several chunks in one read", () => {
+  /** Each event is a chunk of its own, all of them one packet, so that the gateway is given one right after the other. */
+  const together =
+    (...events: unknown[]): Behaviour =>
+    ({ res }) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      for (const each of events) res.write(event(each));
+      res.end();
+    };
+  const broken = { error: { message: "boom", type: "server_error", code: 500 } };
+
+  it("what comes after an error is no part of any answer: the next model gives one", async (t) => {
+    const first = await startProvider(t, {
+      a: together(broken, chunk({ content: "Never." }), chunk({}, "stop"), "[DONE]"),
+    });
+    const second = await startProvider(t, { b: speak("Rescued.") });
+    const gateway = await startGateway(
+      t,
+      configFor(first.url, ["a"], {
+        providers: { other: { dialect: "openai", base_url: second.url } },
+        models: { b: { provider: "other" } },
+        aliases: { x: { models: ["a", "b"] } },
+      }),
+    );
+    const { chunks, done } = await readStream(
+      await gateway.chat({ model: "x", stream: true, messages: user("hi") }),
+    );
+    assert.ok(done);
+    assert.equal(assemble(chunks).message["content"], "Rescued.");
+  });
+
+  it("nor of an answer that has begun", async (t) => {
+    const { response } = await ask(
+      t,
+      together(
+        chunk({ content: "Once" }),
+        broken,
+        chunk({ content: " never." }),
+        chunk({}, "stop"),
+        "[DONE]",
+      ),
+    );
+    const { chunks, done, error } = await readStream(response);
+    assert.equal(assemble(chunks).message["content"], "Once");
+    assert.equal(done, false);
+    assert.equal(error?.code, "upstream_error");
+  });
+});
+
+describe("a client that does not read while the last of a stream comes", () => {
+  const long = event(chunk({ content: "x".repeat(14 * 1024 * 1024) }));
+  const done = event(chunk({}, "stop")) + event("[DONE]");
+  const broken = event({ error: { message: "boom", type: "server_error", code: 500 } });
+
+  /** Asks, and reads nothing but the head. */
+  async function unread(url: string, id: string) {
+    const headers = {
+      authorization: `Bearer ${KEY}`,
+      "content-type": "application/json",
+      "x-request-id": id,
+    };
+    const req = http.request(`${url}/v1/chat/completions`, { method: "POST", headers });
+    req.on("error", () => undefined);
+    const head = new Promise<http.IncomingMessage>((resolve) => req.on("response", resolve));
+    req.end(JSON.stringify({ model: "m", stream: true, messages: user("hi") }));
+    return { req, res: await within(head, "the head of the answer") };
+  }
+
+  for (const [name, ending] of [
+    ["the end", done],
+    ["an error", broken],
+  ] as const) {
+    it(`and leaves, before ${name}: it ends its own request and nothing else`, async (t) => {
+      const provider = await startProvider(t, {
+        m: rawStream(long + ending),
+        n: speak("Still here."),
+      });
+      const gateway = await startGateway(t, configFor(provider.url, ["m", "n"]));
+      const { req } = await unread(gateway.url, "gone");
+      req.destroy();
+      assert.equal((await gateway.accessOf("gone"))["status"], 499);
+      const other = await json(await gateway.chat({ model: "n", messages: user("hi") }));
+      assert.equal(other.choices[0].message.content, "Still here.");
+    });
+  }
+
+  it("does not keep the provider's connection from being used again", async (t) => {
+    const provider = await startProvider(t, { m: rawStream(long + done) });
+    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    for (const id of ["first", "second"]) {
+      const { res } = await unread(gateway.url, id);
+      res.resume();
+      assert.equal((await gateway.accessOf(id))["status"], 200);
+    }
+    assert.equal(provider.connections(), 1);
+  });
+});
+
+describe("sequences", () => {
+  it("text: role, deltas, finish, [DONE]; no usage unless asked for", async (t) => {
+    const { response } = await ask(t, speak("Hello there."));
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("content-type"), "text/event-stream; charset=utf-8");
+    assert.equal(response.headers.get("cache-control"), "no-cache, no-transform");
+    assert.equal(response.headers.get("x-accel-buffering"), "no");
+    assert.match(response.headers.get("x-request-id")!, /^req_/);
+    const { chunks, done, text } = await readStream(response);
+    assertSound(chunks, "m");
+    assert.ok(done);
+    assert.deepEqual(deltas(chunks), [
+      { role: "assistant", content: "" },
+      { content: "Hello" },
+      { content: " there." },
+      "stop",
+    ]);
+    assert.ok(!text.includes("usage") && !text.includes("upstream"));
+  });
+
+  it("usage: null in every chunk, then once in a last chunk without choices", async (t) => {
+    const { response, provider } = await ask(t, speak("Hi."), {
+      stream_options: { include_usage: true },
+    });
+    const { chunks } = await readStream(response);
+    assertSound(chunks, "m");
+    for (const each of chunks.slice(0, -1)) assert.equal(each.usage, null);
+    assert.deepEqual(chunks.at(-1)!.choices, []);
+    assert.deepEqual(chunks.at(-1)!.usage, {
+      ...USAGE,
+      prompt_cache_hit_tokens: 8,
+      prompt_cache_miss_tokens: 12,
+    });
+    assert.deepEqual(provider.asked[0]!.body["stream_options"], { include_usage: true });
+  });
+
+  it("thinking: shown only if asked for, before the text, never in one delta with it", async (t) => {
+    const both = stream([
+      chunk({ role: "assistant", content: "x", reasoning_content: "r" }),
+      chunk({ content: "y" }, "stop"),
+      usageChunk(),
+    ]);
+    const shown = await ask(t, both, { thinking: { type: "enabled" } });
+    const { chunks } = await readStream(shown.response);
+    assertSound(chunks, "m");
+    assert.deepEqual(deltas(chunks), [
+      { role: "assistant", content: null, reasoning_content: "" },
+      { reasoning_content: "r" },
+      { content: "x" },
+      { content: "y" },
+      "stop",
+    ]);
+    assert.deepEqual(shown.provider.asked[0]!.body["thinking"], { type: "enabled" });
+    const hidden = await ask(t, both);
+    const without = await readStream(hidden.response);
+    assert.deepEqual(deltas(without.chunks), [
+      { role: "assistant", content: "" },
+      { content: "x" },
+      { content: "y" },
+      "stop",
+    ]);
+    assert.deepEqual(hidden.provider.asked[0]!.body["thinking"], { type: "disabled" });
+  });
+
+  it("an empty reply still has a role, a finish and [DONE]", async (t) => {
+    const { response } = await ask(t, stream([chunk({}, "length")]));
+    const { chunks, done } = await readStream(response);
+    assertSound(chunks, "m");
+    assert.ok(done);
+    assert.deepEqual(deltas(chunks), [{ role: "assistant", content: "" }, "length"]);
+  });
+
+  it("what follows a finish_reason is not lost, and the finish stays last", async (t) => {
+    const { response } = await ask(
+      t,
+      stream([chunk({ content: "a" }, "stop"), chunk({ content: "b" }, "stop"), usageChunk()]),
+    );
+    assert.deepEqual(deltas((await readStream(response)).chunks), [
+      { role: "assistant", content: "" },
+      { content: "a" },
+      { content: "b" },
+      "stop",
+    ]);
+  });
+
+  it("an alias answers with the model that served, in every chunk", async (t) => {
+    const { response } = await ask(
+      t,
+      speak("Hi."),
+      { model: "auto/x" },
+      { aliases: { "auto/x": { models: ["m"] } } },
+    );
+    assertSound((await readStream(response)).chunks, "m");
+  });
+});
+
+describe("tool calls", () => {
+  const start = (index: number | undefined, id: string | undefined, name: string, args?: unknown) =>
+    chunk({
+      tool_calls: [
+        {
+          ...(index !== undefined && { index }),
+          ...(id && { id }),
+          type: "function",
+          function: { name, ...(args !== undefined && { arguments: args }) },
+        },
+      ],
+    });
+  const more = (index: number | undefined, args: string, extra: object = {}) =>
+    chunk({
+      tool_calls: [
+        { ...(index !== undefined && { index }), ...extra, function: { arguments: args } },
+      ],
+    });
+  const end = chunk({}, "tool_calls");
+  const two = [
+    { id: "a", type: "function", function: { name: "f", arguments: '{"x":1}' } },
+    { id: "b", type: "function", function: { name: "g", arguments: '{"y": "\u00fc"}' } },
+  ];
+
+  const variants: [name: string, events: object[]][] = [
+    [
+      "in a row",
+      [
+        start(0, "a", "f", ""),
+        more(0, '{"x"'),
+        more(0, ":1}"),
+        start(1, "b", "g", '{"y": "\u00fc"}'),
+        end,
+      ],
+    ],
+    [
+      "interleaved",
+      [
+        start(0, "a", "f", '{"x"'),
+        start(1, "b", "g", '{"y": '),
+        more(0, ":1}"),
+        more(1, '"\u00fc"}'),
+        end,
+      ],
+    ],
+    [
+      "indexes that are not dense",
+      [start(3, "a", "f", '{"x":1}'), start(7, "b", "g", '{"y": "\u00fc"}'), end],
+    ],
+    [
+      "without indexes",
+      [
+        start(undefined, "a", "f", '{"x"'),
+        more(undefined, ":1}"),
+        start(undefined, "b", "g", '{"y": "\u00fc"}'),
+        end,
+      ],
+    ],
+    [
+      "id and name repeated in every fragment",
+      [
+        start(0, "a", "f", '{"x"'),
+        start(0, "a", "f", ":1}"),
+        start(1, "b", "g", '{"y": "\u00fc"}'),
+        end,
+      ],
+    ],
+    [
+      "every call with index 0",
+      [start(0, "a", "f", '{"x":1}'), start(0, "b", "g", '{"y": "\u00fc"}'), end],
+    ],
+    [
+      "an empty id in later fragments",
+      [
+        start(0, "a", "f", '{"x"'),
+        more(0, ":1}", { id: "" }),
+        start(1, "b", "g", '{"y": "\u00fc"}'),
+        end,
+      ],
+    ],
+    [
+      "one index, no ids",
+      [start(0, undefined, "f", '{"x":1}'), start(0, undefined, "g", '{"y": "\u00fc"}'), end],
+    ],
+    [
+      "the id before the name",
+      [
+        chunk({ tool_calls: [{ index: 0, id: "a", function: { arguments: '{"x"' } }] }),
+        start(0, undefined, "f", ":1}"),
+        start(1, "b", "g", '{"y": "\u00fc"}'),
+        end,
+      ],
+    ],
+    [
+      "finished with stop",
+      [start(0, "a", "f", '{"x":1}'), start(1, "b", "g", '{"y": "\u00fc"}'), chunk({}, "stop")],
+    ],
+    [
+      "both in one event",
+      [chunk({ tool_calls: two.map((call, index) => ({ index, ...call })) }), end],
+    ],
+    [
+      "the whole message in one event",
+      [{ choices: [{ index: 0, message: { tool_calls: two }, finish_reason: "tool_calls" }] }],
+    ],
+  ];
+  for (const [name, events] of variants) {
+    it(`${name}: own dense indexes, id and name once, arguments byte for byte`, async (t) => {
+      const { response } = await ask(t, stream(events));
+      const { chunks } = await readStream(response);
+      assertSound(chunks, "m");
+      const fragments = chunks.flatMap(({ choices }) =>
+        choices.flatMap(({ delta }) => delta["tool_calls"] ?? []),
+      );
+      for (const fragment of fragments) assert.equal(typeof fragment.function.arguments, "string");
+      const ids =
+        name === "one index, no ids"
+          ? fragments.filter((each) => each.id).map((each) => each.id)
+          : ["a", "b"];
+      assert.deepEqual(
+        fragments
+          .filter((each) => each.id)
+          .map((each) => [each.index, each.id, each.type, each.function.name]),
+        [
+          [0, ids[0], "function", "f"],
+          [1, ids[1], "function", "g"],
+        ],
+      );
+      const { message, finish_reason } = assemble(chunks);
+      assert.deepEqual(message, {
+        role: "assistant",
+        content: null,
+        tool_calls: two.map((call, index) => ({ ...call, id: ids[index] })),
+      });
+      assert.equal(finish_reason, "tool_calls");
+    });
+  }
+
+  it("arguments that never come are {}; a missing id is made; arguments as an object become text", async (t) => {
+    const { response } = await ask(
+      t,
+      stream([start(0, undefined, "f"), start(1, "b", "g", { y: 1 }), end]),
+    );
+    const { message } = assemble((await readStream(response)).chunks);
+    assert.match(message["tool_calls"][0].id, /^call_[0-9a-f]{24}$/);
+    assert.deepEqual(
+      message["tool_calls"].map((call: any) => call.function),
+      [
+        { name: "f", arguments: "{}" },
+        { name: "g", arguments: '{"y":1}' },
+      ],
+    );
+  });
+});
+
+describe("streamed and whole agree", () => {
+  const lp = (token: string) => ({
+    token,
+    logprob: -0.5,
+    bytes: [...Buffer.from(token)],
+    top_logprobs: [],
+  });
+  const sparse = { token: "q", logprob: -1 };
+  const replies: [
+    name: string,
+    message: Record<string, any>,
+    finish: string,
+    request: object,
+    logprobs?: object,
+  ][] = [
+    ["text", { content: "One two \u{1f600}." }, "stop", {}],
+    [
+      "thinking",
+      { content: "So.", reasoning_content: "Hm." },
+      "stop",
+      { thinking: { type: "enabled" } },
+    ],
+    [
+      "thinking in the field `reasoning`",
+      { content: "So.", reasoning: "Hm." },
+      "stop",
+      { thinking: { type: "enabled" } },
+    ],
+    [
+      "thinking in typed parts",
+      {
+        content: [
+          { type: "thinking", thinking: [{ type: "text", text: "Hm." }] },
+          { type: "text", text: "So." },
+        ],
+      },
+      "stop",
+      { thinking: { type: "enabled" } },
+    ],
+    ["thinking that was not asked for", { content: "So.", reasoning_content: "Hm." }, "stop", {}],
+    ["a refusal", { content: null, refusal: "No." }, "stop", {}],
+    [
+      "tool calls with text",
+      {
+        content: "Look:",
+        tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }],
+      },
+      "tool_calls",
+      {},
+    ],
+    ["cut at its length", { content: "One tw" }, "length", {}],
+    ["filtered", { content: "" }, "content_filter", {}],
+    [
+      "log probabilities",
+      { content: "Hi" },
+      "stop",
+      { logprobs: true },
+      { content: [lp("H"), lp("i"), sparse] },
+    ],
+    [
+      "log probabilities that were not asked for",
+      { content: "Hi" },
+      "stop",
+      {},
+      { content: [lp("Hi")] },
+    ],
+  ];
+  for (const [name, message, finish, request, logprobs] of replies) {
+    it(name, async (t) => {
+      const provider = await startProvider(t, {
+        m: (asked) => {
+          const { tool_calls, ...texts } = message;
+          if (!asked.body["stream"]) {
+            const choice = {
+              index: 0,
+              message: { role: "assistant", ...message },
+              finish_reason: finish,
+              logprobs,
+            };
+            return status(200, { choices: [choice], usage: USAGE })(asked);
+          }
+          const delta = {
+            ...texts,
+            ...(tool_calls && {
+              tool_calls: tool_calls.map((call: object, index: number) => ({ index, ...call })),
+            }),
+          };
+          const choice = { index: 0, delta, finish_reason: null, logprobs };
+          return stream([{ choices: [choice] }, chunk({}, finish), usageChunk()])(asked);
+        },
+      });
+      const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+      const ask = (more: object) =>
+        gateway.chat({ model: "m", messages: user("hi"), ...request, ...more });
+      const whole = await json(await ask({}));
+      completionShape(whole);
+      const { chunks } = await readStream(
+        await ask({ stream: true, stream_options: { include_usage: true } }),
+      );
+      assertSound(chunks, "m");
+      const assembled = assemble(chunks);
+      assert.deepEqual(assembled.message, whole.choices[0].message);
+      assert.equal(assembled.finish_reason, whole.choices[0].finish_reason);
+      assert.deepEqual(assembled.logprobs, whole.choices[0].logprobs?.content ?? []);
+      assert.deepEqual(chunks.at(-1)!.usage, whole.usage);
+      const thinkingAsked = "thinking" in request;
+      assert.equal("reasoning_content" in whole.choices[0].message, thinkingAsked);
+      if (name === "log probabilities")
+        assert.deepEqual(whole.choices[0].logprobs.content[2], {
+          ...sparse,
+          bytes: null,
+          top_logprobs: [],
+        });
+    });
+  }
+});
+
+describe("bytes", () => {
+  const text = "na\u00efve \u20ac5 \u6f22\u5b57 \u{1f600}\u{1d11e}";
+  const bytes = Buffer.from(
+    `: hi\r\n\r\n${[...text].map((letter) => event(chunk({ content: letter }))).join("")}${event(chunk({}, "stop"))}data: [DONE]\n\n`,
+  );
+
+  it("a stream cut at every byte offset gives the same reply", async (t) => {
+    const cuts = Array.from({ length: bytes.length }, (_, index) => index + 1);
+    const provider = await startProvider(t, {
+      m: async (asked) => {
+        const cut = Number(asked.body["messages"][0].content);
+        asked.res.writeHead(200, { "content-type": "text/event-stream" });
+        await new Promise((resolve) => asked.res.write(bytes.subarray(0, cut), resolve));
+        asked.res.end(bytes.subarray(cut));
+      },
+    });
+    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    const check = async (cut: number) => {
+      const { chunks, done } = await readStream(
+        await gateway.chat({ model: "m", stream: true, messages: user(String(cut)) }),
+      );
+      assert.equal(assemble(chunks).message["content"], text, `cut at ${cut}`);
+      assert.ok(done);
+    };
+    while (cuts.length > 0) await Promise.all(cuts.splice(0, 16).map(check));
+  });
+
+  for (const size of [1, 7, 1000]) {
+    it(`in pieces of ${size}`, async (t) => {
+      const { response } = await ask(t, rawStream(bytes, size));
+      const { chunks, done } = await readStream(response);
+      assert.equal(assemble(chunks).message["content"], text);
+      assert.ok(done);
+    });
+  }
+
+  it("an unreadable event inside a stream is skipped and told to the operator", async (t) => {
+    const raw = `${event(chunk({ content: "a" }))}data: {"broken\n\n${event(chunk({ content: "b" }))}${event(chunk({}, "stop"))}data: [DONE]\n\n`;
+    const { response, gateway } = await ask(t, rawStream(raw));
+    assert.equal(assemble((await readStream(response)).chunks).message["content"], "ab");
+    await waitFor(
+      () => gateway.diagnostics.find((line) => line["event"] === "unreadable_events"),
+      "the diagnostic line",
+    );
+  });
+
+  it("a provider that answers a stream with a whole reply is still streamed to the client", async (t) => {
+    const { response } = await ask(t, status(200, completion({ content: "Whole." })));
+    const { chunks, done } = await readStream(response);
+    assertSound(chunks, "m");
+    assert.ok(done);
+    assert.equal(assemble(chunks).message["content"], "Whole.");
+  });
+});
+
+describe("streams that fail", () => {
+  const begun = [chunk({ role: "assistant", content: "" }), chunk({ content: "Once upon" })];
+  const late: [name: string, behaviour: Behaviour][] = [
+    ["cut by a reset", stream(begun, "cut")],
+    ["ended without finish_reason", stream(begun, "eof")],
+    ["[DONE] without finish_reason", stream(begun, "done")],
+    [
+      "an error event",
+      stream(
+        [
+          ...begun,
+          { error: { message: "boom at http://10.0.0.1 with sk-provider-secret", code: 500 } },
+        ],
+        "eof",
+      ),
+    ],
+    [
+      "a finish_reason that means failure",
+      stream([...begun, chunk({}, "insufficient_system_resource")]),
+    ],
+    [
+      "a tool call that never gets a name",
+      stream([
+        ...begun,
+        chunk({ tool_calls: [{ index: 0, id: "a", function: { arguments: "{}" } }] }),
+        chunk({}, "tool_calls"),
+      ]),
+    ],
+    [
+      "an error inside a choice",
+      stream([
+        ...begun,
+        { choices: [{ index: 0, delta: {}, error: { message: "x" }, finish_reason: "error" }] },
+      ]),
+    ],
+  ];
+  for (const [name, behaviour] of late) {
+    it(`${name}, after text: one in-band error, no [DONE]`, async (t) => {
+      const { response, gateway } = await ask(t, behaviour, {}, {});
+      assert.equal(response.status, 200);
+      const { chunks, done, error } = await readStream(response);
+      assert.equal(assemble(chunks).message["content"], "Once upon");
+      assert.equal(done, false);
+      assert.deepEqual(
+        chunks.filter(({ choices }) => choices[0]!.finish_reason !== null),
+        [],
+      );
+      assert.equal(error!.code, "upstream_error");
+      assert.equal(error!.type, "service_unavailable_error");
+      assert.equal(error!.request_id, response.headers.get("x-request-id"));
+      assert.ok(!/10\.0\.0\.1|sk-provider|\blab\b/.test(JSON.stringify(error)));
+      const line = await waitFor(
+        () => gateway.diagnostics.find((each) => each["event"] === "reply_cut"),
+        "the diagnostic line",
+      );
+      assert.equal(line["request_id"], error!.request_id);
+    });
+  }
+
+  const early: [name: string, behaviour: Behaviour][] = [
+    ["an error event first", stream([{ error: { message: "overloaded", code: 503 } }], "eof")],
+    ["the role alone, then the end", stream([chunk({ role: "assistant", content: "" })], "eof")],
+    ["nothing but the end", stream([], "eof")],
+    ["a reset after the headers", stream([], "cut")],
+  ];
+  for (const [name, behaviour] of early) {
+    it(`${name}: nothing was sent yet, so the status is true`, async (t) => {
+      const { response } = await ask(t, behaviour);
+      assert.equal(response.status, 503);
+      assert.equal(response.headers.get("content-type"), "application/json");
+      const { error } = await json(response);
+      assert.match(error.code, /^(upstream_error|model_overloaded)$/);
+    });
+  }
+
+  it("finished but without [DONE] is complete; what breaks after the finish takes nothing away", async (t) => {
+    for (const ending of ["eof", "cut"] as const) {
+      const { response } = await ask(
+        t,
+        stream([...begun, chunk({}, "stop"), usageChunk()], ending),
+      );
+      const { chunks, done, error } = await readStream(response);
+      assert.ok(done);
+      assert.equal(error, undefined);
+      assert.equal(assemble(chunks).finish_reason, "stop");
+    }
+  });
+
+  it("silence after the finish ends the reply soon", async (t) => {
+    const { response } = await ask(t, stream([...begun, chunk({}, "stop")], "open"));
+    assert.ok((await within(readStream(response), "the end of the stream")).done);
+  });
+
+  it("usage that a provider does not give is estimated, and marked in the access log", async (t) => {
+    const { response, gateway } = await ask(
+      t,
+      stream([chunk({ content: "12345678" }), chunk({}, "stop")]),
+      { stream_options: { include_usage: true } },
+    );
+    const { chunks } = await readStream(response);
+    const { usage } = chunks.at(-1)!;
+    assert.deepEqual([usage.prompt_tokens, usage.completion_tokens, usage.total_tokens], [1, 2, 3]);
+    assert.deepEqual([usage.prompt_cache_hit_tokens, usage.prompt_cache_miss_tokens], [0, 1]);
+    assert.equal(
+      (await gateway.accessOf(response.headers.get("x-request-id")!))["usage_source"],
+      "estimated",
+    );
+  });
+});
+
+describe("usage where the provider gives none", () => {
+  it("counts what was sent, tools and earlier calls among it, and what came, hidden thinking among it", async (t) => {
+    const call = {
+      id: "c1",
+      type: "function",
+      function: { name: "look", arguments: '{"at":"sky"}' },
+    };
+    const messages = [
+      ...user("12345678"),
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "c1", content: "blue" },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "1234" },
+          { type: "image_url", image_url: { url: "data:," } },
+        ],
+      },
+    ];
+    const tools = [{ type: "function", function: { name: "look" } }];
+    const reply = status(
+      200,
+      completion({ content: "12345678", reasoning_content: "1234", tool_calls: [call] }, "stop", {
+        usage: undefined,
+      }),
+    );
+    const { response, gateway } = await ask(
+      t,
+      reply,
+      { stream: false, messages, tools },
+      { models: { m: { supports: ["tools", "images"] } } },
+    );
+    const { usage, choices } = await json(response);
+    // The image is of no known size: 1024 x 1024 by OpenAI's rule.
+    const prompt = Math.ceil((8 + 4 + 12 + 4 + 4 + JSON.stringify(tools).length) / 4) + 765;
+    const completionTokens = Math.ceil((8 + 4 + 4 + 12) / 4);
+    assert.deepEqual(
+      [usage.prompt_tokens, usage.completion_tokens, usage.total_tokens],
+      [prompt, completionTokens, prompt + completionTokens],
+    );
+    assert.deepEqual(
+      [
+        usage.prompt_cache_hit_tokens,
+        usage.prompt_cache_miss_tokens,
+        usage.completion_tokens_details.reasoning_tokens,
+      ],
+      [0, prompt, 1],
+    );
+    assert.equal(choices[0].finish_reason, "tool_calls");
+    assert.equal(
+      (await gateway.accessOf(response.headers.get("x-request-id")!))["usage_source"],
+      "estimated",
+    );
+  });
+
+  for (const usage of [
+    null,
+    {},
+    { prompt_tokens: 0, completion_tokens: 0 },
+    { prompt_tokens: -1, completion_tokens: 2 },
+    { prompt_tokens: "five", completion_tokens: 2 },
+    "none",
+  ]) {
+    it(`figures that are none: ${JSON.stringify(usage)}`, async (t) => {
+      const { response } = await ask(
+        t,
+        status(200, completion({ content: "1234" }, "stop", { usage })),
+        { stream: false },
+      );
+      assert.deepEqual([(await json(response)).usage.prompt_tokens], [1]);
+    });
+  }
+
+  for (const [name, usage, hit] of [
+    ["DeepSeek's", { prompt_cache_hit_tokens: 5, prompt_cache_miss_tokens: 99 }, 5],
+    ["OpenAI's", { prompt_tokens_details: { cached_tokens: 6 } }, 6],
+    ["Mistral's", { num_cached_tokens: 4 }, 4],
+    ["Mistral's other", { prompt_token_details: { cached_tokens: 3 } }, 3],
+    ["Moonshot's", { cached_tokens: 7 }, 7],
+    ["more than there were", { cached_tokens: 70 }, 20],
+  ] as const) {
+    it(`cached tokens in ${name} field; sums are our own`, async (t) => {
+      const given = {
+        prompt_tokens: 20,
+        completion_tokens: 3,
+        total_tokens: 1,
+        ...usage,
+        completion_tokens_details: { reasoning_tokens: 9 },
+      };
+      const { response } = await ask(
+        t,
+        status(200, completion({ content: "x" }, "stop", { usage: given })),
+        { stream: false },
+      );
+      const got = (await json(response)).usage;
+      assert.deepEqual(
+        [
+          got.prompt_cache_hit_tokens,
+          got.prompt_cache_miss_tokens,
+          got.total_tokens,
+          got.completion_tokens_details.reasoning_tokens,
+        ],
+        [hit, 20 - hit, 23, 3],
+      );
+    });
+  }
+
+  it("reasoning that a provider counts beside completion_tokens (xAI) is added to them", async (t) => {
+    const given = {
+      prompt_tokens: 12,
+      completion_tokens: 1,
+      total_tokens: 303,
+      completion_tokens_details: { reasoning_tokens: 290 },
+    };
+    const { response } = await ask(
+      t,
+      status(200, completion({ content: "x" }, "stop", { usage: given })),
+      { stream: false },
+    );
+    const { usage } = await json(response);
+    assert.deepEqual(
+      [
+        usage.completion_tokens,
+        usage.total_tokens,
+        usage.completion_tokens_details.reasoning_tokens,
+      ],
+      [291, 303, 290],
+    );
+  });
+
+  it("figures from before any text, of a stream that gave no others, do not hide the text", async (t) => {
+    const { response } = await ask(
+      t,
+      stream([
+        chunk({}, null, { usage: { prompt_tokens: 9, completion_tokens: 0 } }),
+        chunk({ content: "12345678" }, "stop"),
+      ]),
+      {
+        stream_options: { include_usage: true },
+      },
+    );
+    assert.equal((await readStream(response)).chunks.at(-1)!.usage.completion_tokens, 2);
+  });
+
+  for (const [name, place] of [
+    [
+      "in the choice",
+      (usage: object) => ({ choices: [{ index: 0, delta: {}, finish_reason: "stop", usage }] }),
+    ],
+    ["in x_groq", (usage: object) => ({ ...chunk({}, "stop"), x_groq: { usage } })],
+  ] as const) {
+    it(`streamed figures ${name}; the last ones count`, async (t) => {
+      const { response } = await ask(
+        t,
+        stream([
+          chunk({ content: "x" }, null, { usage: { prompt_tokens: 1, completion_tokens: 1 } }),
+          place(USAGE),
+        ]),
+        { stream_options: { include_usage: true } },
+      );
+      assert.equal((await readStream(response)).chunks.at(-1)!.usage.total_tokens, 27);
+    });
+  }
+});
+
+describe("keep-alive comments", () => {
+  it("come while the provider is silent; a failure after them is in-band", async (t) => {
+    let finish: (() => void) | undefined;
+    const provider = await startProvider(t, {
+      m: (asked) => {
+        finish = () => {
+          stream([{ error: { message: "no" } }], "eof")(asked);
+        };
+      },
+    });
+    const gateway = await startGateway(
+      t,
+      configFor(provider.url, ["m"], { server: { keep_alive_ms: 20 } }),
+    );
+    const response = await gateway.chat({ model: "m", stream: true, messages: user("hi") });
+    assert.equal(response.status, 200);
+    finish!();
+    const { comments, chunks, done, error } = await readStream(response);
+    assert.ok(comments >= 1);
+    assert.deepEqual([chunks.length, done, error!.code], [0, false, "upstream_error"]);
+  });
+
+  it("come in the middle of a stream, and while thinking is hidden", async (t) => {
+    let asked: Parameters<Behaviour>[0] | undefined;
+    const provider = await startProvider(t, {
+      m: (given) => {
+        asked = given;
+        given.res.writeHead(200, { "content-type": "text/event-stream" });
+        given.res.write(event(chunk({ reasoning_content: "Hm." })));
+      },
+    });
+    const gateway = await startGateway(
+      t,
+      configFor(provider.url, ["m"], { server: { keep_alive_ms: 20 } }),
+    );
+    const response = await gateway.chat({ model: "m", stream: true, messages: user("hi") });
+    asked!.res.end(event(chunk({ content: "So." }, "stop")));
+    const { comments, chunks, done } = await readStream(response);
+    assert.ok(comments >= 1 && done);
+    assertSound(chunks, "m");
+    assert.equal(assemble(chunks).message["content"], "So.");
+  });
+});
+
+describe("clients that leave or stop reading", () => {
+  for (const streaming of [true, false]) {
+    it(`${streaming ? "streaming" : "whole"}, without leave_ms: the provider's connection is closed at once, the log says 499`, async (t) => {
+      const provider = await startProvider(t, {
+        m: stream([chunk({ content: "Once" })], "open"),
+        whole: () => undefined,
+      });
+      const over = { timeouts: { leave_ms: 0 } };
+      const gateway = await startGateway(t, configFor(provider.url, ["m", "whole"], over));
+      const control = new AbortController();
+      const request = fetch(`${gateway.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          authorization: `Bearer ${KEY}`,
+          "x-request-id": "left-1",
+        },
+        body: JSON.stringify({
+          model: streaming ? "m" : "whole",
+          stream: streaming,
+          messages: user("hi"),
+        }),
+        signal: control.signal,
+      });
+      const asked = await provider.nth(0);
+      if (streaming) {
+        const reader = (await request).body!.getReader();
+        await within(reader.read(), "the first event");
+      }
+      control.abort();
+      await request.catch(() => undefined);
+      await waitFor(() => asked.closed(), "the provider's connection to close", 1_000);
+      const record = await gateway.accessOf("left-1");
+      assert.equal(record["status"], 499);
+      assert.equal(record["model"], streaming ? "m" : "whole");
+    });
+  }
+
+  it("a client that stops reading stops the provider; when it reads again it gets everything", async (t) => {
+    const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
+    const pieces = 1_000;
+    let sent = 0;
+    const provider = await startProvider(t, {
+      m: async ({ res }) => {
+        res.writeHead(200, { "content-type": "text/event-stream" });
+        for (; sent < pieces; sent += 1) {
+          if (!res.write(piece)) await new Promise((resolve) => res.once("drain", resolve));
+        }
+        res.end(event(chunk({}, "stop")));
+      },
+    });
+    const gateway = await startGateway(
+      t,
+      configFor(provider.url, ["m"], { timeouts: { idle_ms: 300 } }),
+    );
+    const body = JSON.stringify({ model: "m", stream: true, messages: user("hi") });
+    const req = http.request(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        authorization: `Bearer ${KEY}`,
+        "content-length": body.length,
+      },
+    });
+    req.end(body);
+    const res = await within(
+      new Promise<http.IncomingMessage>((resolve) => req.once("response", resolve)),
+      "the response",
+    );
+    res.pause();
+    // Longer than idle_ms: a slow client is not the provider's silence.
+    await settled(() => sent, "the provider to be held back", 500);
+    assert.ok(sent < pieces / 2, `${sent} of ${pieces} pieces were sent although nobody reads`);
+    let size = 0;
+    let tail = "";
+    res.on("data", (data: Buffer) => {
+      size += data.length;
+      tail = (tail + data.toString("latin1")).slice(-20);
+    });
+    res.resume();
+    await within(
+      new Promise((resolve) => res.once("end", resolve)),
+      "the end of the stream",
+      20_000,
+    );
+    assert.ok(size > pieces * 64 * 1024);
+    assert.ok(tail.endsWith("data: [DONE]\n\n"));
+    assert.equal(sent, pieces);
+  });
+
+  it("a client that never reads again does not outlive total_ms", async (t) => {
+    const provider = await startProvider(t, {
+      m: endless("text/event-stream", event(chunk({ content: "x".repeat(64 * 1024) }))),
+      whole: status(200, completion({ content: "x".repeat(16_000_000) })),
+    });
+    for (const [model, total_ms] of [
+      ["m", 1_500],
+      ["whole", 3_000],
+    ] as const) {
+      // the whole reply must have come by then
+      const gateway = await startGateway(
+        t,
+        configFor(provider.url, [model], { timeouts: { total_ms } }),
+      );
+      const body = JSON.stringify({ model, stream: model === "m", messages: user("hi") });
+      const headers = {
+        "content-type": "application/json",
+        authorization: `Bearer ${KEY}`,
+        "content-length": body.length,
+        "x-request-id": `stuck-${model}`,
+      };
+      const req = http.request(`${gateway.url}/v1/chat/completions`, { method: "POST", headers });
+      req.on("error", () => undefined);
+      req.end(body);
+      const res = await within(
+        new Promise<http.IncomingMessage>((resolve) => req.once("response", resolve)),
+        "the response",
+      );
+      res.pause();
+      res.on("error", () => undefined);
+      assert.equal((await gateway.accessOf(`stuck-${model}`))["status"], 499);
+      req.destroy();
+    }
+    await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
+  });
+
+  it("a client that leaves while it is not reading leaves nothing behind", async (t) => {
+    const provider = await startProvider(t, {
+      m: endless("text/event-stream", event(chunk({ content: "x".repeat(64 * 1024) }))),
+    });
+    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    const body = JSON.stringify({ model: "m", stream: true, messages: user("hi") });
+    const req = http.request(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        authorization: `Bearer ${KEY}`,
+        "content-length": body.length,
+        "x-request-id": "left-2",
+      },
+    });
+    req.end(body);
+    const res = await within(
+      new Promise<http.IncomingMessage>((resolve) => req.once("response", resolve)),
+      "the response",
+    );
+    res.pause();
+    const asked = await provider.nth(0);
+    await waitFor(() => asked.res.writableNeedDrain, "the provider to be held back");
+    res.on("error", () => undefined);
+    req.destroy();
+    await waitFor(() => asked.closed(), "the provider's connection to close");
+    assert.equal((await gateway.accessOf("left-2"))["status"], 499);
+    assert.deepEqual(gateway.diagnostics, []);
+  });
+});
+
+describe("many at once", () => {
+  it("fifty streams at the same time do not mix", async (t) => {
+    const gateway = await startGateway(t, demo({ keys: [{ account: "acme", key: KEY }] }));
+    const texts = await Promise.all(
+      Array.from({ length: 50 }, async (_, index) => {
+        const { chunks } = await readStream(
+          await gateway.chat({
+            model: "demo-chat",
+            stream: true,
+            messages: user(`number ${index}`),
+          }),
+        );
+        return assemble(chunks).message["content"] as string;
+      }),
+    );
+    texts.forEach((text, index) => {
+      assert.ok(text.startsWith(`You said: \u201cnumber ${index}\u201d.`), text);
+    });
+  });
+});

@@ -1,0 +1,117 @@
+// Server-sent events, read: every framing that a provider may use, cut anywhere. PITFALLS of framing, UTF-8 and buffering.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createEventReader } from "../../../src/core/http/event-reader.ts";
+
+const TOO_LARGE = { name: "RangeError", message: "an event of more than 1000 characters" };
+
+/** The events of the bytes, given in pieces of `size`. */
+function read(bytes: Buffer, size = bytes.length): string[] {
+  const reader = createEventReader();
+  const events: string[] = [];
+  for (let at = 0; at < bytes.length; at += size)
+    events.push(...reader.push(bytes.subarray(at, at + size)));
+  return [...events, ...reader.end()];
+}
+
+const cases: [name: string, text: string, events: string[]][] = [
+  ["one event", "data: a\n\n", ["a"]],
+  ["no space after the colon", "data:a\n\n", ["a"]],
+  ["only one space is dropped", "data:  a\n\n", [" a"]],
+  ["CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", ["a", "b"]],
+  ["CR", "data: a\r\rdata: b\r\r", ["a", "b"]],
+  ["mixed line ends", "data: a\r\n\ndata: b\n\r\ndata: c\r\n\r", ["a", "b", "c"]],
+  ["comments", ": keep-alive\n\ndata: a\n: between\ndata: b\n\n:\n\n", ["a\nb"]],
+  ["several data lines", "data: a\ndata: b\ndata:\n\n", ["a\nb\n"]],
+  ["events without data are none", "data\n\ndata:\n\ndata: a\n\n", ["a"]],
+  ["other fields", "event: ping\nid: 7\nretry: 10\ndata: a\n\nevent: empty\n\n", ["a"]],
+  ["fields that only begin like data", "database: x\ndata-x: y\n\ndata: a\n\n", ["a"]],
+  ["no blank line at the end", "data: a\n\ndata: b\n", ["a", "b"]],
+  ["no line end at the end", "data: a\n\ndata: b", ["a", "b"]],
+  ["a byte order mark", "\ufeffdata: a\n\n", ["a"]],
+  ["a byte order mark inside is text", "data: \ufeffa\n\n", ["\ufeffa"]],
+  ["blank lines", "\n\n\ndata: a\n\n\n\n", ["a"]],
+  [
+    "multi-byte characters",
+    "data: \u00e9 \u20ac \u{1f600} \u{1d11e}\n\ndata: \u6f22\u5b57\n\n",
+    ["\u00e9 \u20ac \u{1f600} \u{1d11e}", "\u6f22\u5b57"],
+  ],
+  ["nothing", "", []],
+];
+
+describe("event reader", () => {
+  for (const [name, text, events] of cases) {
+    it(`${name}, in pieces of every size`, () => {
+      const bytes = Buffer.from(text);
+      for (let size = 1; size <= Math.max(1, bytes.length); size += 1)
+        assert.deepEqual(read(bytes, size), events, `pieces of ${size}`);
+    });
+  }
+
+  it("any two cuts give the same events", () => {
+    const bytes = Buffer.from("data: \u{1f600}\r\n\r\n: c\r\ndata:\u00e9\r\ndata: z\r\n\r\n");
+    for (let i = 0; i <= bytes.length; i += 1) {
+      for (let j = i; j <= bytes.length; j += 1) {
+        const reader = createEventReader();
+        const events = [bytes.subarray(0, i), bytes.subarray(i, j), bytes.subarray(j)].flatMap(
+          (piece) => reader.push(piece),
+        );
+        assert.deepEqual(
+          [...events, ...reader.end()],
+          ["\u{1f600}", "\u00e9\nz"],
+          `cut at ${i} and ${j}`,
+        );
+      }
+    }
+  });
+
+  it("a line of 1 MB, and one of exactly the bound; one past it is an error", () => {
+    assert.equal(
+      read(Buffer.from(`data: ${"x".repeat(1_000_000)}\n\n`), 4_096)[0]!.length,
+      1_000_000,
+    );
+    const bound = 1_000;
+    const line = (size: number) => Buffer.from(`data: ${"x".repeat(size - 6)}`);
+    assert.deepEqual(createEventReader(bound).push(line(bound)), []);
+    assert.throws(() => createEventReader(bound).push(line(bound + 1)), TOO_LARGE);
+  });
+
+  it("the bound holds for one event of many lines", () => {
+    const reader = createEventReader(1_000);
+    const push = () => {
+      for (let i = 0; i < 2_000; i += 1) reader.push(Buffer.from("data: x\n"));
+    };
+    assert.throws(push, TOO_LARGE);
+  });
+
+  it("the names of an event's fields count: lines of data without a character are bounded too", () => {
+    const reader = createEventReader(1_000);
+    for (let lines = 0; lines < 200; lines += 1) reader.push(Buffer.from("data:\n"));
+    assert.throws(() => reader.push(Buffer.from("data:\n")), TOO_LARGE);
+    const next = createEventReader(1_000);
+    for (let times = 0; times < 3; times += 1) {
+      const events = next.push(Buffer.from(`${"data:\n".repeat(150)}\n`));
+      assert.deepEqual(events, ["\n".repeat(149)], "it counts anew after each event");
+    }
+  });
+
+  it("50 MB in writes of 16 bytes: work grows with the bytes, not with their square", () => {
+    // Counted, not timed: how often the reader is called is fixed, so the test is that it ends at all, and its memory stays flat.
+    const reader = createEventReader();
+    const piece = Buffer.from("0123456789abcdef");
+    const before = process.memoryUsage().heapUsed;
+    let events = 0;
+    let size = 0;
+    for (let sent = 0; sent < 50_000_000; sent += piece.length) {
+      if (sent % 8_000_000 === 0)
+        events += reader.push(Buffer.from(`${sent === 0 ? "" : "\n\n"}data: `)).length;
+      events += reader.push(piece).length;
+      size += piece.length;
+    }
+    events += reader.end().length;
+    assert.equal(events, 7);
+    assert.ok(size >= 50_000_000);
+    assert.ok(process.memoryUsage().heapUsed - before < 400_000_000);
+  });
+});

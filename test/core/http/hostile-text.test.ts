@@ -1,0 +1,155 @@
+// Text from outside that is made to be slow to look through: everything that reads such text by a pattern is given 80,000 characters of
+// many kinds, and must take no longer than a pattern that looks at each of them a few times.
+
+import assert from "node:assert/strict";
+import net from "node:net";
+import { describe, it } from "node:test";
+import { createKeyring, storedKeysIn } from "../../../src/core/accounts/keys.ts";
+import { checkConfig } from "../../../src/core/config/schema.ts";
+import { createGuard, networkOf } from "../../../src/extensions/admin/access.ts";
+import { refusal, throwErrorIn } from "../../../src/core/providers/dialect.ts";
+import { createEventReader } from "../../../src/core/http/event-reader.ts";
+import type { Exchange } from "../../../src/core/http/exchange.ts";
+import { requestIdFromBytes } from "../../../src/core/http/request-id.ts";
+import { match, pathOf, route } from "../../../src/core/http/router.ts";
+import { pathText } from "../../../src/core/schema/checker.ts";
+import { chatRequest } from "../../../src/core/openai/request.ts";
+import { demo, startGateway } from "../../support/gateway.ts";
+import { waitFor } from "../../support/wait.ts";
+
+const LARGE = 80_000;
+/** What a pattern may take for `LARGE` characters. Quadratic ones take seconds, cubic ones days. */
+const BOUND_MS = 250;
+
+/** What a text is stuffed with, and what ends it so that nothing fits. */
+const STUFFING = [
+  " ",
+  "\t",
+  "a",
+  "0",
+  "1:",
+  ":",
+  "/",
+  ".",
+  ",",
+  ";",
+  "?",
+  "#",
+  "=",
+  "\n",
+  "\r\n",
+  "+",
+];
+const ENDS = ["", "\x01", "x", "!", " ", "\r\n", "%"];
+
+const config = checkConfig(demo(), {});
+const keyring = createKeyring(config, storedKeysIn("nowhere"), Date.now);
+const guard = createGuard({ host: "0.0.0.0", password: "secret" });
+const fails = (work: () => unknown): void => {
+  try {
+    work();
+  } catch {
+    // Most of what is asked here is refused.
+  }
+};
+const asked = (headers: Record<string, string>) =>
+  guard({
+    req: { headers, method: "GET", url: "/", socket: { remoteAddress: "127.0.0.1" } },
+  } as unknown as Exchange);
+const routes = { "/v1/models/{id}": { GET: () => undefined } };
+const chat = (over: object) => ({
+  model: "m",
+  messages: [{ role: "user", content: "hi" }],
+  ...over,
+});
+
+/** By name, what is made of a text from outside. */
+const READERS: { readonly [name: string]: (text: string) => unknown } = {
+  "the id of what could not be parsed": (text) =>
+    requestIdFromBytes(Buffer.from(`GARBAGE\r\nX-Request-Id:${text}\r\n\r\n`, "latin1")),
+  "the id, in the whole of a packet": (text) => requestIdFromBytes(Buffer.from(text, "latin1")),
+  "a path": (text) => pathOf(`/${text}`),
+  "an absolute URL": (text) => pathOf(`http://${text}`),
+  "a route": (text) => route(routes, "GET", `/${text}`),
+  "a model's name in a path": (text) => match(routes, `/v1/models/${text}`),
+  "a key": (text) => keyring.authenticate(`Bearer ${text}`),
+  "a scheme and a key": (text) => keyring.authenticate(text),
+  "a password": (text) => asked({ host: "127.0.0.1", authorization: `Basic ${text}` }),
+  "a Host": (text) => asked({ host: text, authorization: "Basic eA==" }),
+  "an Origin": (text) => asked({ host: "127.0.0.1", origin: `http://${text}` }),
+  "an address": (text) => networkOf(text),
+  "events of a provider": (text) => {
+    const reader = createEventReader();
+    reader.push(Buffer.from(text));
+    reader.end();
+  },
+  "an error of a provider": (text) =>
+    refusal(400, { get: () => null }, { error: { message: text, code: text, type: text } }),
+  "a provider's Retry-After": (text) => refusal(429, { get: () => text }, {}),
+  "an error inside a 200": (text) => throwErrorIn({ error: { message: text, code: text } }),
+  "the path of a fault": (text) => pathText(["messages", 0, text]),
+  "the name of a model": (text) => chatRequest(chat({ model: text })),
+  "the name of a tool": (text) =>
+    chatRequest(chat({ tools: [{ type: "function", function: { name: text } }] })),
+  "an address of an image": (text) =>
+    chatRequest(
+      chat({
+        messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: text } }] }],
+      }),
+    ),
+};
+
+describe("hostile text", () => {
+  for (const [name, read] of Object.entries(READERS)) {
+    it(`${name}: ${LARGE} characters cost no more than ${BOUND_MS} ms`, () => {
+      let worst = 0;
+      for (const stuffing of STUFFING) {
+        for (const end of ENDS) {
+          const text = stuffing.repeat(LARGE / stuffing.length) + end;
+          const began = performance.now();
+          fails(() => read(text));
+          worst = Math.max(worst, performance.now() - began);
+          assert.ok(worst < BOUND_MS, `${JSON.stringify([stuffing, end])}: ${worst.toFixed(0)} ms`);
+        }
+      }
+    });
+  }
+
+  it("40,000 blanks in the header of a malformed request do not keep others waiting, and its id is not lost", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const answered = async (bytes: string) => {
+      const socket = net.connect(Number(new URL(gateway.url).port), "127.0.0.1");
+      t.after(() => socket.destroy());
+      let text = "";
+      socket.on("error", () => undefined);
+      socket.on("data", (data) => (text += data));
+      socket.write(bytes);
+      await waitFor(() => text.includes("malformed_request"), "the refusal");
+      return text;
+    };
+    const blanks = " ".repeat(40_000);
+    const began = performance.now();
+    await answered(`GARBAGE\r\nX-Request-Id:${blanks}\x01`);
+    await answered(`GARBAGE\r\nX-Request-Id:${blanks}\x01\r\n\r\n`);
+    assert.equal((await fetch(`${gateway.url}/healthz`)).status, 200);
+    assert.ok(performance.now() - began < 5_000, "within seconds: the old way took days");
+    const told = await answered(`GARBAGE\r\nX-Request-Id: \t mine 7 \t\r\n\r\n`);
+    assert.match(told, /\r\nX-Request-Id: mine 7\r\n/);
+  });
+
+  it("of the id of what could not be parsed: as much as one read brings is looked through, and no more", () => {
+    const line = "X-Request-Id: mine\r\n";
+    const after = (bytes: number) =>
+      requestIdFromBytes(Buffer.from(`GARBAGE\r\nA: ${"b".repeat(bytes)}\r\n${line}`));
+    assert.equal(after(65_000), "mine");
+    assert.match(after(66_000), /^req_[0-9a-f]{32}$/);
+    for (const text of [
+      "",
+      "X-Request-Id: mine\r\n",
+      "G\r\nX-Request-Id: mine",
+      "G\r\nX-Request-Id:\r\n",
+    ])
+      assert.match(requestIdFromBytes(Buffer.from(text)), /^req_/, JSON.stringify(text));
+    assert.equal(requestIdFromBytes(Buffer.from("G\r\nx-request-id:mine\r\n")), "mine");
+  });
+});

@@ -1,0 +1,249 @@
+// What a request means where it is silent, and what its reasoning_effort means without `thinking`: the defaults that the contract
+// states, as they are published and as they reach providers; thinking that is asked for and not shown.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { settles } from "../../support/books.ts";
+import { startAnthropic } from "../../support/fake-anthropic.ts";
+import { PROVIDER_KEY } from "../../support/fake-provider.ts";
+import {
+  assemble,
+  configFor,
+  demo,
+  json,
+  readStream,
+  startGateway,
+  user,
+} from "../../support/gateway.ts";
+import { chunk, completion, speak, startProvider, status, stream } from "../../support/provider.ts";
+import { folder } from "../../support/folder.ts";
+
+type Json = Record<string, any>;
+
+const DEMO_KEY = { authorization: "Bearer sk-demo" };
+
+describe("temperature and top_p", () => {
+  it("have the default 1 in the published schema", async (t) => {
+    const gw = await startGateway(t, demo());
+    const document = await json(await fetch(`${gw.url}/openapi.json`));
+    const { temperature, top_p } = document.components.schemas.ChatCompletionRequest.properties;
+    assert.deepEqual(temperature, {
+      type: ["number", "null"],
+      minimum: 0,
+      maximum: 2,
+      default: 1,
+    });
+    assert.deepEqual(top_p, { type: ["number", "null"], minimum: 0, maximum: 1, default: 1 });
+  });
+
+  /** A gateway whose model "m" has these traits, and what its provider was asked of the two. */
+  async function sampling(t: TestContext, traits: object) {
+    const provider = await startProvider(t, { m: speak("Hi.") });
+    const models = { m: { thinking: "none", ...traits } };
+    const gw = await startGateway(t, configFor(provider.url, ["m"], { models }));
+    return async (fields: object): Promise<Json> => {
+      assert.equal((await gw.chat({ model: "m", messages: user("hi"), ...fields })).status, 200);
+      const { temperature, top_p } = provider.asked.at(-1)!.body;
+      return JSON.parse(JSON.stringify({ temperature, top_p }));
+    };
+  }
+
+  const CASES: [title: string, traits: object, asked: [fields: object, sent: object][]][] = [
+    [
+      "are sent as 1 where the client is silent or says null",
+      {},
+      [
+        [{}, { temperature: 1, top_p: 1 }],
+        [
+          { temperature: null, top_p: null },
+          { temperature: 1, top_p: 1 },
+        ],
+        [{ temperature: 0 }, { temperature: 0, top_p: 1 }],
+        [{ top_p: 0 }, { temperature: 1, top_p: 0 }],
+      ],
+    ],
+    [
+      "are left to the provider whose own default is 1, and sent where the client says them",
+      { defaults_to_one: ["temperature", "top_p"] },
+      [
+        [{}, {}],
+        [
+          { temperature: 1, top_p: 1 },
+          { temperature: 1, top_p: 1 },
+        ],
+        [{ temperature: 0.5 }, { temperature: 0.5 }],
+      ],
+    ],
+    [
+      "are not sent to a provider that refuses them",
+      { omit: ["temperature", "top_p"] },
+      [
+        [{}, {}],
+        [{ temperature: 0.5, top_p: 0.5 }, {}],
+      ],
+    ],
+    [
+      "are not sent together to a provider that refuses both together",
+      { temperature_or_top_p: true },
+      [
+        [{}, { temperature: 1 }],
+        [{ top_p: 0.5 }, { top_p: 0.5 }],
+        [{ temperature: 0.5, top_p: 0.5 }, { temperature: 0.5 }],
+      ],
+    ],
+    [
+      "are not sent together where the provider also refuses temperature",
+      { temperature_or_top_p: true, omit: ["temperature"] },
+      [
+        [{ temperature: 0.5, top_p: 0.5 }, { top_p: 0.5 }],
+        [{}, {}],
+      ],
+    ],
+    [
+      "go out as 1 where 1 is the highest temperature",
+      { max_temperature: 1 },
+      [
+        [{}, { temperature: 1, top_p: 1 }],
+        [{ temperature: 1.5 }, { temperature: 1, top_p: 1 }],
+      ],
+    ],
+  ];
+  for (const [title, traits, asked] of CASES) {
+    it(title, async (t) => {
+      const sent = await sampling(t, traits);
+      for (const [fields, expected] of asked)
+        assert.deepEqual(await sent(fields), expected, JSON.stringify(fields));
+    });
+  }
+});
+
+describe("reasoning_effort without thinking", () => {
+  it("makes the model think unseen: no thinking in the reply, its tokens in the usage and the books", async (t) => {
+    const dir = folder();
+    const gw = await startGateway(t, demo({ data_dir: dir }));
+    const request = { model: "demo-reasoner", messages: user("What is 6 times 7?") };
+    const silent = await json(await gw.chat(request, DEMO_KEY));
+    const unseen = await json(await gw.chat({ ...request, reasoning_effort: "high" }, DEMO_KEY));
+    const shown = await json(
+      await gw.chat({ ...request, thinking: { type: "enabled" } }, DEMO_KEY),
+    );
+    const reasoning = (reply: Json) => reply["usage"].completion_tokens_details.reasoning_tokens;
+    assert.equal(reasoning(silent), 0);
+    assert.ok(reasoning(unseen) > 0, JSON.stringify(unseen.usage));
+    assert.deepEqual(unseen.usage, shown.usage);
+    assert.equal("reasoning_content" in unseen.choices[0].message, false);
+    assert.notEqual(shown.choices[0].message.reasoning_content, "");
+
+    const streamed = await readStream(
+      await gw.chat(
+        {
+          ...request,
+          reasoning_effort: "high",
+          stream: true,
+          stream_options: { include_usage: true },
+        },
+        DEMO_KEY,
+      ),
+    );
+    assert.doesNotMatch(streamed.text, /reasoning_content/);
+    assert.deepEqual(streamed.chunks.at(-1)!.usage, shown.usage);
+    const lines = settles(dir).map(({ usage }) => usage.reasoning_tokens);
+    assert.deepEqual(lines, [0, reasoning(shown), reasoning(shown), reasoning(shown)]);
+  });
+
+  it("is undone by thinking disabled, and effort none does not undo thinking enabled", async (t) => {
+    const gw = await startGateway(t, demo());
+    const tokens = async (fields: object): Promise<number> => {
+      const { usage } = await json(
+        await gw.chat({ model: "demo-reasoner", messages: user("hi"), ...fields }, DEMO_KEY),
+      );
+      return usage.completion_tokens_details.reasoning_tokens;
+    };
+    assert.equal(await tokens({ thinking: { type: "disabled" }, reasoning_effort: "max" }), 0);
+    assert.equal(await tokens({ reasoning_effort: "none" }), 0);
+    assert.equal(await tokens({ reasoning_effort: "a lot" }), 0);
+    assert.ok((await tokens({ thinking: { type: "enabled" }, reasoning_effort: "none" })) > 0);
+  });
+
+  it("has no effect on a model that does not think", async (t) => {
+    const provider = await startProvider(t, { m: speak("Hi.") });
+    const gw = await startGateway(
+      t,
+      configFor(provider.url, ["m"], { models: { m: { reasoning: false } } }),
+    );
+    await gw.chat({ model: "m", messages: user("hi"), reasoning_effort: "high" });
+    const { thinking, reasoning_effort } = provider.asked[0]!.body;
+    assert.deepEqual([thinking, reasoning_effort], [undefined, undefined]);
+  });
+
+  it("leaves Anthropic's thoughts out of the reply, and sends them back with the calls that followed from them", async (t) => {
+    const provider = await startAnthropic(t, {
+      m: ({ thinking }) => ({
+        reasoning: thinking ? "Let me." : "",
+        calls: [{ id: "toolu_1", name: "f", arguments: "{}" }],
+      }),
+    });
+    const gw = await startGateway(
+      t,
+      configFor(provider.url, [], {
+        providers: {
+          claude: { vendor: "anthropic", base_url: provider.url, api_key: PROVIDER_KEY },
+        },
+        models: { m: { provider: "claude", upstream_model: "claude-5-m", reasoning: true } },
+      }),
+    );
+    const tools = [{ type: "function", function: { name: "f" } }];
+    const request = { model: "m", tools, tool_choice: "auto", reasoning_effort: "low" };
+    const { choices } = await json(await gw.chat({ ...request, messages: user("hi") }));
+    const [{ message }] = choices;
+    assert.equal("reasoning_content" in message, false, JSON.stringify(message));
+    const result = { role: "tool", tool_call_id: message.tool_calls[0].id, content: "1" };
+    await gw.chat({ ...request, messages: [...user("hi"), message, result] });
+    const { thinking, output_config, messages } = provider.asked.at(-1)!.body;
+    assert.deepEqual([thinking.type, output_config], ["adaptive", { effort: "low" }]);
+    assert.equal(messages[1].content[0].type, "thinking");
+    assert.deepEqual(provider.broken, []);
+  });
+
+  it("drops the log probabilities of the hidden thinking, wherever the provider lists them", async (t) => {
+    const token = (text: string) => ({ token: text, logprob: -1, bytes: [...Buffer.from(text)] });
+    const all = ["Se", "cret", "</think>", "Sun", "ny."].map(token);
+    const [a, b, end, c, d] = all;
+    const message = { role: "assistant", reasoning: "Secret", content: "Sunny." };
+    const whole = { ...completion(message), logprobs: undefined } as Json;
+    whole["choices"][0].logprobs = { content: all };
+    const said = (delta: object, ...tokens: unknown[]) => {
+      const event = chunk(delta) as Json;
+      event["choices"][0].logprobs = { content: tokens };
+      return event;
+    };
+    const provider = await startProvider(t, {
+      m: (asked) =>
+        asked.body["stream"]
+          ? stream([
+              said({ reasoning: "Se" }, a),
+              said({ reasoning: "cret" }, b),
+              said({ reasoning: "", content: "Sun" }, c),
+              said({ content: "ny." }, d),
+              chunk({}, "stop"),
+            ])(asked)
+          : status(200, whole)(asked),
+    });
+    assert.ok(end);
+    const gw = await startGateway(t, configFor(provider.url, ["m"]));
+    const request = { model: "m", messages: user("hi"), logprobs: true, reasoning_effort: "high" };
+    const tokens = (list: readonly Json[]) => list.map(({ token }) => token);
+    const reply = await (await gw.chat(request)).text();
+    assert.doesNotMatch(reply, /cret/);
+    assert.deepEqual(tokens(JSON.parse(reply).choices[0].logprobs.content), ["Sun", "ny."]);
+    const streamed = await readStream(await gw.chat({ ...request, stream: true }));
+    assert.doesNotMatch(streamed.text, /cret/);
+    assert.deepEqual(tokens(assemble(streamed.chunks).logprobs), ["Sun", "ny."]);
+    const shown = await json(await gw.chat({ ...request, thinking: { type: "enabled" } }));
+    assert.deepEqual(tokens(shown.choices[0].logprobs.reasoning_content), [
+      "Se",
+      "cret",
+      "</think>",
+    ]);
+  });
+});

@@ -1,0 +1,543 @@
+// What one request's content does to a provider must not close the model to other clients. Each failure that a request can cause
+// by what it says is shown here with its outcome, and that the breaker does not count it; then the faults that it does count.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import {
+  assemble,
+  configFor,
+  json,
+  merge,
+  readStream,
+  startGateway,
+  user,
+} from "../../support/gateway.ts";
+import {
+  chunk,
+  completion,
+  endless,
+  speak,
+  startProvider,
+  status,
+  stream,
+  USAGE,
+  type Behaviour,
+} from "../../support/provider.ts";
+
+const HTML = { "content-type": "text/html" };
+const error = (message: string, more: object = {}) => ({ error: { message, ...more } });
+const toolUseFailed = error("Tool choice is required, but model did not call a tool", {
+  type: "invalid_request_error",
+  code: "tool_use_failed",
+  failed_generation: "maybe",
+});
+
+/** The same, whole and streamed. */
+const either =
+  (whole: unknown, events: readonly unknown[]): Behaviour =>
+  (asked) =>
+    (asked.body["stream"] || asked.path.includes("stream")
+      ? stream(events, "eof")
+      : status(200, whole))(asked);
+const finishing = (word: string, more: object = {}): Behaviour =>
+  either(completion({ content: "" }, word, more), [chunk({}, word)]);
+const candidate = (given: object) => ({ candidates: [{ index: 0, ...given }] });
+const gemini = (given: object): Behaviour => either(candidate(given), [candidate(given)]);
+const anthropicStart = {
+  type: "message_start",
+  message: { id: "msg_1", type: "message", role: "assistant", content: [], usage: {} },
+};
+const nameless = { type: "tool_use", id: "toolu_1", input: {} };
+
+/** The reply to a harmless request in the vendor's format. */
+const fine = (vendor: string): Behaviour => {
+  if (vendor === "gemini")
+    return gemini({ content: { parts: [{ text: "Fine." }] }, finishReason: "STOP" });
+  const message = {
+    id: "msg_2",
+    type: "message",
+    role: "assistant",
+    content: [{ type: "text", text: "Fine." }],
+    stop_reason: "end_turn",
+    usage: { input_tokens: 3, output_tokens: 2 },
+  };
+  if (vendor === "anthropic")
+    return either(message, [
+      { type: "message_start", message },
+      { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 2 } },
+      { type: "message_stop" },
+    ]);
+  return speak("Fine.");
+};
+
+/** "m" of the vendor fails for requests that say "bad"; "both" is an alias for it and then "next", which is well. */
+async function bench(
+  t: TestContext,
+  vendor: string,
+  bad: Behaviour,
+  over: object = {},
+  deps: object = {},
+) {
+  const provider = await startProvider(t, (asked) =>
+    (JSON.stringify(asked.body).includes('"bad"') ? bad : fine(vendor))(asked),
+  );
+  const other = await startProvider(t, { next: speak("Rescued.") });
+  const config = configFor(other.url, ["next"], {
+    providers: { shop: { vendor, base_url: provider.url } },
+    models: { m: { provider: "shop" } },
+    aliases: { both: { models: ["m", "next"] } },
+    breaker: { failures: 2, cooldown_ms: 10_000 },
+  });
+  const gateway = await startGateway(t, merge(config, over) as object, deps);
+  /** Status, and the model that served or the code of the error. */
+  async function ask(model: string, content: string, streaming = false): Promise<string> {
+    const response = await gateway.chat({ model, stream: streaming, messages: user(content) });
+    if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
+      const { chunks, error } = await readStream(response);
+      return `${response.status} ${error?.code ?? chunks[0]!.model}`;
+    }
+    const body = await json(response);
+    return `${response.status} ${body.error?.code ?? body.model}`;
+  }
+  const breaker = async () => {
+    const { models } = await json(await fetch(`${gateway.gateway.adminAddress()}/status`));
+    return models.find((each: any) => each.model === "m").breaker;
+  };
+  return { gateway, asked: provider.asked, others: other.asked, ask, breaker };
+}
+
+const REJECTED = "400 upstream_rejected";
+const FAILED = "503 upstream_error";
+const FILTERED = "200 m";
+const OVERLOADED = "503 model_overloaded";
+const CLOSED = "503 model_unavailable";
+
+interface Row {
+  readonly what: string;
+  readonly vendor: string;
+  readonly bad: Behaviour;
+  /** What a client gets that names the model. One of the alias gets its answer from the next candidate if that is a 503. */
+  readonly named: string;
+}
+const row = (vendor: string, what: string, bad: Behaviour, named: string): Row => ({
+  vendor,
+  what,
+  bad,
+  named,
+});
+
+const NOT_COUNTED: readonly Row[] = [
+  row("groq", "tool_use_failed as a 400", status(400, toolUseFailed), FAILED),
+  row(
+    "groq",
+    "tool_use_failed inside a 200",
+    either(toolUseFailed, [chunk({ role: "assistant", content: "" }), toolUseFailed]),
+    FAILED,
+  ),
+  row(
+    "groq",
+    "JSON that does not validate",
+    status(
+      400,
+      error("Failed to generate JSON. Please adjust your prompt.", {
+        type: "invalid_request_error",
+        code: "json_validate_failed",
+      }),
+    ),
+    FAILED,
+  ),
+  row(
+    "openai",
+    "invalid content as a 500",
+    status(500, error("The model produced invalid content. Consider modifying your prompt.")),
+    FAILED,
+  ),
+  row(
+    "ollama",
+    "a tool call that it cannot parse, as a 500",
+    status(500, error("error parsing tool call: raw='{', err=unexpected end of JSON input")),
+    FAILED,
+  ),
+  row(
+    "llama.cpp",
+    "output that it cannot parse, as a 500",
+    status(500, error("Failed to parse input at pos 13: <tool_use>", { code: 500 })),
+    FAILED,
+  ),
+  row("generic", "a generation that failed, as a 424", status(424, error("CUDA error")), FAILED),
+  ...["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"].map((word) =>
+    row("gemini", `finishReason ${word}`, gemini({ finishReason: word }), FAILED),
+  ),
+  ...["MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"].map((word) =>
+    row("gemini", `finishReason ${word}`, gemini({ finishReason: word }), FAILED),
+  ),
+  row(
+    "gemini-openai",
+    "a malformed call, after a colon",
+    finishing("function_call_filter: MALFORMED_FUNCTION_CALL"),
+    FAILED,
+  ),
+  row(
+    "gemini-openai",
+    "a filter, with its reason after a colon",
+    finishing("content_filter: PROHIBITED_CONTENT"),
+    FILTERED,
+  ),
+  row("sglang", "finish_reason abort", finishing("abort"), FAILED),
+  row("openrouter", "finish_reason error", finishing("error"), FAILED),
+  row(
+    "gemini",
+    "a functionCall without a name",
+    gemini({ content: { parts: [{ functionCall: { args: {} } }] }, finishReason: "STOP" }),
+    FAILED,
+  ),
+  row(
+    "openai",
+    "a tool call without a name",
+    either(completion({ content: null, tool_calls: [{ id: "c", function: {} }] }, "tool_calls"), [
+      chunk({ tool_calls: [{ index: 0, id: "c", function: {} }] }),
+      chunk({}, "tool_calls"),
+    ]),
+    FAILED,
+  ),
+  row(
+    "anthropic",
+    "a tool_use without a name",
+    either({ ...anthropicStart.message, content: [nameless], stop_reason: "tool_use" }, [
+      anthropicStart,
+      { type: "content_block_start", index: 0, content_block: nameless },
+    ]),
+    FAILED,
+  ),
+  row(
+    "openai",
+    "usage, and no choice",
+    status(200, { id: "x", object: "chat.completion", choices: [], usage: USAGE }),
+    FAILED,
+  ),
+  row(
+    "openai",
+    "a context that is too long",
+    status(400, error("x", { code: "context_length_exceeded" })),
+    "400 context_length_exceeded",
+  ),
+  row(
+    "openai",
+    "a refused prompt",
+    status(400, error("x", { code: "content_filter" })),
+    "400 content_filter",
+  ),
+  row("openai", "another 400", status(400, error("no such field")), REJECTED),
+  row(
+    "openai",
+    "a 400 that quotes a tool's name",
+    status(400, error("Invalid schema for function 'invalid_api_key': expected an object")),
+    REJECTED,
+  ),
+  row(
+    "openai",
+    "a 400 that quotes a text",
+    status(400, error("messages.0: 'your credit balance is too low' is not valid")),
+    REJECTED,
+  ),
+  row(
+    "gemini",
+    "a 403 for a file that the client named",
+    status(
+      403,
+      error("You do not have permission to access the File abc or it may not exist.", {
+        code: 403,
+        status: "PERMISSION_DENIED",
+      }),
+    ),
+    REJECTED,
+  ),
+  row(
+    "openai",
+    "a 404 for a file that the client named",
+    status(404, error("No such File object: file-abc", { type: "invalid_request_error" })),
+    REJECTED,
+  ),
+  row(
+    "openai",
+    "a 403 page of a firewall",
+    status(403, "<!DOCTYPE html><title>Sorry, you have been blocked</title>", HTML),
+    CLOSED,
+  ),
+  row(
+    "openrouter",
+    "a 402 for more tokens than the credit allows",
+    status(
+      402,
+      error(
+        "This request requires more credits, or fewer max_tokens. You requested up to 64000 tokens.",
+        { code: 402 },
+      ),
+    ),
+    CLOSED,
+  ),
+  row(
+    "openai",
+    "a 429 for one request that is too large",
+    status(
+      429,
+      error("Request too large for gpt in organization org on tokens per min (TPM): Limit 10", {
+        code: "rate_limit_exceeded",
+      }),
+    ),
+    OVERLOADED,
+  ),
+];
+
+const message = (id: string) => ({
+  type: "message_start",
+  message: { id, type: "message", role: "assistant", content: [], usage: {} },
+});
+const COUNTED: readonly Row[] = [
+  row("openai", "a 500", status(500, error("x")), FAILED),
+  row("openai", "a 429", status(429, error("Rate limit reached")), OVERLOADED),
+  row("openai", "a 503", status(503, error("x")), OVERLOADED),
+  row("openai", "a 404", status(404, error("The model does not exist")), CLOSED),
+  row("openai", "a 401", status(401, error("x")), CLOSED),
+  row("openai", "a 403", status(403, error("x")), CLOSED),
+  row("xai", "a wrong key in a 400", status(400, error("Incorrect API key provided: sk-")), CLOSED),
+  row(
+    "deepseek",
+    "finish_reason insufficient_system_resource",
+    finishing("insufficient_system_resource"),
+    FAILED,
+  ),
+  row("zhipu", "finish_reason network_error", finishing("network_error"), FAILED),
+  row("openai", "a page with status 200", status(200, "<html>", HTML), FAILED),
+  row("openai", "half a JSON", status(200, '{"choices":[{'), FAILED),
+  row("openai", "a JSON that is no reply", status(200, {}), FAILED),
+];
+
+describe("a failure that one request's content causes", { concurrency: 2 }, () => {
+  for (const { what, vendor, bad, named } of NOT_COUNTED) {
+    it(`${vendor}: ${what}: ${named}, and the breaker stays closed`, async (t) => {
+      const { ask, breaker, asked, others } = await bench(t, vendor, bad);
+      for (const streaming of [false, true, false, true, false])
+        assert.equal(await ask("m", "bad", streaming), named);
+      const shared = await ask("both", "bad");
+      if (named.startsWith("503") || named.includes("context")) assert.equal(shared, "200 next");
+      else assert.equal(shared, named);
+      assert.equal(others.length, shared === "200 next" ? 1 : 0);
+      assert.equal(asked.length, 6, "every request reached the provider");
+      const { state, failures, last_fault } = await breaker();
+      assert.deepEqual([state, failures ?? 0, last_fault], ["closed", 0, null]);
+      assert.equal(await ask("m", "good"), "200 m", "another client is served");
+    });
+  }
+
+  for (const { what, vendor, bad, named } of COUNTED) {
+    it(`${vendor}: ${what} says something of the provider, so it counts`, async (t) => {
+      const { ask, asked, breaker } = await bench(t, vendor, bad);
+      const first = await ask("m", "bad");
+      await ask("m", "bad");
+      assert.deepEqual([first, (await breaker()).state], [named, "open"]);
+      assert.equal(await ask("m", "good"), CLOSED);
+      assert.ok(asked.length <= 2);
+    });
+  }
+
+  it("anthropic: a second reply inside a stream says something of the provider, so it counts", async (t) => {
+    const spliced = stream([message("msg_1"), message("msg_2")], "eof");
+    const { ask, breaker } = await bench(t, "anthropic", spliced);
+    for (let count = 0; count < 2; count += 1) assert.equal(await ask("m", "bad", true), FAILED);
+    assert.equal((await breaker()).state, "open");
+  });
+
+  it("a reply that is larger than the bound is what was asked for; an event without end is not", async (t) => {
+    const filler = Buffer.alloc(1024 * 1024, "x");
+    for (const [mediaType, streaming, state] of [
+      ["application/json", false, "closed"],
+      ["text/event-stream", true, "open"],
+    ] as const) {
+      const { ask, breaker } = await bench(t, "generic", endless(mediaType, filler), {
+        breaker: { failures: 1 },
+        timeouts: { first_token_ms: 20_000, idle_ms: 20_000 },
+      });
+      assert.equal(await ask("m", "bad", streaming), FAILED);
+      assert.equal((await breaker()).state, state);
+    }
+  });
+
+  it("a whole reply put together from a stream has the same bound", async (t) => {
+    const line = `data: ${JSON.stringify(chunk({ content: "x".repeat(100_000) }))}\n\n`;
+    const { ask, breaker } = await bench(t, "generic", endless("text/event-stream", line), {
+      models: { m: { stream_only: true } },
+      breaker: { failures: 1 },
+      timeouts: { first_token_ms: 20_000, idle_ms: 20_000 },
+    });
+    assert.equal(await ask("m", "bad"), FAILED);
+    assert.equal((await breaker()).state, "closed");
+  });
+
+  it("fifty failed tool calls in a row leave the breaker closed", async (t) => {
+    const { ask, breaker, others } = await bench(t, "groq", status(400, toolUseFailed), {
+      breaker: { failures: 5 },
+    });
+    for (let count = 0; count < 50; count += 1)
+      assert.equal(
+        await ask(count % 2 === 0 ? "m" : "both", "bad"),
+        count % 2 ? "200 next" : FAILED,
+      );
+    assert.equal(others.length, 25);
+    assert.equal((await breaker()).state, "closed");
+    assert.equal(await ask("m", "good"), "200 m");
+  });
+
+  it("the same model is asked again within max_retries, for another generation may succeed", async (t) => {
+    let count = 0;
+    const bad: Behaviour = (asked) => {
+      count += 1;
+      return (count === 1 ? status(400, toolUseFailed) : speak("Fine."))(asked);
+    };
+    const { ask, others } = await bench(t, "groq", bad, {
+      retry: { max_retries: 1, backoff_ms: 1 },
+    });
+    assert.equal(await ask("both", "bad"), "200 m");
+    assert.deepEqual([count, others.length], [2, 0]);
+  });
+
+  it("the client's error names no tool and nothing of the provider, and blames nobody", async (t) => {
+    const { gateway } = await bench(t, "groq", status(400, toolUseFailed));
+    const response = await gateway.chat({ model: "m", messages: user("bad") });
+    const { error: told } = await json(response);
+    assert.deepEqual([response.status, told.type], [503, "service_unavailable_error"]);
+    assert.doesNotMatch(JSON.stringify(told), /tool|groq|maybe/i);
+    const line = gateway.diagnostics.find((each) => each["event"] === "attempt_failed");
+    assert.deepEqual([line?.["blame"], line?.["status"]], ["provider", 400]);
+  });
+
+  it("after text it is an error in the stream, and is not counted", async (t) => {
+    const cut = stream([chunk({ content: "Once" }), toolUseFailed], "eof");
+    const { gateway, breaker, others } = await bench(t, "groq", cut);
+    for (let count = 0; count < 5; count += 1) {
+      const response = await gateway.chat({ model: "both", stream: true, messages: user("bad") });
+      const { chunks, done, error: told } = await readStream(response);
+      assert.deepEqual(
+        [assemble(chunks).message["content"], done, told?.code],
+        ["Once", false, "upstream_error"],
+      );
+    }
+    const { state, last_fault } = await breaker();
+    assert.deepEqual([state, last_fault, others.length], ["closed", null, 0]);
+  });
+
+  it("a probe that meets one says nothing of the provider: the next request is the probe", async (t) => {
+    const clock = { now: 0 };
+    const answers = [status(403, error("no")), status(400, toolUseFailed), speak("Fine.")];
+    const { ask, asked, breaker } = await bench(
+      t,
+      "groq",
+      (each) => answers.shift()!(each),
+      {},
+      { monotonic: () => clock.now },
+    );
+    assert.equal(await ask("m", "bad"), CLOSED);
+    assert.equal(await ask("m", "bad"), CLOSED, "it is open, and nobody is asked");
+    assert.equal(asked.length, 1);
+    clock.now += 10_000;
+    assert.equal(await ask("both", "bad"), "200 next");
+    assert.equal((await breaker()).state, "open", "neither closed nor opened anew");
+    assert.equal(await ask("m", "bad"), "200 m", "at the same moment");
+    assert.equal((await breaker()).state, "closed");
+    assert.equal(asked.length, 3);
+  });
+});
+
+describe("a reply of which a filter has left nothing", { concurrency: 2 }, () => {
+  const filtered = (choice: object): object => ({
+    id: "x",
+    object: "chat.completion",
+    model: "gpt",
+    choices: [{ index: 0, finish_reason: "content_filter", logprobs: null, ...choice }],
+    usage: { prompt_tokens: 15, completion_tokens: 19, total_tokens: 34 },
+  });
+  const prompt = { id: "", object: "", model: "", choices: [], prompt_filter_results: [] };
+  const REPLIES: readonly (readonly [name: string, vendor: string, behaviour: Behaviour])[] = [
+    ["without a message", "openai", either(filtered({}), [prompt, filtered({})])],
+    [
+      "with a message of null",
+      "openai",
+      either(filtered({ message: null }), [prompt, filtered({ delta: null })]),
+    ],
+    [
+      "with a reason of another vendor",
+      "zhipu",
+      either(filtered({ finish_reason: "sensitive" }), [filtered({ finish_reason: "sensitive" })]),
+    ],
+    ["a candidate without content", "gemini", gemini({ finishReason: "SAFETY" })],
+    ["a candidate that Model Armor stopped", "gemini", gemini({ finishReason: "MODEL_ARMOR" })],
+    [
+      "a candidate whose content is null",
+      "gemini",
+      gemini({ finishReason: "SPII", content: null }),
+    ],
+    [
+      "a prompt that Model Armor stopped",
+      "gemini",
+      either({ promptFeedback: { blockReason: "MODEL_ARMOR" } }, [
+        { promptFeedback: { blockReason: "MODEL_ARMOR" } },
+      ]),
+    ],
+    ...["IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"].map(
+      (word) => [`finishReason ${word}`, "gemini", gemini({ finishReason: word })] as const,
+    ),
+    [
+      "a refusal without content",
+      "anthropic",
+      either({ ...anthropicStart.message, content: null, stop_reason: "refusal" }, [
+        anthropicStart,
+        { type: "message_delta", delta: { stop_reason: "refusal" } },
+        { type: "message_stop" },
+      ]),
+    ],
+  ];
+  for (const [name, vendor, behaviour] of REPLIES) {
+    it(`${vendor}: ${name}: a filtered reply, not a fault`, async (t) => {
+      const { gateway, asked, others, breaker } = await bench(t, vendor, behaviour, {
+        retry: { max_retries: 2, backoff_ms: 1 },
+        breaker: { failures: 1 },
+      });
+      const whole = await json(await gateway.chat({ model: "both", messages: user("bad") }));
+      const [choice] = whole.choices;
+      assert.deepEqual(
+        [whole.model, choice.message.content, choice.finish_reason],
+        ["m", "", "content_filter"],
+      );
+      const response = await gateway.chat({ model: "both", stream: true, messages: user("bad") });
+      const { chunks, done } = await readStream(response);
+      const streamed = assemble(chunks);
+      assert.deepEqual(
+        [done, streamed.message["content"], streamed.finish_reason],
+        [true, "", "content_filter"],
+      );
+      assert.deepEqual([asked.length, others.length], [2, 0], "asked once for each request");
+      const { state, last_fault } = await breaker();
+      assert.deepEqual([state, last_fault], ["closed", null]);
+    });
+  }
+
+  it("a whole reply without a message that is not filtered is no reply", async (t) => {
+    for (const finish_reason of ["stop", "length", null]) {
+      const { ask } = await bench(t, "openai", status(200, filtered({ finish_reason })));
+      assert.deepEqual([await ask("m", "bad"), await ask("both", "bad")], [FAILED, "200 next"]);
+    }
+  });
+
+  it("a blockReason of null blocks nothing", async (t) => {
+    const said = {
+      promptFeedback: { blockReason: null },
+      ...candidate({ content: { parts: [{ text: "Hi." }] }, finishReason: "STOP" }),
+    };
+    const { gateway } = await bench(t, "gemini", status(200, said));
+    const reply = await json(await gateway.chat({ model: "m", messages: user("bad") }));
+    assert.deepEqual(
+      [reply.choices[0].message.content, reply.choices[0].finish_reason],
+      ["Hi.", "stop"],
+    );
+  });
+});

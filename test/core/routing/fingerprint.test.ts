@@ -1,0 +1,112 @@
+// system_fingerprint is a keyed hash: stable for a data_dir, different for every other, and of no use to somebody who guesses names.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { configFile } from "../../support/books.ts";
+import { ended } from "../../support/command.ts";
+import { folder } from "../../support/folder.ts";
+import { configFor, json, startGateway, user } from "../../support/gateway.ts";
+import { speak, startProvider, type Provider } from "../../support/provider.ts";
+import { createFingerprint } from "../../../src/core/routing/fingerprint.ts";
+import { run } from "../../support/command.ts";
+
+const secretOf = (dir: string) => readFileSync(join(dir, "fingerprint-secret"), "utf8");
+
+/** The fingerprint of a reply of a gateway over this data_dir. */
+async function fingerprintIn(t: TestContext, { url }: Provider, dir: string): Promise<string> {
+  const gw = await startGateway(t, configFor(url, ["m"], { data_dir: dir }));
+  const reply = await json(await gw.chat({ model: "m", messages: user("hi") }));
+  await gw.gateway.close(0);
+  return reply.system_fingerprint;
+}
+
+describe("system_fingerprint", () => {
+  it("is the same after a restart, and another one with another data_dir", async (t) => {
+    const provider = await startProvider(t, { m: speak("Hi.") });
+    const [one, other] = [folder(), folder()];
+    const first = await fingerprintIn(t, provider, one);
+    assert.match(first, /^fp_[0-9a-f]{12}$/);
+    assert.equal(await fingerprintIn(t, provider, one), first);
+    assert.notEqual(await fingerprintIn(t, provider, other), first);
+  });
+
+  it("cannot be worked out from the names of provider and model", async (t) => {
+    const provider = await startProvider(t, { m: speak("Hi.") });
+    const found = await fingerprintIn(t, provider, folder());
+    const guesses = Array.from({ length: 10 }, (_, version) =>
+      createHash("sha256")
+        .update(JSON.stringify(["lab", "m", version]))
+        .digest("hex")
+        .slice(0, 12),
+    );
+    assert.ok(!guesses.includes(found.slice("fp_".length)));
+  });
+
+  it("has a secret of 32 random bytes that only the owner can read", async (t) => {
+    const provider = await startProvider(t, { m: speak("Hi.") });
+    const dir = folder();
+    await fingerprintIn(t, provider, dir);
+    assert.match(secretOf(dir), /^[0-9a-f]{64}$/);
+    assert.equal(statSync(join(dir, "fingerprint-secret")).mode & 0o777, 0o600);
+    assert.deepEqual(
+      readdirSync(dir).filter((name) => name.startsWith("fingerprint")),
+      ["fingerprint-secret"],
+    );
+  });
+
+  it("is the same from every worker", async (t) => {
+    const provider = await startProvider(t, { m: speak("Hi.") });
+    const config = configFor(provider.url, ["m"], { server: { workers: 2 }, data_dir: folder() });
+    const gw = run(t, ["--config", configFile(config)]);
+    const url = await gw.address();
+    const found = new Set<string>();
+    for (let count = 0; count < 12; count += 1) {
+      const response = await fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: {
+          authorization: "Bearer sk-test-client-key",
+          "content-type": "application/json",
+          connection: "close",
+        },
+        body: JSON.stringify({ model: "m", messages: user("hi") }),
+      });
+      found.add((await json(response)).system_fingerprint);
+    }
+    assert.equal(found.size, 1);
+  });
+
+  it("has a random key for the process, and says so, where the secret cannot be read or made", () => {
+    const damaged = folder();
+    writeFileSync(join(damaged, "fingerprint-secret"), "");
+    const told: unknown[] = [];
+    for (const dir of [join(folder(), "missing"), damaged]) {
+      const [one, again] = [0, 1].map(() =>
+        createFingerprint(dir, ({ event }) => {
+          told.push(event);
+        }),
+      );
+      const first = one!(["lab", "m"]);
+      assert.equal(one!(["lab", "m"]), first);
+      assert.notEqual(again!(["lab", "m"]), first);
+    }
+    assert.deepEqual(told, Array(4).fill("fingerprint_secret_unavailable"));
+  });
+
+  it("makes no data_dir for commands that only look", async (t) => {
+    const dir = join(folder(), "data");
+    const config = configFile(
+      configFor("http://127.0.0.1:1", ["m"], {
+        data_dir: dir,
+        aliases: { a: { models: ["m"] } },
+      }),
+    );
+    for (const args of [["check"], ["explain", "a"], ["keys", "list"]]) {
+      const { code, stderr } = await ended(t, [...args, "--config", config]);
+      assert.equal(code, 0, stderr);
+    }
+    assert.equal(existsSync(dir), false);
+  });
+});

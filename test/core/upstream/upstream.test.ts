@@ -1,0 +1,688 @@
+// What goes out to a provider, and what each of its faults becomes for a client who named the model: WIRE.md 4.2 and 4.3.
+
+import assert from "node:assert/strict";
+import net from "node:net";
+import type { AddressInfo } from "node:net";
+import { describe, it, type TestContext } from "node:test";
+import { gzipSync } from "node:zlib";
+import type { Fetch } from "../../../src/core/upstream/fetch.ts";
+import {
+  POOLED_ONLY,
+  configFor,
+  json,
+  readStream,
+  startGateway,
+  user,
+} from "../../support/gateway.ts";
+import {
+  chunk,
+  completion,
+  endless,
+  event,
+  reset,
+  silent,
+  speak,
+  startProvider,
+  status,
+  stream,
+  type Behaviour,
+} from "../../support/provider.ts";
+import { waitFor, within } from "../../support/wait.ts";
+
+const JSON_TYPE = { "content-type": "application/json" };
+const error = (message: string, more: object = {}) => ({ error: { message, ...more } });
+
+const FAULTS: [
+  name: string,
+  behaviour: Behaviour,
+  status: number,
+  code: string,
+  param?: string | null,
+  retryAfter?: string,
+][] = [
+  [
+    "400 with a context that is too long",
+    status(
+      400,
+      error("This model's maximum context length is 10 tokens", {
+        code: "context_length_exceeded",
+      }),
+    ),
+    400,
+    "context_length_exceeded",
+    "messages",
+  ],
+  [
+    "400 of llama.cpp for the same",
+    status(400, error("too big", { type: "exceed_context_size_error", code: 400 })),
+    400,
+    "context_length_exceeded",
+    "messages",
+  ],
+  [
+    "413 prompt is too long",
+    status(413, error("prompt is too long: 9 tokens > 8 maximum")),
+    400,
+    "context_length_exceeded",
+    "messages",
+  ],
+  [
+    "400 by a content filter",
+    status(400, error("The response was filtered", { code: "content_filter" })),
+    400,
+    "content_filter",
+    "messages",
+  ],
+  ["400 otherwise", status(400, error("unknown field foo")), 400, "upstream_rejected", null],
+  [
+    "400 that speaks of sensitive letters and safety",
+    status(400, error("'safety_identifier' is unknown; names are case-sensitive")),
+    400,
+    "upstream_rejected",
+    null,
+  ],
+  [
+    "400 for the provider's key, in a list",
+    status(400, [
+      error("API key not valid. Please pass a valid API key.", { status: "INVALID_ARGUMENT" }),
+    ]),
+    503,
+    "model_unavailable",
+    "model",
+  ],
+  [
+    "400 with a body of 100 KB",
+    status(400, error(`maximum context length is 10 tokens ${"x".repeat(100_000)}`)),
+    400,
+    "context_length_exceeded",
+    "messages",
+  ],
+  [
+    "422 in FastAPI's form",
+    status(422, { detail: [{ loc: ["body"], msg: "bad" }] }),
+    400,
+    "upstream_rejected",
+    null,
+  ],
+  [
+    "400 for the provider's key",
+    status(400, error("API key not valid.", { code: "API_KEY_INVALID" })),
+    503,
+    "model_unavailable",
+    "model",
+  ],
+  [
+    "401",
+    status(401, error("Incorrect API key provided: sk-provider-secret")),
+    503,
+    "model_unavailable",
+    "model",
+  ],
+  ["402", status(402, error("Insufficient Balance")), 503, "model_unavailable", "model"],
+  ["403", status(403), 503, "model_unavailable", "model"],
+  [
+    "404",
+    status(404, "not found", { "content-type": "text/plain" }),
+    503,
+    "model_unavailable",
+    "model",
+  ],
+  ["408", status(408), 503, "model_overloaded", "model", "5"],
+  ["409", status(409), 503, "model_overloaded", "model", "5"],
+  ["425", status(425), 503, "model_overloaded", "model", "5"],
+  ["429", status(429), 503, "model_overloaded", "model", "5"],
+  [
+    "429 with Retry-After",
+    status(429, {}, { ...JSON_TYPE, "retry-after": "17" }),
+    503,
+    "model_overloaded",
+    "model",
+    "17",
+  ],
+  [
+    "429 with a long Retry-After",
+    status(429, {}, { ...JSON_TYPE, "retry-after": "3600" }),
+    503,
+    "model_overloaded",
+    "model",
+    "60",
+  ],
+  [
+    "429 with a date",
+    status(429, {}, { ...JSON_TYPE, "retry-after": new Date(Date.now() - 1000).toUTCString() }),
+    503,
+    "model_overloaded",
+    "model",
+    "1",
+  ],
+  [
+    "429 with nonsense",
+    status(429, {}, { ...JSON_TYPE, "retry-after": "soon" }),
+    503,
+    "model_overloaded",
+    "model",
+    "5",
+  ],
+  ["503", status(503), 503, "model_overloaded", "model", "5"],
+  ["529", status(529), 503, "model_overloaded", "model", "5"],
+  ["500", status(500), 503, "upstream_error", "model"],
+  [
+    "502 with a page",
+    status(502, "<html>", { "content-type": "text/html" }),
+    503,
+    "upstream_error",
+    "model",
+  ],
+  ["504", status(504), 503, "upstream_error", "model"],
+  [
+    "a redirect, which is not followed",
+    status(307, {}, { ...JSON_TYPE, location: "http://127.0.0.1:1/steal" }),
+    503,
+    "upstream_error",
+    "model",
+  ],
+  [
+    "101",
+    ({ socket }) => {
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n");
+    },
+    503,
+    "upstream_error",
+    "model",
+  ],
+  ["204", status(204, ""), 503, "upstream_error", "model"],
+  [
+    "200 with a page",
+    status(200, "<html>hello</html>", { "content-type": "text/html" }),
+    503,
+    "upstream_error",
+    "model",
+  ],
+  ["200 without a content type", status(200, "{}", {}), 503, "upstream_error", "model"],
+  ["200 with half a JSON", status(200, '{"choices":[{"mess'), 503, "upstream_error", "model"],
+  ["200 with an error", status(200, error("no", { code: 429 })), 503, "model_overloaded", "model"],
+  ["200 with a bare error", status(200, { error: "no" }), 503, "upstream_error", "model"],
+  [
+    "200 with a flat error",
+    status(200, { object: "error", message: "maximum context length", code: 400 }),
+    400,
+    "context_length_exceeded",
+    "messages",
+  ],
+  ["200 without choices", status(200, { choices: [] }), 503, "upstream_error", "model"],
+  [
+    "200 with a choice that is empty",
+    status(200, { choices: [{}] }),
+    503,
+    "upstream_error",
+    "model",
+  ],
+  ["200 that is a list", status(200, []), 503, "upstream_error", "model"],
+  [
+    "200 compressed although identity was asked for",
+    (asked) =>
+      status(200, "", { ...JSON_TYPE, "content-encoding": "gzip" })({
+        ...asked,
+        res: Object.assign(asked.res, { end: asked.res.end.bind(asked.res, gzipSync("{}")) }),
+      }),
+    503,
+    "upstream_error",
+    "model",
+  ],
+  [
+    "a failed finish_reason",
+    status(200, completion({ content: "x" }, "insufficient_system_resource")),
+    503,
+    "upstream_error",
+    "model",
+  ],
+  ["a reset before the headers", reset, 503, "upstream_error", "model"],
+  [
+    "a reset in the middle of the body",
+    ({ res, socket }) => {
+      res.writeHead(200, { ...JSON_TYPE, "content-length": "100" });
+      res.write("{", () => socket.resetAndDestroy());
+    },
+    503,
+    "upstream_error",
+    "model",
+  ],
+  [
+    "no HTTP",
+    ({ socket }) => {
+      socket.end("nonsense\r\n\r\n");
+    },
+    503,
+    "upstream_error",
+    "model",
+  ],
+  [
+    "headers without end",
+    ({ socket }) => {
+      socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(2_000)}`);
+    },
+    503,
+    "upstream_error",
+    "model",
+  ],
+];
+
+async function answered(
+  t: TestContext,
+  behaviour: Behaviour,
+  over: object = {},
+  request: object = {},
+) {
+  const provider = await startProvider(t, { m: behaviour, ok: speak("Fine.") });
+  const gateway = await startGateway(t, configFor(provider.url, ["m", "ok"], over));
+  const response = await within(
+    gateway.chat({ model: "m", messages: user("hi"), ...request }),
+    "the answer",
+    10_000,
+  );
+  return { provider, gateway, response };
+}
+
+describe("faults of a provider, for a client who named the model", () => {
+  for (const [name, behaviour, code, errorCode, param = null, retryAfter] of FAULTS) {
+    for (const streaming of [false, true]) {
+      it(`${name}${streaming ? ", streaming" : ""}: ${code} ${errorCode}`, async (t) => {
+        const { response, gateway, provider } = await answered(
+          t,
+          behaviour,
+          {},
+          { stream: streaming },
+        );
+        assert.equal(response.status, code);
+        const text = await response.text();
+        const body = JSON.parse(text).error;
+        assert.deepEqual([body.code, body.param], [errorCode, param]);
+        assert.equal(
+          body.type,
+          code === 503 ? "service_unavailable_error" : "invalid_request_error",
+        );
+        assert.equal(body.request_id, response.headers.get("x-request-id"));
+        if (retryAfter !== undefined) assert.equal(response.headers.get("retry-after"), retryAfter);
+        if (errorCode === "model_overloaded")
+          assert.ok(
+            body.message.includes(`Retry after ${response.headers.get("retry-after")} seconds`),
+          );
+        assert.ok(!/sk-provider|127\.0\.0\.1|\blab\b/.test(text), text);
+        const line = await waitFor(
+          () => gateway.diagnostics.find((each) => each["event"] === "attempt_failed"),
+          "the diagnostic line",
+        );
+        assert.deepEqual([line["model"], line["provider"], line["code"]], ["m", "lab", errorCode]);
+        assert.ok(!JSON.stringify(gateway.diagnostics).includes("sk-provider"));
+        assert.equal(provider.asked.length, 1);
+        assert.equal((await gateway.chat({ model: "ok", messages: user("hi") })).status, 200);
+      });
+    }
+  }
+
+  it("names the context size that the operator stated", async (t) => {
+    const refused = status(400, error("maximum context length"));
+    const { response } = await answered(t, refused, { models: { m: { context_tokens: 4_096 } } });
+    assert.match((await json(response)).error.message, /maximum context length is 4096 tokens/);
+  });
+
+  it("nobody at the address: model_unavailable", async (t) => {
+    const free = net.createServer();
+    await new Promise<void>((resolve) => free.listen(0, "127.0.0.1", resolve));
+    const { port } = free.address() as AddressInfo;
+    await new Promise((resolve) => free.close(resolve));
+    const gateway = await startGateway(t, configFor(`http://127.0.0.1:${port}`, ["m"]));
+    const response = await gateway.chat({ model: "m", messages: user("hi") });
+    assert.equal(response.status, 503);
+    assert.equal((await json(response)).error.code, "model_unavailable");
+  });
+
+  it("a body without end is not read for ever", async (t) => {
+    const { response, provider } = await answered(
+      t,
+      endless("application/json", Buffer.alloc(1024 * 1024, " ")),
+    );
+    assert.equal(response.status, 503);
+    await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
+  });
+
+  for (const mediaType of ["text/html", "application/json"]) {
+    it(`a 200 of ${mediaType} that is refused is not read on`, async (t) => {
+      const begins: Behaviour = ({ res }) => {
+        res.writeHead(200, {
+          "content-type": mediaType,
+          ...(mediaType === "application/json" && { "content-encoding": "gzip" }),
+        });
+        res.write("<html>");
+      };
+      const { response, provider } = await answered(t, begins);
+      assert.equal(response.status, 503);
+      await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
+    });
+  }
+
+  it("an error of our own is a bare 500, and its detail goes to the log", async (t) => {
+    const broken: Fetch = () =>
+      Promise.reject(new TypeError("a bug that names sk-provider-secret"));
+    const gateway = await startGateway(t, configFor("http://127.0.0.1:1", ["m"]), {
+      fetch: broken,
+    });
+    for (const streaming of [false, true]) {
+      const response = await gateway.chat({ model: "m", stream: streaming, messages: user("hi") });
+      assert.equal(response.status, 500);
+      assert.equal(response.headers.get("x-should-retry"), "false");
+      const { error } = await json(response);
+      assert.deepEqual([error.type, error.code], ["server_error", "internal_error"]);
+      assert.ok(!error.message.includes("bug"));
+    }
+    await waitFor(
+      () => gateway.diagnostics.find((line) => String(line["detail"]).includes("a bug that names")),
+      "the diagnostic line",
+    );
+  });
+});
+
+describe("deadlines", () => {
+  for (const streaming of [false, true]) {
+    it(`no answer: first_token_ms${streaming ? ", streaming" : ""}`, async (t) => {
+      const { response, provider } = await answered(
+        t,
+        silent,
+        { timeouts: { first_token_ms: 100 } },
+        { stream: streaming },
+      );
+      assert.equal(response.status, 503);
+      assert.equal(response.headers.get("x-should-retry"), "false");
+      assert.equal((await json(response)).error.code, "upstream_timeout");
+      await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
+    });
+
+    it(`headers and then silence${streaming ? ", streaming" : ""}`, async (t) => {
+      const mediaType = streaming ? "text/event-stream" : "application/json";
+      const headersOnly: Behaviour = ({ res }) => {
+        res.writeHead(200, { "content-type": mediaType });
+        res.flushHeaders();
+      };
+      const { response } = await answered(
+        t,
+        headersOnly,
+        { timeouts: { first_token_ms: 100 } },
+        { stream: streaming },
+      );
+      assert.equal((await json(response)).error.code, "upstream_timeout");
+    });
+  }
+
+  it("comments do not put off the first token's deadline", async (t) => {
+    const chatty: Behaviour = ({ res }) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      const beat = setInterval(() => res.write(": keep-alive\n\n"), 20);
+      res.on("close", () => clearInterval(beat));
+    };
+    const { response } = await answered(
+      t,
+      chatty,
+      { timeouts: { first_token_ms: 200 } },
+      { stream: true },
+    );
+    assert.equal((await json(response)).error.code, "upstream_timeout");
+  });
+
+  it("silence in the middle: an in-band error at idle_ms", async (t) => {
+    const { response, provider } = await answered(
+      t,
+      stream([chunk({ content: "Once" })], "open"),
+      { timeouts: { idle_ms: 100 } },
+      { stream: true },
+    );
+    const { error: given, done } = await readStream(response);
+    assert.deepEqual([given!.code, done], ["upstream_timeout", false]);
+    await waitFor(() => provider.asked[0]!.closed(), "the provider's connection to close");
+  });
+
+  it("a whole reply that stops in the middle: idle_ms", async (t) => {
+    const half: Behaviour = ({ res }) => {
+      res.writeHead(200, JSON_TYPE);
+      res.write("{");
+    };
+    const { response } = await answered(t, half, { timeouts: { idle_ms: 100 } });
+    assert.equal((await json(response)).error.code, "upstream_timeout");
+  });
+
+  it("a long healthy stream is not cut by first_token_ms or idle_ms", async (t) => {
+    const steady: Behaviour = ({ res }) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      let sent = 0;
+      const beat = setInterval(() => {
+        sent += 1;
+        res.write(event(chunk({ content: `${sent} ` })));
+        if (sent < 20) return;
+        clearInterval(beat);
+        res.end(event(chunk({}, "stop")));
+      }, 25);
+    };
+    const { response } = await answered(
+      t,
+      steady,
+      { timeouts: { first_token_ms: 300, idle_ms: 300 } },
+      { stream: true },
+    );
+    const { done, chunks } = await readStream(response);
+    assert.ok(done);
+    assert.equal(chunks.length, 22);
+  });
+
+  it("total_ms ends what the others let pass", async (t) => {
+    const endless: Behaviour = ({ res }) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      const beat = setInterval(() => res.write(event(chunk({ content: "." }))), 10);
+      res.on("close", () => clearInterval(beat));
+    };
+    const { response } = await answered(
+      t,
+      endless,
+      { timeouts: { total_ms: 200 } },
+      { stream: true },
+    );
+    assert.equal((await readStream(response)).error!.code, "upstream_timeout");
+  });
+
+  it("a connection that is not made: connect_ms", POOLED_ONLY, async (t) => {
+    // A listener that never speaks TLS: the connection is open, but never secure.
+    const deaf = net.createServer();
+    await new Promise<void>((resolve) => deaf.listen(0, "127.0.0.1", resolve));
+    const sockets: net.Socket[] = [];
+    deaf.on("connection", (socket) => sockets.push(socket));
+    t.after(() => {
+      for (const socket of sockets) socket.destroy();
+      deaf.close();
+    });
+    const { port } = deaf.address() as AddressInfo;
+    const gateway = await startGateway(
+      t,
+      configFor(`https://127.0.0.1:${port}`, ["m"], { timeouts: { connect_ms: 100 } }),
+    );
+    const response = await within(gateway.chat({ model: "m", messages: user("hi") }), "the answer");
+    assert.equal((await json(response)).error.code, "upstream_timeout");
+    await waitFor(
+      () =>
+        gateway.diagnostics.find((line) =>
+          String(line["detail"]).includes("no connection within 100 ms"),
+        ),
+      "the diagnostic line",
+    );
+  });
+
+  it("a provider's own timeouts override the general ones", async (t) => {
+    for (const timeouts of [{ first_token_ms: 50 }, { total_ms: 50 }]) {
+      const { response } = await answered(t, silent, { providers: { lab: { timeouts } } });
+      assert.equal((await json(response)).error.code, "upstream_timeout");
+    }
+  });
+});
+
+describe("connections to a provider", () => {
+  it("are used again, also after a stream", async (t) => {
+    const { gateway, provider } = await answered(t, speak("Hello there."), {}, {});
+    for (const streaming of [true, false, true, false]) {
+      const response = await gateway.chat({ model: "m", stream: streaming, messages: user("hi") });
+      await response.text();
+      await gateway.accessOf(response.headers.get("x-request-id")!);
+    }
+    assert.equal(provider.connections(), 1);
+  });
+
+  it(
+    "one that the provider closed just then is replaced without the client's noticing",
+    POOLED_ONLY,
+    async (t) => {
+      const seen = new WeakSet<net.Socket>();
+      const fickle: Behaviour = (asked) => {
+        if (seen.has(asked.socket)) return asked.socket.destroy() as unknown as void;
+        seen.add(asked.socket);
+        return speak("Fine.")(asked);
+      };
+      const { gateway, provider } = await answered(t, fickle);
+      const again = await gateway.chat({ model: "m", messages: user("hi") });
+      assert.equal(again.status, 200);
+      assert.equal(provider.asked.length, 3);
+      assert.equal(provider.connections(), 2);
+    },
+  );
+
+  it(
+    "are no more to one origin than upstream.max_connections: the next request waits for one",
+    POOLED_ONLY,
+    async (t) => {
+      const waiting: (() => void)[] = [];
+      const held: Behaviour = (asked) => {
+        waiting.push(() => {
+          speak("Fine.")(asked);
+        });
+      };
+      const provider = await startProvider(t, { m: held });
+      const gateway = await startGateway(
+        t,
+        configFor(provider.url, ["m"], { upstream: { max_connections: 2 } }),
+      );
+      const answers = Array.from({ length: 5 }, () =>
+        gateway.chat({ model: "m", messages: user("hi") }),
+      );
+      for (let answered = 0; answered < 5; answered += 1) {
+        await waitFor(() => waiting.length > answered, `request ${answered + 1} at the provider`);
+        assert.ok(
+          provider.asked.length <= answered + 2,
+          `${provider.asked.length} requests when ${answered} were answered`,
+        );
+        waiting[answered]!();
+      }
+      for (const { status } of await Promise.all(answers)) assert.equal(status, 200);
+      assert.equal(provider.connections(), 2);
+    },
+  );
+
+  it(
+    "to wait for one of them is not the provider's silence: first_token_ms begins when the request goes out",
+    POOLED_ONLY,
+    async (t) => {
+      let finish = () => {};
+      const held: Behaviour = (asked) => {
+        finish = () => {
+          speak("At last.")(asked);
+        };
+      };
+      const provider = await startProvider(t, { m: held, n: speak("Fine.") });
+      const other = await startProvider(t, { slow: silent });
+      const gateway = await startGateway(
+        t,
+        configFor(provider.url, ["m", "n"], {
+          upstream: { max_connections: 1 },
+          breaker: { failures: 1 },
+          providers: {
+            other: { dialect: "openai", base_url: other.url, timeouts: { first_token_ms: 200 } },
+            lab: { timeouts: { first_token_ms: 5_000 } },
+            quick: { dialect: "openai", base_url: provider.url, timeouts: { first_token_ms: 100 } },
+          },
+          models: { slow: { provider: "other" }, n: { provider: "quick" } },
+        }),
+      );
+      const first = gateway.chat({ model: "m", messages: user("hi") });
+      await waitFor(() => provider.asked.length === 1, "the request that has the connection");
+      const waits = gateway.chat({ model: "n", messages: user("hi") });
+      // When this has failed, more than the other's time is over.
+      assert.equal(
+        (await json(await gateway.chat({ model: "slow", messages: user("hi") }))).error.code,
+        "upstream_timeout",
+      );
+      assert.equal(provider.asked.length, 1);
+      finish();
+      assert.equal((await first).status, 200);
+      assert.equal((await waits).status, 200);
+    },
+  );
+
+  it("one that breaks on its first use is not tried again", async (t) => {
+    const { response, provider } = await answered(t, reset);
+    assert.equal(response.status, 503);
+    assert.equal(provider.asked.length, 1);
+  });
+});
+
+describe("what goes out", () => {
+  it(
+    "carries the provider's key, asks for identity, and nothing of the client's headers",
+    POOLED_ONLY,
+    async (t) => {
+      const { provider } = await answered(t, speak("Hi."));
+      const { headers, path } = provider.asked[0]!;
+      assert.equal(path, "/chat/completions");
+      assert.equal(headers["authorization"], "Bearer sk-provider-secret");
+      assert.equal(headers["accept-encoding"], "identity");
+      assert.equal(headers["x-request-id"], undefined);
+      assert.deepEqual(Object.keys(headers).sort(), [
+        "accept",
+        "accept-encoding",
+        "authorization",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+      ]);
+    },
+  );
+
+  it("goes through any function of the fetch contract, the built-in one too", async (t) => {
+    const provider = await startProvider(t, {
+      m: speak("Hello there.", { reasoning: "Hm." }),
+      bad: status(429),
+      cut: stream([chunk({ content: "a" })], "cut"),
+      gone: silent,
+    });
+    const builtIn: Fetch = (url, init) => fetch(url, init);
+    const gateway = await startGateway(
+      t,
+      configFor(provider.url, ["m", "bad", "cut", "gone"], { timeouts: { first_token_ms: 200 } }),
+      { fetch: builtIn },
+    );
+    const whole = await json(await gateway.chat({ model: "m", messages: user("hi") }));
+    assert.equal(whole.choices[0].message.content, "Hello there.");
+    assert.ok(
+      (await readStream(await gateway.chat({ model: "m", stream: true, messages: user("hi") })))
+        .done,
+    );
+    assert.equal(
+      (await json(await gateway.chat({ model: "bad", messages: user("hi") }))).error.code,
+      "model_overloaded",
+    );
+    assert.equal(
+      (await readStream(await gateway.chat({ model: "cut", stream: true, messages: user("hi") })))
+        .error!.code,
+      "upstream_error",
+    );
+    assert.equal(
+      (await json(await gateway.chat({ model: "gone", messages: user("hi") }))).error.code,
+      "upstream_timeout",
+    );
+  });
+});

@@ -1,0 +1,160 @@
+// The first moments of a process: signals and changes of the configuration that come before the gateway listens.
+
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { ended, lines, run, type Running } from "../../support/command.ts";
+import { folder, replace } from "../../support/folder.ts";
+import { demo } from "../../support/gateway.ts";
+import { writeManyKeys } from "../../support/many-keys.ts";
+import { until, waitFor, within } from "../../support/wait.ts";
+
+const SIGHUP_BIT = 1n; // of the mask of caught signals: that of number 1
+const NO_PROC = { skip: !existsSync("/proc/self/status") && "this takes Linux's /proc" };
+
+/** Whether a process listens for SIGHUP by now. Node itself listens for SIGTERM and SIGINT from its start on, so these tell nothing. */
+function listensForHangup(pid: number | undefined): boolean {
+  const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return (BigInt(`0x${caught ?? "0"}`) & SIGHUP_BIT) !== 0n;
+}
+
+/** A gateway whose start takes a while: it has many keys to read. */
+function starting(t: TestContext, { workers = 1, keys = 0, detached = false } = {}) {
+  const cwd = folder();
+  const data = join(cwd, "data");
+  mkdirSync(data);
+  if (keys > 0) writeManyKeys(join(data, "keys.json"), keys);
+  const file = join(cwd, "gateway.json");
+  const text = (over: object = {}) =>
+    JSON.stringify(demo({ data_dir: data, server: { port: 0, workers }, ...over }));
+  writeFileSync(file, text());
+  return { gw: run(t, ["--config", file], { cwd, detached }), data, file, text };
+}
+
+const events = (gw: Running, event: string): number =>
+  lines(gw.stderr()).filter((line) => line.includes(`"event":"${event}"`)).length;
+const isOver = ({ child }: Running): boolean =>
+  child.exitCode !== null || child.signalCode !== null;
+const listening = (gw: Running): Promise<unknown> =>
+  waitFor(
+    () => isOver(gw) || listensForHangup(gw.child.pid),
+    "the process to listen for signals",
+    20_000,
+  );
+
+describe("a signal during the start", () => {
+  for (const workers of [1, 2]) {
+    const what = workers === 1 ? "one process" : "two workers";
+
+    it(
+      `SIGHUP is heard before anything is loaded, and acted upon when it listens (${what})`,
+      NO_PROC,
+      async (t) => {
+        const { gw } = starting(t, { workers, keys: 200_000 });
+        await listening(gw);
+        assert.equal(gw.stdout(), "", "it must still be on its way when the signal comes");
+        gw.child.kill("SIGHUP");
+        gw.child.kill("SIGHUP");
+        const url = await gw.address();
+        await waitFor(() => events(gw, "reloaded") >= workers, "the reload", 10_000);
+        assert.equal((await fetch(`${url}/healthz`)).status, 200);
+      },
+    );
+
+    it(
+      `SIGTERM ends it with exit 0, and it never says that it listens (${what})`,
+      NO_PROC,
+      async (t) => {
+        const { gw } = starting(t, { workers, keys: 50_000 });
+        await listening(gw);
+        gw.child.kill("SIGTERM");
+        const { code, signal, stdout } = await within(gw.ended, "the end", 20_000);
+        assert.deepEqual([code, signal, stdout], [0, null, ""]);
+      },
+    );
+
+    it(`SIGHUP at many moments from then on: none dies (${what})`, NO_PROC, async (t) => {
+      for (const delay of [0, 5, 10, 20, 40, 80, 120, 160, 200, 300, 400]) {
+        const { gw } = starting(t, { workers });
+        await listening(gw);
+        await pause(delay); // the moment is what is tried here
+        gw.child.kill("SIGHUP");
+        await gw.address();
+        await waitFor(
+          () => isOver(gw) || events(gw, "reloaded") >= workers,
+          `the reload after a SIGHUP at ${delay} ms`,
+          10_000,
+        );
+        assert.ok(!isOver(gw), `a SIGHUP at ${delay} ms ended it`);
+        gw.child.kill("SIGTERM");
+        assert.equal((await within(gw.ended, "the end", 10_000)).code, 0);
+      }
+    });
+  }
+
+  for (const signal of ["SIGHUP", "SIGTERM"] as const) {
+    it(
+      `${signal} to the whole process group while workers are born: no worker is missing, nothing is told as a death`,
+      NO_PROC,
+      async (t) => {
+        for (const delay of [0, 10, 20, 30, 40, 50, 60, 80, 100, 150, 250]) {
+          const { gw } = starting(t, { workers: 2, detached: true });
+          await listening(gw);
+          await pause(delay); // the moment is what is tried here
+          process.kill(-gw.child.pid!, signal);
+          if (signal === "SIGHUP") {
+            const url = await gw.address();
+            assert.equal((await fetch(`${url}/healthz`)).status, 200);
+            gw.child.kill("SIGTERM");
+          }
+          const { code, stderr } = await within(gw.ended, `the end, after ${delay} ms`, 20_000);
+          assert.deepEqual([code, events(gw, "worker_died")], [0, 0], `at ${delay} ms: ${stderr}`);
+        }
+      },
+    );
+  }
+
+  it("a second SIGTERM during the start ends it at once, exit 1", NO_PROC, async (t) => {
+    const { gw } = starting(t, { keys: 100_000 });
+    await listening(gw);
+    gw.child.kill("SIGTERM");
+    gw.child.kill("SIGINT");
+    const { code, signal } = await within(gw.ended, "the end", 20_000);
+    assert.deepEqual([code, signal], [1, null]);
+  });
+
+  it("commands that serve nothing are ended by signals as ever", NO_PROC, async (t) => {
+    const dir = folder();
+    const file = join(dir, "gateway.json");
+    writeFileSync(file, JSON.stringify(demo({ data_dir: join(dir, "data") })));
+    const sync = run(t, ["usage", "sync", "--config", file]);
+    await waitFor(() => existsSync(join(dir, "data", "spend")), "the sync to begin", 20_000);
+    sync.child.kill("SIGHUP");
+    const end = await within(sync.ended, "the end", 20_000);
+    assert.deepEqual([end.code, end.signal], [null, "SIGHUP"]);
+    assert.equal((await ended(t, ["check", "--config", file])).code, 0);
+  });
+});
+
+describe("a change of the configuration during the start", () => {
+  for (const workers of [1, 2]) {
+    it(`is put in force soon after it listens (${workers === 1 ? "one process" : "two workers"})`, async (t) => {
+      const { gw, data, file, text } = starting(t, { workers, keys: 100_000 });
+      // The folder is made when the configuration has been read; the keys are read after that.
+      await waitFor(() => existsSync(join(data, "spend")), "the configuration to be read", 20_000);
+      assert.equal(gw.stdout(), "", "it does not listen yet");
+      replace(file, text({ keys: [{ account: "later", key: "sk-later" }] }));
+      const url = await gw.address();
+      const status = await until(async () => {
+        const response = await fetch(`${url}/v1/models`, {
+          headers: { authorization: "Bearer sk-later" },
+        });
+        await response.text();
+        return response.status === 200 && response.status;
+      }, "the new key to be valid");
+      assert.equal(status, 200);
+    });
+  }
+});

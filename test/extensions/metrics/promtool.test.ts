@@ -1,0 +1,31 @@
+// The metrics as Prometheus's own checker sees them: `promtool check metrics` has nothing to say about them.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { describe, it } from "node:test";
+import { demo, startGateway, user } from "../../support/gateway.ts";
+
+const isThere = spawnSync("promtool", ["--version"]).status === 0;
+
+describe("promtool check metrics", { skip: !isThere && "there is no promtool here" }, () => {
+  it("is silent about all families, after traffic of every kind", async (t) => {
+    // A reader that is behind for good: whatever the diagnostics say is dropped, and counted.
+    const behind = { write: () => undefined, backlog: () => 9e6, onceDrained: () => undefined };
+    const gateway = await startGateway(t, demo(), { diagnostics: behind });
+    gateway.gateway.diagnose({ event: "test" });
+    const ask = async (body: object) =>
+      (await gateway.chat(body, { authorization: "Bearer sk-demo" })).text();
+    for (const stream of [true, false])
+      await ask({ model: "auto/reasoning", stream, messages: user("hi") });
+    await ask({ model: "nowhere", messages: user("hi") });
+    await (await fetch(`${gateway.url}/nowhere`)).text();
+    const metrics = await (await fetch(`${gateway.gateway.adminAddress()}/metrics`)).text();
+    for (const [, name] of metrics.matchAll(/^# TYPE (\S+) /gm))
+      assert.match(metrics, new RegExp(`^${name}`, "m"));
+    const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], {
+      input: metrics,
+      encoding: "utf8",
+    });
+    assert.deepEqual([`${stdout}${stderr}`, status], ["", 0]);
+  });
+});
