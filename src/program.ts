@@ -16,7 +16,7 @@ import { makeDataDir } from "./core/config/surroundings.ts";
 import { watchFile } from "./core/config/watch.ts";
 import { createGateway, type Gateway } from "./core/app.ts";
 import { sinkOf } from "./core/http/log.ts";
-import { CheckError } from "./core/schema/checker.ts";
+import { ValidationError } from "./core/schema/checker.ts";
 import { createSupervisor, serveAsWorker } from "./extensions/cluster/workers.ts";
 
 /** The signals that the process has received since its first moment. */
@@ -60,9 +60,9 @@ export async function run(argv: readonly string[], world: Process): Promise<numb
     const { env, print, actAs } = world;
     return await COMMANDS[args.command](args, { env, print, say, stopped: stop.signal, actAs });
   } catch (error) {
-    if (argv.includes("--json") && error instanceof CheckError)
+    if (argv.includes("--json") && error instanceof ValidationError)
       world.stdout.write(`${JSON.stringify({ ok: false, faults: toldFaults(error) })}\n`);
-    else for (const line of (error as Error).message.split("\n")) say(line); // a CheckError's are its faults
+    else for (const line of (error as Error).message.split("\n")) say(line); // a ValidationError's are its faults
     return error instanceof UsageError ? 2 : 1;
   }
 }

@@ -9,7 +9,7 @@ import { createAdmin, type Report } from "../extensions/admin/admin.ts";
 import { createChatHandler } from "./chat/handler.ts";
 import { readTls } from "../extensions/tls/certificate.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
-import { createFetch, throughFetch, type Fetch, type Send } from "./upstream/fetch.ts";
+import { createFetch, fetchTransport, type Fetch, type Transport } from "./upstream/fetch.ts";
 import {
   createLineLog,
   dropEvents,
@@ -22,7 +22,7 @@ import { sendJson, type Exchange, type Routes } from "./http/exchange.ts";
 import { match } from "./http/router.ts";
 import { createServer, stopping, type AccessLog, type Tls } from "./http/server.ts";
 import { createMetrics } from "../extensions/metrics/metrics.ts";
-import { CheckError } from "./schema/checker.ts";
+import { ValidationError } from "./schema/checker.ts";
 import { ApiError } from "./openai/errors.ts";
 import { openapiText } from "./openai/openapi.ts";
 import { createCatalog, createMemory, noSuchModel, type Catalog } from "./routing/catalog.ts";
@@ -66,11 +66,11 @@ const fixedSettings = ({
     usage,
     upstream,
   ]);
-/** The certificate of a configuration that is to follow `initial`. Throws a CheckError if it does not fit the address listened on, or its
+/** The certificate of a configuration that is to follow `initial`. Throws a ValidationError if it does not fit the address listened on, or its
  * certificate cannot be used. */
 export function checkFit(config: Config, { server: { host, tls } }: Config): Tls | undefined {
   const faults = demoKeyFaults(config, host);
-  if (faults.length > 0) throw new CheckError(faults);
+  if (faults.length > 0) throw new ValidationError(faults);
   return tls && config.server.tls && readTls(config.server.tls);
 }
 const LOOK_MS = 20; // how often the event loop's delay is looked at; what is measured is longer by this
@@ -94,9 +94,9 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     server: { tls },
   } = initial;
   const pooled = createFetch(max_connections ?? undefined);
-  let send: Send;
-  if (deps.fetch) send = throughFetch(deps.fetch);
-  else send = client === "fetch" ? throughFetch(fetch) : pooled;
+  let send: Transport;
+  if (deps.fetch) send = fetchTransport(deps.fetch);
+  else send = client === "fetch" ? fetchTransport(fetch) : pooled;
   const memory = createMemory(createFingerprint(initial.data_dir, diagnose));
   const own = deps.limits ?? createLimiter(monotonic);
   const shared =

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { chatRequest } from "../../src/core/openai/request.ts";
-import { CheckError } from "../../src/core/schema/checker.ts";
+import { ValidationError } from "../../src/core/schema/checker.ts";
 import { configFor, json, startGateway } from "../support/gateway.ts";
 import { speak, startProvider } from "../support/provider.ts";
 import { createRandom } from "../support/random.ts";
@@ -429,7 +429,7 @@ function checked(request: Json): boolean {
     chatRequest(request);
     return true;
   } catch (error) {
-    if (error instanceof CheckError) return false;
+    if (error instanceof ValidationError) return false;
     throw error;
   }
 }

@@ -235,7 +235,7 @@ export const COUNTED = {
   prompt_cache_miss_tokens: 12,
   reasoning_tokens: 3,
 };
-export const NOTHING = {
+export const NO_USAGE = {
   prompt_tokens: 0,
   completion_tokens: 0,
   total_tokens: 0,

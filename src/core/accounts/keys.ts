@@ -21,7 +21,7 @@ import { sha256, type Config } from "../config/schema.ts";
 import { watchFile, type Found } from "../config/watch.ts";
 import {
   array,
-  CheckError,
+  ValidationError,
   fail,
   nonEmpty,
   nullable,
@@ -29,16 +29,16 @@ import {
   object,
   refine,
   string,
-  type Fault,
+  type ValidationIssue,
   type Infer,
 } from "../schema/checker.ts";
 import { ApiError, type ErrorCode } from "../openai/errors.ts";
-import type { Ask } from "./limiter.ts";
+import type { AdmissionRequest } from "./limiter.ts";
 
 /** Its limits are the account's over all its keys, and this key's own. `keyId` names the key in logs and books; derived from the digest one
  * way, it says nothing of the key. `models` are the names that it may send as `model`; undefined is all. From `validUntil` on it is refused,
  * in milliseconds of the wall clock: Infinity is never, 0 a key that was revoked. */
-export interface Caller extends Ask {
+export interface Caller extends AdmissionRequest {
   readonly keyId: string;
   readonly models: ReadonlySet<string> | undefined;
   readonly validUntil: number;
@@ -147,7 +147,7 @@ const storedKeys = array(
 );
 export type StoredKey = Infer<typeof storedKeys>[number];
 export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
-/** Throws a CheckError if there is something else in the file than this program writes; an absent file holds no keys. */
+/** Throws a ValidationError if there is something else in the file than this program writes; an absent file holds no keys. */
 export const readKeys = (file: string): StoredKey[] => storedKeys(readJson(file, [], ABSENT), true);
 const ABSENT = ["ENOENT", "ENOTDIR"];
 
@@ -159,11 +159,11 @@ export interface StoredKeys {
 type KeyTerms = Pick<StoredKey, "key_id" | "account" | "rpm" | "models" | "revoked" | "expires">;
 const STEP_KEYS = 2_000; // checked in one turn of the event loop: some 5 ms
 
-/** Checks the keys of a parsed keys.json step by step: after each the event loop may do something else. Throws a CheckError with all faults. */
+/** Checks the keys of a parsed keys.json step by step: after each the event loop may do something else. Throws a ValidationError with all faults. */
 function* indexKeys(json: unknown): Generator<void, StoredKeys> {
   const byDigest = new Map<string, StoredKey>();
   const accounts = new Set<string>();
-  const faults: Fault[] = [];
+  const faults: ValidationIssue[] = [];
   const count = Array.isArray(json) ? json.length : 1;
   for (let from = 0; from < count; from += STEP_KEYS) {
     try {
@@ -173,16 +173,16 @@ function* indexKeys(json: unknown): Generator<void, StoredKeys> {
         accounts.add(key.account);
       }
     } catch (error) {
-      if (!(error instanceof CheckError)) throw error;
+      if (!(error instanceof ValidationError)) throw error;
       for (const fault of error.faults) faults.push(movedBy(from, fault));
     }
     yield;
   }
-  if (faults.length > 0) throw new CheckError(faults);
+  if (faults.length > 0) throw new ValidationError(faults);
   return { byDigest, accounts };
 }
 
-const movedBy = (from: number, fault: Fault): Fault => {
+const movedBy = (from: number, fault: ValidationIssue): ValidationIssue => {
   const [index, ...rest] = fault.path;
   return typeof index === "number" ? { ...fault, path: [from + index, ...rest] } : fault;
 };

@@ -10,7 +10,7 @@ export interface Limit {
   readonly rpm: number | null;
 }
 /** What is asked for a request: an admission under all limits, and one of the account's places in flight (null: it has any number). */
-export interface Ask {
+export interface AdmissionRequest {
   readonly account: string;
   readonly limits: readonly Limit[];
   readonly maxInFlight: number | null;
@@ -18,19 +18,19 @@ export interface Ask {
 
 /** Of the limit that is nearest to its end: its size, what is left of it, and when it next gets room. Null: unlimited. `because` tells what
  * refused it where that was no limit of requests a minute: the account has no place left, or the store of the limits cannot be asked. */
-export interface Decision {
+export interface AdmissionDecision {
   readonly admitted: boolean;
   readonly limit: number | null;
   readonly remaining: number;
   readonly resetMs: number;
-  readonly because?: "in_flight" | "store";
+  readonly rejectedBy?: "in_flight" | "store";
 }
 
 /** `admit` admits a request under all of its limits and gives it a place, or neither; `release` takes back the place of one that was
  * admitted; `used`: how many requests of the last 60 seconds stand in a window. */
 export interface Limiter {
-  admit(ask: Ask): Decision | Promise<Decision>;
-  release(ask: Ask): void;
+  admit(ask: AdmissionRequest): AdmissionDecision | Promise<AdmissionDecision>;
+  release(ask: AdmissionRequest): void;
   used(name: string): number;
 }
 
@@ -38,9 +38,9 @@ export interface Limiter {
 export function decide(
   admitted: boolean,
   windows: readonly { readonly rpm: number; readonly count: number; readonly resetMs: number }[],
-): Decision {
+): AdmissionDecision {
   const decisions = windows.map(
-    ({ rpm, count, resetMs }): Decision => ({
+    ({ rpm, count, resetMs }): AdmissionDecision => ({
       admitted,
       limit: rpm,
       remaining: Math.max(0, rpm - count),
@@ -69,10 +69,10 @@ export function createLimiter(now: () => number = () => performance.now()) {
   const countOf = ({ times, from }: ReturnType<typeof windowAt>): number => times.length - from;
 
   return {
-    admit({ account, limits, maxInFlight }: Ask): Decision {
+    admit({ account, limits, maxInFlight }: AdmissionRequest): AdmissionDecision {
       const taken = places.get(account) ?? 0;
       if (maxInFlight !== null && taken >= maxInFlight)
-        return { ...decide(false, []), because: "in_flight" };
+        return { ...decide(false, []), rejectedBy: "in_flight" };
       const time = now();
       if (time >= sweepAt) {
         for (const [name, { times }] of windows)
@@ -100,7 +100,7 @@ export function createLimiter(now: () => number = () => performance.now()) {
         }),
       );
     },
-    release({ account, maxInFlight }: Ask): void {
+    release({ account, maxInFlight }: AdmissionRequest): void {
       if (maxInFlight !== null) places.set(account, Math.max(0, (places.get(account) ?? 0) - 1));
     },
     used: (name: string): number => countOf(windowAt(now(), name)),

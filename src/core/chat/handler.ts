@@ -1,11 +1,11 @@
 // POST /v1/chat/completions, top to bottom: key, limit, body, schema, model, books, provider, reply. SPEC.md "Endpoints".
 import type { Caller, Keyring } from "../accounts/keys.ts";
-import type { Decision, Limiter } from "../accounts/limiter.ts";
+import type { AdmissionDecision, Limiter } from "../accounts/limiter.ts";
 import type { Books } from "../../extensions/books/books.ts";
 import type { Outcome, SettleRecord } from "../../extensions/books/records.ts";
 import { createMeter } from "../ledger/meter.ts";
 import type { Config } from "../config/schema.ts";
-import { ProviderFault } from "../providers/dialect.ts";
+import { ProviderError } from "../providers/dialect.ts";
 import { readJson } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventSink } from "../http/event-writer.ts";
@@ -28,12 +28,12 @@ import {
   type ReplyWriter,
 } from "../openai/reply.ts";
 import type { Catalog, Model } from "../routing/catalog.ts";
-import { faultWords, verdict } from "../routing/failure.ts";
-import { serve, type Tally } from "../routing/fallback.ts";
+import { faultWords, toClientError } from "../routing/failure.ts";
+import { completeWithFallback, type Tally } from "../routing/fallback.ts";
 import { charsIn, MAX_READ_ON_CHARS, type LeftStreams } from "../routing/left-streams.ts";
 
 /** What a configuration makes of the gateway; a request keeps those that it began with. */
-interface ChatDeps {
+interface ConfigSnapshot {
   readonly config: Config;
   readonly keyring: Keyring;
   readonly catalog: Catalog;
@@ -54,7 +54,7 @@ interface ChatServices extends ChatWorld {
   readonly inFlight: () => number;
 }
 
-export function createChatHandler(current: () => ChatDeps, world: ChatWorld): Handler {
+export function createChatHandler(current: () => ConfigSnapshot, world: ChatWorld): Handler {
   let inFlight = 0;
   const services: ChatServices = { ...world, inFlight: () => inFlight };
   return async (exchange) => {
@@ -110,13 +110,13 @@ const SOON = { headers: { "Retry-After": "1" } };
 
 /** Says how the request stands to its limits; throws the 429 of SPEC.md "Errors" with WIRE.md 4.4's headers. */
 function admit(
-  { admitted, limit, remaining, resetMs, because }: Decision,
+  { admitted, limit, remaining, resetMs, rejectedBy }: AdmissionDecision,
   caller: Caller,
   { res }: Exchange,
 ): void {
-  if (because === "store")
+  if (rejectedBy === "store")
     throw new ApiError("server_overloaded", "The limits cannot be looked up at the moment.", SOON);
-  if (because === "in_flight")
+  if (rejectedBy === "in_flight")
     throw new ApiError(
       "concurrency_limit_exceeded",
       `Concurrency limit exceeded: this account may have ${caller.maxInFlight} requests in flight. Retry after 1 seconds.`,
@@ -251,13 +251,13 @@ async function answer(
   });
   exchange.expire(
     total_ms,
-    () => new ProviderFault("upstream_timeout", `not finished within total_ms of ${total_ms} ms`),
+    () => new ProviderError("upstream_timeout", `not finished within total_ms of ${total_ms} ms`),
   );
   const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, cancel) : undefined;
   try {
     log.model = tally.model.name;
     await bill.opened;
-    await serve(chat, candidates, tally, deliver, {
+    await completeWithFallback(chat, candidates, tally, deliver, {
       cancel: upstream,
       tell,
       endsAt: startedAt + total_ms,
@@ -274,15 +274,15 @@ async function answer(
       await settle("cancelled", 499);
       throw error;
     }
-    if (error instanceof ProviderFault)
+    if (error instanceof ProviderError)
       tell(
         tally.begunAt === undefined ? "request_timed_out" : "reply_cut",
         tally.model,
         faultWords(error),
       );
     const failure =
-      error instanceof ProviderFault
-        ? verdict(chat.model, [{ model: tally.model, fault: error }])
+      error instanceof ProviderError
+        ? toClientError(chat.model, [{ model: tally.model, fault: error }])
         : toApiError(error);
     const settled = settle("failed", res.headersSent ? 200 : failure.status, failure.code);
     await bill.opened.then(

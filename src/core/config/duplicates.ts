@@ -1,6 +1,6 @@
 // Members that stand twice in one object of a JSON text. JSON.parse keeps the last one silently, so half of what an operator wrote would
 // not be in force. Linear in the text, and without recursion or regular expressions, so that no nesting and no long string exhausts a stack.
-import type { Fault } from "../schema/checker.ts";
+import type { ValidationIssue } from "../schema/checker.ts";
 
 /** A container that is open where the scanner stands. An object has the names of its members so far, an array has none. `step` is the name
  * of the member, or the index of the element, that the scanner is in. */
@@ -10,8 +10,8 @@ interface OpenContainer {
 }
 
 /** One fault for each repeated member, at its path. `text` must be valid JSON. */
-export function repeatedMembers(text: string): Fault[] {
-  const faults: Fault[] = [];
+export function repeatedMembers(text: string): ValidationIssue[] {
+  const faults: ValidationIssue[] = [];
   const open: OpenContainer[] = [];
   let string = ""; // the last string, with its quotes: before a colon it is a member's name
   for (let at = 0; at < text.length; at += 1) {
@@ -56,7 +56,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-const repeatedAt = (open: readonly OpenContainer[]): Fault => ({
+const repeatedAt = (open: readonly OpenContainer[]): ValidationIssue => ({
   path: open.map(({ step }) => step),
   code: "invalid_value",
   message: "stands here twice: only the last one would count",

@@ -2,7 +2,7 @@
 // changes, or somebody says so: all or nothing, a faulty file changes nothing.
 import { failUnreadable, parseJsonFile, textIn } from "../../extensions/books/files.ts";
 import type { Diagnose } from "../http/log.ts";
-import { CheckError, isObject, pathText, type Fault } from "../schema/checker.ts";
+import { ValidationError, isObject, pathText, type ValidationIssue } from "../schema/checker.ts";
 import demoConfig from "../../extensions/demo/demo.json" with { type: "json" };
 import { repeatedMembers } from "./duplicates.ts";
 import {
@@ -35,7 +35,7 @@ export interface Loaded {
   readonly digest: string | null;
 }
 
-/** Throws a CheckError with every fault at its path; that of an unreadable file is the root. */
+/** Throws a ValidationError with every fault at its path; that of an unreadable file is the root. */
 export function loadConfig(options: LoadOptions): Loaded {
   const name = options.file ?? DEFAULT_FILE;
   let content: FileContent;
@@ -77,9 +77,9 @@ function configIn(name: string, { bytes, digest }: FileContent, options: LoadOpt
 }
 
 /** `found`: faults that are known already, and are told with all others. */
-function checked(json: unknown, options: LoadOptions, found: readonly Fault[]): Config {
+function checked(json: unknown, options: LoadOptions, found: readonly ValidationIssue[]): Config {
   const { host, port, env, secretsOptional, here } = options;
-  // Only an object can be overridden in; anything else is a fault that the check must see as it is.
+  // Only an object can be withOverrides in; anything else is a fault that the check must see as it is.
   const own = isObject(json) ? (json["server"] ?? {}) : undefined;
   const given = isObject(own)
     ? {
@@ -92,14 +92,14 @@ function checked(json: unknown, options: LoadOptions, found: readonly Fault[]): 
     const config = checkConfig(given, env, secretsOptional);
     if (faults.length === 0) return config;
   } catch (error) {
-    if (!(error instanceof CheckError)) throw error;
+    if (!(error instanceof ValidationError)) throw error;
     faults.unshift(...error.faults);
   }
-  throw new CheckError(faults);
+  throw new ValidationError(faults);
 }
 
 /** Faults as programs get them. */
-export const toldFaults = ({ faults }: CheckError) =>
+export const toldFaults = ({ faults }: ValidationError) =>
   faults.map(({ path, message }) => ({ path: pathText(path), message }));
 
 /** `load` reads and checks a configuration, or throws; the gateway puts it in force, or throws. What is wrong with it is told. */
@@ -111,7 +111,7 @@ export function reload(
     gateway.reload(load());
   } catch (error) {
     const faults =
-      error instanceof CheckError
+      error instanceof ValidationError
         ? toldFaults(error)
         : [{ path: "", message: (error as Error).message }];
     gateway.diagnose({

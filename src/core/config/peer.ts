@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { fail } from "../schema/checker.ts";
 
-/** Throws a CheckError that says what to install; `setting` is what asked for it. */
+/** Throws a ValidationError that says what to install; `setting` is what asked for it. */
 export function loadPeer<T>(name: string, setting: string): T {
   for (const from of [resolve("package.json"), import.meta.url]) {
     try {

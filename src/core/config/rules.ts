@@ -1,13 +1,17 @@
 // What the parts of a configuration demand of each other and of the provider's vendor, beyond their shape: faults, with which no gateway
 // starts. They look at the raw JSON, so that a fault of shape elsewhere hides none.
-import { rowOf, type DialectName } from "../providers/traits.ts";
-import type { Fault } from "../schema/checker.ts";
+import { vendorPreset, type DialectName } from "../providers/traits.ts";
+import type { ValidationIssue } from "../schema/checker.ts";
 import { asObject } from "../schema/untrusted-json.ts";
 
-type Path = Fault["path"];
-const fault = (path: Path, message: string): Fault => ({ path, code: "invalid_value", message });
+type Path = ValidationIssue["path"];
+const fault = (path: Path, message: string): ValidationIssue => ({
+  path,
+  code: "invalid_value",
+  message,
+});
 
-export function ruleFaults(json: unknown): Fault[] {
+export function ruleFaults(json: unknown): ValidationIssue[] {
   const root = asObject(json);
   return [
     ...Object.entries(asObject(root["providers"])).flatMap(([name, provider]) =>
@@ -26,10 +30,10 @@ const APPENDED: {
   gemini: { path: "/v1beta/models/...", end: /\/v1beta(\/.*)?$/ },
 };
 
-function providerFaults(path: Path, provider: Record<string, unknown>): Fault[] {
-  const row = rowOf(provider);
+function providerFaults(path: Path, provider: Record<string, unknown>): ValidationIssue[] {
+  const row = vendorPreset(provider);
   if (!row) return []; // a fault of shape already
-  const faults: Fault[] = [];
+  const faults: ValidationIssue[] = [];
   if (usesVendorsAddress(provider) && lacksKey(provider))
     faults.push(
       fault([...path, "api_key"], `is required: ${row.title} answers nobody without one`),
@@ -45,19 +49,19 @@ function providerFaults(path: Path, provider: Record<string, unknown>): Fault[] 
 
 /** Whether a provider's vendor refuses requests without a key, and none is given. */
 export const lacksKey = (provider: Readonly<Record<string, unknown>>): boolean =>
-  rowOf(provider)?.needs_key === true && (provider["api_key"] ?? undefined) === undefined;
+  vendorPreset(provider)?.needs_key === true && (provider["api_key"] ?? undefined) === undefined;
 
 /** Whether requests go to the vendor itself, and not to a proxy, which may have the key. */
 export function usesVendorsAddress(provider: Readonly<Record<string, unknown>>): boolean {
   const address = addressOf(provider);
-  return address === "" || address === rowOf(provider)?.base_url;
+  return address === "" || address === vendorPreset(provider)?.base_url;
 }
 
 const addressOf = ({ base_url }: Readonly<Record<string, unknown>>): string =>
   typeof base_url === "string" ? base_url.replace(/\/+$/, "") : "";
 
 /** The public and the admin listener cannot share a port. Port 0 is any that is free. */
-function portFaults(server: Record<string, unknown>, admin: unknown): Fault[] {
+function portFaults(server: Record<string, unknown>, admin: unknown): ValidationIssue[] {
   if (admin === undefined || admin === null) return []; // the default one is done without where its port is taken
   const { host = "127.0.0.1", port = 8081 } = asObject(admin);
   const taken = sharePort(

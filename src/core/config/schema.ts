@@ -3,7 +3,7 @@
 import { hash } from "node:crypto";
 import {
   DIALECTS,
-  rowOf,
+  vendorPreset,
   THINKING_SWITCHES,
   traitFields,
   VENDORS,
@@ -12,7 +12,7 @@ import {
 import {
   array,
   boolean,
-  CheckError,
+  ValidationError,
   fail,
   literal,
   nonEmpty,
@@ -26,7 +26,7 @@ import {
   string,
   withDefault,
   type Check,
-  type Fault,
+  type ValidationIssue,
   type Fields,
   type Infer,
 } from "../schema/checker.ts";
@@ -157,7 +157,7 @@ export function configSchema(env: Environment, secretsOptional = false) {
           pace_ms: withDefault(integer(0, 10_000), 20),
         }),
         (given) => {
-          const { dialect, base_url = "" } = rowOf(given) ?? { dialect: "openai" }; // none: which is a fault already
+          const { dialect, base_url = "" } = vendorPreset(given) ?? { dialect: "openai" }; // none: which is a fault already
           return { ...given, dialect, base_url: given.base_url ?? base_url };
         },
       ),
@@ -278,7 +278,7 @@ export type Config = Infer<ReturnType<typeof configSchema>>;
 export type ProviderConfig = Config["providers"] extends Map<string, infer P> ? P : never;
 export type ModelConfig = Config["models"] extends Map<string, infer M> ? M : never;
 
-/** Checks a parsed gateway.json: its shape, and what its parts say of each other. Throws one CheckError with all faults. */
+/** Checks a parsed gateway.json: its shape, and what its parts say of each other. Throws one ValidationError with all faults. */
 export function checkConfig(json: unknown, env: Environment, secretsOptional = false): Config {
   let faults = faultsBetween(json);
   if (!secretsOptional) faults.push(...ruleFaults(json));
@@ -291,32 +291,37 @@ export function checkConfig(json: unknown, env: Environment, secretsOptional = f
       faults = [...faults, ...again, ...demoKeyFaults(config, config.server.host)];
     if (faults.length === 0) return config;
   } catch (error) {
-    if (!(error instanceof CheckError)) throw error;
+    if (!(error instanceof ValidationError)) throw error;
     faults = [...error.faults, ...faults];
   }
-  throw new CheckError(faults);
+  throw new ValidationError(faults);
 }
 
 /** Where in a list something stands that stood before. */
 const repeated = (list: readonly unknown[], seen = new Set<unknown>()): number[] =>
   list.flatMap((each, at) => (seen.size === seen.add(each).size ? [at] : []));
 
-const invalid = (path: Fault["path"], message: string): Fault => ({
+const invalid = (path: ValidationIssue["path"], message: string): ValidationIssue => ({
   path,
   code: "invalid_value",
   message,
 });
 
 /** What the parts say of each other, or that is not there. Looks at the raw JSON, so that a fault of shape elsewhere hides none. */
-function faultsBetween(json: unknown): Fault[] {
-  const faults: Fault[] = [];
+function faultsBetween(json: unknown): ValidationIssue[] {
+  const faults: ValidationIssue[] = [];
   const root = asObject(json);
   const [providers, models, aliases] = [
     asObject(root["providers"]),
     asObject(root["models"]),
     asObject(root["aliases"]),
   ];
-  const refer = (path: Fault["path"], name: unknown, noun: string, ...tables: object[]) => {
+  const refer = (
+    path: ValidationIssue["path"],
+    name: unknown,
+    noun: string,
+    ...tables: object[]
+  ) => {
     if (
       typeof name !== "string" ||
       name === "" ||
@@ -327,7 +332,7 @@ function faultsBetween(json: unknown): Fault[] {
   };
   /** What a dialect has no words for. */
   const unfit = (
-    at: Fault["path"],
+    at: ValidationIssue["path"],
     { thinking, supports }: Record<string, unknown>,
     dialect: DialectName = "openai",
   ) => {
@@ -349,7 +354,7 @@ function faultsBetween(json: unknown): Fault[] {
   };
   for (const [name, provider] of Object.entries(providers)) {
     const { vendor, dialect, base_url } = asObject(provider);
-    const row = rowOf({ vendor, dialect });
+    const row = vendorPreset({ vendor, dialect });
     if ((dialect ?? vendor ?? undefined) === undefined)
       faults.push(invalid(["providers", name, "dialect"], "is required where no vendor is named"));
     if (row && (dialect ?? row.dialect) !== row.dialect)
@@ -362,7 +367,7 @@ function faultsBetween(json: unknown): Fault[] {
   for (const [name, model] of Object.entries(models)) {
     const { provider } = asObject(model);
     refer(["models", name, "provider"], provider, "provider", providers);
-    const vendor = rowOf(asObject(providersByName.get(String(provider))));
+    const vendor = vendorPreset(asObject(providersByName.get(String(provider))));
     unfit(["models", name], asObject(model), vendor?.dialect);
   }
   for (const [name, alias] of Object.entries(aliases)) {
@@ -386,7 +391,7 @@ function faultsBetween(json: unknown): Fault[] {
 export const hasDemoKey = ({ keys }: Config): boolean =>
   keys.some(({ digest }) => digest === sha256("sk-demo"));
 /** The demo key, which everybody knows, is for loopback only. `host` is where the gateway listens, or is to listen. */
-export const demoKeyFaults = (config: Config, host: string): Fault[] =>
+export const demoKeyFaults = (config: Config, host: string): ValidationIssue[] =>
   isLoopback(host) || !hasDemoKey(config)
     ? []
     : [

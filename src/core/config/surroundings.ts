@@ -10,12 +10,12 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
-import { CheckError, type Fault } from "../schema/checker.ts";
+import { ValidationError, type ValidationIssue } from "../schema/checker.ts";
 import { asObject } from "../schema/untrusted-json.ts";
 import { readTls } from "../../extensions/tls/certificate.ts";
 
 /** Looks at the raw JSON, so that a fault of shape elsewhere hides none. Leaves the disk as it is. */
-export function surroundingFaults(json: unknown): Fault[] {
+export function surroundingFaults(json: unknown): ValidationIssue[] {
   const root = asObject(json);
   const dataDir = root["data_dir"] ?? "./data";
   return [
@@ -25,7 +25,7 @@ export function surroundingFaults(json: unknown): Fault[] {
   ];
 }
 
-function tlsFaults(section: string, settings: unknown): readonly Fault[] {
+function tlsFaults(section: string, settings: unknown): readonly ValidationIssue[] {
   const { cert_file, key_file } = asObject(asObject(settings)["tls"]);
   if (typeof cert_file !== "string" || typeof key_file !== "string") return [];
   if (cert_file === "" || key_file === "") return []; // a fault of shape already
@@ -33,18 +33,18 @@ function tlsFaults(section: string, settings: unknown): readonly Fault[] {
     readTls({ cert_file, key_file }, section);
     return [];
   } catch (error) {
-    if (error instanceof CheckError) return error.faults;
+    if (error instanceof ValidationError) return error.faults;
     throw error;
   }
 }
 
 /** data_dir and the folder of the spend log in it: each must be a folder in which this user may write, or one that can be made. */
-function folderFaults(dataDir: string): Fault[] {
+function folderFaults(dataDir: string): ValidationIssue[] {
   const why = whyUnusable(resolve(dataDir)) ?? whyUnusable(resolve(dataDir, "spend"));
   return why === undefined ? [] : [dataDirFault(why)];
 }
 
-const dataDirFault = (message: string): Fault => ({
+const dataDirFault = (message: string): ValidationIssue => ({
   path: ["data_dir"],
   code: "invalid_value",
   message,
@@ -94,7 +94,7 @@ function nearest(path: string): string {
 /** What passes by itself. The gateway starts in spite of it, refuses requests with 503, and serves as soon as it can write. */
 const PASSING = ["ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM"];
 
-/** Makes the folders of the books for a gateway that is about to start. Throws a CheckError if that can never succeed. One folder after
+/** Makes the folders of the books for a gateway that is about to start. Throws a ValidationError if that can never succeed. One folder after
  * the other: where a folder cannot be made although the one above it is there, Node 20's own loop never ends. */
 export function makeDataDir(dataDir: string): void {
   const folder = resolve(dataDir, "spend");
@@ -109,6 +109,7 @@ export function makeDataDir(dataDir: string): void {
       makeDataDir(dataDir); // another process has just made it
       return;
     }
-    if (!PASSING.includes(code)) throw new CheckError([dataDirFault(`cannot be made: ${code}`)]);
+    if (!PASSING.includes(code))
+      throw new ValidationError([dataDirFault(`cannot be made: ${code}`)]);
   }
 }

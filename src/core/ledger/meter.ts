@@ -5,7 +5,7 @@ import { makeUsage, type FinishReason, type Part, type Usage } from "../openai/r
 import { mediaTokens, type MediaRules } from "./media-tokens.ts";
 
 export type UsageSource = "provider" | "estimated" | "none";
-export const NOTHING = {
+export const NO_USAGE = {
   usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }),
   source: "none",
 } as const;
@@ -98,7 +98,7 @@ export function createMeter(chat: ChatRequest): Meter {
       if (part.type === "tool_call") calls += 1;
     },
     usage(rules) {
-      if (bytes === 0 && finish === null && !prompt && !completion) return NOTHING;
+      if (bytes === 0 && finish === null && !prompt && !completion) return NO_USAGE;
       const cacheHit = prompt?.cacheHit ?? 0;
       if (completion && isComplete(completion)) {
         const { tokens, reasoning } = completion;

@@ -1,6 +1,6 @@
 // Every error that a client can get: errors.json has the HTTP status and the type of each condition (its code). WIRE.md 4.2. All that is
 // thrown ends in `toApiError`. A code of a provider's fault also stands in dialects/dialect.ts and routing/failure.ts.
-import { CheckError, pathText } from "../schema/checker.ts";
+import { ValidationError, pathText } from "../schema/checker.ts";
 import table from "./errors.json" with { type: "json" };
 
 export type ErrorCode = keyof typeof table;
@@ -41,7 +41,7 @@ export const errorBody = ({ message, type, code, param }: ApiError, request_id: 
 /** Whatever was thrown, as the client may see it: what is neither kind of error is a bare 500, its detail kept for the log. */
 export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
-  const fault = thrown instanceof CheckError ? thrown.faults[0] : undefined;
+  const fault = thrown instanceof ValidationError ? thrown.faults[0] : undefined;
   if (!fault)
     return new ApiError("internal_error", "The gateway failed to handle this request.", {
       cause: thrown,

@@ -201,7 +201,7 @@ const body = object({
 export type ChatRequest = Readonly<Infer<typeof chatRequest>>;
 const stray = (field: string, rule: string) => fail("invalid_parameter_combination", rule, [field]);
 
-/** Checks a parsed request body; throws a CheckError at the first fault. The rules are SPEC.md's and WIRE.md 1's. */
+/** Checks a parsed request body; throws a ValidationError at the first fault. The rules are SPEC.md's and WIRE.md 1's. */
 export const chatRequest = refine(
   body,
   (given) => {

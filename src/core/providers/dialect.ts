@@ -28,7 +28,7 @@ export interface Target {
   readonly traits: Traits;
 }
 
-/** `push`: the parts that one event (its JSON, parsed) says; throws a ProviderFault if it says that the provider failed. `ended`: whether it
+/** `push`: the parts that one event (its JSON, parsed) says; throws a ProviderError if it says that the provider failed. `ended`: whether it
  * has said that no more will come; absent: it never says so. */
 export interface Decoder {
   push(event: unknown): Part[];
@@ -48,12 +48,12 @@ export interface Dialect {
   decoder(target: Target): Decoder; // of a stream; a whole reply is one event, and all that there is
 }
 
-/** What a whole reply says: it is there, so it is finished, if not said otherwise; throws a ProviderFault if it is an error, or no reply. */
+/** What a whole reply says: it is there, so it is finished, if not said otherwise; throws a ProviderError if it is an error, or no reply. */
 export function wholeReply({ decoder, isReply }: Dialect, json: unknown, target: Target): Part[] {
   const parts = decoder(target).push(json);
   // A provider that counts tokens has worked on this request: the generation failed, and not the provider.
   if (!isReply(json))
-    throw new ProviderFault("upstream_error", "the answer is no reply", {
+    throw new ProviderError("upstream_error", "the answer is no reply", {
       fromContent: parts.some(({ type }) => type === "usage"),
     });
   return parts.some(({ type }) => type === "finish")
@@ -62,7 +62,7 @@ export function wholeReply({ decoder, isReply }: Dialect, json: unknown, target:
 }
 
 /** The codes of the error table that can be the outcome of an attempt. */
-export type FaultCode =
+export type ProviderErrorCode =
   | "model_unavailable"
   | "model_overloaded"
   | "upstream_timeout"
@@ -74,7 +74,7 @@ const CLIENTS_FAULTS = [
   "upstream_rejected",
 ] as const satisfies readonly ErrorCode[];
 
-export interface FaultDetail {
+export interface ProviderErrorDetail {
   readonly status?: number;
   readonly cause?: unknown;
   readonly retryAfterMs?: number | undefined; // when the provider says that it may be asked again
@@ -98,18 +98,18 @@ export interface ProviderAnswer {
 }
 
 /** An attempt that failed. The message is for the operator's log only: it may name what a client must not see. */
-export class ProviderFault extends Error {
-  readonly code: FaultCode;
+export class ProviderError extends Error {
+  readonly code: ProviderErrorCode;
   readonly blame: "provider" | "operator" | "client";
   /** Whether the breaker counts it. One client's content must never close a model to others: neither a request that is refused
    * as the client's fault nor a generation that failed because of what the request says. */
   readonly countsForBreaker: boolean;
-  readonly detail: FaultDetail;
+  readonly detail: ProviderErrorDetail;
   /** Set by the attempt; absent: the provider was not asked. */
   answer?: ProviderAnswer;
   /** What the event that carried the error states of the tokens; undefined: nothing. It is billed like any other figure. */
   usage: UsageReport | undefined;
-  constructor(code: FaultCode, message: string, detail: FaultDetail = {}) {
+  constructor(code: ProviderErrorCode, message: string, detail: ProviderErrorDetail = {}) {
     super(message, { cause: detail.cause });
     this.code = code;
     if (CLIENTS_FAULTS.some((each) => each === code)) this.blame = "client";
@@ -132,7 +132,7 @@ export function withUsage(
         const usage = usageIn(event);
         return usage ? [...parts, { type: "usage", usage }] : parts;
       } catch (error) {
-        if (error instanceof ProviderFault) error.usage = usageIn(event);
+        if (error instanceof ProviderError) error.usage = usageIn(event);
         throw error;
       }
     },
@@ -158,11 +158,11 @@ export function finishReasonOf(
   return FINISH_REASONS.get(word) ?? FINISH_REASONS.get(general) ?? "stop";
 }
 
-/** The end of a reply, if `word` says that it is there; throws a ProviderFault if that is no good one. */
+/** The end of a reply, if `word` says that it is there; throws a ProviderError if that is no good one. */
 export function finishPart(word: unknown): Part[] {
   const reason = finishReasonOf(word);
   if (reason === "failed" || reason === "failed_on_content")
-    throw new ProviderFault("upstream_error", `the provider gave up: finish_reason ${word}`, {
+    throw new ProviderError("upstream_error", `the provider gave up: finish_reason ${word}`, {
       fromContent: reason === "failed_on_content",
     });
   return reason === "unfinished" ? [] : [{ type: "finish", reason }];
@@ -220,7 +220,7 @@ export function refusal(
   status: number,
   headers: { get(name: string): string | null },
   body: unknown,
-): ProviderFault {
+): ProviderError {
   const [name, message] = errorWords(body);
   const fits = ({ names, words }: (typeof rules)[number]) =>
     (!names && !words) || names?.test(name) || words?.test(name) || words?.test(message);
@@ -234,7 +234,7 @@ export function refusal(
     retryAfterMs: retryAfterMs(headers.get("retry-after"), body),
     said: message || undefined,
   };
-  return new ProviderFault(code, `the provider answered with status ${status}`, detail);
+  return new ProviderError(code, `the provider answered with status ${status}`, detail);
 }
 
 /** An HTTP status of an error, as a number or in digits; undefined for anything else, objects among it. */

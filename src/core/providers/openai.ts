@@ -14,7 +14,7 @@ import { tokenLogprob, type Part, type UsageReport } from "../openai/reply.ts";
 import {
   finishPart,
   finishReasonOf,
-  ProviderFault,
+  ProviderError,
   throwErrorIn,
   withUsage,
   type Decoder,
@@ -141,7 +141,7 @@ function createDecoder({
       open.set(last, current);
       nameless += 1;
       if (nameless > MAX_NAMELESS)
-        throw new ProviderFault("upstream_error", `more than ${MAX_NAMELESS} calls without a name`);
+        throw new ProviderError("upstream_error", `more than ${MAX_NAMELESS} calls without a name`);
     }
     current.held +=
       asString(given) ?? (given === undefined || given === null ? "" : JSON.stringify(given));
@@ -152,7 +152,7 @@ function createDecoder({
       parts.push({ type: "tool_call", call: current.call, id: current.id, name });
     }
     if (current.call === undefined && current.held.length > MAX_HELD_CHARS)
-      throw new ProviderFault("upstream_error", "arguments without end before a call's name");
+      throw new ProviderError("upstream_error", "arguments without end before a call's name");
     if (current.call === undefined || current.held === "") return;
     parts.push({ type: "tool_arguments", call: current.call, text: current.held });
     current.held = "";
@@ -184,7 +184,7 @@ function createDecoder({
       pushText(parts, "refusal", asString(message["refusal"]) ?? "", logprobs["refusal"]);
       for (const fragment of asArray(message["tool_calls"])) toolParts(asObject(fragment), parts);
       if (over && nameless > 0)
-        throw new ProviderFault("upstream_error", "a tool call without a name", {
+        throw new ProviderError("upstream_error", "a tool call without a name", {
           fromContent: true,
         });
       parts.push(...finishPart(finish));

@@ -95,7 +95,7 @@ export const VENDORS = record(
 )(vendorsJson, true);
 const GENERIC = allTraits(vendorsJson.generic.traits, true);
 /** `general` with what `own` says otherwise of its fields. */
-export const overridden = <T extends object>(general: T, own: object = {}): T => ({
+export const withOverrides = <T extends object>(general: T, own: object = {}): T => ({
   ...general,
   ...Object.fromEntries(
     Object.entries(own).filter(([name, value]) => name in general && value !== undefined),
@@ -104,7 +104,7 @@ export const overridden = <T extends object>(general: T, own: object = {}): T =>
 type Own = Partial<Infer<typeof someTraits>>;
 type Named = { readonly vendor?: unknown; readonly dialect?: unknown };
 /** The row of the vendor that a provider names, or of the only one that there is of a native dialect; undefined if there is none. */
-export const rowOf = ({ vendor, dialect }: Named) =>
+export const vendorPreset = ({ vendor, dialect }: Named) =>
   VENDORS.get(String(vendor ?? (dialect === "openai" ? "generic" : dialect)));
 
 /** The traits of a model: the generic ones, its vendor's, its provider's own, its own. */
@@ -112,9 +112,9 @@ export function traitsOf(
   provider: Own & Named,
   model: Own & { readonly reasoning: boolean },
 ): Traits {
-  const { traits, reasoning } = rowOf(provider)!;
+  const { traits, reasoning } = vendorPreset(provider)!;
   return [traits, model.reasoning ? reasoning : {}, provider, model].reduce<Traits>(
-    overridden,
+    withOverrides,
     GENERIC,
   );
 }

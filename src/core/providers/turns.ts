@@ -5,7 +5,7 @@ import type { ContentPart, Message } from "../openai/request.ts";
 import { jsonObject, lenient } from "../schema/checker.ts";
 import { asString, parseJson } from "../schema/untrusted-json.ts";
 import { createJsonCounter, type JsonCounter } from "../schema/json-bounds.ts";
-import { ProviderFault } from "./dialect.ts";
+import { ProviderError } from "./dialect.ts";
 
 interface Call {
   readonly type: "call";
@@ -130,7 +130,7 @@ export function mediaOf(item: Exclude<ContentPart, { readonly type: "text" }>) {
   const mediaType = comma === -1 ? undefined : mediaTypeIn(url.slice(0, comma));
   const known = mediaType !== undefined || (item.type === "image_url" && !isDataUrl(url));
   if (!known)
-    throw new ProviderFault(
+    throw new ProviderError(
       "upstream_rejected",
       `the ${item.type} is without data that can be said in this format`,
     );

@@ -1,8 +1,8 @@
-// One attempt at one provider: the request out, the reply in as batches of parts, deadlines, and every failure as a ProviderFault. This
+// One attempt at one provider: the request out, the reply in as batches of parts, deadlines, and every failure as a ProviderError. This
 // is the only pump: bytes are pushed through the dialect as they come, one batch per read, and nothing is read while the client has no
 // room for the batch before (backpressure). The first batch goes up to and with the first delta, or the end of a reply that has none.
 import type { Meter } from "../ledger/meter.ts";
-import { ProviderFault, refusal, wholeReply, type ProviderAnswer } from "../providers/dialect.ts";
+import { ProviderError, refusal, wholeReply, type ProviderAnswer } from "../providers/dialect.ts";
 import { consume, parseLarge, readAll } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventReader } from "../http/event-reader.ts";
@@ -35,7 +35,7 @@ export interface AttemptOptions {
 }
 /** Takes a batch of what a provider says; the promise, if there is one, resolves when there is room for more. */
 export type Deliver = (parts: readonly Part[]) => Promise<unknown> | undefined;
-/** Delivers what the provider says, and tells the meter, until the reply is finished; throws a ProviderFault, or the reason of `cancel`. */
+/** Delivers what the provider says, and tells the meter, until the reply is finished; throws a ProviderError, or the reason of `cancel`. */
 export async function attempt(
   chat: ChatRequest,
   model: Model,
@@ -56,7 +56,7 @@ export async function attempt(
   const own = new Cancel();
   const forget = cancel.onAbort(() => own.abort(cancel.reason));
   const late = (name: string, ms: number) =>
-    own.abort(new ProviderFault("upstream_timeout", `${name} of ${ms} ms is over`));
+    own.abort(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`));
   let deadline: { readonly name: string; readonly timer: NodeJS.Timeout } | undefined;
   let total =
     attemptMs === undefined ? undefined : setTimeout(late, attemptMs, "total_ms", attemptMs);
@@ -67,12 +67,12 @@ export async function attempt(
     const response = await post();
     answeredStatus = response.status;
     if (response.status !== 200) throw await refused(response);
-    if (!response.body) throw new ProviderFault("upstream_error", "the answer has no body");
+    if (!response.body) throw new ProviderError("upstream_error", "the answer has no body");
     const mediaType =
       response.headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
     const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";
     if (encoding !== "identity")
-      throw new ProviderFault(
+      throw new ProviderError(
         "upstream_error",
         "the answer is compressed although identity was asked for",
       );
@@ -98,7 +98,7 @@ export async function attempt(
       whole = bounded(wholeReply(dialect, json, model));
       whole.forEach(meter.observe);
     } else
-      throw new ProviderFault(
+      throw new ProviderError(
         "upstream_error",
         "the answer has another content type than was asked for",
       );
@@ -106,7 +106,7 @@ export async function attempt(
   } catch (error) {
     own.abort(asFault(error)); // unless it has been: the first reason counts; whatever is left of the answer is not read
     const { reason } = own;
-    if (reason instanceof ProviderFault) reason.answer ??= answerOf(reason);
+    if (reason instanceof ProviderError) reason.answer ??= answerOf(reason);
     throw reason;
   } finally {
     clearDeadline();
@@ -116,7 +116,7 @@ export async function attempt(
   }
 
   /** What the provider answered, if it did. Of a 200 only an error's message is told: all else in it is the reply. */
-  function answerOf({ detail }: ProviderFault): ProviderAnswer {
+  function answerOf({ detail }: ProviderError): ProviderAnswer {
     const { pathname } = new URL(baseUrl + path);
     return {
       status: answeredStatus,
@@ -164,7 +164,7 @@ export async function attempt(
     });
   }
 
-  async function refused({ status, headers, body }: FetchResponse): Promise<ProviderFault> {
+  async function refused({ status, headers, body }: FetchResponse): Promise<ProviderError> {
     clearDeadline(); // it has answered; what is still to come has a deadline of its own, at which the status alone tells
     clearTimeout(total);
     total = setTimeout(() => own.abort(refusal(status, headers, "")), REFUSAL_MS);
@@ -211,10 +211,10 @@ export async function attempt(
           }
         } catch (error) {
           fault ??= error; // thrown after what came before it was delivered
-          if (error instanceof ProviderFault && error.usage)
+          if (error instanceof ProviderError && error.usage)
             meter.observe({ type: "usage", usage: error.usage });
           broken = true;
-          if (!finished && !(error instanceof ProviderFault && error.cause === undefined)) break; // our own bug
+          if (!finished && !(error instanceof ProviderError && error.cause === undefined)) break; // our own bug
         }
         ended = decoder.ended?.() === true; // asked after each event, so that it is the same event whatever the cut
         if (ended) break;
@@ -259,12 +259,12 @@ export async function attempt(
     }).catch((thrown: unknown) => thrown);
     if (!finished)
       throw (
-        error ?? new ProviderFault("upstream_error", "the stream ended without a finish_reason")
+        error ?? new ProviderError("upstream_error", "the stream ended without a finish_reason")
       );
     if (error === undefined) return;
     // Whatever breaks after the end of the reply, the request's own time among it, takes nothing from it; nor does a client that leaves.
     const { reason } = cancel;
-    const harmless = reason instanceof ProviderFault || reason instanceof ClientGone;
+    const harmless = reason instanceof ProviderError || reason instanceof ClientGone;
     if (cancel.aborted && !harmless) throw error;
     own.abort(error);
   }
@@ -272,20 +272,20 @@ export async function attempt(
 
 /** The fault of a provider that says more than there is a bound for. How much it says follows from what was asked for: log
  * probabilities of 20 tokens at each position. */
-const tooMuch = (what: string): ProviderFault =>
-  new ProviderFault("upstream_error", what, { fromContent: true });
+const tooMuch = (what: string): ProviderError =>
+  new ProviderError("upstream_error", what, { fromContent: true });
 
-/** The JSON of a whole reply; rejects with a ProviderFault if it is none, or too much. */
+/** The JSON of a whole reply; rejects with a ProviderError if it is none, or too much. */
 async function readReply(pieces: readonly Uint8Array[], maxBytes: number): Promise<unknown> {
   const bytes = Buffer.concat(pieces);
   if (bytes.length > maxBytes) throw tooMuch(`a reply of more than ${maxBytes} bytes`);
   return parseLarge(bytes.toString(), MAX_REPLY_VALUES).catch((error: Error) => {
     if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
-    throw new ProviderFault("upstream_error", "the reply is not JSON", { cause: error });
+    throw new ProviderError("upstream_error", "the reply is not JSON", { cause: error });
   });
 }
 
-/** The JSON of an event, undefined if it is none; throws a ProviderFault if it is too much. */
+/** The JSON of an event, undefined if it is none; throws a ProviderError if it is too much. */
 function readEvent(data: string): unknown {
   const excess = jsonExcess(data, MAX_REPLY_VALUES);
   if (excess !== undefined) throw tooMuch(`an event with ${excess}`);
@@ -304,17 +304,17 @@ const UNREACHABLE =
 /** What the network said, as a fault. Anything that no network says is our own bug and stays what it is. */
 function asFault(error: unknown): unknown {
   if (error instanceof ConnectTimeout)
-    return new ProviderFault("upstream_timeout", error.message, { cause: error });
+    return new ProviderError("upstream_timeout", error.message, { cause: error });
   if (error instanceof RangeError)
-    return new ProviderFault("upstream_error", error.message, { cause: error });
-  if (error instanceof ProviderFault || !(error instanceof Error)) return error;
+    return new ProviderError("upstream_error", error.message, { cause: error });
+  if (error instanceof ProviderError || !(error instanceof Error)) return error;
   // The built-in fetch wraps what happened in a TypeError; of several addresses tried, the first error tells.
   const inner = [error, error.cause, error instanceof AggregateError ? error.errors[0] : undefined];
   const code = inner
     .map((each) => (each as { code?: unknown } | undefined)?.code)
     .find((each) => typeof each === "string");
   if (typeof code !== "string" && error.message !== "fetch failed") return error;
-  return new ProviderFault(
+  return new ProviderError(
     UNREACHABLE.test(String(code)) ? "model_unavailable" : "upstream_error",
     `the connection failed: ${code}`,
     { cause: error },

@@ -7,9 +7,9 @@ import { createDemoFetch } from "../../extensions/demo/provider.ts";
 import { createAnthropicDialect } from "../../extensions/anthropic/anthropic.ts";
 import { createGeminiDialect } from "../../extensions/gemini/gemini.ts";
 import { openaiDialect } from "../providers/openai.ts";
-import { overridden, traitsOf, type Traits } from "../providers/traits.ts";
+import { withOverrides, traitsOf, type Traits } from "../providers/traits.ts";
 import { createSignatures, type Signatures } from "../providers/turns.ts";
-import type { Send } from "../upstream/fetch.ts";
+import type { Transport } from "../upstream/fetch.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { cut, fail } from "../schema/checker.ts";
 import { ApiError } from "../openai/errors.ts";
@@ -33,7 +33,7 @@ export const createMemory = (fingerprint: Fingerprint) => ({
 /** `monotonic` is the breakers' clock, in milliseconds. */
 export function createCatalog(
   config: Config,
-  send: Send,
+  send: Transport,
   { breakers, signatures, fingerprint }: ReturnType<typeof createMemory>,
   monotonic = () => performance.now(),
 ) {
@@ -80,7 +80,7 @@ export function createCatalog(
   );
 
   return {
-    /** The models that may serve the request, best first, never none; throws the ApiError or CheckError that says why not. */
+    /** The models that may serve the request, best first, never none; throws the ApiError or ValidationError that says why not. */
     candidates(chat: ChatRequest, caller: Caller): readonly Model[] {
       const canonical = models.get(chat.model);
       const listed = canonical ? [canonical] : aliases.get(chat.model);
@@ -249,7 +249,7 @@ function createProvider(
   name: string,
   provider: ProviderConfig,
   config: Config,
-  send: Send,
+  send: Transport,
   signatures: Signatures,
   redact: Redact,
 ) {
@@ -277,8 +277,8 @@ function createProvider(
     baseUrl: provider.base_url,
     send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
-    timeouts: overridden(config.timeouts, provider.timeouts),
-    retry: overridden(config.retry, provider.retry),
+    timeouts: withOverrides(config.timeouts, provider.timeouts),
+    retry: withOverrides(config.retry, provider.retry),
     maxReplyBytes: config.server.max_reply_bytes,
     attemptMs: provider.timeouts?.total_ms, // bound of one attempt, where the provider has its own; the request as a whole has another
   };

@@ -1,13 +1,13 @@
 // Failed attempts in words: for the books, for the operator, and for the client, who never sees the provider's own: WIRE.md
 // 4.2, the rows of providers' faults. The client's words are in failure.json, a row a code.
 import type { AttemptRecord } from "../../extensions/books/records.ts";
-import { ProviderFault } from "../providers/dialect.ts";
+import { ProviderError } from "../providers/dialect.ts";
 import { ClientGone } from "../http/exchange.ts";
 import { ApiError, toApiError } from "../openai/errors.ts";
 import type { Model } from "./catalog.ts";
 import words from "./failure.json" with { type: "json" };
 
-export type FailedAttempt = { readonly model: Model; readonly fault: ProviderFault };
+export type FailedAttempt = { readonly model: Model; readonly fault: ProviderError };
 /** What an overloaded provider is given when it does not say itself, and the longest that clients obey (WIRE.md 4.4). */
 const DEFAULT_RETRY_MS = 5_000;
 const MAX_RETRY_SECONDS = 60;
@@ -16,11 +16,11 @@ const MAX_RETRY_SECONDS = 60;
 export const outcomeOf = (error: unknown): string => {
   if (error === undefined) return "completed";
   if (error instanceof ClientGone) return "cancelled";
-  return error instanceof ProviderFault ? error.code : toApiError(error).code;
+  return error instanceof ProviderError ? error.code : toApiError(error).code;
 };
 
 /** A fault for the operator's log; one that only the operator can mend is an error, the others pass. */
-export const faultWords = ({ code, blame, detail, message, answer }: ProviderFault) => ({
+export const faultWords = ({ code, blame, detail, message, answer }: ProviderError) => ({
   level: blame === "operator" ? "error" : "warn",
   code,
   blame,
@@ -33,7 +33,7 @@ export const faultWords = ({ code, blame, detail, message, answer }: ProviderFau
 
 /** What the books say of an attempt beside its outcome: nothing of one that did not fail by a fault. */
 export function attemptDetail(error: unknown): Pick<AttemptRecord, "status" | "path" | "detail"> {
-  if (!(error instanceof ProviderFault)) return {};
+  if (!(error instanceof ProviderError)) return {};
   const { answer, message } = error;
   return { status: answer?.status, path: answer?.path, detail: answer?.message ?? message };
 }
@@ -41,7 +41,7 @@ export function attemptDetail(error: unknown): Pick<AttemptRecord, "status" | "p
 /** The client's error: the fault that all models share, else that none is available. `requested` is the name that was sent; an
  * error must not tell more. Retry-After is the soonest moment at which asking again is of use: for each model what its provider
  * said and what its breaker demands, whichever is later; of all models the earliest, if it is known of all. */
-export function verdict(requested: string, failures: readonly FailedAttempt[]): ApiError {
+export function toClientError(requested: string, failures: readonly FailedAttempt[]): ApiError {
   const last = [...new Map(failures.map((failure) => [failure.model, failure])).values()]; // the last one of each model
   const others = last.filter(({ fault }) => fault.code !== "context_length_exceeded");
   const told = others.length > 0 ? others : last;

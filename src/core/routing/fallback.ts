@@ -3,12 +3,18 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { AttemptRecord } from "../../extensions/books/records.ts";
 import { createMeter, type Meter } from "../ledger/meter.ts";
-import { ProviderFault } from "../providers/dialect.ts";
+import { ProviderError } from "../providers/dialect.ts";
 import { ClientGone } from "../http/exchange.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { attempt, type AttemptOptions, type Deliver } from "./attempt.ts";
 import { withMoreRoom, type Model } from "./catalog.ts";
-import { attemptDetail, faultWords, outcomeOf, verdict, type FailedAttempt } from "./failure.ts";
+import {
+  attemptDetail,
+  faultWords,
+  outcomeOf,
+  toClientError,
+  type FailedAttempt,
+} from "./failure.ts";
 
 /** How far a request has come, for the books, whenever it ends: its attempts so far, the model that is asked or that serves, when this
  * one began to answer, and what it has said; an attempt that fails before it has begun costs nothing. */
@@ -18,15 +24,15 @@ export interface Tally {
   meter: Meter;
   begunAt?: number;
 }
-const SHUT = new ProviderFault("model_unavailable", "its breaker is open"); // what stands for the attempt at a model that was not asked
+const SHUT = new ProviderError("model_unavailable", "its breaker is open"); // what stands for the attempt at a model that was not asked
 /** What stands for an attempt on a pooled connection that the provider had already closed. */
-const STALE = new ProviderFault(
+const STALE = new ProviderError(
   "upstream_error",
   "the provider had closed the pooled connection; the request is sent again on a new one",
 );
 /** Tries the candidates in their order and delivers the answer of the first that begins one; throws the ApiError that the client is to
  * see if none does, and what went wrong if it breaks off. */
-export async function serve(
+export async function completeWithFallback(
   chat: ChatRequest,
   candidates: readonly Model[],
   tally: Tally,
@@ -75,28 +81,28 @@ export async function serve(
       // After `cancel` only a provider is to blame that had all of the time, and was silent.
       const silent =
         tally.begunAt === undefined &&
-        cancel.reason instanceof ProviderFault &&
+        cancel.reason instanceof ProviderError &&
         failures.every(({ fault }) => fault === SHUT);
       const faulty =
-        error instanceof ProviderFault && error.countsForBreaker && (silent || !cancel.aborted);
-      const answer = error instanceof ProviderFault ? error.answer : undefined;
-      const atOnce = error instanceof ProviderFault && error.detail.operator === "key";
+        error instanceof ProviderError && error.countsForBreaker && (silent || !cancel.aborted);
+      const answer = error instanceof ProviderError ? error.answer : undefined;
+      const atOnce = error instanceof ProviderError && error.detail.operator === "key";
       if (faulty) pass.failed(`${error.code}: ${error.message}`, atOnce, answer);
       else pass.dropped(answer);
       if (tally.begunAt !== undefined) throw error;
       if (!(error instanceof ClientGone)) tally.meter = createMeter(chat);
-      if (!(error instanceof ProviderFault) || cancel.aborted) throw error;
+      if (!(error instanceof ProviderError) || cancel.aborted) throw error;
       failures.push({ model, fault: error });
       tell("attempt_failed", model, faultWords(error));
       if (error.blame === "client" && error.code !== "context_length_exceeded")
-        throw verdict(chat.model, failures.slice(-1));
+        throw toClientError(chat.model, failures.slice(-1));
       const wait = waitBefore(error, model, retries);
       if (performance.now() + wait >= endsAt || model.status().state !== "closed") break;
       await pause(wait, undefined, { signal: cancel.signal });
     }
     remaining = nextCandidates(remaining.slice(1), failures);
   }
-  throw verdict(chat.model, failures);
+  throw toClientError(chat.model, failures);
 }
 
 /** The candidates that are still to be asked, in their order; once the prompt was too long for a model, only those that may have
@@ -114,7 +120,7 @@ function nextCandidates(
 /** How long to wait before the same model is asked again; Infinity: not at all. A silent provider has had its time, one that
  * refuses this gateway will do so again, and one that wants longer than max_wait_ms is left to the next candidate. */
 function waitBefore(
-  { blame, code, detail: { retryAfterMs, permanent } }: ProviderFault,
+  { blame, code, detail: { retryAfterMs, permanent } }: ProviderError,
   model: Model,
   retries: number,
 ): number {

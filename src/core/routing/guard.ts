@@ -1,26 +1,28 @@
 // Contains a dialect's own errors. A provider's JSON can have any shape and a client's request nearly any, so a dialect may throw
-// what nobody foresaw. Such an exception ends this attempt and not the request: it becomes a ProviderFault, so that the next
+// what nobody foresaw. Such an exception ends this attempt and not the request: it becomes a ProviderError, so that the next
 // candidate is asked, and it is reported, because it is a bug of this program.
-import { ProviderFault, type Dialect, type FaultDetail } from "../providers/dialect.ts";
-import { CheckError } from "../schema/checker.ts";
+import { ProviderError, type Dialect, type ProviderErrorDetail } from "../providers/dialect.ts";
+import { ValidationError } from "../schema/checker.ts";
 import { ApiError } from "../openai/errors.ts";
 
 /** Is told of each exception that is a bug of this program. */
 export type ReportBug = (bug: unknown) => void;
 
-/** The result of `work`, a dialect's; throws a ProviderFault, or the error that the client is to see. */
-export function guarded<T>(report: ReportBug, work: () => T, detail: FaultDetail = {}): T {
+/** The result of `work`, a dialect's; throws a ProviderError, or the error that the client is to see. */
+export function guarded<T>(report: ReportBug, work: () => T, detail: ProviderErrorDetail = {}): T {
   try {
     return work();
   } catch (error) {
     const expected =
-      error instanceof ProviderFault || error instanceof ApiError || error instanceof CheckError;
+      error instanceof ProviderError ||
+      error instanceof ApiError ||
+      error instanceof ValidationError;
     if (expected) throw error;
     // V8 throws a RangeError for what is too deep or too long for it: a bound, and no bug.
     if (!(error instanceof RangeError)) report(error);
     // The breaker does not count it: the cause is what this request or its reply says, and our own reading of it.
     const message = error instanceof Error ? error.message : "an exception that is no Error";
-    throw new ProviderFault("upstream_error", `the dialect failed: ${message}`, {
+    throw new ProviderError("upstream_error", `the dialect failed: ${message}`, {
       ...detail,
       cause: error,
       fromContent: true,

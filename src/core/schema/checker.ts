@@ -1,30 +1,30 @@
-// The schema checker: small functions that take an unknown value and return it typed, or throw a CheckError that says where the fault
+// The schema checker: small functions that take an unknown value and return it typed, or throw a ValidationError that says where the fault
 // is and what was expected. Each carries the JSON Schema that it enforces, so what is published can never differ from what is checked.
 // Paths are built on the way out of a failure (each container adds its own step), so a value that passes costs none.
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
-export type FaultCode =
+export type IssueCode =
   | "missing_required_parameter"
   | "invalid_type"
   | "invalid_value"
   | "invalid_parameter_combination"
   | "unsupported_value";
 /** One thing that is wrong: `path` from the checked value's root (`["messages", 2, "role"]`), `message` without the path. */
-export type Fault = {
+export type ValidationIssue = {
   readonly path: readonly (string | number)[];
-  readonly code: FaultCode;
+  readonly code: IssueCode;
   readonly message: string;
 };
 
-export class CheckError extends Error {
-  readonly faults: readonly Fault[];
-  constructor(faults: readonly Fault[]) {
+export class ValidationError extends Error {
+  readonly faults: readonly ValidationIssue[];
+  constructor(faults: readonly ValidationIssue[]) {
     super(faults.map(faultText).join("\n"));
     this.faults = faults;
   }
 }
 
-/** A check: returns the value typed, or throws a CheckError. With `all`, containers gather every fault below them (for a
+/** A check: returns the value typed, or throws a ValidationError. With `all`, containers gather every fault below them (for a
  * configuration file); without it the first fault ends the check (for requests: hostile input must not buy work). */
 export interface Check<T> {
   (value: unknown, all?: boolean): T;
@@ -37,17 +37,17 @@ export type Infer<C> = C extends Check<infer T> ? T : never;
 const isPlain = (step: string | number): boolean =>
   typeof step === "string" && /^[\w$/.-]+$/.test(step) && !step.includes("..");
 /** `messages[2].role`; steps that are not plain names are quoted: `models["a b"]`. The root is the empty string. */
-export const pathText = (path: Fault["path"]): string =>
+export const pathText = (path: ValidationIssue["path"]): string =>
   path
     .map((step) => (isPlain(step) ? `.${step}` : `[${JSON.stringify(step)}]`))
     .join("")
     .replace(/^\./, "");
-export const faultText = ({ path, message }: Fault): string =>
+export const faultText = ({ path, message }: ValidationIssue): string =>
   path.length === 0 ? message : `${pathText(path)}: ${message}`;
 
 /** Throws a single fault at `path`, seen from the value that is being checked. */
-export function fail(code: FaultCode, message: string, path: Fault["path"] = []): never {
-  throw new CheckError([{ path, code, message }]);
+export function fail(code: IssueCode, message: string, path: ValidationIssue["path"] = []): never {
+  throw new ValidationError([{ path, code, message }]);
 }
 
 /** The type of a JSON value, by its name in JSON Schema. */
@@ -101,17 +101,17 @@ function members<S extends string | number, T>(
   out: T,
   take: (step: S, out: T) => unknown,
 ): T {
-  const faults: Fault[] = [];
+  const faults: ValidationIssue[] = [];
   for (const step of steps) {
     try {
       take(step, out);
     } catch (error) {
-      if (!(error instanceof CheckError)) throw error;
+      if (!(error instanceof ValidationError)) throw error;
       for (const fault of error.faults) faults.push({ ...fault, path: [step, ...fault.path] }); // there may be too many to spread
       if (!all) break;
     }
   }
-  if (faults.length > 0) throw new CheckError(faults);
+  if (faults.length > 0) throw new ValidationError(faults);
   return out;
 }
 
@@ -162,7 +162,7 @@ export function number({
   let range = "";
   if (min !== undefined)
     range = max === undefined ? ` of at least ${min}` : ` from ${min} to ${max}`;
-  const refuse = (value: number, but = range, code: FaultCode = "invalid_value") =>
+  const refuse = (value: number, but = range, code: IssueCode = "invalid_value") =>
     fail(code, `expected ${NOUNS[type]}${but}, got ${value}`);
   return typed("number", schema, (value) => {
     if (integer && Number.isFinite(value) && !Number.isInteger(value))
@@ -322,7 +322,7 @@ export const lenient = <T>(check: Check<T>): Check<T | undefined> =>
       try {
         return value === undefined ? value : check(value); // absent is the rule, and an Error takes time
       } catch (error) {
-        if (error instanceof CheckError) return undefined;
+        if (error instanceof ValidationError) return undefined;
         throw error;
       }
     },

@@ -1,9 +1,9 @@
 // Reading JSON that somebody else wrote: every step says what it takes for granted, nothing throws.
 
-const NOTHING: Record<string, unknown> = Object.freeze({});
+const EMPTY_OBJECT: Record<string, unknown> = Object.freeze({});
 /** The value as an object, an empty one if it is something else. */
 export const asObject = (value: unknown): Record<string, unknown> =>
-  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : NOTHING;
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : EMPTY_OBJECT;
 export const asArray = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 export const asString = (value: unknown): string | undefined =>
   typeof value === "string" ? value : undefined;

@@ -5,7 +5,7 @@ import http from "node:http";
 import https from "node:https";
 import type { Cancel } from "../http/cancel.ts";
 
-export interface Outgoing {
+export interface UpstreamRequest {
   readonly method: "POST";
   readonly redirect: "manual";
   readonly headers: Readonly<Record<string, string>>;
@@ -28,14 +28,14 @@ export interface FetchResponse {
 }
 
 /** Rejects, and its body throws, with the reason of `cancel` when that aborts; otherwise with what the network said. */
-export type Send = (url: string, init: Outgoing) => Promise<FetchResponse>;
+export type Transport = (url: string, init: UpstreamRequest) => Promise<FetchResponse>;
 /** A function of the fetch contract, such as the built-in one, which does not know how long a connection may take. */
 export type Fetch = (
   url: string,
-  init: Outgoing & { readonly signal: AbortSignal },
+  init: UpstreamRequest & { readonly signal: AbortSignal },
 ) => Promise<FetchResponse>;
-export const throughFetch =
-  (fetch: Fetch): Send =>
+export const fetchTransport =
+  (fetch: Fetch): Transport =>
   (url, init) => {
     init.sent();
     return fetch(url, { ...init, signal: init.cancel.signal });
@@ -91,7 +91,7 @@ function answerTo(
 }
 
 /** Has a pool of its own: more than `maxConnections` to one origin wait for each other. `close` ends the idle connections. */
-export function createFetch(maxConnections = Infinity): Send & { close(): void } {
+export function createFetch(maxConnections = Infinity): Transport & { close(): void } {
   const pool = {
     keepAlive: true,
     maxSockets: maxConnections,
@@ -101,7 +101,7 @@ export function createFetch(maxConnections = Infinity): Send & { close(): void }
   const agents = { http: new http.Agent(pool), https: new https.Agent(pool) };
 
   /** A pooled connection may have been closed just as it was taken: asks again on a new one, once, if nothing has come. */
-  const fetch: Send = (url, init) =>
+  const fetch: Transport = (url, init) =>
     post(url, init).catch((error) => {
       if (!(error instanceof StaleConnection)) throw error;
       init.resent?.();
@@ -111,7 +111,7 @@ export function createFetch(maxConnections = Infinity): Send & { close(): void }
   /** No closure here sees the request's text: it would be kept as long as the answer takes. */
   function post(
     url: string,
-    { method, headers: given, body, cancel, connectMs, sent }: Outgoing,
+    { method, headers: given, body, cancel, connectMs, sent }: UpstreamRequest,
     fresh = false,
   ): Promise<FetchResponse> {
     const { protocol, host, hostname, port, pathname, search } = new URL(url);

@@ -13,7 +13,7 @@ import { randomHex } from "../../core/ids.ts";
 import type { Part, UsageReport } from "../../core/openai/reply.ts";
 import {
   finishPart,
-  ProviderFault,
+  ProviderError,
   textPart,
   throwErrorIn,
   withUsage,
@@ -244,7 +244,7 @@ function createDecoder(signatures: Signatures): Decoder {
   function begin(id: unknown): void {
     if (begun && id !== replyId) {
       over = true; // neither its content nor its figures are those of this reply
-      throw new ProviderFault("upstream_error", "another reply begins inside this one");
+      throw new ProviderError("upstream_error", "another reply begins inside this one");
     }
     begun = true;
     replyId = id;
@@ -275,7 +275,7 @@ function createDecoder(signatures: Signatures): Decoder {
     const id = asString(piece["id"]) || `call_${randomHex(12)}`;
     const name = asString(piece["name"]);
     if (!name)
-      throw new ProviderFault("upstream_error", "a tool call without a name", {
+      throw new ProviderError("upstream_error", "a tool call without a name", {
         fromContent: true,
       });
     const call = calls.size;

@@ -8,7 +8,7 @@ import { settleRecord, type Outcome, type SettleRecord } from "./records.ts";
 import type { StoreFault } from "./usage-store.ts";
 import { createSpendLog } from "./spend-log.ts";
 import { recover } from "./recovery.ts";
-import { BusyError, holding, ledgerOf, syncUsage } from "./sync.ts";
+import { BusyError, withLock, ledgerOf, syncUsage } from "./sync.ts";
 
 const LAST_SYNC_MS = 5_000; // what the last sync has not copied by then the next process will
 /** What is known of a request when it begins; `model` as it was asked for: a canonical name or an alias. */
@@ -45,7 +45,7 @@ export function createBooks(
   async function tend(work: () => Promise<readonly StoreFault[]>): Promise<void> {
     try {
       await log.restore(); // or what a restored copy says would be taken for all there is
-      const faults = await holding(ledger.dir, "books", work, 0);
+      const faults = await withLock(ledger.dir, "books", work, 0);
       tellFaults(faults);
       const [fault] = faults;
       if (syncFault !== null && !fault) diagnose({ event: "usage_sync_recovered", level: "info" });

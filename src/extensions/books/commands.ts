@@ -5,13 +5,13 @@ import { auditBooks, type AuditResult } from "./audit.ts";
 import { statement, statementCsv } from "./billing.ts";
 import { BooksFault } from "./month-files.ts";
 import { rebuildBooks } from "./rebuild.ts";
-import { holding, ledgerOf, syncUsage, type Ledger, type SyncResult } from "./sync.ts";
+import { withLock, ledgerOf, syncUsage, type Ledger, type SyncResult } from "./sync.ts";
 import type { Config } from "../../core/config/schema.ts";
 import type { Arguments } from "../commands/arguments.ts";
 import { answer, settings, table, type Run, type Terminal } from "../commands/terminal.ts";
 
 const copySettled = (ledger: Ledger): Promise<SyncResult> =>
-  holding(ledger.dir, "books", () => syncUsage(ledger));
+  withLock(ledger.dir, "books", () => syncUsage(ledger));
 const warnOf = (terminal: Terminal, { faults }: SyncResult): void => {
   for (const { detail } of faults) terminal.say(`warning: ${detail}`);
 };
@@ -84,7 +84,7 @@ const audit: Run = withBooks(async (ledger, args, terminal, config) => {
       faults.push(error.message);
     }
   }
-  const found = await holding(ledger.dir, "books", () => auditBooks(ledger, faults));
+  const found = await withLock(ledger.dir, "books", () => auditBooks(ledger, faults));
   await answer(args, terminal, found, auditText(found, ledger.keepDays));
   return found.ok ? 0 : 1;
 });
@@ -92,7 +92,7 @@ const audit: Run = withBooks(async (ledger, args, terminal, config) => {
 const rebuild: Run = withBooks(async (ledger, args, terminal, { data_dir }) => {
   if (!existsSync(ledger.dir))
     throw new Error(`there is no spend log in ${data_dir} to make usage records from`);
-  const { mended, ...counts } = await holding(ledger.dir, "books", () => rebuildBooks(ledger));
+  const { mended, ...counts } = await withLock(ledger.dir, "books", () => rebuildBooks(ledger));
   for (const fault of mended) terminal.say(`was wrong: ${fault}`);
   if (counts.unreadable > 0)
     terminal.say(`warning: ${counts.unreadable} lines of the spend log cannot be read`);

@@ -56,7 +56,7 @@ const recordsQuery = object(
   { month, day, account: optional(name), model: optional(name), by, skip },
   { strict: true },
 );
-/** What a request asks for behind its path's `?`. Throws a CheckError. */
+/** What a request asks for behind its path's `?`. Throws a ValidationError. */
 const asked = <T>({ url = "" }: IncomingMessage, check: Check<T>): T =>
   check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
 const unreadable = (cause: unknown) =>

@@ -46,7 +46,7 @@ export async function* readLines(
   }
 }
 
-/** What stands in a file as JSON; `absent` if reading it fails with one of `codes`. Throws a CheckError if it fails otherwise. */
+/** What stands in a file as JSON; `absent` if reading it fails with one of `codes`. Throws a ValidationError if it fails otherwise. */
 export function readJson(path: string, absent: unknown, codes: readonly string[]): unknown {
   let content: FileContent;
   try {
@@ -57,14 +57,14 @@ export function readJson(path: string, absent: unknown, codes: readonly string[]
   return parseJsonFile(path, textIn(content.bytes));
 }
 
-/** Throws the CheckError of a file that could not be read. */
+/** Throws the ValidationError of a file that could not be read. */
 export const failUnreadable = (path: string, error: unknown): never =>
   fail("invalid_value", `cannot read ${path}: ${whyUnreadable(error)}`);
 
 /** The text in a file's bytes, without a byte order mark. */
 export const textIn = (bytes: Buffer): string => bytes.toString("utf8").replace(/^\ufeff/, "");
 
-/** The text of the file at `path` as JSON. Throws a CheckError that tells where it is none. */
+/** The text of the file at `path` as JSON. Throws a ValidationError that tells where it is none. */
 export function parseJsonFile(path: string, text: string): unknown {
   try {
     return JSON.parse(text);
@@ -123,7 +123,7 @@ function madeOnce(dataDir: string, name: string, bytes: number, known?: string):
 
 /** 32 hex digits that name a data_dir for good. The spend_ids of its requests begin with some of them. `known`: what they are, for
  * the case that the file was deleted. */
-export const markOf = (dataDir: string, known?: string): string =>
+export const gatewayInstanceId = (dataDir: string, known?: string): string =>
   madeOnce(dataDir, "gateway-id", 16, known);
 
 /** The key of system_fingerprint: 64 hex digits. Throws if the file holds something else, such as nothing. */
@@ -136,7 +136,7 @@ export function fingerprintSecretOf(dataDir: string): string {
 /** A text that tells this data_dir from a copy of it, here or on another machine. It changes when the machine starts anew and when the
  * folder is moved to another file system. */
 export function placeOf(dataDir: string): string {
-  markOf(dataDir);
+  gatewayInstanceId(dataDir);
   const { ino, birthtimeMs } = statSync(join(dataDir, "gateway-id"));
   const system = existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8") : hostname();
   return createHash("sha256")
@@ -164,7 +164,7 @@ export const inodeOf = (path: string): number | undefined =>
   statSync(path, { throwIfNoEntry: false })?.ino;
 
 /** Answers at `path` until it is released or the process ends; undefined if the path is taken. */
-export async function announce(path: string): Promise<(() => void) | undefined> {
+export async function acquireSocketLock(path: string): Promise<(() => void) | undefined> {
   const draft = join(dirname(path), `${randomBytes(6).toString("hex")}.new`); // it gets its name when it answers already, or it might be taken for dead
   socketPath(path);
   const server = createServer((socket) => socket.destroy())
@@ -182,7 +182,7 @@ export async function announce(path: string): Promise<(() => void) | undefined> 
   };
 }
 
-export async function isAlive(path: string): Promise<boolean> {
+export async function isLockHeld(path: string): Promise<boolean> {
   const socket = connect(socketPath(path));
   // Any other error, such as too many waiting to be answered, is no proof of death.
   const isDead = ({ code }: NodeJS.ErrnoException) =>

@@ -3,11 +3,11 @@ import { appendFileSync, existsSync, readdirSync, rmSync, statSync, truncateSync
 import { join } from "node:path";
 import type { Diagnose } from "../../core/http/log.ts";
 import { isTended } from "./claims.ts";
-import { isAlive } from "./files.ts";
+import { isLockHeld } from "./files.ts";
 import { settleRecord } from "./records.ts";
 import { readSegment } from "./segments.ts";
 import { holderOf, unclosedOf } from "./spend-log.ts";
-import { NOTHING } from "../../core/ledger/meter.ts";
+import { NO_USAGE } from "../../core/ledger/meter.ts";
 
 const INTERRUPTED = {
   status: "interrupted",
@@ -17,7 +17,7 @@ const INTERRUPTED = {
   attempts: [],
   first_token_ms: null,
   model: undefined,
-  ...NOTHING,
+  ...NO_USAGE,
 } as const;
 
 /** The folder of the segments, and what a record of an interrupted request needs. */
@@ -31,7 +31,7 @@ interface Recovery {
 /** Whether the process that writes a segment is alive: its socket answers or, where somebody has deleted the socket, it has touched
  * the segment's mark of late. */
 const hasWriter = async (segment: string): Promise<boolean> =>
-  (await isAlive(holderOf(segment))) ||
+  (await isLockHeld(holderOf(segment))) ||
   (!existsSync(holderOf(segment)) && isTended(unclosedOf(segment)));
 
 /** Cuts off a torn last line, and settles open lines without a settle line as "interrupted": the provider's figures died with the

@@ -109,7 +109,7 @@ export function createMonthSums() {
   };
 }
 
-/** What all the segments come to that are gone; those that are `present` have their lines. Throws a CheckError if that cannot be read. */
+/** What all the segments come to that are gone; those that are `present` have their lines. Throws a ValidationError if that cannot be read. */
 export function retiredMonths(dir: string, present: ReadonlySet<string>): MonthSums {
   const found = new Map<string, RecordSum>();
   for (const [identity, { months }] of readRetired(dir)) {

@@ -23,11 +23,11 @@ import { basename, dirname, join } from "node:path";
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Diagnose } from "../../core/http/log.ts";
-import { CheckError } from "../../core/schema/checker.ts";
+import { ValidationError } from "../../core/schema/checker.ts";
 import { ApiError } from "../../core/openai/errors.ts";
 import { randomHex } from "../../core/ids.ts";
 import { abandon, touch, writeMark } from "./claims.ts";
-import { announce, inodeOf, isAlive, markOf, syncToDisk } from "./files.ts";
+import { acquireSocketLock, inodeOf, isLockHeld, gatewayInstanceId, syncToDisk } from "./files.ts";
 import type { OpenRecord, SettleRecord } from "./records.ts";
 import { carryOver, putBack, type PutBack } from "./segment-restore.ts";
 
@@ -112,7 +112,7 @@ export function createSpendLog(
   /** Makes the folder, and gives a data_dir whose gateway-id was deleted the one that it had: the ids of its requests begin with it. */
   function prepareFolder(): void {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
-    gatewayId = markOf(dirname(dir), gatewayId);
+    gatewayId = gatewayInstanceId(dirname(dir), gatewayId);
   }
 
   /** Claims the next free name of a segment, with its socket and its mark. */
@@ -125,7 +125,7 @@ export function createSpendLog(
     );
     for (let number = Math.max(0, ...taken) + 1; ; number += 1) {
       const name = `${day}.${String(number).padStart(4, "0")}.jsonl`;
-      const release = await announce(join(dir, holderOf(name)));
+      const release = await acquireSocketLock(join(dir, holderOf(name)));
       if (!release) continue; // another process was quicker
       try {
         writeMark(unclosedOf(join(dir, name)));
@@ -211,7 +211,7 @@ export function createSpendLog(
         segment.close();
       }
     } catch (error) {
-      if (error instanceof CheckError) throw error; // no data_dir that could ever be used
+      if (error instanceof ValidationError) throw error; // no data_dir that could ever be used
       failed(error);
     }
   }
@@ -314,9 +314,9 @@ function openSegment(
   async function claimAgain(): Promise<boolean> {
     const holder = holderOf(path);
     if (socket === undefined || inodeOf(holder) !== socket) {
-      if (inodeOf(holder) !== undefined && !(await isAlive(holder)))
+      if (inodeOf(holder) !== undefined && !(await isLockHeld(holder)))
         rmSync(holder, { force: true }); // a copy of a socket answers nobody
-      const again = await announce(holder);
+      const again = await acquireSocketLock(holder);
       if (!again) return false;
       release();
       release = again;

@@ -7,7 +7,7 @@ import type { Config } from "../../core/config/schema.ts";
 import type { Diagnose } from "../../core/http/log.ts";
 import { randomHex } from "../../core/ids.ts";
 import { createFileStore } from "./file-store.ts";
-import { announce, isAlive, readLines, syncToDisk } from "./files.ts";
+import { acquireSocketLock, isLockHeld, readLines, syncToDisk } from "./files.ts";
 import { BooksFault } from "./month-files.ts";
 import { adoptOldMarks } from "./old-marks.ts";
 import { createPostgresStore } from "../postgres/store.ts";
@@ -31,7 +31,7 @@ import { segmentsIn, strangersIn, unclosedOf } from "./spend-log.ts";
 
 export type Ledger = Readonly<ReturnType<typeof ledgerOf>>;
 /** The books of one data_dir; `dir` is the folder of the segments, by its absolute path: of a relative one whose beginning has been deleted Node
- * 20 would try to make the folders for ever. Throws a CheckError if the store's package is not installed. */
+ * 20 would try to make the folders for ever. Throws a ValidationError if the store's package is not installed. */
 export function ledgerOf(
   { data_dir, usage, spend, currency }: Config,
   now: () => number,
@@ -58,7 +58,7 @@ export class BusyError extends Error {}
 /** Does `work` while no other process works on the same books, or keys; a BusyError if one does so for all of `patienceMs` (a minute).
  * Everybody first announces itself under a name of its own and then looks for others: of two, the second sees the first. So never
  * two are at work, and what a dead process leaves behind is in nobody's way; two at the very same moment both try again. */
-export async function holding<T>(
+export async function withLock<T>(
   dir: string,
   what: "books" | "keys",
   work: () => Promise<T>,
@@ -67,12 +67,12 @@ export async function holding<T>(
   for (const end = performance.now() + patienceMs; ; await pause(20 + 80 * Math.random())) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     const mine = `${what}.${randomHex(6)}.sock`;
-    const release = await announce(join(dir, mine));
+    const release = await acquireSocketLock(join(dir, mine));
     try {
       const others = readdirSync(dir).filter(
         (name) => name !== mine && name.startsWith(`${what}.`) && name.endsWith(".sock"),
       );
-      const alive = await Promise.all(others.map((other) => isAlive(join(dir, other))));
+      const alive = await Promise.all(others.map((other) => isLockHeld(join(dir, other))));
       others.forEach((other, at) => {
         if (!alive[at]) rmSync(join(dir, other), { force: true });
       });

@@ -8,8 +8,8 @@ import { createKeyring, createKeyStore } from "../../core/accounts/keys.ts";
 import {
   createLimiter,
   decide,
-  type Ask,
-  type Decision,
+  type AdmissionRequest,
+  type AdmissionDecision,
   type Limiter,
 } from "../../core/accounts/limiter.ts";
 import { createAdmin, type Report } from "../admin/admin.ts";
@@ -26,22 +26,22 @@ const LATE_MS = 2_000; // a worker that has not said how it is by then stands st
 const GROUP_SIGNALS = ["SIGHUP", "SIGTERM", "SIGINT"];
 
 /** What a worker says: that it was born, where it listens or why it cannot, how it is, who asks for admission, whose place is free again. */
-interface Word {
+interface WorkerMessage {
   readonly born?: true;
   readonly listening?: string;
   readonly failed?: string;
   readonly report?: Report;
-  readonly asks?: readonly Ask[];
-  readonly released?: Ask;
+  readonly asks?: readonly AdmissionRequest[];
+  readonly released?: AdmissionRequest;
 }
 /** What it is told: the answers to its asks, in their order; what is in force from now on; what to do. */
-interface Order {
-  readonly decisions?: readonly Decision[];
+interface PrimaryMessage {
+  readonly decisions?: readonly AdmissionDecision[];
   readonly config?: Config;
   readonly report?: true;
   readonly stop?: true;
 }
-const tell = (worker: Worker, what: Word | Order) => {
+const tell = (worker: Worker, what: WorkerMessage | PrimaryMessage) => {
   if (worker.isConnected()) worker.send(what);
 };
 
@@ -75,7 +75,7 @@ export function createSupervisor(
     () => undefined,
     () => undefined,
   );
-  const tellAll = (order: Order) =>
+  const tellAll = (order: PrimaryMessage) =>
     running.forEach((worker) => {
       tell(worker, order);
     });
@@ -84,34 +84,39 @@ export function createSupervisor(
   /** Resolves with the address that it listens on; rejects if it cannot, or ends before. */
   function start(): Promise<string> {
     const worker = cluster.fork();
-    const placed: Ask[] = []; // whose places it holds
+    const placed: AdmissionRequest[] = []; // whose places it holds
     let address: string | undefined;
     let hasBegun = false; // by then it listens for signals itself
     running.add(worker);
     return new Promise((resolve, reject) => {
-      worker.on("message", ({ born, listening, failed, report, asks = [], released }: Word) => {
-        if (!running.has(worker)) return; // its places are given back
-        hasBegun = true;
-        if (born) tell(worker, { config: initial }); // what is read at start only must be the same for all
-        if (born && config !== initial) tell(worker, { config });
-        if (born && stopping) tell(worker, { stop: true });
-        if (failed !== undefined) reject(new Error(failed));
-        address ??= listening;
-        if (address !== undefined) resolve(address);
-        if (born || report) worker.emit("report", report); // who asked before its birth was not heard
-        if (released) {
-          limiter.release(released);
-          placed.splice(
-            placed.findIndex(({ account }) => account === released.account),
-            1,
+      worker.on(
+        "message",
+        ({ born, listening, failed, report, asks = [], released }: WorkerMessage) => {
+          if (!running.has(worker)) return; // its places are given back
+          hasBegun = true;
+          if (born) tell(worker, { config: initial }); // what is read at start only must be the same for all
+          if (born && config !== initial) tell(worker, { config });
+          if (born && stopping) tell(worker, { stop: true });
+          if (failed !== undefined) reject(new Error(failed));
+          address ??= listening;
+          if (address !== undefined) resolve(address);
+          if (born || report) worker.emit("report", report); // who asked before its birth was not heard
+          if (released) {
+            limiter.release(released);
+            placed.splice(
+              placed.findIndex(({ account }) => account === released.account),
+              1,
+            );
+          }
+          const decisions = asks.map((ask) => limiter.admit(ask));
+          placed.push(
+            ...asks.filter(
+              ({ maxInFlight }, at) => maxInFlight !== null && decisions[at]!.admitted,
+            ),
           );
-        }
-        const decisions = asks.map((ask) => limiter.admit(ask));
-        placed.push(
-          ...asks.filter(({ maxInFlight }, at) => maxInFlight !== null && decisions[at]!.admitted),
-        );
-        if (decisions.length > 0) tell(worker, { decisions });
-      });
+          if (decisions.length > 0) tell(worker, { decisions });
+        },
+      );
       worker.on(
         "error",
         ({ message }) =>
@@ -225,12 +230,16 @@ export function serveAsWorker(
   end: (gateway?: Gateway) => void,
 ): () => void {
   const { worker } = cluster as { worker: Worker };
-  const waiting: ((decision: Decision) => void)[] = [];
-  const asks: Ask[] = []; // of this turn of the event loop
+  const waiting: ((decision: AdmissionDecision) => void)[] = [];
+  const asks: AdmissionRequest[] = []; // of this turn of the event loop
   let serving: Promise<Gateway | undefined> | undefined; // from the first configuration on
   let isEnding = false;
   let stopRequested = false;
-  const askOf = ({ account, limits, maxInFlight }: Ask): Ask => ({ account, limits, maxInFlight });
+  const askOf = ({ account, limits, maxInFlight }: AdmissionRequest): AdmissionRequest => ({
+    account,
+    limits,
+    maxInFlight,
+  });
   const limits: Limiter = {
     admit(ask) {
       if (ask.maxInFlight === null && ask.limits.every(({ rpm }) => rpm === null))
@@ -263,7 +272,7 @@ export function serveAsWorker(
     isEnding = true;
     serving.then((gateway) => gateway && end(gateway));
   }
-  worker.on("message", ({ decisions = [], config, report, stop: toStop }: Order) => {
+  worker.on("message", ({ decisions = [], config, report, stop: toStop }: PrimaryMessage) => {
     for (const decision of decisions) waiting.shift()?.(decision);
     if (config && serving) serving.then((gateway) => gateway && reload(gateway, () => config));
     else if (config) serving = begin(config);

@@ -2,7 +2,7 @@
 // what it throws is told on standard error, with exit code 1.
 import { join } from "node:path";
 import { loadPeer } from "../../core/config/peer.ts";
-import { holding, ledgerOf } from "../books/sync.ts";
+import { withLock, ledgerOf } from "../books/sync.ts";
 import {
   createKey,
   fixedKeys,
@@ -82,7 +82,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
       models: names,
       expires: expires === undefined ? null : new Date(expires).toISOString(),
     };
-    const { key, stored } = await holding(join(config.data_dir, "spend"), "keys", () =>
+    const { key, stored } = await withLock(join(config.data_dir, "spend"), "keys", () =>
       createKey(keyFile(config.data_dir), given, Date.now()),
     );
     terminal.say(
@@ -104,7 +104,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   },
   async "keys revoke"(args, terminal) {
     const config = settings(args, terminal);
-    const revoked = await holding(join(config.data_dir, "spend"), "keys", () =>
+    const revoked = await withLock(join(config.data_dir, "spend"), "keys", () =>
       revokeKey(keyFile(config.data_dir), args.operand, Date.now()),
     );
     if (revoked)

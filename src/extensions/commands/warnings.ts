@@ -1,13 +1,13 @@
 // What is odd in a valid configuration: a gateway starts with it, but hardly as it is meant. `check` tells it.
 import type { StoredKeys } from "../../core/accounts/keys.ts";
-import { rowOf } from "../../core/providers/traits.ts";
-import type { Fault } from "../../core/schema/checker.ts";
+import { vendorPreset } from "../../core/providers/traits.ts";
+import type { ValidationIssue } from "../../core/schema/checker.ts";
 import { rank } from "../../core/routing/policy.ts";
 import { lacksKey, sharePort, usesVendorsAddress } from "../../core/config/rules.ts";
 import type { Config } from "../../core/config/schema.ts";
 
 export interface Warning {
-  readonly path: Fault["path"];
+  readonly path: ValidationIssue["path"];
   readonly message: string;
 }
 
@@ -33,7 +33,7 @@ function keylessProviders({ providers }: Config): Warning[] {
     .filter(([, provider]) => lacksKey(provider) && !usesVendorsAddress(provider))
     .map(([name, provider]) => ({
       path: ["providers", name],
-      message: `has no api_key: ${rowOf(provider)?.title ?? name} answers nobody without one, unless base_url adds it`,
+      message: `has no api_key: ${vendorPreset(provider)?.title ?? name} answers nobody without one, unless base_url adds it`,
     }));
 }
 
@@ -94,7 +94,10 @@ function deadlineWarnings({ timeouts, providers }: Config): Warning[] {
   return [...misordered(["timeouts"], timeouts), ...own];
 }
 
-const misordered = (path: Fault["path"], timeouts: Readonly<Record<Deadline, number>>): Warning[] =>
+const misordered = (
+  path: ValidationIssue["path"],
+  timeouts: Readonly<Record<Deadline, number>>,
+): Warning[] =>
   ORDER.filter(([shorter, longer]) => timeouts[shorter] > timeouts[longer]).map(
     ([shorter, longer]) => ({
       path: [...path, shorter],

@@ -3,7 +3,7 @@
 // tokens that end where `stop` and `max_tokens` say. All of it follows from the request: the same one gets the same reply.
 import { setTimeout as pause } from "node:timers/promises";
 import { sha256 } from "../../core/config/schema.ts";
-import type { Send } from "../../core/upstream/fetch.ts";
+import type { Transport } from "../../core/upstream/fetch.ts";
 import { textOf, type ChatRequest } from "../../core/openai/request.ts";
 import {
   createChunkWriter,
@@ -27,7 +27,7 @@ const ABOUT =
 
 /** `paceMs` is the time between two tokens of a stream. */
 export const createDemoFetch =
-  ({ paceMs }: { readonly paceMs: number }): Send =>
+  ({ paceMs }: { readonly paceMs: number }): Transport =>
   async (_url, { body, cancel }) => {
     if (cancel.aborted) throw cancel.reason;
     const request: DemoRequest = JSON.parse(body);

@@ -12,7 +12,7 @@ import type { JsonCounter } from "../../core/schema/json-bounds.ts";
 import { tokenLogprob, type Part, type UsageReport } from "../../core/openai/reply.ts";
 import {
   finishPart,
-  ProviderFault,
+  ProviderError,
   textPart,
   throwErrorIn,
   withUsage,
@@ -206,7 +206,7 @@ function createDecoder(signatures: Signatures): Decoder {
     const { id: given, name: called, args } = asObject(functionCall);
     const name = asString(called);
     if (!name)
-      throw new ProviderFault("upstream_error", "a tool call without a name", {
+      throw new ProviderError("upstream_error", "a tool call without a name", {
         fromContent: true,
       });
     const id = asString(given) || `call_${randomHex(12)}`;

@@ -2,7 +2,7 @@
 // transaction with usage_marks. Several gateways may write into one database: each has marks of its own, by its data_dir's gateway-id.
 // usage_cursor is what earlier versions had in their place; usage_sources tells whether a gateway-id is in use in two places.
 import { resolve } from "node:path";
-import { markOf, placeOf } from "../books/files.ts";
+import { gatewayInstanceId, placeOf } from "../books/files.ts";
 import { loadPeer } from "../../core/config/peer.ts";
 import type { Pool } from "./client.ts";
 import { parseMoney } from "../../core/ledger/price.ts";
@@ -82,7 +82,7 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
     model ?? null,
     day ?? (month ? `${month}-01` : null),
     day ? "1 day" : "1 month",
-    own ? `sp_${markOf(dataDir).slice(0, 8)}%` : null,
+    own ? `sp_${gatewayInstanceId(dataDir).slice(0, 8)}%` : null,
   ];
   const run = async (text: string, ...values: unknown[]) => (await ready()).query(text, values);
 
@@ -91,12 +91,17 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
       const { rows } = await run(
         `SELECT segment, identity, position, tail, recovered FROM usage_marks WHERE source = $1
          UNION ALL SELECT segment, NULL, position, '', false FROM usage_cursor WHERE source = $1`,
-        markOf(dataDir),
+        gatewayInstanceId(dataDir),
       );
       return rows.map((row) => ({ ...row, position: Number(row["position"]) }) as Mark);
     },
     async inspect() {
-      const { rows } = await run(SEEN, markOf(dataDir), placeOf(dataDir), resolve(dataDir));
+      const { rows } = await run(
+        SEEN,
+        gatewayInstanceId(dataDir),
+        placeOf(dataDir),
+        resolve(dataDir),
+      );
       return rows.slice(0, 1).map((row) => clonedFault(String(row["data_dir"])));
     },
     async holds(records) {
@@ -111,7 +116,7 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
       return run(
         COMMIT,
         JSON.stringify(records),
-        markOf(dataDir),
+        gatewayInstanceId(dataDir),
         JSON.stringify(old.filter(({ identity }) => identity !== null)),
         JSON.stringify(put),
         old.filter(({ identity }) => identity === null).map(({ segment }) => segment),
@@ -120,7 +125,7 @@ export function createPostgresStore(url: string, dataDir: string): UsageStore {
     async rebuild(settled, marks) {
       const client = await (await ready()).connect();
       try {
-        return await rebuildTable(client, { settled, marks, source: markOf(dataDir) });
+        return await rebuildTable(client, { settled, marks, source: gatewayInstanceId(dataDir) });
       } finally {
         client.release(true);
       }

@@ -10,8 +10,8 @@ import type { Diagnose } from "../../core/http/log.ts";
 import {
   decide,
   WINDOW_MS,
-  type Ask,
-  type Decision,
+  type AdmissionRequest,
+  type AdmissionDecision,
   type Limiter,
 } from "../../core/accounts/limiter.ts";
 import script from "./script.json" with { type: "json" };
@@ -35,7 +35,7 @@ interface Client {
   destroy(): void;
 }
 
-/** `local` has the places, and the windows of a store that fails. Throws a CheckError if the package is not installed. */
+/** `local` has the places, and the windows of a store that fails. Throws a ValidationError if the package is not installed. */
 export function createRedisLimiter(
   { store, on_error }: Config["limits"],
   local: Limiter,
@@ -79,7 +79,7 @@ export function createRedisLimiter(
   async function ask(
     account: string,
     limits: readonly { readonly name: string; readonly rpm: number }[],
-  ): Promise<Decision> {
+  ): Promise<AdmissionDecision> {
     if (fault !== null) retryAt = performance.now() + RETRY_MS; // the others wait for what this one finds
     // All windows of one account are on one node of a cluster: that of the tag in braces.
     const keys = limits.map(({ name }) => `chat-gateway:{account ${account}}:${name}`);
@@ -102,7 +102,7 @@ export function createRedisLimiter(
   }
 
   return {
-    async admit(asked: Ask): Promise<Decision> {
+    async admit(asked: AdmissionRequest): Promise<AdmissionDecision> {
       const place = await local.admit({ ...asked, limits: [] });
       const limits = asked.limits.flatMap(({ name, rpm }) => (rpm === null ? [] : [{ name, rpm }]));
       if (!place.admitted || limits.length === 0) return place;
@@ -122,7 +122,7 @@ export function createRedisLimiter(
         shared ??
         (on_error === "local"
           ? await alone()
-          : { ...decide(false, []), because: "store" as const });
+          : { ...decide(false, []), rejectedBy: "store" as const });
       if (!decision.admitted) local.release(asked);
       return decision;
     },

@@ -1,18 +1,18 @@
 // The certificate and key that HTTPS is served with, read from the files that the configuration names.
 import { createSecureContext } from "node:tls";
-import { CheckError, fail, type Fault } from "../../core/schema/checker.ts";
+import { ValidationError, fail, type ValidationIssue } from "../../core/schema/checker.ts";
 import {
   MAX_CERTIFICATE_BYTES,
   readRegularFile,
   whyUnreadable,
 } from "../../core/config/regular-file.ts";
 
-/** Both in PEM. Throws a CheckError with the path of each file that cannot be read, or that of both if they are not a pair. */
+/** Both in PEM. Throws a ValidationError with the path of each file that cannot be read, or that of both if they are not a pair. */
 export function readTls(
   files: { readonly cert_file: string; readonly key_file: string },
   section = "server",
 ): { cert: Buffer; key: Buffer } {
-  const faults: Fault[] = [];
+  const faults: ValidationIssue[] = [];
   const read = (field: keyof typeof files): Buffer => {
     try {
       return readRegularFile(files[field], MAX_CERTIFICATE_BYTES).bytes;
@@ -23,7 +23,7 @@ export function readTls(
     }
   };
   const pair = { cert: read("cert_file"), key: read("key_file") };
-  if (faults.length > 0) throw new CheckError(faults);
+  if (faults.length > 0) throw new ValidationError(faults);
   try {
     createSecureContext(pair);
   } catch (error) {

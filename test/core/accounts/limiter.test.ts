@@ -10,7 +10,7 @@ import {
   createLimiter,
   decide,
   WINDOW_MS,
-  type Decision,
+  type AdmissionDecision,
   type Limit,
 } from "../../../src/core/accounts/limiter.ts";
 import { checkConfig } from "../../../src/core/config/schema.ts";
@@ -349,7 +349,7 @@ describe("random schedules", () => {
           { name: "account", rpm: accountRpm },
           { name: `key ${which}`, rpm: keyRpms[which]! },
         ];
-        const { admitted, remaining, resetMs }: Decision = admit(...limits);
+        const { admitted, remaining, resetMs }: AdmissionDecision = admit(...limits);
         assert.equal(admitted, plain(clock.now, limits), `seed ${seed}, step ${step}`);
         assert.ok(
           remaining >= 0 && resetMs > 0 && resetMs <= WINDOW_MS,
@@ -389,7 +389,7 @@ const long = (name: string): string =>
 
 describe("idle windows", () => {
   /** 10,000 accounts, once each: 40 MB of names. */
-  const come = (one: (rpm: number, name: string) => Decision, mark: string) => {
+  const come = (one: (rpm: number, name: string) => AdmissionDecision, mark: string) => {
     for (let at = 0; at < 10_000; at += 1) assert.ok(one(1, long(`${mark} ${at}`)).admitted);
   };
 
@@ -476,7 +476,7 @@ describe("places in flight", () => {
     limit: null,
     remaining: Infinity,
     resetMs: 0,
-    because: "in_flight",
+    rejectedBy: "in_flight",
   };
   /** A limiter, and what an account of `size` places gets; `rpm` is its window. */
   function placed() {

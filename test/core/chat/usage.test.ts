@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { announce } from "../../../src/extensions/books/files.ts";
+import { acquireSocketLock } from "../../../src/extensions/books/files.ts";
 import {
   configFile,
   entries,
@@ -318,7 +318,7 @@ describe("old segments", { concurrency: 4 }, () => {
   it("one that is still written is kept, however old; so is one in which a dead process's requests have just been settled", async (t) => {
     const dir = folder();
     handMade(dir, "2025-01-01.0001.jsonl", textOf([openLine(1), settleLine(1)]), "let go");
-    const release = await announce(join(dir, "spend", "2025-01-01.0001.sock"));
+    const release = await acquireSocketLock(join(dir, "spend", "2025-01-01.0001.sock"));
     t.after(() => release?.());
     writeFileSync(join(dir, "spend", "2025-01-01.0001.open"), "");
     handMade(dir, "2025-01-01.0002.jsonl", textOf([openLine(2)]), "died");

@@ -15,7 +15,7 @@ import {
   type Environment,
 } from "../../../src/core/config/schema.ts";
 import { traitFields } from "../../../src/core/providers/traits.ts";
-import { CheckError, pathText } from "../../../src/core/schema/checker.ts";
+import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { merge } from "../../support/gateway.ts";
 
 /** The shortest configuration there is. */
@@ -36,7 +36,7 @@ function faultsOf(run: () => unknown): { path: string; code: string; message: st
   try {
     run();
   } catch (error) {
-    assert.ok(error instanceof CheckError, `not a CheckError: ${String(error)}`);
+    assert.ok(error instanceof ValidationError, `not a ValidationError: ${String(error)}`);
     return error.faults.map(({ path, code, message }) => ({ path: pathText(path), code, message }));
   }
   return assert.fail("accepted");
@@ -1076,7 +1076,8 @@ describe("where it comes from", () => {
       assert.throws(
         () => load({ file }),
         (error) =>
-          error instanceof CheckError && !/CANARY/.test(JSON.stringify(error.faults) + error.stack),
+          error instanceof ValidationError &&
+          !/CANARY/.test(JSON.stringify(error.faults) + error.stack),
         text,
       );
     }

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { openaiDialect } from "../../../src/core/providers/openai.ts";
-import { ProviderFault, refusal, type Target } from "../../../src/core/providers/dialect.ts";
+import { ProviderError, refusal, type Target } from "../../../src/core/providers/dialect.ts";
 import { guardDialect } from "../../../src/core/routing/guard.ts";
 import { ApiError } from "../../../src/core/openai/errors.ts";
 import { configFor, json, readStream, startGateway, user } from "../../support/gateway.ts";
@@ -100,7 +100,7 @@ describe("a provider's JSON of any shape", { concurrency: 2 }, () => {
       try {
         openaiDialect.decoder({ traits: {} } as Target).push({ error: { code, message: "x" } });
       } catch (fault) {
-        return (fault as ProviderFault).detail.status;
+        return (fault as ProviderError).detail.status;
       }
       return undefined;
     };
@@ -277,15 +277,15 @@ describe("a bug of a dialect", () => {
       return undefined;
     };
     const meant = [
-      new ProviderFault("upstream_rejected", "x"),
+      new ProviderError("upstream_rejected", "x"),
       new ApiError("invalid_value", "x", { param: "messages" }),
     ];
     for (const error of meant) assert.equal(thrownBy(error), error);
     const deep = thrownBy(new RangeError("Maximum call stack size exceeded"));
-    assert.ok(deep instanceof ProviderFault);
+    assert.ok(deep instanceof ProviderError);
     assert.deepEqual([deep.code, deep.countsForBreaker], ["upstream_error", false]);
     assert.deepEqual(reported, []);
-    assert.ok(thrownBy("a thrown text") instanceof ProviderFault);
+    assert.ok(thrownBy("a thrown text") instanceof ProviderError);
     assert.deepEqual(reported, ["a thrown text"]);
   });
 });

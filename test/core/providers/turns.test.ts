@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ProviderFault } from "../../../src/core/providers/dialect.ts";
+import { ProviderError } from "../../../src/core/providers/dialect.ts";
 import {
   createTextCounter,
   mediaOf,
@@ -122,7 +122,7 @@ describe("addresses of images", () => {
     it(`${url.slice(0, 40)} (${url.length} characters) is malformed`, () => {
       assert.throws(
         () => image(url),
-        (error) => error instanceof ProviderFault && error.code === "upstream_rejected",
+        (error) => error instanceof ProviderError && error.code === "upstream_rejected",
       );
     });
   }

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { checkConfig } from "../../../src/core/config/schema.ts";
-import { CheckError } from "../../../src/core/schema/checker.ts";
+import { ValidationError } from "../../../src/core/schema/checker.ts";
 import {
   assemble,
   assertSound,
@@ -2385,7 +2385,7 @@ describe("settings", { concurrency: 2 }, () => {
       assert.throws(
         () => checkConfig(given, {}),
         (error) => {
-          assert.ok(error instanceof CheckError, String(error));
+          assert.ok(error instanceof ValidationError, String(error));
           assert.equal(error.faults.length, 1);
           assert.ok(error.message.includes(path), error.message);
           return true;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createAnthropicDialect } from "../../../src/extensions/anthropic/anthropic.ts";
-import { ProviderFault, type Decoder, type Dialect } from "../../../src/core/providers/dialect.ts";
+import { ProviderError, type Decoder, type Dialect } from "../../../src/core/providers/dialect.ts";
 import { createGeminiDialect } from "../../../src/extensions/gemini/gemini.ts";
 import { openaiDialect } from "../../../src/core/providers/openai.ts";
 import { traitsOf } from "../../../src/core/providers/traits.ts";
@@ -19,7 +19,7 @@ const delta = (fields: object, finish_reason: string | null = null) => ({
   choices: [{ index: 0, delta: fields, finish_reason }],
 });
 const isFault = (error: unknown): boolean =>
-  error instanceof ProviderFault && error.code === "upstream_error";
+  error instanceof ProviderError && error.code === "upstream_error";
 
 /** Far more than the linear work takes on a busy machine, far less than the quadratic one on any. */
 function assertLinear(work: () => void): void {

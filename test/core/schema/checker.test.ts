@@ -7,7 +7,7 @@ import {
   array,
   boolean,
   byType,
-  CheckError,
+  ValidationError,
   fail,
   faultText,
   jsonObject,
@@ -24,17 +24,17 @@ import {
   variant,
   withDefault,
   type Check,
-  type FaultCode,
+  type IssueCode,
 } from "../../../src/core/schema/checker.ts";
 
-type Plain = readonly [path: string, code: FaultCode, message: string];
+type Plain = readonly [path: string, code: IssueCode, message: string];
 
 /** The faults of a refusal, as path, code and message; fails if the value is accepted or something else is thrown. */
 function faults(check: Check<unknown>, value: unknown, all = false): Plain[] {
   try {
     check(value, all);
   } catch (error) {
-    assert.ok(error instanceof CheckError, `not a CheckError: ${String(error)}`);
+    assert.ok(error instanceof ValidationError, `not a ValidationError: ${String(error)}`);
     return error.faults.map((fault) => [pathText(fault.path), fault.code, fault.message] as const);
   }
   return assert.fail(`accepted: ${JSON.stringify(value)}`);
@@ -43,7 +43,7 @@ function faults(check: Check<unknown>, value: unknown, all = false): Plain[] {
 const refused = (
   check: Check<unknown>,
   value: unknown,
-  code: FaultCode,
+  code: IssueCode,
   message: string,
   path = "",
 ) => assert.deepEqual(faults(check, value), [[path, code, message]]);
@@ -391,7 +391,7 @@ describe("object", () => {
       assert.equal(faults(each, { x: name === "variant" ? "k" : 1, y: 2 }, true).length, 2, name);
   });
 
-  it("an error that is no CheckError passes through as it is", () => {
+  it("an error that is no ValidationError passes through as it is", () => {
     const bug = new TypeError("a bug");
     const broken = object({
       a: refine(string(), () => {
@@ -713,7 +713,7 @@ describe("paths and messages", () => {
     assert.equal(faultText({ path: [], code: "invalid_value", message: "is wrong" }), "is wrong");
   });
 
-  it("a CheckError's message is one line a fault", () =>
+  it("a ValidationError's message is one line a fault", () =>
     assert.throws(() => object({ a: string(), b: string() })({ a: 1 }, true), {
       message: "a: expected a string, got a number\nb: is required",
     }));
@@ -722,7 +722,7 @@ describe("paths and messages", () => {
     assert.throws(
       () => fail("invalid_value", "no"),
       (error) =>
-        error instanceof CheckError &&
+        error instanceof ValidationError &&
         error.faults.length === 1 &&
         error.faults[0]?.path.length === 0,
     );

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { describe, it, type TestContext } from "node:test";
-import { announce } from "../../../src/extensions/books/files.ts";
+import { acquireSocketLock } from "../../../src/extensions/books/files.ts";
 import {
   COUNTED,
   handMade,
@@ -191,7 +191,7 @@ describe("what cannot be read", { concurrency: 2 }, () => {
       const dir = await books(t);
       appendFileSync(segment(dir), textOf(pair(30, YOUNG, over)));
       writeFileSync(segment(dir).replace("jsonl", "open"), "");
-      const release = await announce(segment(dir).replace("jsonl", "sock"));
+      const release = await acquireSocketLock(segment(dir).replace("jsonl", "sock"));
       t.after(() => release?.());
       const end = await command(t, dir, ["audit", "--json"], KEEP);
       const found = JSON.parse(end.stdout);

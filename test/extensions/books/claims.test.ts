@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { isAlive } from "../../../src/extensions/books/files.ts";
+import { isLockHeld } from "../../../src/extensions/books/files.ts";
 import {
   configFile,
   entries,
@@ -50,7 +50,7 @@ describe("a live gateway", { concurrency: 2 }, () => {
       const file = configFile(config);
       const sync = () => ended(t, ["usage", "sync", "--once", "--config", file]);
       assert.equal((await sync()).code, 0);
-      await until(() => isAlive(join(spend, socket)), "the socket to answer again");
+      await until(() => isLockHeld(join(spend, socket)), "the socket to answer again");
       await waitFor(() => existsSync(segmentPath(dir).replace("jsonl", "open")), "the mark");
       assert.equal((await sync()).code, 0);
       assert.deepEqual(settles(dir), [], "nobody has settled it");

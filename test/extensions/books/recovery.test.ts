@@ -6,13 +6,13 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { announce } from "../../../src/extensions/books/files.ts";
+import { acquireSocketLock } from "../../../src/extensions/books/files.ts";
 import {
   configFile,
   entries,
   handMade,
   linesOf,
-  NOTHING,
+  NO_USAGE,
   openLine,
   segmentPath,
   segments,
@@ -82,7 +82,7 @@ describe("opened and never settled", () => {
         error_code: null,
         finish_reason: null,
         attempts: [],
-        usage: NOTHING,
+        usage: NO_USAGE,
         usage_source: "none",
         cost: "0",
         currency: "USD",
@@ -328,7 +328,7 @@ describe("two gateways on one data_dir", () => {
   it("a segment whose holder answers is not recovered, whatever process that is", async (t) => {
     const dir = folder();
     handMade(dir, "2026-01-31.0001.jsonl", `${textOf([openLine(1)])}{"type":"sett`, "let go");
-    const release = await announce(join(dir, "spend", "2026-01-31.0001.sock"));
+    const release = await acquireSocketLock(join(dir, "spend", "2026-01-31.0001.sock"));
     assert.ok(release);
     writeFileSync(join(dir, "spend", "2026-01-31.0001.open"), "");
     const text = readFileSync(segmentPath(dir), "utf8");

@@ -10,7 +10,7 @@ import {
   COUNTED,
   entries,
   linesOf,
-  NOTHING,
+  NO_USAGE,
   only,
   PRICE,
   priced,
@@ -246,7 +246,7 @@ describe("how a request ended", { concurrency: 4 }, () => {
           ],
           ["failed", http, code, null, "none", "0", null, null, null],
         );
-        assert.deepEqual(settle["usage"], NOTHING);
+        assert.deepEqual(settle["usage"], NO_USAGE);
         assert.deepEqual(outcomes(settle), [["m", "lab", code]]);
       });
     }

@@ -17,8 +17,8 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { repeatedMembers } from "../../../src/core/config/duplicates.ts";
 import { checkConfig } from "../../../src/core/config/schema.ts";
-import { rowOf, VENDORS } from "../../../src/core/providers/traits.ts";
-import { CheckError, pathText } from "../../../src/core/schema/checker.ts";
+import { vendorPreset, VENDORS } from "../../../src/core/providers/traits.ts";
+import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { certificate } from "../../support/certificate.ts";
 import { ended, lines } from "../../support/command.ts";
 import { folder } from "../../support/folder.ts";
@@ -32,7 +32,7 @@ function faults(over: object): string[] {
     checkConfig(merge(base, over), {});
     return [];
   } catch (error) {
-    if (!(error instanceof CheckError)) throw error;
+    if (!(error instanceof ValidationError)) throw error;
     return error.faults.map(({ path, message }) => `${pathText(path)}: ${message}`);
   }
 }
@@ -55,7 +55,7 @@ describe("a provider's key", () => {
       assert.match(found ?? "", /^providers\.p\.api_key: is required: /);
       assert.deepEqual(others, []);
       assert.deepEqual(faults({ providers: { p: { vendor, api_key: "k" } } }), []);
-      const own = `${rowOf({ vendor })?.base_url}/`;
+      const own = `${vendorPreset({ vendor })?.base_url}/`;
       assert.equal(faults({ providers: { p: { vendor, base_url: own } } }).length, 1);
     }
     assert.match(

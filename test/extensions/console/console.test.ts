@@ -11,9 +11,9 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { statement } from "../../../src/extensions/books/billing.ts";
 import { createFileStore } from "../../../src/extensions/books/file-store.ts";
-import { holding, ledgerOf, syncUsage } from "../../../src/extensions/books/sync.ts";
+import { withLock, ledgerOf, syncUsage } from "../../../src/extensions/books/sync.ts";
 import { checkConfig } from "../../../src/core/config/schema.ts";
-import type { CheckError } from "../../../src/core/schema/checker.ts";
+import type { ValidationError } from "../../../src/core/schema/checker.ts";
 import {
   handMade,
   openLine,
@@ -263,7 +263,7 @@ describe("who may use the admin listener", () => {
         checkConfig(demo({ admin }), {});
         return [];
       } catch (error) {
-        return (error as CheckError).faults.map(
+        return (error as ValidationError).faults.map(
           ({ path, message }) => `${path.join(".")}: ${message}`,
         );
       }
@@ -555,7 +555,7 @@ async function withSpend(t: TestContext, write: (dir: string) => void, over: obj
   mkdirSync(join(dir, "spend"));
   write(dir);
   const ledger = ledgerOf(checkConfig(config, {}), Date.now, () => undefined);
-  await holding(ledger.dir, "books", () => syncUsage(ledger));
+  await withLock(ledger.dir, "books", () => syncUsage(ledger));
   const gw = await startGateway(t, config);
   return { dir, gw, get: (path: string) => ask(adminOf(gw), path) };
 }

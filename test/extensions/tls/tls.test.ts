@@ -13,7 +13,7 @@ import { describe, it, type TestContext } from "node:test";
 import tls, { type TLSSocket } from "node:tls";
 import { checkConfig } from "../../../src/core/config/schema.ts";
 import { createFetch } from "../../../src/core/upstream/fetch.ts";
-import { CheckError } from "../../../src/core/schema/checker.ts";
+import { ValidationError } from "../../../src/core/schema/checker.ts";
 import { certificate } from "../../support/certificate.ts";
 import { lines, run } from "../../support/command.ts";
 import { configFor, demo, startGateway, user } from "../../support/gateway.ts";
@@ -62,14 +62,15 @@ describe("TLS", () => {
     await assert.rejects(
       startGateway(t, demo({ server: { tls: { ...tls, key_file: "/nowhere/key.pem" } } })),
       (error) =>
-        error instanceof CheckError &&
+        error instanceof ValidationError &&
         error.message === "server.tls.key_file: cannot be read: ENOENT",
     );
     writeFileSync(tls.cert_file, "nonsense");
     await assert.rejects(
       startGateway(t, demo({ server: { tls } })),
       (error) =>
-        error instanceof CheckError && error.message.startsWith("server.tls: not a certificate"),
+        error instanceof ValidationError &&
+        error.message.startsWith("server.tls: not a certificate"),
     );
   });
 });
@@ -180,7 +181,7 @@ describe("another certificate", () => {
       spoil();
       assert.throws(
         () => gw.gateway.reload(config),
-        (error) => error instanceof CheckError && words.test(error.message),
+        (error) => error instanceof ValidationError && words.test(error.message),
       );
       assert.equal(await shown(gw.url), a);
       assert.deepEqual(await ask(), first);
