@@ -106,7 +106,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const limiter = shared ?? own;
   const leftStreams = createLeftStreams();
   const loop = monitorEventLoopDelay({ resolution: LOOK_MS });
-  const books = createBooks(initial, now, diagnose, metrics.settled);
+  const books = createBooks(initial, now, diagnose);
   const created = Math.floor(now() / 1000);
   let draining = false;
 
@@ -157,8 +157,8 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     "/v1/chat/completions": {
       POST: createChatHandler(inForce, {
         limiter,
-        books,
-        metrics,
+        ledger: books,
+        observer: metrics,
         now,
         leftStreams,
         diagnose,
@@ -196,7 +196,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const accessed: AccessLog = (record) => {
     access.write(record);
     const path = match(routes, record.path ?? "")?.pattern ?? "other";
-    metrics.answered(path, record.status, record.model);
+    metrics.responded(path, record);
   };
   const server = createServer(
     routes,

@@ -1,9 +1,10 @@
 // POST /v1/chat/completions, top to bottom: key, limit, body, schema, model, books, provider, reply. SPEC.md "Endpoints".
 import type { Caller, Keyring } from "../accounts/keys.ts";
 import type { AdmissionDecision, Limiter } from "../accounts/limiter.ts";
-import type { Books } from "../../extensions/books/books.ts";
-import type { Outcome, SettleRecord } from "../../extensions/books/records.ts";
+import type { Ledger, Opening, Settlement } from "../ledger/ledger.ts";
 import { createMeter } from "../ledger/meter.ts";
+import { costOf, formatMoney } from "../ledger/price.ts";
+import type { Observer } from "../observer.ts";
 import type { Config } from "../config/schema.ts";
 import { ProviderError } from "../providers/dialect.ts";
 import { readJson } from "../http/body.ts";
@@ -17,7 +18,6 @@ import {
   type LogFields,
 } from "../http/exchange.ts";
 import type { Diagnose } from "../http/log.ts";
-import type { Metrics } from "../../extensions/metrics/metrics.ts";
 import { chatRequest, type ChatRequest } from "../openai/request.ts";
 import { ApiError, errorBody, toApiError } from "../openai/errors.ts";
 import {
@@ -41,8 +41,8 @@ interface ConfigSnapshot {
 /** `now` is the wall clock in milliseconds. */
 interface ChatWorld {
   readonly limiter: Limiter;
-  readonly books: Books;
-  readonly metrics: Metrics;
+  readonly ledger: Ledger;
+  readonly observer: Observer;
   readonly diagnose: Diagnose;
   readonly now: () => number;
   /** Streams that are read on although their clients have left. */
@@ -137,11 +137,11 @@ function admit(
 }
 
 /** The access log says what a request took and cost, as the books have it. */
-function logCharge(log: LogFields, record: SettleRecord | undefined): void {
-  if (!record) return;
-  const { provider, attempts, usage, usage_source, cost, currency } = record;
+function logCharge(log: LogFields, settlement: Settlement): void {
+  const { provider, attempts, usage, usageSource, cost, currency } = settlement;
   log.provider = provider ?? attempts.at(-1)?.provider ?? null;
-  if (usage_source === "none") return;
+  if (usageSource === "estimated") log.usage_source = "estimated";
+  if (usageSource === "none") return;
   log.prompt_tokens = usage.prompt_tokens;
   log.completion_tokens = usage.completion_tokens;
   log.cost = cost;
@@ -154,7 +154,7 @@ async function answer(
   caller: Caller,
   candidates: readonly Model[],
   config: Config,
-  { books, metrics, now, diagnose, inFlight, leftStreams }: ChatServices,
+  { ledger, observer, now, diagnose, inFlight, leftStreams }: ChatServices,
   leave: () => void,
 ): Promise<void> {
   const { res, log, cancel, requestId } = exchange;
@@ -172,38 +172,44 @@ async function answer(
   const figures = () => tally.meter.usage(tally.model.provider.mediaRules);
   const tell = (event: string, { name, provider }: Model, words: object) =>
     diagnose({ event, request_id: requestId, model: name, provider: provider.name, ...words });
-  const bill = books.open({
+  const opening: Opening = {
     requestId,
-    caller,
-    model: chat.model,
+    account: caller.account,
+    keyId: caller.keyId,
+    modelRequested: chat.model,
     stream: chat.stream,
-    currency: config.currency,
-  });
+  };
+  const bill = ledger.open(opening);
+  let settled: Promise<void> | undefined;
   const settle = (
-    status: Outcome["status"],
-    http_status: number,
-    error_code: string | null = null,
-  ) => {
+    status: Settlement["status"],
+    httpStatus: number,
+    errorCode: string | null = null,
+  ): Promise<void> => {
+    if (settled) return settled;
     leave(); // before the end is heard: who then asks again finds the place free
     const { attempts, meter, begunAt } = tally;
     const { usage, source } = figures();
-    if (source === "estimated") log.usage_source = "estimated";
-    const first_token_ms = begunAt === undefined ? null : Math.round(begunAt - startedAt);
     // A client that left before an answer began is listed with the model that was being asked.
     const asked = status === "cancelled" && attempts.length > 0;
     const model = asked || begunAt !== undefined || source !== "none" ? tally.model : undefined;
-    const settled = bill.settle({
+    const settlement: Settlement = {
       status,
-      http_status,
-      error_code,
-      finish_reason: meter.finishReason(),
-      model,
+      httpStatus,
+      errorCode,
+      finishReason: meter.finishReason(),
       attempts,
+      firstTokenMs: begunAt === undefined ? null : Math.round(begunAt - startedAt),
+      modelServed: model?.name ?? null,
+      provider: model?.provider.name ?? null,
       usage,
-      source,
-      first_token_ms,
-    });
-    logCharge(log, bill.record());
+      usageSource: source,
+      cost: formatMoney(costOf(usage, model?.price)),
+      currency: config.currency,
+    };
+    logCharge(log, settlement);
+    observer.settled?.(opening, settlement, Math.round(performance.now() - startedAt));
+    settled = bill.settle(settlement);
     return settled;
   };
   const begin = ({ name, fingerprint, reasoning }: Model): ReplyWriter => {
@@ -227,7 +233,7 @@ async function answer(
     const events = reply.add(parts);
     if (events === "") return undefined;
     const time = performance.now();
-    if (lastPieceAt > 0) metrics.piece(tally.model.name, time - lastPieceAt);
+    if (lastPieceAt > 0) observer.chunkSent?.(tally.model.name, time - lastPieceAt);
     lastPieceAt = time;
     isDelivered = true;
     // A client that has left makes no more room: the provider is read on without it.
@@ -284,9 +290,9 @@ async function answer(
       error instanceof ProviderError
         ? toClientError(chat.model, [{ model: tally.model, fault: error }])
         : toApiError(error);
-    const settled = settle("failed", res.headersSent ? 200 : failure.status, failure.code);
+    const written = settle("failed", res.headersSent ? 200 : failure.status, failure.code);
     await bill.opened.then(
-      () => settled,
+      () => written,
       () => undefined,
     ); // where the books cannot be written there is nothing to wait for
     // Past the commit point: status and first events are out, so the failure is an event of its own, and no [DONE] follows.

@@ -1,7 +1,7 @@
 // All attempts at one request, until a provider has answered: the same model again after a passing fault, then, for an alias, the
 // next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md 4.3. After the first real delta there is no way back.
 import { setTimeout as pause } from "node:timers/promises";
-import type { AttemptRecord } from "../../extensions/books/records.ts";
+import type { AttemptRecord } from "../ledger/ledger.ts";
 import { createMeter, type Meter } from "../ledger/meter.ts";
 import { ProviderError } from "../providers/dialect.ts";
 import { ClientGone } from "../http/exchange.ts";

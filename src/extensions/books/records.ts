@@ -3,9 +3,9 @@
 import { createHash } from "node:crypto";
 import { asCount, asObject, asString, parseJson } from "../../core/schema/untrusted-json.ts";
 import type { Usage } from "../../core/openai/reply.ts";
-import type { Model } from "../../core/routing/catalog.ts";
-import { AMOUNT, costOf, formatMoney } from "../../core/ledger/price.ts";
+import type { AttemptRecord, Settlement } from "../../core/ledger/ledger.ts";
 import type { UsageSource } from "../../core/ledger/meter.ts";
+import { AMOUNT } from "../../core/ledger/price.ts";
 import tables from "../postgres/usage-tables.json" with { type: "json" };
 
 /** `spend_id`, `sp_` and 32 hex digits, is ours, and unique, whatever request id the client sent. */
@@ -46,71 +46,58 @@ const countsOf = ({
   prompt_cache_miss_tokens,
   reasoning_tokens: completion_tokens_details.reasoning_tokens,
 });
-/** `outcome`: "completed", "cancelled" (the client left), or the error code of what went wrong. */
-export interface AttemptRecord {
-  readonly model: string;
-  readonly provider: string;
-  readonly outcome: string;
-  readonly duration_ms: number;
-  /** HTTP status of the provider's answer; absent: it gave none, or did not fail. */
-  readonly status?: number | undefined;
-  /** Path of the URL that was asked; absent: nothing was asked, or it did not fail. */
-  readonly path?: string | undefined;
-  /** The provider's own words, redacted and cut, else this gateway's for what went wrong; absent: it did not fail. For the operator alone. */
-  readonly detail?: string | undefined;
-}
-/** How a request ended, and what it came to. `model`, with the price in force when the request began, whatever was reloaded since; undefined:
- * no provider began to answer. */
-export interface Outcome {
-  readonly status: "completed" | "failed" | "cancelled" | "interrupted";
+/** A request's end, as a line of the spend log. DESIGN.md "Files under data_dir" has the meaning of each field. */
+export interface SettleRecord {
+  readonly type: "settle";
+  readonly spend_id: string;
+  /** When it ended; never before it began, even if the wall clock was set back meanwhile. */
+  readonly time: string;
+  readonly gateway_request_id: string;
+  readonly account: string;
+  readonly key_id: string;
+  readonly model_requested: string;
+  readonly model_served: string | null;
+  readonly provider: string | null;
+  /** "interrupted" is what the next process says of one that died. */
+  readonly status: Settlement["status"];
   readonly http_status: number | null;
   readonly error_code: string | null;
   readonly finish_reason: string | null;
   readonly attempts: readonly AttemptRecord[];
+  readonly usage: ReturnType<typeof countsOf>;
+  readonly usage_source: UsageSource;
+  /** A decimal number, exact. */
+  readonly cost: string;
+  readonly currency: string;
   readonly first_token_ms: number | null;
-  readonly model: Model | undefined;
-  readonly usage: Usage;
-  readonly source: UsageSource;
+  readonly duration_ms: number;
 }
 
-export type SettleRecord = Readonly<ReturnType<typeof settleRecord>>;
-/** Written before the last byte of the reply leaves; "interrupted" is what the next process says of one that died. Each field is named:
- * copies of objects take longer than all else about it. A clock that was set back lets nothing end before it began. `cost` is exact. */
-export function settleRecord(open: OpenRecord, now: number, outcome: Outcome, currency: string) {
-  const { spend_id, time, gateway_request_id, account, key_id, model_requested } = open;
-  const {
-    status,
-    http_status,
-    error_code,
-    finish_reason,
-    attempts,
-    first_token_ms,
-    model,
-    usage,
-    source: usage_source,
-  } = outcome;
-  const startedAt = Date.parse(time);
+/** The settle line of a request that was opened by `open` and ended at `now`. Each field is named: copies of objects take longer than all
+ * else about it. */
+export function settleRecord(open: OpenRecord, now: number, settlement: Settlement): SettleRecord {
+  const startedAt = Date.parse(open.time);
   const endedAt = Math.max(now, startedAt);
   return {
-    type: "settle" as const,
-    spend_id,
+    type: "settle",
+    spend_id: open.spend_id,
     time: new Date(endedAt).toISOString(),
-    gateway_request_id,
-    account,
-    key_id,
-    model_requested,
-    model_served: model?.name ?? null,
-    provider: model?.provider.name ?? null,
-    status,
-    http_status,
-    error_code,
-    finish_reason,
-    attempts,
-    usage: countsOf(usage),
-    usage_source,
-    cost: formatMoney(costOf(usage, model?.price)),
-    currency,
-    first_token_ms,
+    gateway_request_id: open.gateway_request_id,
+    account: open.account,
+    key_id: open.key_id,
+    model_requested: open.model_requested,
+    model_served: settlement.modelServed,
+    provider: settlement.provider,
+    status: settlement.status,
+    http_status: settlement.httpStatus,
+    error_code: settlement.errorCode,
+    finish_reason: settlement.finishReason,
+    attempts: settlement.attempts,
+    usage: countsOf(settlement.usage),
+    usage_source: settlement.usageSource,
+    cost: settlement.cost,
+    currency: settlement.currency,
+    first_token_ms: settlement.firstTokenMs,
     duration_ms: endedAt - startedAt,
   };
 }

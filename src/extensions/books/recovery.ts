@@ -7,18 +7,22 @@ import { isLockHeld } from "./files.ts";
 import { settleRecord } from "./records.ts";
 import { readSegment } from "./segments.ts";
 import { holderOf, unclosedOf } from "./spend-log.ts";
+import type { Settlement } from "../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../core/ledger/meter.ts";
 
-const INTERRUPTED = {
+const INTERRUPTED: Omit<Settlement, "currency"> = {
   status: "interrupted",
-  http_status: null,
-  error_code: null,
-  finish_reason: null,
+  httpStatus: null,
+  errorCode: null,
+  finishReason: null,
   attempts: [],
-  first_token_ms: null,
-  model: undefined,
-  ...NO_USAGE,
-} as const;
+  firstTokenMs: null,
+  modelServed: null,
+  provider: null,
+  usage: NO_USAGE.usage,
+  usageSource: NO_USAGE.source,
+  cost: "0",
+};
 
 /** The folder of the segments, and what a record of an interrupted request needs. */
 interface Recovery {
@@ -47,7 +51,7 @@ export async function recover({ dir, currency, now, diagnose }: Recovery): Promi
     if (existsSync(segment)) {
       const { unsettled, end } = await readSegment(segment);
       const lines = [...unsettled.values()].map(
-        (open) => `${JSON.stringify(settleRecord(open, now(), INTERRUPTED, currency))}\n`,
+        (open) => `${JSON.stringify(settleRecord(open, now(), { ...INTERRUPTED, currency }))}\n`,
       );
       truncateSync(segment, end);
       appendFileSync(segment, lines.join(""), { flush: true });

@@ -1,6 +1,7 @@
 // What is counted, for Prometheus: GET /metrics. Names, kinds, labels and buckets stand in metrics.json; where the OpenTelemetry
 // conventions for generative AI have a name, it is theirs. No label has more values than the configuration has names: no account, no key.
-import type { SettleRecord } from "../books/records.ts";
+import type { AccessRecord } from "../../core/http/access-record.ts";
+import type { Opening, Settlement } from "../../core/ledger/ledger.ts";
 import type { Status } from "../admin/admin.ts";
 import rows from "./metrics.json" with { type: "json" };
 import { BREAKER_STATES } from "../../core/routing/breaker.ts";
@@ -39,43 +40,37 @@ export function createMetrics() {
 
   return {
     samples,
-    /** A line of this log was dropped, because its reader is behind. */
     lineDropped: (log: string) => add("chat_gateway_log_lines_dropped_total", log),
-    /** A response has left, whole or not. */
-    answered: (path: string, status: number, model: string | null) =>
-      add("chat_gateway_requests_total", `${path}\0${status}\0${model ?? ""}`),
-    /** A piece of a stream has come, so many milliseconds after the one before. */
-    piece: (model: string, ms: number) =>
+    responded: (route: string, { status, model }: Pick<AccessRecord, "status" | "model">) =>
+      add("chat_gateway_requests_total", `${route}\0${status}\0${model ?? ""}`),
+    chunkSent: (model: string, ms: number) =>
       add("chat_gateway_time_between_chunks_seconds", model, ms / 1000),
-    settled({
-      attempts,
-      model_served,
-      model_requested,
-      provider,
-      error_code,
-      duration_ms,
-      first_token_ms,
-      usage,
-      usage_source,
-      cost,
-      currency,
-    }: SettleRecord): void {
-      for (const { provider, model, outcome } of attempts)
+    settled(
+      { modelRequested }: Pick<Opening, "modelRequested">,
+      settlement: Settlement,
+      durationMs: number,
+    ): void {
+      for (const { provider, model, outcome } of settlement.attempts)
         add("chat_gateway_attempts_total", `${provider}\0${model}\0${outcome}`);
-      const served = `${provider ?? ""}\0${model_served ?? ""}`;
+      const { modelServed, provider, errorCode, firstTokenMs, usage, cost } = settlement;
+      const served = `${provider ?? ""}\0${modelServed ?? ""}`;
       add(
         "gen_ai_server_request_duration_seconds",
-        `${served}\0${model_requested}\0${error_code ?? ""}`,
-        duration_ms / 1000,
+        `${served}\0${modelRequested}\0${errorCode ?? ""}`,
+        durationMs / 1000,
       );
-      if (first_token_ms !== null)
-        add("gen_ai_server_time_to_first_token_seconds", served, first_token_ms / 1000);
-      if (usage_source !== "none") {
+      if (firstTokenMs !== null)
+        add("gen_ai_server_time_to_first_token_seconds", served, firstTokenMs / 1000);
+      if (settlement.usageSource !== "none") {
         add("gen_ai_client_token_usage", `input\0${served}`, usage.prompt_tokens);
         add("gen_ai_client_token_usage", `output\0${served}`, usage.completion_tokens);
       }
       if (cost !== "0")
-        add("chat_gateway_cost_total", `${model_served ?? ""}\0${currency}`, Number(cost));
+        add(
+          "chat_gateway_cost_total",
+          `${modelServed ?? ""}\0${settlement.currency}`,
+          Number(cost),
+        );
     },
   };
 }

@@ -106,7 +106,7 @@ describe("names such as __proto__, constructor and toString", () => {
 
   it("have figures of their own where the name alone is the label, also added up over processes", () => {
     const metrics = createMetrics();
-    for (const name of NAMES) metrics.piece(name, 5);
+    for (const name of NAMES) metrics.chunkSent(name, 5);
     const sums = merge([metrics.samples, structuredClone(metrics.samples)]);
     const pieces = sums.get("chat_gateway_time_between_chunks_seconds");
     assert.deepEqual([...(pieces?.keys() ?? [])], NAMES);

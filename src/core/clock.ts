@@ -1,0 +1,28 @@
+// Time, as everything in the core asks for it. It is injected, so that a test can let a minute pass in no time.
+
+/** A timer that has been set. */
+export interface Timer {
+  /** Starts its time anew. Does nothing once the timer has fired or was cancelled. */
+  refresh(): void;
+  /** It will not fire any more. */
+  cancel(): void;
+}
+
+export interface Clock {
+  /** The wall clock, in milliseconds since 1970. It may be set back. */
+  now(): number;
+  /** Milliseconds since some moment in the past. It never goes back. */
+  monotonic(): number;
+  /** Calls `listener` once, after `ms` milliseconds. A timer keeps the process alive until it fires or is cancelled. */
+  after(ms: number, listener: () => void): Timer;
+}
+
+/** The clocks and timers of the machine. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  after(ms, listener) {
+    const timer = setTimeout(listener, ms);
+    return { refresh: () => timer.refresh(), cancel: () => clearTimeout(timer) };
+  },
+};

@@ -1,0 +1,15 @@
+// What metrics and other extensions hear of the gateway's work, while it is done. A listener must be quick, and must not throw.
+import type { AccessRecord } from "./http/access-record.ts";
+import type { Opening, Settlement } from "./ledger/ledger.ts";
+
+/** Every member may be absent: the extension does not need to know. */
+export interface Observer {
+  /** A response has left, whole or not. `route` is the path of the route, `/v1/models/{id}`; "other" if there is none. */
+  responded?(route: string, record: AccessRecord): void;
+  /** A piece of a stream was sent, `ms` milliseconds after the one before it. */
+  chunkSent?(model: string, ms: number): void;
+  /** A request that was opened in the ledger has ended, `durationMs` after it began. */
+  settled?(opening: Opening, settlement: Settlement, durationMs: number): void;
+  /** A line of a log was dropped, because its reader is behind. */
+  lineDropped?(log: "access" | "diagnostics"): void;
+}
