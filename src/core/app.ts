@@ -10,14 +10,8 @@ import { createChatHandler } from "./chat/handler.ts";
 import { readTls } from "../extensions/tls/certificate.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
 import { createFetch, fetchTransport, type Fetch, type Transport } from "./upstream/fetch.ts";
-import {
-  createLineLog,
-  dropEvents,
-  failing,
-  type Diagnose,
-  type LineSink,
-  type WriteLines,
-} from "./http/log.ts";
+import { createLineLog, dropEvents, failing, type LineSink, type WriteLines } from "./http/log.ts";
+import type { Diagnose } from "./diagnose.ts";
 import { sendJson, type Exchange, type Routes } from "./http/exchange.ts";
 import { match } from "./http/router.ts";
 import { createServer, stopping, type AccessLog, type Tls } from "./http/server.ts";

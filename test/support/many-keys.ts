@@ -2,7 +2,7 @@
 
 import { writeFileSync } from "node:fs";
 import { keyIdOf } from "../../src/core/accounts/keys.ts";
-import { sha256 } from "../../src/core/config/schema.ts";
+import { sha256 } from "../../src/core/hash.ts";
 
 /** Some 300 bytes a key. The keys themselves are sk-0, sk-1 and so on. */
 export function writeManyKeys(file: string, count: number): void {

@@ -17,7 +17,8 @@ import {
   whyUnreadable,
   type FileContent,
 } from "../config/regular-file.ts";
-import { sha256, type Config } from "../config/schema.ts";
+import type { Config } from "../config/schema.ts";
+import { sha256 } from "../hash.ts";
 import { watchFile, type Found } from "../config/watch.ts";
 import {
   array,

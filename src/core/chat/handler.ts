@@ -10,14 +10,9 @@ import { ProviderError } from "../providers/dialect.ts";
 import { readJson } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventSink } from "../http/event-writer.ts";
-import {
-  ClientGone,
-  sendJson,
-  type Exchange,
-  type Handler,
-  type LogFields,
-} from "../http/exchange.ts";
-import type { Diagnose } from "../http/log.ts";
+import { sendJson, type Exchange, type Handler, type LogFields } from "../http/exchange.ts";
+import { ClientGone } from "../http/cancel.ts";
+import type { Diagnose } from "../diagnose.ts";
 import { chatRequest, type ChatRequest } from "../openai/request.ts";
 import { ApiError, errorBody, toApiError } from "../openai/errors.ts";
 import {

@@ -1,6 +1,5 @@
 // What an operator writes in gateway.json: every field, its bounds, and what its absence means; its JSON Schema is derived
 // from this. Secrets ("$NAME") are looked up in the environment meanwhile, so that a missing one is a fault like any other.
-import { hash } from "node:crypto";
 import {
   DIALECTS,
   vendorPreset,
@@ -31,10 +30,10 @@ import {
   type Infer,
 } from "../schema/checker.ts";
 import { asArray, asObject } from "../schema/untrusted-json.ts";
+import { sha256 } from "../hash.ts";
 import { ruleFaults } from "./rules.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-export const sha256 = (text: string | Uint8Array): string => hash("sha256", text);
 export const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 const integer = (min: number, max: number) => number({ min, max, integer: true });

@@ -1,6 +1,9 @@
 // When to stop, and why: what an AbortController tells, without its price: two of them cost a request more than the check of its body.
 // Who needs a real signal gets one.
 
+/** The client closed its connection before it had its whole answer. */
+export class ClientGone extends Error {}
+
 export class Cancel {
   aborted = false;
   reason: unknown;

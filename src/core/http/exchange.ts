@@ -3,9 +3,6 @@ import { STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:ht
 import { errorBody, type ApiError } from "../openai/errors.ts";
 import type { Cancel } from "./cancel.ts";
 
-/** The client went away: nobody is left to answer. */
-export class ClientGone extends Error {}
-
 /** What a handler knows of its request, and what it tells the access log. `abort` ends the work on it; the reason, of whoever comes first, is
  * what `cancel` and the handler then meet: a ClientGone when the client has left before it had its whole answer. `expire` aborts after `ms`,
  * unless the exchange is over by then. */

@@ -1,11 +1,11 @@
 // The access log (one JSON line a response) and the operator's diagnostics. Lines of one turn of the event loop leave in one write. A
 // reader that stalls costs a bounded amount of memory: what comes beyond is dropped, counted, and told when the reader goes on.
 import type { Writable } from "node:stream";
+import { describe, type Diagnose } from "../diagnose.ts";
 
 /** Characters that a log keeps for a reader that is behind. */
 export const MAX_BACKLOG = 8 * 1024 * 1024;
 
-export type Diagnose = (event: Readonly<Record<string, unknown>>) => void;
 /** Takes one or more whole lines, at once. */
 export type WriteLines = (lines: string) => void;
 /** Takes lines for a reader that may be slow. */
@@ -92,12 +92,6 @@ export function dropEvents(
     recovered: (lines) => diagnose({ event: "log_lines_dropped", level: "warn", log, lines }),
   };
 }
-
-/** An error for the diagnostics log, with its stack and causes: never for a client. */
-export const describe = (error: unknown): string =>
-  error instanceof Error
-    ? `${error.stack ?? error.message}${error.cause === undefined ? "" : `\ncaused by ${describe(error.cause)}`}`
-    : String(error);
 
 /** Tells of an error of our own, met while answering. */
 export const failing =

@@ -6,9 +6,9 @@ import { ProviderError, refusal, wholeReply, type ProviderAnswer } from "../prov
 import { consume, parseLarge, readAll } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventReader } from "../http/event-reader.ts";
-import { ClientGone } from "../http/exchange.ts";
+import { ClientGone } from "../http/cancel.ts";
 import { ConnectTimeout, type FetchResponse } from "../upstream/fetch.ts";
-import { describe } from "../http/log.ts";
+import { describe } from "../diagnose.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { jsonExcess, MAX_REPLY_VALUES } from "../schema/json-bounds.ts";

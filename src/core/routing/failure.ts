@@ -2,7 +2,7 @@
 // 4.2, the rows of providers' faults. The client's words are in failure.json, a row a code.
 import type { AttemptRecord } from "../ledger/ledger.ts";
 import { ProviderError } from "../providers/dialect.ts";
-import { ClientGone } from "../http/exchange.ts";
+import { ClientGone } from "../http/cancel.ts";
 import { ApiError, toApiError } from "../openai/errors.ts";
 import type { Model } from "./catalog.ts";
 import words from "./failure.json" with { type: "json" };

@@ -2,7 +2,7 @@
 // nobody can guess names of providers and compare; with it the fingerprint of a model is the same after a restart and in every worker.
 import { createHmac, randomBytes } from "node:crypto";
 import { fingerprintSecretOf } from "../../extensions/books/files.ts";
-import type { Diagnose } from "../http/log.ts";
+import type { Diagnose } from "../diagnose.ts";
 
 const DIGITS = 12; // of the hash: 48 bits, enough to tell backends apart
 

@@ -4,7 +4,8 @@
 // digits. Control characters cannot forge lines or colours. Text that is longer than is looked at is cut first, so the work is bounded,
 // and every pattern takes time in proportion to that bound. What is left out: a short key of somebody else's without any sign of one,
 // and keys that are split by blanks.
-import { sha256, type Config } from "../config/schema.ts";
+import type { Config } from "../config/schema.ts";
+import { sha256 } from "../hash.ts";
 
 /** Takes the secrets out of a text, and cuts it at 300 characters. */
 export type Redact = (text: string) => string;

@@ -2,7 +2,7 @@
 // it after, with what it cost; in the background the usage sync copies what was settled. DESIGN.md "Files under data_dir".
 import { setTimeout as pause } from "node:timers/promises";
 import type { Config } from "../../core/config/schema.ts";
-import type { Diagnose } from "../../core/http/log.ts";
+import type { Diagnose } from "../../core/diagnose.ts";
 import type { Ledger as RequestLedger } from "../../core/ledger/ledger.ts";
 import { settleRecord } from "./records.ts";
 import type { StoreFault } from "./usage-store.ts";

@@ -1,7 +1,7 @@
 // What a process that died has left behind in the spend log, put right by whoever comes next.
 import { appendFileSync, existsSync, readdirSync, rmSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import type { Diagnose } from "../../core/http/log.ts";
+import type { Diagnose } from "../../core/diagnose.ts";
 import { isTended } from "./claims.ts";
 import { isLockHeld } from "./files.ts";
 import { settleRecord } from "./records.ts";

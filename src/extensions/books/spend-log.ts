@@ -22,7 +22,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { promisify } from "node:util";
-import type { Diagnose } from "../../core/http/log.ts";
+import type { Diagnose } from "../../core/diagnose.ts";
 import { ValidationError } from "../../core/schema/checker.ts";
 import { ApiError } from "../../core/openai/errors.ts";
 import { randomHex } from "../../core/ids.ts";

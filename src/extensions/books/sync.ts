@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Config } from "../../core/config/schema.ts";
-import type { Diagnose } from "../../core/http/log.ts";
+import type { Diagnose } from "../../core/diagnose.ts";
 import { randomHex } from "../../core/ids.ts";
 import { createFileStore } from "./file-store.ts";
 import { acquireSocketLock, isLockHeld, readLines, syncToDisk } from "./files.ts";

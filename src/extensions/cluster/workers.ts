@@ -16,7 +16,8 @@ import { createAdmin, type Report } from "../admin/admin.ts";
 import { reload } from "../../core/config/load.ts";
 import type { Config } from "../../core/config/schema.ts";
 import { checkFit, type Gateway, type GatewayDeps } from "../../core/app.ts";
-import { createLineLog, dropEvents, type Diagnose } from "../../core/http/log.ts";
+import { createLineLog, dropEvents } from "../../core/http/log.ts";
+import type { Diagnose } from "../../core/diagnose.ts";
 import { createMetrics, merge } from "../metrics/metrics.ts";
 
 const RETRY_MS = 1_000; // before a worker that could not even begin to listen is tried again

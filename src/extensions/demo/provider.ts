@@ -2,7 +2,7 @@
 // any other, so the offline path is the real one. It says thoughts, then a text, JSON or the arguments of a tool call, as lists of
 // tokens that end where `stop` and `max_tokens` say. All of it follows from the request: the same one gets the same reply.
 import { setTimeout as pause } from "node:timers/promises";
-import { sha256 } from "../../core/config/schema.ts";
+import { sha256 } from "../../core/hash.ts";
 import type { Transport } from "../../core/upstream/fetch.ts";
 import { textOf, type ChatRequest } from "../../core/openai/request.ts";
 import {

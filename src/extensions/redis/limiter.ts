@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { loadPeer } from "../../core/config/peer.ts";
 import type { Config } from "../../core/config/schema.ts";
-import type { Diagnose } from "../../core/http/log.ts";
+import type { Diagnose } from "../../core/diagnose.ts";
 import {
   decide,
   WINDOW_MS,

@@ -8,12 +8,8 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import demoConfig from "../../../src/extensions/demo/demo.json" with { type: "json" };
 import { loadConfig, type LoadOptions } from "../../../src/core/config/load.ts";
-import {
-  checkConfig,
-  configSchema,
-  sha256,
-  type Environment,
-} from "../../../src/core/config/schema.ts";
+import { checkConfig, configSchema, type Environment } from "../../../src/core/config/schema.ts";
+import { sha256 } from "../../../src/core/hash.ts";
 import { traitFields } from "../../../src/core/providers/traits.ts";
 import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { merge } from "../../support/gateway.ts";

@@ -1,0 +1,10 @@
+// Diagnostics: what the gateway tells its operator, as one JSON object a line on standard error.
+
+/** Writes one line. By convention it has `event`, a name in snake_case, and `level`: "info", "warn" or "error". */
+export type Diagnose = (event: Readonly<Record<string, unknown>>) => void;
+
+/** An error with its stack and its causes, as text: for the operator, never for a client. */
+export const describe = (error: unknown): string =>
+  error instanceof Error
+    ? `${error.stack ?? error.message}${error.cause === undefined ? "" : `\ncaused by ${describe(error.cause)}`}`
+    : String(error);
