@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The process: the only file that touches it (environment, standard streams, signals, exit codes). A signal that nobody listens for ends a
 // process, so it listens before it loads the program: what stands in this file must import nothing but types.
-import type { Signals } from "./program.ts";
+import type { Process, Signals } from "./program.ts";
 
 const signals = listenForSignals();
 
@@ -62,8 +62,11 @@ function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): vo
 async function main(argv: readonly string[]): Promise<number | void> {
   // A reader of our output that goes away must not take the gateway with it.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
-  const { run } = await import("./program.ts");
-  return await run(argv, {
+  const [{ run }, { extensions }] = await Promise.all([
+    import("./program.ts"),
+    import("./extensions.ts"),
+  ]);
+  const world: Process = {
     env: process.env,
     signals,
     stdout: process.stdout,
@@ -74,7 +77,8 @@ async function main(argv: readonly string[]): Promise<number | void> {
       ),
     actAs,
     exit: (code) => process.exit(code),
-  });
+  };
+  return await run(argv, world, extensions);
 }
 
 process.exitCode = (await main(process.argv.slice(2))) || 0;

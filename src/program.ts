@@ -1,23 +1,31 @@
-// The program: arguments to a command. `serve` is here, from the configuration to the end; the other commands are in cli/.
+// The program: a command line to a command. `serve` is here, from the configuration to the end; the others are in extensions.
 import cluster from "node:cluster";
 import type { Writable } from "node:stream";
-import { readArguments, UsageError, type Values } from "./extensions/commands/arguments.ts";
-import { COMMANDS } from "./extensions/commands/commands.ts";
-import type { Terminal } from "./extensions/commands/terminal.ts";
 import {
-  DEFAULT_FILE,
-  loadConfig,
-  loadConfigLater,
-  reload,
-  toldFaults,
-} from "./core/config/load.ts";
-import type { Config } from "./core/config/schema.ts";
-import { makeDataDir } from "./core/config/surroundings.ts";
+  DEFAULT_COMMAND,
+  helpText,
+  readCommandLine,
+  type CommandTable,
+} from "./arguments.ts";
+import { createGateway } from "./core/app.ts";
+import { DEFAULT_FILE, issuesAsJson, loadConfig, type LoadOptions } from "./core/config/load.ts";
+import type { Config, Environment } from "./core/config/schema.ts";
 import { watchFile } from "./core/config/watch.ts";
-import { createGateway, type Gateway } from "./core/app.ts";
+import {
+  UsageError,
+  type Command,
+  type CommandArguments,
+} from "./core/extension/command.ts";
+import type {
+  Extension,
+  ExtensionEntry,
+  LogSinks,
+  RunningGateway,
+} from "./core/extension/extension.ts";
+import { createLoader, type Loader } from "./core/extension/loader.ts";
 import { sinkOf } from "./core/http/log.ts";
 import { ValidationError } from "./core/schema/checker.ts";
-import { createSupervisor, serveAsWorker } from "./extensions/cluster/workers.ts";
+import { createTerminal } from "./terminal.ts";
 
 /** The signals that the process has received since its first moment. */
 export interface Signals {
@@ -31,52 +39,109 @@ export interface Signals {
   leaveToSystem(names: readonly ("SIGHUP" | "SIGTERM" | "SIGINT")[]): void;
 }
 
-/** What the process gives to the program. `stdout` and `stderr` take text as it is; `print` resolves when it is written. */
-export interface Process extends Pick<Terminal, "env" | "print" | "actAs"> {
+/** What the process gives to the program. */
+export interface Process {
+  readonly env: Environment;
   readonly signals: Signals;
   readonly stdout: Writable;
   readonly stderr: Writable;
-  readonly exit: (code: number) => void;
+  /** Writes text to standard output. Resolves when it is written. */
+  print(text: string): Promise<void>;
+  /** What the process does from here on, it does as this user, if it is root. */
+  actAs(user: { readonly uid: number; readonly gid: number }): void;
+  exit(code: number): void;
 }
 
-const sinks = ({ stdout, stderr }: Process) => ({
+const sinks = ({ stdout, stderr }: Process): LogSinks => ({
   accessLog: sinkOf(stdout),
   diagnostics: sinkOf(stderr),
 });
 
-/** Runs a command; resolves with its exit code, undefined for 0. `serve` goes on after that until it is stopped. */
-export async function run(argv: readonly string[], world: Process): Promise<number | void> {
-  const say = (line: string): void => {
-    world.stderr.write(`chat-gateway: ${line}\n`);
-  };
+/** Runs a command. Resolves with its exit code, undefined for 0. `serve` goes on after that until it is stopped. */
+export async function run(
+  argv: readonly string[],
+  world: Process,
+  entries: readonly ExtensionEntry[],
+): Promise<number | void> {
+  const loader = createLoader(entries);
   try {
-    const args = readArguments(argv);
-    if (args.command === "serve")
-      return cluster.isWorker ? work(world) : await serve(args.values, world);
-    const stop = new AbortController();
-    world.signals.leaveToSystem(["SIGHUP"]);
-    if (args.command === "usage sync") world.signals.onStop(() => stop.abort());
-    else world.signals.leaveToSystem(["SIGTERM", "SIGINT"]);
-    const { env, print, actAs } = world;
-    return await COMMANDS[args.command](args, { env, print, say, stopped: stop.signal, actAs });
+    return await runCommand(argv, world, loader);
   } catch (error) {
     if (argv.includes("--json") && error instanceof ValidationError)
-      world.stdout.write(`${JSON.stringify({ ok: false, faults: toldFaults(error) })}\n`);
-    else for (const line of (error as Error).message.split("\n")) say(line); // a ValidationError's are its faults
+      world.stdout.write(`${JSON.stringify({ ok: false, faults: issuesAsJson(error) })}\n`);
+    // The message of a ValidationError has a line for each issue.
+    else
+      for (const line of (error as Error).message.split("\n"))
+        world.stderr.write(`chat-gateway: ${line}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
 }
 
-async function serve({ config: file, host, port }: Values, world: Process): Promise<void> {
+async function runCommand(
+  argv: readonly string[],
+  world: Process,
+  loader: Loader,
+): Promise<number | void> {
+  const stop = new AbortController();
+  const terminal = createTerminal(world, loader, stop.signal);
+  const serve: Command = {
+    summary: "run the gateway (the default command)",
+    options: {
+      host: { value: "H" },
+      port: { value: "N", test: isPort, expected: "a number from 0 to 65535" },
+    },
+    run: (args) => (cluster.isWorker ? work(world, loader) : serveGateway(args, world, loader)),
+  };
+  const table = commandTable(loader, serve);
+  const { name, command, args } = await readCommandLine(argv, table);
+  if (!command) return await terminal.print(helpText(await table.load(table.names)));
+  if (name !== DEFAULT_COMMAND) {
+    world.signals.leaveToSystem(["SIGHUP"]);
+    if (command.stopsBySignal) world.signals.onStop(() => stop.abort());
+    else world.signals.leaveToSystem(["SIGTERM", "SIGINT"]);
+  }
+  return await command.run(args, terminal);
+}
+
+const isPort = (text: string): boolean => /^\d{1,5}$/.test(text) && Number(text) <= 65_535;
+
+/** `serve`, and the commands that extensions bring. */
+function commandTable(loader: Loader, serve: Command): CommandTable {
+  const names = [DEFAULT_COMMAND, ...loader.entries.flatMap(({ commands = [] }) => commands)];
+  return {
+    names,
+    async load(wanted) {
+      const extensions = await loader.load(({ commands = [] }) =>
+        commands.some((name) => wanted.includes(name)),
+      );
+      const all = new Map([[DEFAULT_COMMAND, serve]]);
+      for (const { commands = {} } of extensions)
+        for (const [name, command] of Object.entries(commands)) all.set(name, command);
+      return new Map([...all].filter(([name]) => wanted.includes(name)));
+    },
+  };
+}
+
+async function serveGateway(
+  { values }: CommandArguments,
+  world: Process,
+  loader: Loader,
+): Promise<void> {
   const { signals } = world;
   if (signals.stopRequested()) return world.exit(0);
-  const given = { host, port: port === undefined ? undefined : Number(port), env: world.env };
-  const { config, source, digest } = loadConfig({ ...given, file, here: true });
-  makeDataDir(config.data_dir);
-  const gateway =
-    config.server.workers > 1
-      ? createSupervisor(config, { ...sinks(world), stopRequested: signals.stopRequested })
-      : createGateway(config, sinks(world));
+  const { config: file, host, port } = values;
+  const options: LoadOptions = {
+    file,
+    host,
+    port: port === undefined ? undefined : Number(port),
+    env: world.env,
+    loader,
+    serves: true,
+    here: true,
+  };
+  const { config, extensions, source, digest } = await loadConfig(options);
+  for (const { prepare } of extensions) prepare?.(config);
+  const gateway = createServing(config, extensions, world);
   let address: string;
   try {
     address = await gateway.listen();
@@ -88,61 +153,92 @@ async function serve({ config: file, host, port }: Values, world: Process): Prom
     end(world, gateway);
   });
   if (signals.stopRequested()) return;
-  const again = reloader(gateway, { ...given, file: file ?? source });
-  // The content that was loaded is the baseline: what has changed since then, even before anybody watched, is found at the first look.
+  const again = reloader(gateway, { ...options, here: false, file: file ?? source });
+  // The content that was loaded is the baseline: what has changed since then is found at the first look.
   watchFile(file ?? DEFAULT_FILE, again, { seen: digest });
   signals.onHangup(() => {
     again();
   });
   const name =
     source ?? "the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo";
-  const admin = gateway.adminAddress();
-  world.stdout.write(
-    `chat-gateway listens on ${address} (${name}${admin === undefined ? "" : `; console and admin on ${admin}`})\n`,
-  );
+  const announced = [name, ...gateway.announcements()].join("; ");
+  world.stdout.write(`chat-gateway listens on ${address} (${announced})\n`);
 }
 
-/** Reads the configuration again and puts it in force, or tells what is wrong with it. One reading follows the other, so the last one counts. */
-function reloader(
-  gateway: Pick<Gateway, "reload" | "diagnose">,
-  options: Parameters<typeof loadConfigLater>[0],
-): () => Promise<void> {
-  // Once a file was read, its absence is a fault: the demo configuration, whose key everybody knows, must not creep back in.
+/** The gateway of this process, or what an extension puts in its place. */
+function createServing(
+  config: Config,
+  extensions: readonly Extension[],
+  world: Process,
+): RunningGateway {
+  const options = { ...sinks(world), extensions };
+  const { stopRequested } = world.signals;
+  for (const { supervise } of extensions) {
+    const supervisor = supervise?.(config, { ...options, stopRequested });
+    if (supervisor) return supervisor;
+  }
+  return createGateway(config, options);
+}
+
+/** What reads the configuration again and puts it in force, or reports what is wrong with it. One reading follows the other, so the last one
+ * counts. */
+function reloader(gateway: RunningGateway, options: LoadOptions): () => Promise<void> {
+  // Once a file was read, its absence is an error: the demo configuration, whose key everybody knows, must not creep back in.
   let file = options.file;
   let last = Promise.resolve();
 
-  async function load(): Promise<() => Config> {
-    try {
-      const { config, source } = await loadConfigLater({ ...options, file });
-      file ??= source;
-      return () => config;
-    } catch (error) {
-      return () => {
-        throw error;
-      };
-    }
+  async function reload(): Promise<void> {
+    await reportFailure(gateway, async () => {
+      const loaded = await loadConfig({ ...options, file });
+      file ??= loaded.source;
+      gateway.reload(loaded.config, loaded.extensions);
+    });
   }
 
   return () => {
-    last = last.then(load).then((loaded) => reload(gateway, loaded));
+    last = last.then(reload);
     return last;
   };
 }
 
-/** One of several processes, which the first one has started. The first one hears SIGHUP too, and tells what is to be in force. */
-function work(world: Process): void {
-  const stop = serveAsWorker(
-    (config, limits) => createGateway(config, { ...sinks(world), limits }),
-    (gateway) => {
+/** Does `work`; if it fails, the operator is told that the configuration before stays in force, and why. */
+async function reportFailure(
+  gateway: Pick<RunningGateway, "diagnose">,
+  work: () => void | Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const faults =
+      error instanceof ValidationError
+        ? issuesAsJson(error)
+        : [{ path: "", message: (error as Error).message }];
+    const detail = "the configuration before it stays in force";
+    gateway.diagnose({ event: "reload_failed", level: "error", detail, faults });
+  }
+}
+
+/** One of several processes, which another one has started. That one hears SIGHUP too, and sends what is to be in force. */
+async function work(world: Process, loader: Loader): Promise<void> {
+  const load = (names: readonly string[]) => loader.load(({ name }) => names.includes(name));
+  const [first] = await loader.load(({ startsProcesses }) => startsProcesses === true);
+  const stop = first!.work!({
+    async create(config, names, sharedLimiter) {
+      const extensions = await load(names);
+      return createGateway(config, { ...sinks(world), extensions, sharedLimiter });
+    },
+    reload: (gateway, config, names) =>
+      reportFailure(gateway, async () => gateway.reload(config, await load(names))),
+    end(gateway) {
       end(world, gateway);
     },
-  );
+  });
   world.signals.onHangup(() => undefined);
   world.signals.onStop(stop);
 }
 
 /** Ends the process when the gateway, if there is one, has drained; with exit code 1 if there is none. */
-async function end(world: Process, gateway?: Pick<Gateway, "drain">): Promise<void> {
+async function end(world: Process, gateway?: Pick<RunningGateway, "drain">): Promise<void> {
   await gateway?.drain();
   world.exit(gateway ? 0 : 1);
 }

@@ -1,288 +1,299 @@
-// The gateway put together: configuration and the world in, an HTTP server out. Which path leads where stands here.
+// The gateway put together: a configuration and the extensions that it needs in, an HTTP server out. Which path leads to which handler
+// stands here.
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { createBooks } from "../extensions/books/books.ts";
-import { unwritable } from "../extensions/books/spend-log.ts";
-import { createKeyring, createKeyStore, type Caller } from "./accounts/keys.ts";
+import {
+  createKeyring,
+  NO_CREATED_KEYS,
+  type CreatedKeys,
+  type Keyring,
+} from "./accounts/keyring.ts";
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
-import { createRedisLimiter } from "../extensions/redis/limiter.ts";
-import { createAdmin, type Report } from "../extensions/admin/admin.ts";
 import { createChatHandler } from "./chat/handler.ts";
-import { readTls } from "../extensions/tls/certificate.ts";
-import { demoKeyFaults, type Config } from "./config/schema.ts";
-import { createFetch, fetchTransport, type Fetch, type Transport } from "./upstream/fetch.ts";
-import { createLineLog, dropEvents, failing, type LineSink, type WriteLines } from "./http/log.ts";
+import { modelRoutes } from "./chat/models.ts";
+import { systemClock, type Clock } from "./clock.ts";
+import { demoKeyIssues } from "./config/check.ts";
+import { changedFixedSettings } from "./config/fixed.ts";
+import type { Config } from "./config/schema.ts";
 import type { Diagnose } from "./diagnose.ts";
-import { sendJson, type Exchange, type Routes } from "./http/exchange.ts";
+import type { Extension, GatewayPart, RunningGateway } from "./extension/extension.ts";
+import { createHost, secureListener } from "./extension/host.ts";
+import type { Report } from "./extension/report.ts";
+import { sendJson, type Routes } from "./http/exchange.ts";
+import {
+  createLineLog,
+  dropEvents,
+  failing,
+  type LineLog,
+  type LineSink,
+  type WriteLines,
+} from "./http/log.ts";
 import { match } from "./http/router.ts";
-import { createServer, stopping, type AccessLog, type Tls } from "./http/server.ts";
-import { createMetrics } from "../extensions/metrics/metrics.ts";
-import { ValidationError } from "./schema/checker.ts";
+import { createServer, stopping, type AccessLog } from "./http/server.ts";
+import { ledgerUnavailable, noLedger, type Ledger } from "./ledger/ledger.ts";
+import { joinObservers, type Observer } from "./observer.ts";
 import { ApiError } from "./openai/errors.ts";
 import { openapiText } from "./openai/openapi.ts";
-import { createCatalog, createMemory, noSuchModel, type Catalog } from "./routing/catalog.ts";
+import { createCatalog, createMemory, type Catalog } from "./routing/catalog.ts";
 import { createFingerprint } from "./routing/fingerprint.ts";
 import { createLeftStreams } from "./routing/left-streams.ts";
+import { ValidationError } from "./schema/checker.ts";
+import { fetchTransport, type Transport } from "./upstream/fetch.ts";
 
-/** Absent means the real thing, and no log. `now` is the wall clock, `monotonic` that of limiter and breakers, both in milliseconds.
- * `limits`, where this is one of several processes, are those of all; it then has no admin listener of its own. */
-export interface GatewayDeps {
-  readonly fetch?: Fetch;
-  readonly now?: () => number;
-  readonly monotonic?: () => number;
-  readonly limits?: Limiter;
+export interface GatewayOptions {
+  /** Absent: none. The gateway then keeps no books and has no admin listener. */
+  readonly extensions?: readonly Extension[];
+  /** Absent: the machine's. */
+  readonly clock?: Clock;
+  /** Takes the place of every other transport to providers over the network. */
+  readonly transport?: Transport;
+  /** Where the access log goes. Absent: nowhere. */
   readonly accessLog?: WriteLines | LineSink;
+  /** Where diagnostics go. Absent: nowhere. */
   readonly diagnostics?: WriteLines | LineSink;
+  /** Set in one of several processes: this limiter admits, and what exists once in the installation is elsewhere. Absent: there is only
+   * this process. */
+  readonly sharedLimiter?: Limiter;
 }
 
-export type Gateway = ReturnType<typeof createGateway>;
-/** Settings that are read once, at start. */
-const fixedSettings = ({
-  server: { host, port, tls, receive_ms, send_ms, workers },
-  admin,
-  data_dir,
-  limits: { store, on_error },
-  spend,
-  usage,
-  upstream,
-}: Config) =>
-  JSON.stringify([
-    host,
-    port,
-    tls !== undefined,
-    receive_ms,
-    send_ms,
-    workers,
-    admin,
-    data_dir,
-    store,
-    on_error,
-    spend,
-    usage,
-    upstream,
-  ]);
-/** The certificate of a configuration that is to follow `initial`. Throws a ValidationError if it does not fit the address listened on, or its
- * certificate cannot be used. */
-export function checkFit(config: Config, { server: { host, tls } }: Config): Tls | undefined {
-  const faults = demoKeyFaults(config, host);
-  if (faults.length > 0) throw new ValidationError(faults);
-  return tls && config.server.tls && readTls(config.server.tls);
+export interface Gateway extends RunningGateway {
+  report(): Report;
+  /** Takes no new connections, lets requests in flight run for at most `drainMs` (0), then ends them with an error. */
+  close(drainMs?: number): Promise<void>;
 }
-const LOOK_MS = 20; // how often the event loop's delay is looked at; what is measured is longer by this
 
-export function createGateway(initial: Config, deps: GatewayDeps = {}) {
-  const { now = Date.now, monotonic } = deps;
-  const metrics = createMetrics();
-  const nowhere = () => undefined;
-  const diagnose: Diagnose = (event) =>
-    diagnostics.write({ time: new Date(now()).toISOString(), ...event });
-  const access = createLineLog(
-    deps.accessLog ?? nowhere,
-    dropEvents("access", metrics.lineDropped, diagnose),
+/** What a configuration decides: replaced as one. A request keeps what it began with. */
+interface Snapshot {
+  readonly config: Config;
+  readonly keyring: Keyring;
+  readonly catalog: Catalog;
+  /** In ISO 8601. */
+  readonly loadedAt: string;
+}
+
+type NamedPart = GatewayPart & { readonly name: string };
+
+/** What the first extension says that says anything. */
+const firstOf = <K extends keyof GatewayPart>(parts: readonly NamedPart[], member: K) =>
+  parts.find((part) => part[member] !== undefined)?.[member];
+
+export function createGateway(initial: Config, options: GatewayOptions = {}): Gateway {
+  const { extensions = [], clock = systemClock } = options;
+  const observations = extensions.flatMap(({ name, observe }) =>
+    observe ? [{ name, ...observe() }] : [],
   );
-  const diagnostics = createLineLog(
-    deps.diagnostics ?? nowhere,
-    dropEvents("diagnostics", metrics.lineDropped, diagnose),
+  const observer = joinObservers(observations.map((observation) => observation.observer));
+  const logs = createLogs(options, clock, observer);
+  const { diagnose } = logs;
+  const ownLimiter = options.sharedLimiter ?? createLimiter(clock.monotonic);
+  const context = { config: initial, extensions, clock, diagnose, limiter: ownLimiter };
+  const parts = extensions.flatMap(({ name, start }): NamedPart[] =>
+    start ? [{ name, ...start(context) }] : [],
   );
-  const {
-    upstream: { client, max_connections },
-    server: { tls },
-  } = initial;
-  const pooled = createFetch(max_connections ?? undefined);
-  let send: Transport;
-  if (deps.fetch) send = fetchTransport(deps.fetch);
-  else send = client === "fetch" ? fetchTransport(fetch) : pooled;
+  const ledger = firstOf(parts, "ledger") ?? noLedger;
+  const limiter = firstOf(parts, "limiter") ?? ownLimiter;
+  const transport =
+    options.transport ?? firstOf(parts, "transport") ?? fetchTransport(globalThis.fetch);
+  const secure = secureListener(initial, "server", extensions);
   const memory = createMemory(createFingerprint(initial.data_dir, diagnose));
-  const own = deps.limits ?? createLimiter(monotonic);
-  const shared =
-    initial.limits.store === "memory"
-      ? undefined
-      : createRedisLimiter(initial.limits, own, diagnose);
-  const limiter = shared ?? own;
   const leftStreams = createLeftStreams();
-  const loop = monitorEventLoopDelay({ resolution: LOOK_MS });
-  const books = createBooks(initial, now, diagnose);
-  const created = Math.floor(now() / 1000);
+  const loop = createLoopDelay();
   let draining = false;
 
-  const keys = createKeyStore(
-    initial.data_dir,
-    (stored) => {
-      current = { ...current, keyring: createKeyring(current.config, stored, now) };
-    },
-    ({ message }) =>
-      diagnose({
-        event: "keys_unreadable",
-        level: "error",
-        detail: `the keys before it stay in force: ${message}`,
-      }),
+  const keySources = extensions.flatMap(({ openKeys }) =>
+    openKeys ? [openKeys({ dataDir: initial.data_dir, changed: renewKeyring, diagnose })] : [],
   );
+  let current = snapshotOf(initial);
 
-  /** All that a configuration decides: replaced as one. */
-  const build = (config: Config) => ({
-    config,
-    keyring: createKeyring(config, keys.current(), now),
-    catalog: createCatalog(config, send, memory, monotonic),
-    loadedAt: new Date(now()).toISOString(),
-  });
-  let current = build(initial);
+  function createdKeys(): CreatedKeys {
+    return keySources[0]?.current() ?? NO_CREATED_KEYS;
+  }
+  function renewKeyring(): void {
+    current = { ...current, keyring: createKeyring(current.config, createdKeys(), clock.now) };
+  }
+  function snapshotOf(config: Config): Snapshot {
+    return {
+      config,
+      keyring: createKeyring(config, createdKeys(), clock.now),
+      catalog: createCatalog(config, transport, memory, clock.monotonic),
+      loadedAt: new Date(clock.now()).toISOString(),
+    };
+  }
   /** What a request begins with. */
-  const inForce = () => {
+  function inForce(): Snapshot {
     if (draining) throw stopping();
     return current;
-  };
-
-  /** Who asks for the list of models; throws the 401. */
-  const listing = ({ req, log }: Exchange) => {
-    const { keyring, catalog } = current;
-    const caller = keyring.authenticate(req.headers.authorization);
-    log.account = caller.account;
-    log.key_id = caller.keyId;
-    return { catalog, caller };
-  };
-  const entryOf = (id: string, catalog: Catalog, caller: Caller) => ({
-    id,
-    object: "model",
-    created,
-    owned_by: "chat-gateway",
-    ...catalog.abilities(id, caller),
-  });
+  }
 
   const routes: Routes = {
     "/v1/chat/completions": {
       POST: createChatHandler(inForce, {
         limiter,
-        ledger: books,
-        observer: metrics,
-        now,
+        ledger,
+        observer,
+        now: clock.now,
         leftStreams,
         diagnose,
       }),
     },
-    "/v1/models": {
-      GET: (exchange) => {
-        const { catalog, caller } = listing(exchange);
-        const data = catalog.names(caller).map((id) => entryOf(id, catalog, caller));
-        sendJson(exchange.res, 200, { object: "list", data });
-      },
-    },
-    "/v1/models/{id}": {
-      GET: (exchange, id) => {
-        const { catalog, caller } = listing(exchange);
-        if (!catalog.names(caller).includes(id)) throw noSuchModel(id);
-        sendJson(exchange.res, 200, entryOf(id, catalog, caller));
-      },
-    },
-    "/healthz": {
-      GET: ({ res }) => sendJson(res, 200, { status: "ok" }, { "Cache-Control": "no-store" }),
-    },
-    "/readyz": {
-      GET: ({ res }) => {
-        const models = [...inForce().catalog.models.values()];
-        if (books.status().spendFault !== null) throw unwritable();
-        if (models.every((model) => model.status().retryMs > 0))
-          throw new ApiError("model_unavailable", "No model can serve at the moment.");
-        sendJson(res, 200, { status: "ready" }, { "Cache-Control": "no-store" });
-      },
-    },
+    ...modelRoutes(() => current, Math.floor(clock.now() / 1000)),
+    ...healthRoutes(inForce, ledger),
     "/openapi.json": { GET: ({ res }) => sendJson(res, 200, openapiText) },
+    ...Object.assign({}, ...parts.map((part) => part.routes)),
   };
-
   const accessed: AccessLog = (record) => {
-    access.write(record);
+    logs.access.write(record);
     const path = match(routes, record.path ?? "")?.pattern ?? "other";
-    metrics.responded(path, record);
+    observer.responded?.(path, record);
   };
   const server = createServer(
     routes,
-    { ...initial.server, tls: tls && readTls(tls) },
-    { now, access: accessed, failed: failing(diagnose) },
+    { ...initial.server, secure },
+    { now: clock.now, access: accessed, failed: failing(diagnose) },
   );
-  const report = (): Report => {
-    const late = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000);
-    const loopDelay = {
-      0.5: late(loop.percentile(50)),
-      0.99: late(loop.percentile(99)),
-      1: late(loop.max),
-    };
-    loop.reset();
-    const {
-      catalog: { models, ranking },
-      loadedAt,
-    } = current;
+
+  function report(): Report {
+    const { catalog, loadedAt } = current;
+    const added = [...observations, ...parts].flatMap((part) =>
+      part.report ? [[part.name, part.report()] as const] : [],
+    );
     return {
       draining,
       inFlight: server.inFlight(),
-      loopDelay,
-      samples: metrics.samples,
-      ranking,
-      books: books.status(),
-      limitsFault: shared?.fault() ?? null,
-      loadedAt,
-      models: [...models.values()].map(({ name, provider, upstreamModel, status }) => ({
+      loopDelay: loop.take(),
+      models: [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => ({
         model: name,
         provider: provider.name,
         upstream_model: upstreamModel,
         breaker: status(),
       })),
+      ranking: catalog.ranking,
+      loadedAt,
+      extensions: Object.fromEntries(added),
     };
-  };
-  const admin = deps.limits
+  }
+
+  const host = options.sharedLimiter
     ? undefined
-    : createAdmin(initial, {
+    : createHost({
+        config: initial,
         current: () => current.config,
-        reports: () => [report()],
+        extensions,
+        clock,
+        diagnose,
+        reports: async () => [report()],
         accounts: () => current.keyring.accounts(),
         used: limiter.used,
-        diagnose,
       });
 
-  /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
   async function close(drainMs = 0): Promise<void> {
     draining = true;
     await server.close(drainMs);
-    leftStreams.close(); // before the books close, which wait for their last lines
-    await admin?.close();
-    shared?.close();
-    loop.disable();
-    pooled.close();
-    keys.close();
-    await books.close();
-    access.flush();
-    diagnostics.flush();
+    leftStreams.close(); // before the ledger closes, which waits for their settlements
+    await host?.close();
+    loop.stop();
+    for (const source of keySources) source.close();
+    for (const part of parts.toReversed()) await part.close?.();
+    logs.access.flush();
+    logs.diagnostics.flush();
   }
 
   return {
-    /** Resolves with the address that clients can use. Rejects if an address cannot be bound. */
-    async listen(): Promise<string> {
-      await books.start();
-      await shared?.start();
-      loop.enable();
+    async listen() {
+      for (const part of parts) await part.open?.();
+      loop.start();
       try {
         const address = await server.listen();
-        await admin?.listen(address);
+        await host?.listen(address);
         return address;
       } catch (error) {
         await close();
         throw error;
       }
     },
-    adminAddress: () => admin?.address(),
+    announcements: () => host?.announcements() ?? [],
     report,
-    /** A line for the operator. */
     diagnose,
-    /** For requests and connections that come from now on; breakers and limits go on. Throws as checkFit does. */
-    reload(config: Config): void {
-      const renewed = checkFit(config, initial);
-      if (renewed) server.setTls(renewed);
-      const detail =
-        "host, port, whether there is tls, receive_ms, send_ms, workers, admin, data_dir, limits.store, limits.on_error, spend, usage and upstream are read at start only";
-      if (fixedSettings(config) !== fixedSettings(initial))
+    reload(config, loaded) {
+      assertFits(config, initial);
+      const applied = [secure, ...parts].map((part) => part?.reload?.(config));
+      for (const apply of applied) apply?.();
+      const changed = changedFixedSettings(initial, config, loaded);
+      if (changed.length > 0) {
+        const detail = `read at start only: ${changed.join(", ")}`;
         diagnose({ event: "restart_needed", level: "warn", detail });
-      current = build(config);
+      }
+      current = snapshotOf(config);
       diagnose({ event: "reloaded", level: "info" });
     },
     close,
-    /** Closes; requests in flight have as long as the configuration in force says. */
     drain: () => close(current.config.server.drain_ms),
+  };
+}
+
+/** Throws a ValidationError if a configuration cannot take the place of `initial`, whose address the gateway listens on. */
+export function assertFits(config: Config, initial: Config): void {
+  const issues = demoKeyIssues(config, initial.server.host);
+  if (issues.length > 0) throw new ValidationError(issues);
+}
+
+interface Logs {
+  readonly access: LineLog;
+  readonly diagnostics: LineLog;
+  readonly diagnose: Diagnose;
+}
+
+/** The two logs. Lines that they drop are counted, and reported when the reader goes on. */
+export function createLogs(
+  { accessLog, diagnostics: target }: Pick<GatewayOptions, "accessLog" | "diagnostics">,
+  clock: Clock,
+  { lineDropped }: Observer,
+): Logs {
+  const nowhere = () => undefined;
+  const count = (log: string): void => lineDropped?.(log as "access" | "diagnostics");
+  const diagnose: Diagnose = (event) =>
+    diagnostics.write({ time: new Date(clock.now()).toISOString(), ...event });
+  const diagnostics = createLineLog(target ?? nowhere, dropEvents("diagnostics", count, diagnose));
+  const access = createLineLog(accessLog ?? nowhere, dropEvents("access", count, diagnose));
+  return { access, diagnostics, diagnose };
+}
+
+/** Whether the process is alive, and whether it can serve. */
+function healthRoutes(inForce: () => Snapshot, ledger: Ledger): Routes {
+  return {
+    "/healthz": { GET: ({ res }) => sendJson(res, 200, { status: "ok" }, NO_STORE) },
+    "/readyz": {
+      GET({ res }) {
+        const models = [...inForce().catalog.models.values()];
+        if (ledger.fault() !== null) throw ledgerUnavailable();
+        if (models.every((model) => model.status().retryMs > 0))
+          throw new ApiError("model_unavailable", "No model can serve at the moment.");
+        sendJson(res, 200, { status: "ready" }, NO_STORE);
+      },
+    },
+  };
+}
+
+const NO_STORE = { "Cache-Control": "no-store" };
+
+/** How often the event loop's delay is measured, in milliseconds. What is measured is longer by this. */
+const LOOK_MS = 20;
+
+/** How late the event loop is. */
+function createLoopDelay() {
+  const histogram = monitorEventLoopDelay({ resolution: LOOK_MS });
+  const late = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000);
+  return {
+    start: () => histogram.enable(),
+    stop: () => histogram.disable(),
+    /** In seconds, by quantile, since the last time. */
+    take(): Report["loopDelay"] {
+      const delays = {
+        0.5: late(histogram.percentile(50)),
+        0.99: late(histogram.percentile(99)),
+        1: late(histogram.max),
+      };
+      histogram.reset();
+      return delays;
+    },
   };
 }

@@ -13,3 +13,16 @@ export interface Observer {
   /** A line of a log was dropped, because its reader is behind. */
   lineDropped?(log: "access" | "diagnostics"): void;
 }
+
+/** One observer that calls them all. */
+export function joinObservers(observers: readonly Observer[]): Observer {
+  const [only, ...others] = observers;
+  if (only && others.length === 0) return only;
+  return {
+    responded: (route, record) => observers.forEach((each) => each.responded?.(route, record)),
+    chunkSent: (model, ms) => observers.forEach((each) => each.chunkSent?.(model, ms)),
+    settled: (opening, settlement, ms) =>
+      observers.forEach((each) => each.settled?.(opening, settlement, ms)),
+    lineDropped: (log) => observers.forEach((each) => each.lineDropped?.(log)),
+  };
+}

@@ -1,124 +1,107 @@
-// Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo; and from the file again whenever it
-// changes, or somebody says so: all or nothing, a faulty file changes nothing.
+// Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo configuration.
+import { isNeededBy, type Loader } from "../extension/loader.ts";
+import type { Extension } from "../extension/extension.ts";
+import { isObject, pathText, ValidationError, type ValidationIssue } from "../schema/checker.ts";
 import { failUnreadable, parseJsonFile, textIn } from "../../extensions/books/files.ts";
-import type { Diagnose } from "../diagnose.ts";
-import { ValidationError, isObject, pathText, type ValidationIssue } from "../schema/checker.ts";
-import demoConfig from "../../extensions/demo/demo.json" with { type: "json" };
+import { checkConfig } from "./check.ts";
 import { repeatedMembers } from "./duplicates.ts";
 import {
   MAX_CONFIG_BYTES,
-  readRegularFile,
   readRegularFileLater,
   whyUnreadable,
   type FileContent,
 } from "./regular-file.ts";
-import { checkConfig, type Config, type Environment } from "./schema.ts";
-import { surroundingFaults } from "./surroundings.ts";
+import type { Config, Environment } from "./schema.ts";
 
 export const DEFAULT_FILE = "gateway.json";
 
-/** `file` absent: ./gateway.json if it is there, else the demo configuration. `host` and `port` override the file's `server.host` and
- * `server.port`. `secretsOptional`: a provider's or a client's key whose environment variable is not set is no fault. `here`: this machine is
- * to serve with it, so the files and folders that it names are looked at too. */
-export type LoadOptions = { readonly [option in "file" | "host"]?: string | undefined } & {
+export interface LoadOptions {
+  /** Absent: ./gateway.json if it is there, else the built-in configuration. */
+  readonly file?: string | undefined;
+  /** Takes the place of server.host. */
+  readonly host?: string | undefined;
+  /** Takes the place of server.port. */
   readonly port?: number | undefined;
   readonly env: Environment;
-  readonly secretsOptional?: boolean;
+  /** Loads the extensions that the configuration needs. */
+  readonly loader: Loader;
+  /** A gateway is to serve with it, so the extensions that every gateway has are loaded too. Absent: they are not. */
+  readonly serves?: boolean;
+  /** This machine is to serve with it, so the files and folders that it names are looked at. Absent: they are not. */
   readonly here?: boolean;
-};
+  /** A provider's or a client's key whose environment variable is not set is no issue. Absent: it is one. */
+  readonly secretsOptional?: boolean;
+}
 
-/** A configuration, and where it comes from. `source`: the file's name; undefined for the demo. `digest`: that of the file's content, by which
- * a later one is told apart; null for the demo. */
 export interface Loaded {
   readonly config: Config;
+  /** What the configuration needs, in the order of src/extensions.ts. */
+  readonly extensions: readonly Extension[];
+  /** The file's name; undefined for the built-in configuration. */
   readonly source: string | undefined;
+  /** The SHA-256 of the file's content, by which a later one is told apart; null for the built-in configuration. */
   readonly digest: string | null;
 }
 
-/** Throws a ValidationError with every fault at its path; that of an unreadable file is the root. */
-export function loadConfig(options: LoadOptions): Loaded {
-  const name = options.file ?? DEFAULT_FILE;
-  let content: FileContent;
-  try {
-    content = readRegularFile(name, MAX_CONFIG_BYTES);
-  } catch (error) {
-    if (mayBeAbsent(options, error)) return builtIn(options);
-    return failUnreadable(name, error);
-  }
-  return configIn(name, content, options);
-}
-
-/** The same without holding the event loop while the file is read. */
-export async function loadConfigLater(options: LoadOptions): Promise<Loaded> {
+/** Rejects with a ValidationError that has every issue at its path; that of an unreadable file has the root's. It never holds the event loop
+ * while the file is read. */
+export async function loadConfig(options: LoadOptions): Promise<Loaded> {
   const name = options.file ?? DEFAULT_FILE;
   let content: FileContent;
   try {
     content = await readRegularFileLater(name, MAX_CONFIG_BYTES);
   } catch (error) {
-    if (mayBeAbsent(options, error)) return builtIn(options);
-    return failUnreadable(name, error);
+    const mayBeAbsent = options.file === undefined && whyUnreadable(error) === "ENOENT";
+    const builtIn = mayBeAbsent ? await builtInConfig(options.loader) : undefined;
+    if (builtIn === undefined) return failUnreadable(name, error);
+    return { ...(await checked(builtIn, options, [])), source: undefined, digest: null };
   }
-  return configIn(name, content, options);
-}
-
-const mayBeAbsent = ({ file }: LoadOptions, error: unknown): boolean =>
-  file === undefined && whyUnreadable(error) === "ENOENT";
-
-const builtIn = (options: LoadOptions): Loaded => ({
-  config: checked(demoConfig, options, []),
-  source: undefined,
-  digest: null,
-});
-
-function configIn(name: string, { bytes, digest }: FileContent, options: LoadOptions): Loaded {
-  const text = textIn(bytes);
+  const text = textIn(content.bytes);
   const json = parseJsonFile(name, text);
-  return { config: checked(json, options, repeatedMembers(text)), source: name, digest };
+  const loaded = await checked(json, options, repeatedMembers(text));
+  return { ...loaded, source: name, digest: content.digest };
 }
 
-/** `found`: faults that are known already, and are told with all others. */
-function checked(json: unknown, options: LoadOptions, found: readonly ValidationIssue[]): Config {
-  const { host, port, env, secretsOptional, here } = options;
-  // Only an object can be withOverrides in; anything else is a fault that the check must see as it is.
-  const own = isObject(json) ? (json["server"] ?? {}) : undefined;
-  const given = isObject(own)
-    ? {
-        ...(json as object),
-        server: { ...own, host: host ?? own["host"], port: port ?? own["port"] },
-      }
-    : json;
-  const faults = [...found, ...(here ? surroundingFaults(given) : [])];
+/** The configuration of a program without a file, if an extension brings one. */
+async function builtInConfig(loader: Loader): Promise<unknown> {
+  const [extension] = await loader.load((entry) => entry.hasConfig === true);
+  return extension?.builtInConfig;
+}
+
+/** `found`: issues that are known already, and are told with all others. */
+async function checked(
+  json: unknown,
+  options: LoadOptions,
+  found: readonly ValidationIssue[],
+): Promise<Pick<Loaded, "config" | "extensions">> {
+  const { env, loader, serves, here, secretsOptional = false } = options;
+  const effective = withOverrides(json, options);
+  const extensions = await loader.load(
+    (entry) => (serves && entry.serves === true) || isNeededBy(effective, entry),
+  );
+  const local = here ? extensions.flatMap(({ issuesHere }) => issuesHere?.(effective) ?? []) : [];
+  const issues = [...found, ...local];
+  const schemaOptions = { env, extensions, entries: loader.entries, secretsOptional };
   try {
-    const config = checkConfig(given, env, secretsOptional);
-    if (faults.length === 0) return config;
+    const config = checkConfig(effective, schemaOptions);
+    if (issues.length === 0) return { config, extensions };
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    faults.unshift(...error.faults);
+    throw new ValidationError([...error.faults, ...issues]);
   }
-  throw new ValidationError(faults);
+  throw new ValidationError(issues);
 }
 
-/** Faults as programs get them. */
-export const toldFaults = ({ faults }: ValidationError) =>
+/** With the host and port of the command line. Only an object can be overridden in; anything else is an issue that the check must see. */
+function withOverrides(json: unknown, { host, port }: LoadOptions): unknown {
+  const server = isObject(json) ? (json["server"] ?? {}) : undefined;
+  if (!isObject(server)) return json;
+  return {
+    ...(json as object),
+    server: { ...server, host: host ?? server["host"], port: port ?? server["port"] },
+  };
+}
+
+/** Issues as programs get them. */
+export const issuesAsJson = ({ faults }: ValidationError) =>
   faults.map(({ path, message }) => ({ path: pathText(path), message }));
-
-/** `load` reads and checks a configuration, or throws; the gateway puts it in force, or throws. What is wrong with it is told. */
-export function reload(
-  gateway: { readonly reload: (config: Config) => void; readonly diagnose: Diagnose },
-  load: () => Config,
-): void {
-  try {
-    gateway.reload(load());
-  } catch (error) {
-    const faults =
-      error instanceof ValidationError
-        ? toldFaults(error)
-        : [{ path: "", message: (error as Error).message }];
-    gateway.diagnose({
-      event: "reload_failed",
-      level: "error",
-      detail: "the configuration before it stays in force",
-      faults,
-    });
-  }
-}

@@ -11,13 +11,12 @@ const fault = (path: Path, message: string): ValidationIssue => ({
   message,
 });
 
-export function ruleFaults(json: unknown): ValidationIssue[] {
+export function ruleIssues(json: unknown): ValidationIssue[] {
   const root = asObject(json);
   return [
     ...Object.entries(asObject(root["providers"])).flatMap(([name, provider]) =>
       providerFaults(["providers", name], asObject(provider)),
     ),
-    ...portFaults(asObject(root["server"]), root["admin"]),
   ];
 }
 
@@ -60,29 +59,3 @@ export function usesVendorsAddress(provider: Readonly<Record<string, unknown>>):
 const addressOf = ({ base_url }: Readonly<Record<string, unknown>>): string =>
   typeof base_url === "string" ? base_url.replace(/\/+$/, "") : "";
 
-/** The public and the admin listener cannot share a port. Port 0 is any that is free. */
-function portFaults(server: Record<string, unknown>, admin: unknown): ValidationIssue[] {
-  if (admin === undefined || admin === null) return []; // the default one is done without where its port is taken
-  const { host = "127.0.0.1", port = 8081 } = asObject(admin);
-  const taken = sharePort(
-    { host: server["host"] ?? "127.0.0.1", port: server["port"] ?? 8080 },
-    { host, port },
-  );
-  return taken ? [fault(["admin", "port"], "is server.port too, on the same host")] : [];
-}
-
-interface Listener {
-  readonly host: unknown;
-  readonly port: unknown;
-}
-
-export function sharePort(one: Listener, other: Listener): boolean {
-  if (one.port !== other.port || one.port === 0) return false;
-  const names = [hostOf(one), hostOf(other)];
-  if (names[0] === names[1] || names.includes("::")) return true;
-  const isIpv6 = names.some((name) => name.includes(":"));
-  if (names.includes("0.0.0.0")) return !isIpv6;
-  return names.includes("localhost") && names.some((name) => ["127.0.0.1", "::1"].includes(name));
-}
-
-const hostOf = ({ host }: Listener): string => String(host).toLowerCase();

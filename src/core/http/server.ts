@@ -2,7 +2,6 @@
 // one line in the access log, also those that Node would otherwise give by itself (WIRE.md 4.6). It knows nothing of chat.
 import { once } from "node:events";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
-import https from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
@@ -23,10 +22,10 @@ const LATE_LINE_MS = 10_000;
 /** How often a server that closes looks whether these lines are written. */
 const LATE_LOOK_MS = 20;
 
-export interface Tls {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-} // a certificate and its key
+/** Creates servers that speak HTTPS. */
+export interface SecureListener {
+  create(options: http.ServerOptions): http.Server;
+}
 export interface ServerOptions {
   readonly host: string;
   readonly port: number;
@@ -35,7 +34,7 @@ export interface ServerOptions {
   /** An answer of which the client takes nothing for so many milliseconds is broken off. Absent: 30 s. */
   readonly send_ms?: number;
   /** Absent: plain HTTP. */
-  readonly tls?: Tls | undefined;
+  readonly secure?: SecureListener | undefined;
 }
 /** Is told of every response, as the access log has it, when it has left or has been broken off. */
 export type AccessLog = (record: AccessRecord) => void;
@@ -247,7 +246,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     if (isIdle || (isUnread && !isTimedStream)) socket.destroy();
   }
 
-  const { tls, receive_ms, send_ms = SEND_MS } = options;
+  const { secure, receive_ms, send_ms = SEND_MS } = options;
   const nodeOptions = {
     requireHostHeader: false, // Node's own answer to a missing Host has no request id
     keepAliveTimeout: 75_000,
@@ -256,14 +255,12 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     requestTimeout: receive_ms,
     connectionsCheckingInterval: Math.min(5_000, Math.ceil(receive_ms / 2)),
   };
-  const server = tls
-    ? https.createServer({ ...nodeOptions, ...tls })
-    : http.createServer(nodeOptions);
+  const server = secure ? secure.create(nodeOptions) : http.createServer(nodeOptions);
   server.maxHeadersCount = 0; // their size is bounded; Node would drop the ones beyond a number in silence
   server.timeout = send_ms;
   server.on("timeout", onSilence);
   server.on("connection", connectionOf);
-  server.on(tls ? "secureConnection" : "connection", (socket: Duplex) => {
+  server.on(secure ? "secureConnection" : "connection", (socket: Duplex) => {
     const connection = connectionOf(socket);
     connection.pipeline = boundPipeline(socket, {
       waiting: () => connection.live.size,
@@ -291,7 +288,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
     async listen(): Promise<string> {
       await once(server.listen(options.port, options.host), "listening");
       const { address, family, port } = server.address() as AddressInfo;
-      return `${tls ? "https" : "http"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+      return `${secure ? "https" : "http"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
     },
     /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
     async close(drainMs: number): Promise<void> {
@@ -323,10 +320,6 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
         else for (const { writeLine } of late) writeLine?.();
     },
     inFlight: () => inFlight,
-    /** For connections that come from now on. */
-    setTls: (pair: Tls) => {
-      if (server instanceof https.Server) server.setSecureContext(pair);
-    },
   };
 }
 

@@ -1,5 +1,6 @@
 // The ledger: where each request that goes to a provider is opened before, and settled after, with what it cost. The core has one that
 // keeps nothing; the books (extensions/books) keep a spend log. DESIGN.md "Files under data_dir" has the meaning of the fields.
+import { ApiError } from "../openai/errors.ts";
 import type { Usage } from "../openai/reply.ts";
 import type { UsageSource } from "./meter.ts";
 
@@ -64,6 +65,13 @@ export interface Ledger {
   /** Why requests are refused, for the operator; null while the ledger can be written. */
   fault(): string | null;
 }
+
+/** What a client gets while the ledger cannot be written: nobody may get an answer that cannot be billed. */
+export const ledgerUnavailable = (cause?: unknown): ApiError =>
+  new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", {
+    headers: { "Retry-After": "1" },
+    cause,
+  });
 
 /** The ledger of a gateway without books: nothing is kept, and no request waits. */
 export const noLedger: Ledger = {

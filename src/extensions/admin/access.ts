@@ -3,7 +3,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { isIP } from "node:net";
 import { createLimiter } from "../../core/accounts/limiter.ts";
-import { isLoopback } from "../../core/config/schema.ts";
+import { isLoopback } from "../../core/config/fields.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { Exchange } from "../../core/http/exchange.ts";
 import { ApiError } from "../../core/openai/errors.ts";

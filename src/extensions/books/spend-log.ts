@@ -24,7 +24,8 @@ import { setImmediate as turnEnd } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Diagnose } from "../../core/diagnose.ts";
 import { ValidationError } from "../../core/schema/checker.ts";
-import { ApiError } from "../../core/openai/errors.ts";
+import { ledgerUnavailable } from "../../core/ledger/ledger.ts";
+import type { ApiError } from "../../core/openai/errors.ts";
 import { randomHex } from "../../core/ids.ts";
 import { abandon, touch, writeMark } from "./claims.ts";
 import { acquireSocketLock, inodeOf, isLockHeld, gatewayInstanceId, syncToDisk } from "./files.ts";
@@ -34,13 +35,6 @@ import { carryOver, putBack, type PutBack } from "./segment-restore.ts";
 const TICK_MS = 1_000; // how often the log is brought to the disk, begins another segment if it is time, or finds out that it can write again
 const ROOM = Buffer.alloc(64 * 1024, " "); // what must fit on the disk before requests are taken again
 const LAST_SETTLES_MS = 2_000; // how long `close` waits for requests that have just ended to be settled
-
-/** Nobody may get an answer that cannot be billed. */
-export const unwritable = (cause?: unknown) =>
-  new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", {
-    headers: { "Retry-After": "1" },
-    cause,
-  });
 
 /** What in the segments' folder is named like a segment, oldest first: the segments, and what has such a name and is no regular file. */
 export function namedAsSegments(dir: string): {
@@ -106,7 +100,7 @@ export function createSpendLog(
         detail: `requests are refused until it can be written: ${message}`,
       });
     fault = message;
-    return unwritable(error);
+    return ledgerUnavailable(error);
   }
 
   /** Makes the folder, and gives a data_dir whose gateway-id was deleted the one that it had: the ids of its requests begin with it. */
@@ -240,7 +234,7 @@ export function createSpendLog(
       stream,
     }: Omit<OpenRecord, "type" | "spend_id">) {
       const current = segments.at(-1);
-      if (fault !== null || !current) throw unwritable();
+      if (fault !== null || !current) throw ledgerUnavailable();
       return current.open({
         type: "open",
         spend_id: `sp_${gatewayId?.slice(0, 8)}${randomHex(12)}`,

@@ -1,32 +1,17 @@
-// What is odd in a valid configuration: a gateway starts with it, but hardly as it is meant. `check` tells it.
-import type { StoredKeys } from "../../core/accounts/keys.ts";
-import { vendorPreset } from "../../core/providers/traits.ts";
-import type { ValidationIssue } from "../../core/schema/checker.ts";
-import { rank } from "../../core/routing/policy.ts";
-import { lacksKey, sharePort, usesVendorsAddress } from "../../core/config/rules.ts";
+// What is odd in a valid configuration: a gateway starts with it, but hardly as it is meant.
+import { lacksKey, usesVendorsAddress } from "../../core/config/rules.ts";
 import type { Config } from "../../core/config/schema.ts";
+import type { Warning } from "../../core/extension/extension.ts";
+import { vendorPreset } from "../../core/providers/traits.ts";
+import { rank } from "../../core/routing/policy.ts";
+import type { ValidationIssue } from "../../core/schema/checker.ts";
 
-export interface Warning {
-  readonly path: ValidationIssue["path"];
-  readonly message: string;
-}
-
-/** `stored`: the created keys. `now`: the wall clock, in milliseconds. */
-export const warningsOf = (config: Config, stored: StoredKeys, now: number): Warning[] => [
-  ...adminWarnings(config),
+export const warningsOf = (config: Config): Warning[] => [
   ...keylessProviders(config),
   ...hopelessAliases(config),
   ...candidatesOfUnknownSize(config),
-  ...keylessAccounts(config, stored, now),
   ...deadlineWarnings(config),
 ];
-
-function adminWarnings({ server, admin }: Config): Warning[] {
-  if (admin || !sharePort(server, { host: "127.0.0.1", port: 8081 })) return [];
-  const message =
-    "is the port of the admin listener where no admin section says another: there will be none";
-  return [{ path: ["server", "port"], message }];
-}
 
 function keylessProviders({ providers }: Config): Warning[] {
   return [...providers]
@@ -59,16 +44,6 @@ function candidatesOfUnknownSize(config: Config): Warning[] {
     const message = `has candidates without context_tokens (${names}): a prompt that is too long for another one goes to them last`;
     return [{ path: ["aliases", alias], message }];
   });
-}
-
-/** Accounts of the configuration for which nobody can make a request. */
-function keylessAccounts({ accounts, keys }: Config, stored: StoredKeys, now: number): Warning[] {
-  const served = new Set(keys.map(({ account }) => account));
-  for (const { account, revoked, expires } of stored.byDigest.values())
-    if (revoked === null && (expires === null || Date.parse(expires) > now)) served.add(account);
-  return [...accounts.keys()]
-    .filter((account) => !served.has(account))
-    .map((account) => ({ path: ["accounts", account], message: "has no key that is valid" }));
 }
 
 type Deadline =

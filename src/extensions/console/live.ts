@@ -1,57 +1,72 @@
-// What the console shows of the moment: a look at all processes every few seconds, kept for a quarter of an hour, and sent to every page
-// that is open as a server-sent event: the first one brings all that is kept.
+// What the console shows of the moment: a look at all processes every few seconds, kept for a quarter of an hour, and sent to every open
+// page as a server-sent event. The first event brings all that is kept.
 import type { ServerResponse } from "node:http";
-import type { Status } from "../admin/admin.ts";
+import type { Host, Status } from "../../core/extension/report.ts";
 import type { Exchange } from "../../core/http/exchange.ts";
-import { FIRST_TOKEN_BUCKETS, since, type Samples } from "../metrics/metrics.ts";
+import { FAMILIES, samplesOf, since, type Samples } from "../metrics/index.ts";
 
 const STEP_MS = 3_000;
+/** Looks that are kept. */
 const KEPT = 300;
 
-/** `look`: what all processes say at the moment, together; rejects while none does. */
-export function createLive(
-  look: () => Promise<{ readonly status: Status; readonly samples: Samples }>,
-  publicAddress: () => string,
-) {
+/** What the page draws. */
+const DRAWN = ["chat_gateway_requests_total", "gen_ai_server_time_to_first_token_seconds"] as const;
+const { buckets } = FAMILIES.gen_ai_server_time_to_first_token_seconds;
+
+export interface Live {
+  /** Opens the stream of a page. */
+  open(exchange: Exchange): Promise<void>;
+  close(): void;
+}
+
+export function createLive(host: Host): Live {
   const pages = new Set<ServerResponse>();
   const points: string[] = [];
   let before: Samples | undefined;
   let status: Status | undefined;
+  let stepping: Promise<void> | undefined;
+
   /** `fresh` are JSON already. */
-  const event = (fresh: readonly string[]) =>
-    `data: ${JSON.stringify({ status, address: publicAddress(), buckets: FIRST_TOKEN_BUCKETS }).slice(0, -1)},"points":[${fresh.join()}]}\n\n`;
+  function event(fresh: readonly string[]): string {
+    const head = JSON.stringify({ status, address: host.publicAddress(), buckets });
+    return `data: ${head.slice(0, -1)},"points":[${fresh.join()}]}\n\n`;
+  }
 
   async function step(): Promise<void> {
-    const seen = await look();
-    status = seen.status;
-    const { in_flight, event_loop_delay } = status;
+    const look = await host.look();
+    const samples = samplesOf(look);
+    const { in_flight, event_loop_delay } = look.status;
     const point = JSON.stringify({
-      time: Date.now(),
+      time: host.clock.now(),
       in_flight,
       event_loop_delay: event_loop_delay["0.99"],
-      ...since(seen.samples, before ?? seen.samples),
+      ...since(DRAWN, samples, before ?? samples),
     });
-    before = seen.samples;
-    points.splice(0, points.push(point) - KEPT);
+    status = look.status;
+    before = samples;
+    points.push(point);
+    if (points.length > KEPT) points.shift();
     const text = pages.size > 0 ? event([point]) : "";
     for (const page of pages) if (!page.writableNeedDrain) page.write(text);
   }
-  let stepping: Promise<void> | undefined;
-  const timer = setInterval(() => {
+
+  function stepIfIdle(): void {
     stepping ??= step()
       .catch(() => undefined)
-      .finally(() => (stepping = undefined));
-  }, STEP_MS).unref();
+      .finally(() => {
+        stepping = undefined;
+      });
+  }
+  const timer = setInterval(stepIfIdle, STEP_MS).unref();
 
   return {
-    async open({ req, res, cancel }: Exchange): Promise<void> {
+    async open({ req, res, cancel }) {
       if (!status) await step();
-      res
-        .writeHead(200, {
-          "Content-Type": "text/event-stream; charset=utf-8",
-          "Cache-Control": "no-store",
-        })
-        .write(event(points));
+      const headers = {
+        "Content-Type": "text/event-stream; charset=utf-8",
+        "Cache-Control": "no-store",
+      };
+      res.writeHead(200, headers).write(event(points));
       if (req.method === "HEAD") {
         res.end();
         return;

@@ -7,11 +7,21 @@ import {
   whyUnreadable,
 } from "../../core/config/regular-file.ts";
 
-/** Both in PEM. Throws a ValidationError with the path of each file that cannot be read, or that of both if they are not a pair. */
-export function readTls(
-  files: { readonly cert_file: string; readonly key_file: string },
-  section = "server",
-): { cert: Buffer; key: Buffer } {
+/** The names of two files in PEM. */
+export interface CertificateFiles {
+  readonly cert_file: string;
+  readonly key_file: string;
+}
+
+/** Their contents. */
+export interface Certificate {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/** Throws a ValidationError with the path of each file that cannot be read, or that of both if they are not a pair. `section` is that of
+ * gateway.json that names them. */
+export function readCertificate(files: CertificateFiles, section: string): Certificate {
   const faults: ValidationIssue[] = [];
   const read = (field: keyof typeof files): Buffer => {
     try {

@@ -1,0 +1,143 @@
+// The command line, read: which command it names, what its options say, and what is wrong with what was typed.
+import { parseArgs } from "node:util";
+import {
+  UsageError,
+  type Command,
+  type CommandArguments,
+  type CommandOption,
+} from "./core/extension/command.ts";
+
+/** The commands that there are. Their code is loaded when it is needed. */
+export interface CommandTable {
+  readonly names: readonly string[];
+  load(names: readonly string[]): Promise<ReadonlyMap<string, Command>>;
+}
+
+/** A command line that has been read. `command` is undefined where help was asked for; `operand` is then the topic, or empty. */
+export interface CommandLine {
+  readonly name: string;
+  readonly command: Command | undefined;
+  readonly args: CommandArguments;
+}
+
+/** The command that runs where none is named. */
+export const DEFAULT_COMMAND = "serve";
+export const HELP = "help";
+
+/** The options of every command. */
+const COMMON: Readonly<Record<string, CommandOption>> = {
+  config: { value: "FILE" },
+  help: {},
+};
+
+/** Rejects with a UsageError. */
+export async function readCommandLine(
+  argv: readonly string[],
+  table: CommandTable,
+): Promise<CommandLine> {
+  const named = commandAt(leadingWords(argv), table.names);
+  // Behind an option nobody knows what is a value and what a command, so all commands are asked.
+  const commands = await table.load(named === undefined ? table.names : [named]);
+  const { values, positionals } = parse(argv, [...commands.values()]);
+  if (values["help"] !== undefined || positionals[0] === HELP) {
+    const operand = positionals[0] === HELP ? positionals.slice(1).join(" ") : "";
+    return { name: HELP, command: undefined, args: { operand, values } };
+  }
+  const name = positionals.length === 0 ? DEFAULT_COMMAND : commandAt(positionals, table.names);
+  if (name === undefined) throw unknownCommand(positionals, table.names);
+  const command = commands.get(name) ?? (await table.load([name])).get(name)!;
+  const rest = positionals.slice(positionals.length === 0 ? 0 : name.split(" ").length);
+  const args = { operand: operandOf(command, rest), values };
+  assertComplete(name, command, args);
+  return { name, command, args };
+}
+
+/** The words before the first option. */
+function leadingWords(argv: readonly string[]): readonly string[] {
+  const end = argv.findIndex((word) => word.startsWith("-"));
+  return end === -1 ? argv : argv.slice(0, end);
+}
+
+/** The command that the first two words, or the first one, name. */
+const commandAt = (words: readonly string[], names: readonly string[]): string | undefined =>
+  [words.slice(0, 2).join(" "), words[0]].find((name) => name !== undefined && names.includes(name));
+
+const unknownCommand = (words: readonly string[], names: readonly string[]): UsageError => {
+  const typed = words.slice(0, 2).join(" ");
+  return new UsageError(`there is no command '${typed}'; commands: ${names.join(", ")}`);
+};
+
+interface Parsed {
+  readonly values: Readonly<Record<string, string | undefined>>;
+  readonly positionals: readonly string[];
+}
+
+function parse(argv: readonly string[], commands: readonly Command[]): Parsed {
+  const known = Object.assign({}, COMMON, ...commands.map(({ options }) => options)) as Readonly<
+    Record<string, CommandOption>
+  >;
+  const options = Object.fromEntries(
+    Object.entries(known).map(([name, { value }]) => [
+      name,
+      { type: value === undefined ? ("boolean" as const) : ("string" as const) },
+    ]),
+  );
+  const withShort = { ...options, help: { type: "boolean" as const, short: "h" } };
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...argv],
+      options: withShort,
+      allowPositionals: true,
+    });
+    const texts = Object.entries(values).map(([name, value]) => [name, String(value)]);
+    return { values: Object.fromEntries(texts), positionals };
+  } catch (error) {
+    // Node adds advice behind the first sentence.
+    throw new UsageError((error as Error).message.split(/\.[ \n]|\n/)[0]);
+  }
+}
+
+function operandOf({ operand }: Command, rest: readonly string[]): string {
+  const unexpected = operand === undefined ? rest : rest.slice(1);
+  if (unexpected.length > 0)
+    throw new UsageError(`unexpected argument '${unexpected.join(" ")}'`);
+  return rest[0] ?? "";
+}
+
+/** Throws a UsageError for what is missing, foreign or malformed. */
+function assertComplete(name: string, command: Command, { operand, values }: CommandArguments) {
+  if (command.operand !== undefined && operand === "")
+    throw new UsageError(`${name} needs ${command.operand}`);
+  const options = command.options ?? {};
+  for (const [option, { required }] of Object.entries(options))
+    if (required && !values[option]) throw new UsageError(`${name} needs --${option}`);
+  for (const [option, value] of Object.entries(values)) {
+    if (Object.hasOwn(COMMON, option) || value === undefined) continue;
+    const found = Object.hasOwn(options, option) ? options[option] : undefined;
+    if (!found) throw new UsageError(`${name} has no option --${option}`);
+    if (found.test && !found.test(value))
+      throw new UsageError(`--${option} must be ${found.expected}`);
+  }
+}
+
+/** What `help` prints of the commands. */
+export function helpText(commands: ReadonlyMap<string, Command>): string {
+  const lines = [...commands].map(
+    ([name, command]) => `  ${[name, ...synopsisOf(command)].join(" ")}\n      ${command.summary}`,
+  );
+  return `chat-gateway: a chat-completions gateway
+
+${lines.join("\n")}
+
+Without --config: ./gateway.json if it is there, else the built-in demo configuration.
+`;
+}
+
+/** The operand in capitals, then the options; what may be left out is in brackets. */
+function synopsisOf({ operand, options = {} }: Command): string[] {
+  const shown = Object.entries(options).map(([name, { value, required }]) => {
+    const text = value === undefined ? `--${name}` : `--${name} ${value}`;
+    return required ? text : `[${text}]`;
+  });
+  return [...(operand === undefined ? [] : [operand]), "[--config FILE]", ...shown];
+}

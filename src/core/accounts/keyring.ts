@@ -1,0 +1,141 @@
+// Who calls: an API key to its account. SPEC.md "Authentication", the 401 rows of WIRE.md 4.2. Keys are compared by their SHA-256, so
+// neither memory nor timing holds anything of the key itself.
+import { sha256 } from "../hash.ts";
+import { ApiError, type ErrorCode } from "../openai/errors.ts";
+import type { AdmissionRequest } from "./limiter.ts";
+
+/** A key that was found: what it may do. */
+export interface Caller extends AdmissionRequest {
+  /** Names the key in logs and books. It is derived from the digest one way, so it says nothing of the key. */
+  readonly keyId: string;
+  /** The names that it may send as `model`. Undefined: all. */
+  readonly models: ReadonlySet<string> | undefined;
+  /** It is refused from this moment on, in milliseconds of the wall clock. Infinity: never; 0: it was revoked. */
+  readonly validUntil: number;
+}
+
+/** What is known of a key. */
+export interface KeyTerms {
+  readonly key_id: string;
+  readonly account: string;
+  /** Requests per minute of this key alone; null: only its account's limit. */
+  readonly rpm: number | null;
+  /** The names that it may send as `model`; null: all. */
+  readonly models: readonly string[] | null;
+  /** When it expires, in ISO 8601; null: never. */
+  readonly expires: string | null;
+  /** When it was revoked, in ISO 8601; null: it was not. */
+  readonly revoked: string | null;
+}
+
+/** Keys beside those of the configuration, as requests look for them. */
+export interface CreatedKeys {
+  readonly byDigest: ReadonlyMap<string, KeyTerms>;
+  readonly accounts: ReadonlySet<string>;
+}
+
+export const NO_CREATED_KEYS: CreatedKeys = { byDigest: new Map(), accounts: new Set() };
+
+/** The accounts and keys of a configuration, as far as they decide who may call. */
+export interface AccountSettings {
+  readonly accounts: ReadonlyMap<
+    string,
+    { readonly rpm?: number | null | undefined; readonly max_in_flight?: number | null | undefined }
+  >;
+  readonly keys: readonly {
+    readonly account: string;
+    readonly digest: string;
+    readonly rpm?: number | null | undefined;
+    readonly models?: readonly string[] | undefined;
+  }[];
+  /** `rpm` is the limit of accounts that have none of their own; null: unlimited. */
+  readonly limits: { readonly rpm: number | null };
+}
+
+/** Accounts with their requests per minute; null: unlimited. */
+export type AccountLimits = ReadonlyMap<string, number | null>;
+
+export interface Keyring {
+  /** The caller behind an Authorization header. Throws the ApiError of a missing, unknown, revoked or expired key. */
+  authenticate(authorization: string | undefined): Caller;
+  /** Every account that has a key. */
+  accounts(): AccountLimits;
+}
+
+export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0, 16)}`;
+
+/** A key of the configuration, by its digest. It stands as long as the configuration does. */
+export const configuredKeys = ({
+  keys,
+}: Pick<AccountSettings, "keys">): ReadonlyMap<string, KeyTerms> =>
+  new Map(
+    keys.map(({ digest, account, rpm = null, models = null }) => [
+      digest,
+      { key_id: keyIdOf(digest), account, rpm, models, expires: null, revoked: null },
+    ]),
+  );
+
+/** A key that stands in the configuration and was also created is the configuration's. `now` is the wall clock in milliseconds. What a key
+ * may do is worked out when it is first used: a new configuration must not cost the time of 100,000 keys. */
+export function createKeyring(
+  settings: AccountSettings,
+  created: CreatedKeys,
+  now: () => number,
+): Keyring {
+  const configured = configuredKeys(settings);
+  const callers = new Map<string, Caller>();
+  const limitOf = (account: string): number | null => {
+    const { rpm = settings.limits.rpm } = settings.accounts.get(account) ?? {};
+    return rpm;
+  };
+
+  function callerOf(digest: string): Caller | undefined {
+    const known = callers.get(digest);
+    if (known) return known;
+    const terms = configured.get(digest) ?? created.byDigest.get(digest);
+    if (!terms) return undefined;
+    const caller = createCaller(terms);
+    callers.set(digest, caller);
+    return caller;
+  }
+
+  function createCaller({ key_id: keyId, account, rpm, models, revoked, expires }: KeyTerms) {
+    const end = expires === null ? Infinity : Date.parse(expires);
+    return {
+      account,
+      keyId,
+      limits: [
+        { name: `account ${account}`, rpm: limitOf(account) },
+        { name: `key ${keyId}`, rpm },
+      ],
+      maxInFlight: settings.accounts.get(account)?.max_in_flight ?? null,
+      models: models ? new Set(models) : undefined,
+      validUntil: revoked === null ? end : 0,
+    };
+  }
+
+  return {
+    authenticate(authorization) {
+      const key = authorization && /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+      if (!key) throw refusal("missing_api_key", NO_KEY, "Bearer");
+      // Header bytes beyond ASCII arrive as Latin-1: hash the bytes that were sent.
+      const caller = callerOf(sha256(Buffer.from(key, "latin1")));
+      if (!caller) throw refusal("invalid_api_key", "The API key is not valid.");
+      if (!(caller.validUntil > now()))
+        throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
+      return caller;
+    },
+    accounts() {
+      const names = [...created.accounts, ...settings.keys.map(({ account }) => account)];
+      return new Map(names.map((account) => [account, limitOf(account)]));
+    },
+  };
+}
+
+const NO_KEY = "No API key was given. Send it as 'Authorization: Bearer <API_KEY>'.";
+
+const refusal = (
+  code: ErrorCode,
+  message: string,
+  challenge = 'Bearer error="invalid_token"',
+): ApiError => new ApiError(code, message, { headers: { "WWW-Authenticate": challenge } });

@@ -1,0 +1,68 @@
+// A command of the program, such as `keys list`, and what it is given. The extension "commands" reads the command line.
+import type { Config, Environment } from "../config/schema.ts";
+import type { Extension } from "./extension.ts";
+
+/** An option, `--name VALUE`. */
+export interface CommandOption {
+  /** What `help` shows in the value's place: `FILE`. Absent: it takes no value. */
+  readonly value?: string;
+  /** The command cannot run without it. Absent: it can. */
+  readonly required?: boolean;
+  /** Whether a value has the right form. Absent: any has. */
+  readonly test?: (value: string) => boolean;
+  /** What the right form is, for the message of a wrong one: "a month such as 2026-11". */
+  readonly expected?: string;
+}
+
+export interface Command {
+  /** What it does, in one line of `help`. */
+  readonly summary: string;
+  /** The name of its operand, in capitals. It is required. Absent: the command takes none. */
+  readonly operand?: string;
+  /** By their names, in the order in which `help` shows them. `--config` and `--help` are every command's. */
+  readonly options?: Readonly<Record<string, CommandOption>>;
+  /** It is stopped by SIGTERM and SIGINT through Terminal.stopped. Absent: these end the process. */
+  readonly stopsBySignal?: boolean;
+  /** Resolves with the exit code; undefined is 0. An Error that it throws is printed, with exit code 1. */
+  run(args: CommandArguments, terminal: Terminal): Promise<number | void>;
+}
+
+export interface CommandArguments {
+  /** Empty where the command takes none. */
+  readonly operand: string;
+  /** By the names of the options. A flag that was set is "true". */
+  readonly values: Readonly<Record<string, string | undefined>>;
+}
+
+/** A configuration, and the extensions that it needs. */
+export interface CommandConfig {
+  readonly config: Config;
+  readonly extensions: readonly Extension[];
+  /** The name of the file; undefined for the built-in demo configuration. */
+  readonly source: string | undefined;
+}
+
+export interface LoadForCommand {
+  /** Secrets whose environment variables are not set are no fault, and root acts as the owner of data_dir. Absent: a fault. */
+  readonly withoutSecrets?: boolean;
+  /** This machine is to serve with it, so files and folders that it names are looked at too. Absent: they are not. */
+  readonly here?: boolean;
+}
+
+/** What a command needs of the process. */
+export interface Terminal {
+  readonly env: Environment;
+  /** Writes text to standard output. Resolves when it is written. */
+  print(text: string): Promise<void>;
+  /** Writes a line to standard error. */
+  warn(line: string): void;
+  /** Prints a result: as JSON with --json, else as text for people. */
+  answer(args: CommandArguments, data: unknown, text: string): Promise<void>;
+  /** Loads the configuration that --config names. Throws a ValidationError. */
+  load(args: CommandArguments, options?: LoadForCommand): Promise<CommandConfig>;
+  /** Aborted when the command is to end. */
+  readonly stopped: AbortSignal;
+}
+
+/** A mistake in the command line: one line on standard error, exit code 2. */
+export class UsageError extends Error {}

@@ -1,0 +1,205 @@
+// What an extension is: an optional part of the program, in a folder of its own under src/extensions, that the core knows by the
+// interfaces of this file only. src/extensions.ts names them all; an extension whose line is deleted there does not exist.
+import type { CreatedKeys } from "../accounts/keyring.ts";
+import type { Limiter } from "../accounts/limiter.ts";
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config/schema.ts";
+import type { Diagnose } from "../diagnose.ts";
+import type { Routes } from "../http/exchange.ts";
+import type { LineSink } from "../http/log.ts";
+import type { SecureListener } from "../http/server.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { UsageStore, UsageStoreOptions } from "../ledger/usage-store.ts";
+import type { Observer } from "../observer.ts";
+import type { DialectDefinition } from "../providers/dialect.ts";
+import type { ValidationIssue } from "../schema/checker.ts";
+import type { Transport } from "../upstream/transport.ts";
+import type { Command } from "./command.ts";
+import type { Host, Report } from "./report.ts";
+import type { Setting } from "./setting.ts";
+
+/** A line of src/extensions.ts: when an extension is loaded. Everything but `name` and `load` may be absent: it is no reason to load it. */
+export interface ExtensionEntry {
+  readonly name: string;
+  /** Its settings, as Setting.path has them. It is loaded when a configuration has one of them. */
+  readonly settings?: readonly string[];
+  /** The dialects that it brings. It is loaded when a provider uses one. */
+  readonly dialects?: readonly string[];
+  /** The commands that it brings. It is loaded when one is run, and for `help`. */
+  readonly commands?: readonly string[];
+  /** It brings the configuration of a program without a file. At most one extension does. */
+  readonly hasConfig?: boolean;
+  /** Its `supervise` starts processes, which need its `work`. At most one extension does. */
+  readonly startsProcesses?: boolean;
+  /** It is loaded whenever a gateway serves. */
+  readonly serves?: boolean;
+  /** It is loaded when this is true of a configuration as it was written. */
+  readonly neededBy?: (json: unknown) => boolean;
+  load(): Promise<{ readonly extension: Extension }>;
+}
+
+/** Everything but `name` may be absent: the extension adds nothing of that kind. */
+export interface Extension {
+  readonly name: string;
+  readonly settings?: readonly Setting<unknown>[];
+  readonly dialects?: readonly DialectDefinition[];
+  /** What a program without a file runs with: JSON, as if it had been read. */
+  readonly builtInConfig?: unknown;
+  readonly commands?: Readonly<Record<string, Command>>;
+  /** A store outside of the process that one of the settings can name. */
+  readonly store?: StoreAddress;
+  /** Opens the usage records at the address of `store`. Throws a ValidationError if a package is missing. */
+  readonly openUsageStore?: (options: UsageStoreOptions) => UsageStore;
+  /** What its settings demand of others, beyond their shape. Looks at the raw JSON, so that an issue of shape elsewhere hides none. */
+  readonly issues?: (json: unknown) => readonly ValidationIssue[];
+  /** What is odd in a valid configuration. `check` prints it. */
+  readonly warnings?: (config: Config) => readonly Warning[];
+  /** Issues of a configuration on the machine that is to serve with it, such as an unreadable certificate. Looks at the raw JSON. */
+  readonly issuesHere?: (json: unknown) => readonly ValidationIssue[];
+  /** What a configuration needs that is not there, such as a package; throws a ValidationError. `check` calls it. */
+  readonly assertReady?: (config: Config, extensions: readonly Extension[]) => void;
+  /** Called once before a gateway starts on this machine. Throws a ValidationError if it can never start. */
+  readonly prepare?: (config: Config) => void;
+  /** The keys that it knows beside those of the configuration. Throws a ValidationError if they cannot be read. */
+  readonly openKeys?: (options: KeySourceOptions) => KeySource;
+  /** What serves HTTPS on the listener of this section; undefined if the configuration wants HTTP. Throws a ValidationError if the certificate
+   * cannot be used. */
+  readonly secure?: (config: Config, section: ListenerSection) => SecureSection | undefined;
+  /** Starts to listen to the gateway's work in one process. */
+  readonly observe?: () => Observation;
+  /** Sums up what `GatewayPart.report` and `Observation.report` gave in each process that serves, as members of GET /status. */
+  readonly status?: (reports: readonly unknown[], config: Config) => object;
+  /** Creates its part of a gateway, once in each process that serves. */
+  readonly start?: (context: GatewayContext) => GatewayPart;
+  /** Creates its part of the installation, once, however many processes serve. */
+  readonly startOnce?: (host: Host) => HostPart;
+  /** Takes the place of the gateway in this process, and starts others. Undefined: this configuration does not want that. */
+  readonly supervise?: (config: Config, options: SuperviseOptions) => RunningGateway | undefined;
+  /** Runs a process that `supervise` has started. What it returns stops it. */
+  readonly work?: (program: WorkerProgram) => () => void;
+}
+
+/** Something in a configuration with which a gateway starts, but hardly as it is meant. */
+export interface Warning {
+  readonly path: ValidationIssue["path"];
+  readonly message: string;
+}
+
+/** A kind of address that stands where else a built-in word does: `"redis://..."` for `"memory"`. */
+export interface StoreAddress {
+  /** The setting's path: `limits.store`. */
+  readonly setting: string;
+  readonly scheme: RegExp;
+  /** What the address is of, for messages: "a PostgreSQL database (postgres://...)". */
+  readonly expected: string;
+}
+
+/** The sections of gateway.json that have a listener. */
+export type ListenerSection = "server" | "admin";
+
+export interface SecureSection extends SecureListener {
+  /** Reads the certificate of another configuration, or throws a ValidationError. What it returns puts it in force for new connections. */
+  reload(config: Config): () => void;
+}
+
+export interface KeySourceOptions {
+  readonly dataDir: string;
+  /** Call it when the keys are others than before. */
+  changed(): void;
+  readonly diagnose: Diagnose;
+}
+
+/** Keys that are found while the gateway runs. */
+export interface KeySource {
+  current(): CreatedKeys;
+  close(): void;
+}
+
+export interface Observation {
+  readonly observer: Observer;
+  /** What it has seen so far, as data that can be sent to another process. */
+  report(): unknown;
+}
+
+/** What an extension is given to build its part of a gateway. */
+export interface GatewayContext {
+  /** The configuration in force at the start. */
+  readonly config: Config;
+  /** All extensions that are loaded. */
+  readonly extensions: readonly Extension[];
+  readonly clock: Clock;
+  readonly diagnose: Diagnose;
+  /** The limiter of this process. */
+  readonly limiter: Limiter;
+}
+
+/** What an extension adds to a gateway. Everything may be absent. */
+export interface GatewayPart {
+  /** Takes the place of the ledger that keeps nothing. */
+  readonly ledger?: Ledger;
+  /** Takes the place of this process's own limiter. */
+  readonly limiter?: Limiter;
+  /** Takes the place of Node's fetch for calls to providers. */
+  readonly transport?: Transport;
+  /** Further paths of the public listener. */
+  readonly routes?: Routes;
+  /** For Report.extensions: data that can be sent to another process. */
+  report?(): unknown;
+  /** Called before the gateway listens. Rejects if it cannot start. */
+  open?(): Promise<void>;
+  /** Prepares for another configuration, or throws a ValidationError. What it returns puts it in force, and must not fail. */
+  reload?(config: Config): () => void;
+  /** Called after the last request has ended. Parts are closed in the reverse of the order in which they were opened. */
+  close?(): void | Promise<void>;
+}
+
+/** What an extension adds to the installation. Everything may be absent. */
+export interface HostPart {
+  /** Paths of the admin listener. */
+  readonly adminRoutes?: Routes;
+  /** Called when the public listener has its address, after all parts were created. Rejects if it cannot start. */
+  listen?(publicAddress: string): Promise<void>;
+  /** What the line that announces the gateway says of it: "console and admin on http://..."; undefined: nothing. */
+  announcement?(): string | undefined;
+  close?(): void | Promise<void>;
+}
+
+/** Where the two logs go. */
+export interface LogSinks {
+  readonly accessLog: LineSink;
+  readonly diagnostics: LineSink;
+}
+
+export interface SuperviseOptions extends LogSinks {
+  readonly extensions: readonly Extension[];
+  /** Whether the process has received a signal to stop, which a terminal sends to its child processes too. */
+  stopRequested(): boolean;
+}
+
+/** What a process that was started by another one needs of the program. */
+export interface WorkerProgram {
+  /** Creates the gateway of this process. `extensions` are the names of those that the configuration needs. */
+  create(config: Config, extensions: readonly string[], limiter: Limiter): Promise<WorkerGateway>;
+  /** Puts another configuration in force, or reports why it cannot be. */
+  reload(gateway: WorkerGateway, config: Config, extensions: readonly string[]): Promise<void>;
+  /** Ends the process: with the gateway drained, or at once if there is none. */
+  end(gateway?: WorkerGateway): void;
+}
+
+/** A gateway that can be started, as program.ts uses it. */
+export interface RunningGateway {
+  /** Resolves with the address that clients can use. Rejects if it cannot be bound; everything is closed then. */
+  listen(): Promise<string>;
+  /** What else the line that announces the gateway says. */
+  announcements(): readonly string[];
+  readonly diagnose: Diagnose;
+  /** Puts another configuration in force for requests and connections that come from now on. Throws a ValidationError if it cannot be. */
+  reload(config: Config, extensions: readonly Extension[]): void;
+  /** Takes no new requests, lets those in flight run for as long as server.drain_ms says, and closes. */
+  drain(): Promise<void>;
+}
+
+/** A gateway that is one of several processes. */
+export interface WorkerGateway extends RunningGateway {
+  report(): Report;
+}

@@ -1,0 +1,156 @@
+// The installation: one, however many processes serve. It adds their reports up and starts the extensions that exist once.
+import type { AccountLimits } from "../accounts/keyring.ts";
+import type { Clock } from "../clock.ts";
+import { hasDemoKey } from "../config/check.ts";
+import type { Config } from "../config/schema.ts";
+import type { Diagnose } from "../diagnose.ts";
+import type { Routes } from "../http/exchange.ts";
+import { ApiError } from "../openai/errors.ts";
+import { BREAKER_STATES } from "../routing/breaker.ts";
+import type { Extension, HostPart, ListenerSection, SecureSection } from "./extension.ts";
+import type { Host, Look, ModelReport, Report, Status } from "./report.ts";
+
+/** What an installation is made of: the gateway of this process, or the processes that it has started. */
+export interface HostSources {
+  /** The configuration at the start. */
+  readonly config: Config;
+  /** The configuration in force. */
+  current(): Config;
+  readonly extensions: readonly Extension[];
+  readonly clock: Clock;
+  readonly diagnose: Diagnose;
+  /** Of all processes that serve at the moment. */
+  reports(): Promise<readonly Report[]>;
+  /** What extensions have observed in this process, if it does not serve itself. Absent: it does, and reports. */
+  observed?(): Report["extensions"];
+  accounts(): AccountLimits;
+  /** As Host.used. */
+  used(limit: string): number;
+}
+
+/** The extensions that exist once, as one. */
+export interface HostRunner {
+  /** To be called when the public listener has its address. Rejects if one of them cannot start. */
+  listen(publicAddress: string): Promise<void>;
+  /** What the line that announces the gateway says of them. */
+  announcements(): readonly string[];
+  close(): Promise<void>;
+}
+
+export function createHost(sources: HostSources): HostRunner {
+  const listeners: ((look: Look) => void)[] = [];
+  const parts: HostPart[] = [];
+  let publicAddress = "";
+  const host: Host = {
+    ...sources,
+    async look() {
+      const reports = await sources.reports();
+      const status = statusOf(sources.current(), reports, sources.extensions);
+      const observed = sources.observed ? [sources.observed()] : [];
+      const look = { status, extensions: [...reports.map((report) => report.extensions), ...observed] };
+      for (const listener of listeners) listener(look);
+      return look;
+    },
+    onLook: (listener) => listeners.push(listener),
+    publicAddress: () => publicAddress,
+    adminRoutes: (): Routes => Object.assign({}, ...parts.map((part) => part.adminRoutes)),
+  };
+  for (const { startOnce } of sources.extensions) if (startOnce) parts.push(startOnce(host));
+
+  return {
+    async listen(address) {
+      publicAddress = address;
+      for (const part of parts) await part.listen?.(address);
+    },
+    announcements: () =>
+      parts.map((part) => part.announcement?.()).filter((text) => text !== undefined),
+    async close() {
+      for (const part of parts.toReversed()) await part.close?.();
+    },
+  };
+}
+
+/** What serves HTTPS on a listener, if an extension does. */
+export function secureListener(
+  config: Config,
+  section: ListenerSection,
+  extensions: readonly Extension[],
+): SecureSection | undefined {
+  for (const { secure } of extensions) {
+    const listener = secure?.(config, section);
+    if (listener) return listener;
+  }
+  return undefined;
+}
+
+/** The status of several processes together: requests in flight are those of all, a breaker is as open as in the process where it is most
+ * open, and a fault is that of any. */
+export function statusOf(
+  config: Config,
+  reports: readonly Report[],
+  extensions: readonly Extension[],
+): Status {
+  const [first] = reports;
+  if (!first) throw new ApiError("server_overloaded", "No process serves at the moment.");
+  const worst = worstBreakers(reports);
+  const added = extensions.map(({ name, status }) =>
+    status?.(
+      reports.map((report) => report.extensions[name]),
+      config,
+    ),
+  );
+  const core: Status = {
+    status: reports.some(({ draining }) => draining) ? "draining" : "serving",
+    config_loaded_at: first.loadedAt,
+    demo_key: hasDemoKey(config),
+    workers: reports.length,
+    in_flight: reports.reduce((sum, { inFlight }) => sum + inFlight, 0),
+    event_loop_delay: longestDelays(reports),
+    models: first.models.map(({ model }) => modelStatus(worst.get(model)!)),
+    aliases: [...first.ranking].map(([alias, candidates]) => ({
+      alias,
+      enabled: config.aliases.get(alias)?.enabled ?? false,
+      candidates: candidates.map(({ model, rank, why }) => ({
+        rank,
+        model,
+        why,
+        breaker: worst.get(model)?.breaker.state,
+      })),
+    })),
+    limits: { store: "memory", fault: null },
+  };
+  return Object.assign(core, ...added);
+}
+
+/** Of each model the report of the process in which its breaker is most open. */
+function worstBreakers(reports: readonly Report[]): ReadonlyMap<string, ModelReport> {
+  const openness = ({ breaker }: ModelReport): number => BREAKER_STATES.indexOf(breaker.state);
+  const worst = new Map<string, ModelReport>();
+  for (const model of reports.flatMap(({ models }) => models)) {
+    const known = worst.get(model.model);
+    if (!known || openness(model) >= openness(known)) worst.set(model.model, model);
+  }
+  return worst;
+}
+
+function modelStatus({ breaker, ...model }: ModelReport): Status["models"][number] {
+  const { state, failures, retryMs, lastFault, lastAnswer } = breaker;
+  return {
+    ...model,
+    breaker: {
+      state,
+      failures,
+      retry_ms: Math.ceil(retryMs),
+      last_fault: lastFault,
+      last_answer: lastAnswer,
+    },
+  };
+}
+
+/** By quantile, the delay of the process that is latest. */
+function longestDelays(reports: readonly Report[]): Readonly<Record<string, number>> {
+  const longest: Record<string, number> = {};
+  for (const [quantile, seconds] of reports.flatMap(({ loopDelay }) => Object.entries(loopDelay)))
+    longest[quantile] = Math.max(seconds, longest[quantile] ?? 0);
+  return longest;
+}

@@ -1,0 +1,47 @@
+// Which extensions are needed, and their loading. An extension that nothing needs is not even evaluated.
+import { vendorPreset } from "../providers/traits.ts";
+import { asObject } from "../schema/untrusted-json.ts";
+import type { Extension, ExtensionEntry } from "./extension.ts";
+
+export interface Loader {
+  readonly entries: readonly ExtensionEntry[];
+  /** The extensions that `isNeeded` is true of, in the order of the entries. Each is loaded once. */
+  load(isNeeded: (entry: ExtensionEntry) => boolean): Promise<readonly Extension[]>;
+}
+
+export function createLoader(entries: readonly ExtensionEntry[]): Loader {
+  const loaded = new Map<ExtensionEntry, Promise<Extension>>();
+  function loadOnce(entry: ExtensionEntry): Promise<Extension> {
+    const known = loaded.get(entry);
+    if (known) return known;
+    const loading = entry.load().then(({ extension }) => extension);
+    loaded.set(entry, loading);
+    return loading;
+  }
+  return {
+    entries,
+    load: (isNeeded) => Promise.all(entries.filter(isNeeded).map(loadOnce)),
+  };
+}
+
+/** Whether a configuration, as it was written, needs an extension. */
+export function isNeededBy(json: unknown, entry: ExtensionEntry): boolean {
+  const { settings = [], dialects = [], neededBy } = entry;
+  if (settings.some((path) => isPresent(json, path.split(".")))) return true;
+  if (neededBy?.(json)) return true;
+  const used = Object.values(asObject(asObject(json)["providers"])).map(dialectOf);
+  return dialects.some((dialect) => used.includes(dialect));
+}
+
+const dialectOf = (provider: unknown): unknown => {
+  const { vendor, dialect } = asObject(provider);
+  return dialect ?? vendorPreset({ vendor, dialect })?.dialect;
+};
+
+/** Whether there is something at a setting's path; a step `*` is any name. */
+function isPresent(json: unknown, [step, ...rest]: readonly string[]): boolean {
+  if (step === undefined) return true;
+  const parent = asObject(json);
+  if (step === "*") return Object.values(parent).some((child) => isPresent(child, rest));
+  return Object.hasOwn(parent, step) && isPresent(parent[step], rest);
+}

@@ -1,0 +1,80 @@
+// All extensions, and when each is loaded. This is the only file that names them: whoever deletes a line here, and the folder that it
+// names, has a program without that extension. The order is that of `help`, and that in which their parts of a gateway are opened.
+import type { ExtensionEntry } from "./core/extension/extension.ts";
+import { asObject } from "./core/schema/untrusted-json.ts";
+
+/** Whether a member of a section is something else than the word for what the program does without an extension. */
+const differs = (json: unknown, section: string, member: string, word: string): boolean => {
+  const value = asObject(asObject(json)[section])[member];
+  return typeof value === "string" && value !== word;
+};
+
+export const extensions: readonly ExtensionEntry[] = [
+  {
+    name: "commands",
+    commands: ["check", "explain"],
+    load: () => import("./extensions/commands/index.ts"),
+  },
+  {
+    name: "keys",
+    commands: ["keys create", "keys list", "keys revoke"],
+    serves: true,
+    load: () => import("./extensions/keys/index.ts"),
+  },
+  {
+    name: "books",
+    settings: ["spend", "usage"],
+    commands: ["usage sync"],
+    serves: true,
+    load: () => import("./extensions/books/index.ts"),
+  },
+  {
+    name: "postgres",
+    neededBy: (json) => differs(json, "usage", "store", "file"),
+    load: () => import("./extensions/postgres/index.ts"),
+  },
+  {
+    name: "pooled-client",
+    settings: ["upstream"],
+    serves: true,
+    load: () => import("./extensions/pooled-client/index.ts"),
+  },
+  {
+    name: "redis",
+    settings: ["limits.on_error"],
+    neededBy: (json) => differs(json, "limits", "store", "memory"),
+    load: () => import("./extensions/redis/index.ts"),
+  },
+  { name: "metrics", serves: true, load: () => import("./extensions/metrics/index.ts") },
+  {
+    name: "tls",
+    settings: ["server.tls", "admin.tls"],
+    load: () => import("./extensions/tls/index.ts"),
+  },
+  {
+    name: "cluster",
+    settings: ["server.workers"],
+    startsProcesses: true,
+    load: () => import("./extensions/cluster/index.ts"),
+  },
+  {
+    name: "anthropic",
+    dialects: ["anthropic"],
+    load: () => import("./extensions/anthropic/index.ts"),
+  },
+  { name: "gemini", dialects: ["gemini"], load: () => import("./extensions/gemini/index.ts") },
+  {
+    name: "demo",
+    settings: ["providers.*.pace_ms"],
+    dialects: ["demo"],
+    hasConfig: true,
+    load: () => import("./extensions/demo/index.ts"),
+  },
+  { name: "console", serves: true, load: () => import("./extensions/console/index.ts") },
+  {
+    name: "admin",
+    settings: ["admin"],
+    serves: true,
+    load: () => import("./extensions/admin/index.ts"),
+  },
+];

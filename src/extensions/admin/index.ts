@@ -1,0 +1,106 @@
+// The admin listener: what the gateway does, for its operator. It stands on a loopback address by default. Other extensions add the paths
+// that it serves.
+import { isLoopback, port, strict } from "../../core/config/fields.ts";
+import type { Extension, HostPart } from "../../core/extension/extension.ts";
+import { secureListener } from "../../core/extension/host.ts";
+import type { Host } from "../../core/extension/report.ts";
+import { defineSetting } from "../../core/extension/setting.ts";
+import { sendJson, type Handler } from "../../core/http/exchange.ts";
+import { failing } from "../../core/http/log.ts";
+import { createServer } from "../../core/http/server.ts";
+import { openapiText } from "../../core/openai/openapi.ts";
+import { fail, nonEmpty, optional, refine, withDefault } from "../../core/schema/checker.ts";
+import { createGuard } from "./access.ts";
+import { DEFAULT_ADDRESS, portIssues, portWarnings } from "./port.ts";
+
+interface AdminSettings {
+  readonly host: string;
+  readonly port: number;
+  /** Absent: everybody who reaches the listener may ask. */
+  readonly password?: string | undefined;
+}
+
+/** Absent: 127.0.0.1:8081, and no listener if that port is taken. */
+const admin = defineSetting<AdminSettings | undefined>(
+  "admin",
+  undefined,
+  ({ credential, addedTo }) =>
+    optional(
+      refine(
+        strict({
+          host: withDefault(nonEmpty, DEFAULT_ADDRESS.host),
+          port: withDefault(port, DEFAULT_ADDRESS.port),
+          password: optional(credential),
+          ...addedTo("admin"),
+        }),
+        (settings) =>
+          isLoopback(settings.host) || (settings.password && settings["tls"])
+            ? settings
+            : fail(
+                "invalid_value",
+                "must be a loopback address, unless there are admin.password and admin.tls",
+                ["host"],
+              ),
+      ),
+    ),
+  { fixed: true },
+);
+
+export const extension: Extension = {
+  name: "admin",
+  settings: [admin],
+  issues: portIssues,
+  warnings: (config) => portWarnings(config, admin.of(config) !== undefined),
+  startOnce,
+};
+
+function startOnce(host: Host): HostPart {
+  const { config, diagnose } = host;
+  const configured = admin.of(config);
+  const options = {
+    receive_ms: config.server.receive_ms,
+    send_ms: config.server.send_ms,
+    ...DEFAULT_ADDRESS,
+    ...configured,
+    secure: secureListener(config, "admin", host.extensions),
+  };
+  let address: string | undefined;
+  let server: ReturnType<typeof createServer> | undefined;
+  return {
+    adminRoutes: {
+      "/status": { GET: statusHandler(host) },
+      "/openapi.json": { GET: ({ res }) => sendJson(res, 200, openapiText) },
+    },
+    async listen() {
+      server = createServer(host.adminRoutes(), options, {
+        now: host.clock.now,
+        access: () => undefined,
+        failed: failing(diagnose),
+        guard: createGuard(options, host.clock.monotonic),
+      });
+      try {
+        address = await server.listen();
+      } catch (error) {
+        // Nobody asked for the default port, so the gateway does without.
+        if (configured || (error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+        const detail = "127.0.0.1:8081 is taken: there is no admin listener; set admin.port";
+        diagnose({ event: "admin_port_taken", level: "warn", detail });
+      }
+    },
+    announcement: () => (address === undefined ? undefined : `console and admin on ${address}`),
+    close: () => server?.close(0),
+  };
+}
+
+const statusHandler =
+  (host: Host): Handler =>
+  async ({ res }) => {
+    const { status } = await host.look();
+    const accounts = [...host.accounts()].map(([account, rpm]) => ({
+      account,
+      rpm,
+      used: host.used(`account ${account}`),
+    }));
+    const shown = { ...status, limits: { ...status.limits, accounts } };
+    sendJson(res, 200, shown, { "Cache-Control": "no-store" });
+  };

@@ -1,0 +1,130 @@
+// One worker as the first process sees it: its messages, its output, its end.
+import cluster, { type Worker } from "node:cluster";
+import { createInterface } from "node:readline";
+import type { AdmissionRequest, Limiter } from "../../core/accounts/limiter.ts";
+import type { Report } from "../../core/extension/report.ts";
+import type { PrimaryMessage, WorkerMessage } from "./messages.ts";
+
+/** A worker that has not reported by then stands still, and is left out. In milliseconds. */
+const LATE_MS = 2_000;
+
+/** What a terminal sends to all processes that were started from it. */
+const GROUP_SIGNALS = ["SIGHUP", "SIGTERM", "SIGINT"];
+
+/** How a worker ended. */
+export interface ChildEnd {
+  /** For the operator: "it ended with SIGKILL". */
+  readonly detail: string;
+  /** It had begun to listen. */
+  readonly hadListened: boolean;
+  /** A signal to the whole process group ended it before Node ran the program: no fault of its own. */
+  readonly wasUnborn: boolean;
+}
+
+/** What the first process does with what a worker says. */
+export interface ChildEvents {
+  /** It runs, and wants to know what is in force. */
+  born(child: Child): void;
+  listening(address: string): void;
+  /** It cannot listen. */
+  failed(message: string): void;
+  ended(end: ChildEnd): void;
+  /** It cannot be talked to. */
+  unreachable(id: number, message: string): void;
+  /** A line of its access log, and of its diagnostics. */
+  accessLine(line: string): void;
+  diagnosticsLine(line: string): void;
+}
+
+export interface Child {
+  readonly id: number;
+  send(message: PrimaryMessage): void;
+  /** Resolves with undefined if it ends, or does not answer in time. */
+  report(): Promise<Report | undefined>;
+  /** Resolves when the process has ended and its output has been read. */
+  readonly closed: Promise<void>;
+}
+
+/** Starts a worker, whose requests `limiter` admits. */
+export function startChild(limiter: Limiter, events: ChildEvents): Child {
+  const worker = cluster.fork();
+  const { process: childProcess } = worker;
+  /** The requests that hold a slot in flight. */
+  const slots: AdmissionRequest[] = [];
+  /** Those who wait for a report. */
+  const asking = new Set<(report: Report | undefined) => void>();
+  let hasSpoken = false; // by then it listens for signals itself
+  let hasListened = false;
+  let hasEnded = false;
+
+  const child: Child = {
+    id: worker.id,
+    send(message) {
+      if (worker.isConnected()) worker.send(message);
+    },
+    report: () =>
+      new Promise((resolve) => {
+        const late = setTimeout(() => answer(undefined), LATE_MS);
+        function answer(report: Report | undefined): void {
+          clearTimeout(late);
+          asking.delete(answer);
+          resolve(report);
+        }
+        asking.add(answer);
+        child.send({ report: true });
+      }),
+    closed: new Promise((resolve) => {
+      childProcess.once("close", () => resolve());
+    }),
+  };
+
+  /** Admits requests in their order, and answers in one message. */
+  function admit(requests: readonly AdmissionRequest[]): void {
+    const decisions = requests.map((request) => {
+      // The windows of all processes are here, so this limiter decides at once.
+      const decision = limiter.admit(request) as Awaited<ReturnType<Limiter["admit"]>>;
+      if (request.maxInFlight !== null && decision.admitted) slots.push(request);
+      return decision;
+    });
+    child.send({ decisions });
+  }
+
+  function release(request: AdmissionRequest): void {
+    limiter.release(request);
+    const at = slots.findIndex(({ account }) => account === request.account);
+    if (at !== -1) slots.splice(at, 1);
+  }
+
+  function answerAll(report: Report | undefined): void {
+    for (const answer of asking) answer(report);
+  }
+
+  worker.on("message", (message: WorkerMessage) => {
+    if (hasEnded) return; // its slots have been given back
+    hasSpoken = true;
+    if (message.born) events.born(child);
+    if (message.failed !== undefined) events.failed(message.failed);
+    if (message.listening !== undefined) {
+      hasListened = true;
+      events.listening(message.listening);
+    }
+    // A report that was asked for before its birth was not heard.
+    if (message.born || message.report) answerAll(message.report);
+    if (message.released) release(message.released);
+    if (message.admit && message.admit.length > 0) admit(message.admit);
+  });
+  worker.on("error", ({ message }) => events.unreachable(worker.id, message));
+  createInterface({ input: childProcess.stdout! }).on("line", events.accessLine);
+  createInterface({ input: childProcess.stderr! }).on("line", events.diagnosticsLine);
+  childProcess.on("close", (code, signal) => {
+    hasEnded = true;
+    answerAll(undefined);
+    for (const request of slots) limiter.release(request);
+    events.ended({
+      detail: `it ended with ${signal ?? code}`,
+      hadListened: hasListened,
+      wasUnborn: !hasSpoken && GROUP_SIGNALS.some((name) => name === signal),
+    });
+  });
+  return child;
+}

@@ -1,0 +1,38 @@
+// What the first process and its workers send each other. Messages hold Maps, so they travel by structured clone.
+import type { AdmissionDecision, AdmissionRequest } from "../../core/accounts/limiter.ts";
+import type { Config } from "../../core/config/schema.ts";
+import type { Report } from "../../core/extension/report.ts";
+
+/** From a worker. Everything may be absent. */
+export interface WorkerMessage {
+  /** It runs, and waits for its configuration. */
+  readonly born?: true;
+  /** The address that it listens on. */
+  readonly listening?: string;
+  /** Why it cannot listen. */
+  readonly failed?: string;
+  /** The answer to PrimaryMessage.report. */
+  readonly report?: Report;
+  /** Requests that want to be admitted, in the order in which they came. */
+  readonly admit?: readonly AdmissionRequest[];
+  /** A request that was admitted has ended: its slot is free. */
+  readonly released?: AdmissionRequest;
+}
+
+/** A configuration, and the names of the extensions that it needs: code does not travel. */
+export interface ConfigMessage {
+  readonly config: Config;
+  readonly extensions: readonly string[];
+}
+
+/** From the first process. Everything may be absent. */
+export interface PrimaryMessage {
+  /** The answers to WorkerMessage.admit, in its order. */
+  readonly decisions?: readonly AdmissionDecision[];
+  /** What is in force from now on; the first one makes the worker begin. */
+  readonly configuration?: ConfigMessage;
+  /** The worker is to report. */
+  readonly report?: true;
+  /** The worker is to drain and end. */
+  readonly stop?: true;
+}

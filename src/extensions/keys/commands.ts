@@ -1,0 +1,126 @@
+// The commands `keys create`, `keys list` and `keys revoke`.
+import { join } from "node:path";
+import { configuredKeys } from "../../core/accounts/keyring.ts";
+import {
+  UsageError,
+  type Command,
+  type CommandArguments,
+  type CommandConfig,
+  type Terminal,
+} from "../../core/extension/command.ts";
+import { table } from "../../core/extension/table.ts";
+import { withLock } from "../books/sync.ts";
+import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
+
+const JSON_OPTION = { json: {} };
+const NO_SECRETS = { withoutSecrets: true };
+const COLUMNS = [
+  "key_id",
+  "account",
+  "name",
+  "rpm",
+  "models",
+  "created",
+  "expires",
+  "revoked",
+] as const;
+
+/** Where processes lock each other out of keys.json. */
+const lockFolder = (dataDir: string): string => join(dataDir, "spend");
+
+const isDateToCome = (text: string): boolean => {
+  const day = text.slice(0, 10);
+  const isDay = /^\d{4}-\d\d-\d\d$/.test(day) && new Date(`${day}T00:00:00Z`).toJSON()?.startsWith(day);
+  return Boolean(isDay) && Date.parse(text) > Date.now();
+};
+
+async function create(args: CommandArguments, terminal: Terminal): Promise<void> {
+  const { account = "", name = null, rpm, models, expires } = args.values;
+  const { config } = await terminal.load(args, NO_SECRETS);
+  const names = models?.split(",").map((model) => model.trim()) ?? null;
+  const unknown = names?.find((model) => !config.models.has(model) && !config.aliases.has(model));
+  if (unknown !== undefined)
+    throw new UsageError(`--models: there is no model or alias named '${unknown}'`);
+  const terms = {
+    account,
+    name,
+    rpm: rpm === undefined ? null : Number(rpm),
+    models: names,
+    expires: expires === undefined ? null : new Date(expires).toISOString(),
+  };
+  const { key, stored } = await withLock(lockFolder(config.data_dir), "keys", () =>
+    createKey(keyFile(config.data_dir), terms, Date.now()),
+  );
+  terminal.warn(
+    `${stored.key_id} of account ${account}: the key is shown this once, only its SHA-256 is kept`,
+  );
+  await terminal.answer(args, { key, ...stored }, `${key}\n`);
+}
+
+async function list(args: CommandArguments, terminal: Terminal): Promise<void> {
+  const { config } = await terminal.load(args, NO_SECRETS);
+  const created = readKeys(keyFile(config.data_dir)).map(({ sha256: _, ...key }) => key);
+  const keys = [...keysIn(config), ...created];
+  await terminal.answer(args, keys, table(COLUMNS, keys));
+}
+
+/** The keys of a configuration, as those of keys.json are shown. */
+const keysIn = (config: CommandConfig["config"]) =>
+  [...configuredKeys(config).values()].map(({ key_id, account, rpm, models }) => ({
+    key_id,
+    account,
+    name: "(in the configuration)",
+    rpm,
+    models,
+    created: null,
+    expires: null,
+    revoked: null,
+  }));
+
+async function revoke(args: CommandArguments, terminal: Terminal): Promise<void> {
+  const { config } = await terminal.load(args, NO_SECRETS);
+  const { operand: id } = args;
+  const revoked = await withLock(lockFolder(config.data_dir), "keys", () =>
+    revokeKey(keyFile(config.data_dir), id, Date.now()),
+  );
+  if (!revoked) {
+    const isConfigured = keysIn(config).some(({ key_id }) => key_id === id);
+    throw new Error(
+      isConfigured
+        ? `${id} stands in the configuration: take it out there`
+        : `there is no key ${id}; 'keys list' shows them`,
+    );
+  }
+  const data = { key_id: revoked.key_id, revoked: revoked.revoked };
+  await terminal.answer(args, data, `${id} of account ${revoked.account} is revoked\n`);
+}
+
+export const COMMANDS: Readonly<Record<string, Command>> = {
+  "keys create": {
+    summary: "make a key; it is shown this once",
+    options: {
+      account: { value: "A", required: true },
+      name: { value: "N" },
+      rpm: {
+        value: "N",
+        test: (text) => /^\d{1,7}$/.test(text),
+        expected: "a number of requests per minute",
+      },
+      models: { value: "a,b" },
+      expires: {
+        value: "DATE",
+        test: isDateToCome,
+        expected: "a date to come such as 2027-01-31, or a time in ISO 8601",
+      },
+      ...JSON_OPTION,
+    },
+    run: create,
+  },
+  "keys list": { summary: "all keys, by their ids", options: JSON_OPTION, run: list },
+  "keys revoke": {
+    summary: "refuse a key from now on",
+    operand: "KEY_ID",
+    options: JSON_OPTION,
+    run: revoke,
+  },
+};

@@ -1,0 +1,203 @@
+// Keys that `keys create` made: keys.json under data_dir. DESIGN.md "Files under data_dir".
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { keyIdOf, type CreatedKeys } from "../../core/accounts/keyring.ts";
+import {
+  MAX_KEYS_BYTES,
+  readRegularFile,
+  whyUnreadable,
+  type FileContent,
+} from "../../core/config/regular-file.ts";
+import { watchFile, type Found } from "../../core/config/watch.ts";
+import type { KeySource, KeySourceOptions } from "../../core/extension/extension.ts";
+import { sha256 } from "../../core/hash.ts";
+import {
+  array,
+  fail,
+  nonEmpty,
+  nullable,
+  number,
+  object,
+  refine,
+  string,
+  ValidationError,
+  type ValidationIssue,
+} from "../../core/schema/checker.ts";
+import {
+  failUnreadable,
+  parseJsonFile,
+  readJson,
+  replaceFile,
+  textIn,
+} from "../books/files.ts";
+
+const time = refine(nonEmpty, (text) =>
+  Number.isNaN(Date.parse(text)) ? fail("invalid_value", "expected a time in ISO 8601") : text,
+);
+
+/** A key as keys.json has it. */
+export interface CreatedKey {
+  key_id: string;
+  account: string;
+  /** Null: it was not given one. */
+  name: string | null;
+  /** 64 lower-case hexadecimal digits. */
+  sha256: string;
+  /** Requests per minute of this key alone; null: only its account's limit. */
+  rpm: number | null;
+  /** The names that it may send as `model`; null: all. */
+  models: string[] | null;
+  created: string;
+  /** Null: never. */
+  expires: string | null;
+  /** Null: it was not. */
+  revoked: string | null;
+}
+
+const createdKeys = array<CreatedKey>(
+  object({
+    key_id: nonEmpty,
+    account: nonEmpty,
+    name: nullable(string()),
+    sha256: string({ pattern: /^[0-9a-f]{64}$/, secret: true }),
+    rpm: nullable(number({ min: 0, integer: true })),
+    models: nullable(array(nonEmpty)),
+    created: time,
+    expires: nullable(time),
+    revoked: nullable(time),
+  }),
+);
+
+export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
+
+/** Error codes of a file that is not there. */
+const ABSENT = ["ENOENT", "ENOTDIR"];
+
+/** All keys of the file; none if it is absent. Throws a ValidationError if it holds something else than this program writes. */
+export const readKeys = (file: string): CreatedKey[] =>
+  createdKeys(readJson(file, [], ABSENT), true);
+
+/** The keys of a data_dir as requests look for them. Throws as readKeys() does. */
+export const createdKeysIn = (dataDir: string): CreatedKeys => loadKeys(keyFile(dataDir)).keys;
+
+/** Keys that are checked in one turn of the event loop: some 5 ms. */
+const STEP_KEYS = 2_000;
+
+/** Checks the keys of a parsed keys.json step by step: after each the event loop may do something else. Throws a ValidationError with
+ * all issues. */
+function* indexKeys(json: unknown): Generator<void, CreatedKeys> {
+  const byDigest = new Map<string, CreatedKey>();
+  const accounts = new Set<string>();
+  const issues: ValidationIssue[] = [];
+  const count = Array.isArray(json) ? json.length : 1;
+  for (let from = 0; from < count; from += STEP_KEYS) {
+    try {
+      const part = Array.isArray(json) ? json.slice(from, from + STEP_KEYS) : json;
+      for (const key of createdKeys(part, true)) {
+        byDigest.set(key.sha256, key);
+        accounts.add(key.account);
+      }
+    } catch (error) {
+      if (!(error instanceof ValidationError)) throw error;
+      for (const issue of error.faults) issues.push(movedBy(from, issue));
+    }
+    yield;
+  }
+  if (issues.length > 0) throw new ValidationError(issues);
+  return { byDigest, accounts };
+}
+
+const movedBy = (from: number, issue: ValidationIssue): ValidationIssue => {
+  const [index, ...rest] = issue.path;
+  return typeof index === "number" ? { ...issue, path: [from + index, ...rest] } : issue;
+};
+
+/** Reads the file at once, at start. `digest` is that of the content; null if there is no file. */
+function loadKeys(file: string): { keys: CreatedKeys; digest: string | null } {
+  let content: FileContent | undefined;
+  try {
+    content = readRegularFile(file, MAX_KEYS_BYTES);
+  } catch (error) {
+    if (!ABSENT.includes(whyUnreadable(error))) return failUnreadable(file, error);
+  }
+  const steps = indexKeys(content ? parseJsonFile(file, textIn(content.bytes)) : []);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return { keys: value, digest: content?.digest ?? null };
+  }
+}
+
+/** The keys in what a look at the file has found. It never holds the event loop for longer than JSON.parse takes (70 ms for 30 MB). */
+async function keysFound(file: string, found: Found): Promise<CreatedKeys> {
+  if ("error" in found) return failUnreadable(file, found.error);
+  const text = textIn(found.bytes);
+  await nextTurn();
+  const steps = indexKeys(parseJsonFile(file, text));
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    await nextTurn();
+  }
+}
+
+/** Reads the keys, and again whenever the file changes. While it cannot be read the keys before it stay in force. */
+export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): KeySource {
+  const file = keyFile(dataDir);
+  const { keys, digest } = loadKeys(file);
+  let current = keys;
+
+  async function take(found: Found): Promise<void> {
+    if ("error" in found && ABSENT.includes(whyUnreadable(found.error))) return;
+    try {
+      current = await keysFound(file, found);
+      changed();
+    } catch (error) {
+      const detail = `the keys before it stay in force: ${(error as Error).message}`;
+      diagnose({ event: "keys_unreadable", level: "error", detail });
+    }
+  }
+
+  const watcher = watchFile(file, take, { maxBytes: MAX_KEYS_BYTES, seen: digest });
+  return { current: () => current, close: watcher.close };
+}
+
+const writeKeys = (file: string, keys: readonly CreatedKey[]): Promise<void> =>
+  replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
+
+/** Makes a key and stores what is known of it. The key itself is in the result and nowhere else. The caller holds the lock of the keys. */
+export async function createKey(
+  file: string,
+  terms: Pick<CreatedKey, "account" | "name" | "rpm" | "models" | "expires">,
+  now: number,
+): Promise<{ readonly key: string; readonly stored: CreatedKey }> {
+  const key = `sk-${randomBytes(24).toString("base64url")}`;
+  const digest = sha256(key);
+  const stored: CreatedKey = {
+    key_id: keyIdOf(digest),
+    account: terms.account,
+    name: terms.name,
+    sha256: digest,
+    rpm: terms.rpm,
+    models: terms.models,
+    created: new Date(now).toISOString(),
+    expires: terms.expires,
+    revoked: null,
+  };
+  await writeKeys(file, [...readKeys(file), stored]);
+  return { key, stored };
+}
+
+/** Revokes a key for good; undefined if there is none of this id. The caller holds the lock of the keys. */
+export async function revokeKey(
+  file: string,
+  keyId: string,
+  now: number,
+): Promise<CreatedKey | undefined> {
+  const keys = readKeys(file);
+  const key = keys.find(({ key_id }) => key_id === keyId);
+  if (!key) return undefined;
+  key.revoked ??= new Date(now).toISOString();
+  await writeKeys(file, keys);
+  return key;
+}

@@ -1,0 +1,12 @@
+// Keys that are made while the gateway runs: keys.json under data_dir, and the commands that write it.
+import type { Extension } from "../../core/extension/extension.ts";
+import { COMMANDS } from "./commands.ts";
+import { createdKeysIn, watchKeys } from "./created-keys.ts";
+import { keylessAccounts } from "./warnings.ts";
+
+export const extension: Extension = {
+  name: "keys",
+  commands: COMMANDS,
+  openKeys: watchKeys,
+  warnings: (config) => keylessAccounts(config, createdKeysIn(config.data_dir), Date.now()),
+};

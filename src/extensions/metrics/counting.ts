@@ -1,0 +1,64 @@
+// Counts the gateway's work in one process.
+import type { Observation } from "../../core/extension/extension.ts";
+import type { Settlement } from "../../core/ledger/ledger.ts";
+import { count, type Samples } from "./samples.ts";
+
+/** An observation whose report is the samples. */
+export interface Counting extends Observation {
+  report(): Samples;
+}
+
+export function startCounting(): Counting {
+  const samples: Samples = new Map();
+  return {
+    observer: {
+      responded: (route, { status, model }) =>
+        count(samples, "chat_gateway_requests_total", [route, String(status), model ?? ""]),
+      chunkSent: (model, ms) =>
+        count(samples, "chat_gateway_time_between_chunks_seconds", [model], ms / 1000),
+      settled({ modelRequested }, settlement, durationMs) {
+        countAttempts(samples, settlement);
+        countTimes(samples, modelRequested, settlement, durationMs);
+        countCharge(samples, settlement);
+      },
+      lineDropped: (log) => count(samples, "chat_gateway_log_lines_dropped_total", [log]),
+    },
+    report: () => samples,
+  };
+}
+
+function countAttempts(samples: Samples, { attempts }: Settlement): void {
+  for (const { provider, model, outcome } of attempts)
+    count(samples, "chat_gateway_attempts_total", [provider, model, outcome]);
+}
+
+/** The labels that name who served; empty if nobody did. */
+const servedBy = ({ provider, modelServed }: Settlement): readonly [string, string] => [
+  provider ?? "",
+  modelServed ?? "",
+];
+
+function countTimes(
+  samples: Samples,
+  modelRequested: string,
+  settlement: Settlement,
+  durationMs: number,
+): void {
+  const served = servedBy(settlement);
+  const { errorCode, firstTokenMs } = settlement;
+  const labels = [...served, modelRequested, errorCode ?? ""];
+  count(samples, "gen_ai_server_request_duration_seconds", labels, durationMs / 1000);
+  if (firstTokenMs !== null)
+    count(samples, "gen_ai_server_time_to_first_token_seconds", served, firstTokenMs / 1000);
+}
+
+function countCharge(samples: Samples, settlement: Settlement): void {
+  const { usage, usageSource, cost, currency, modelServed } = settlement;
+  const served = servedBy(settlement);
+  if (usageSource !== "none") {
+    count(samples, "gen_ai_client_token_usage", ["input", ...served], usage.prompt_tokens);
+    count(samples, "gen_ai_client_token_usage", ["output", ...served], usage.completion_tokens);
+  }
+  if (cost !== "0")
+    count(samples, "chat_gateway_cost_total", [modelServed ?? "", currency], Number(cost));
+}

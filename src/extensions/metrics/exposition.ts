@@ -1,0 +1,76 @@
+// Prometheus's text format: what was counted, and how the gateway is at the moment.
+import type { Status } from "../../core/extension/report.ts";
+import { BREAKER_STATES } from "../../core/routing/breaker.ts";
+import { asObject } from "../../core/schema/untrusted-json.ts";
+import { FAMILIES, type Family, type FamilyName } from "./families.ts";
+import type { Samples } from "./samples.ts";
+
+/** One line of a family: its labels in the order of Family.labels, and its figures as Samples has them. */
+type Sample = readonly [labels: string, figures: readonly number[]];
+
+export function expose(samples: Samples, status: Status, delays: Status["event_loop_delay"]) {
+  const all = new Map<string, ReadonlyMap<string, readonly number[]>>([
+    ...samples,
+    ...Object.entries(gaugesOf(status, delays)),
+  ]);
+  return Object.entries<Family>(FAMILIES)
+    .map(([name, family]) => {
+      const lines = [...(all.get(name) ?? [])].flatMap((sample) => linesOf(name, family, sample));
+      return `${[`# HELP ${name} ${family.help}`, `# TYPE ${name} ${family.type}`, ...lines].join("\n")}\n`;
+    })
+    .join("");
+}
+
+type Gauges = { [name in FamilyName]?: ReadonlyMap<string, readonly number[]> };
+
+/** What is so at the moment. An extension that is not there has no gauge. */
+function gaugesOf(status: Status, delays: Status["event_loop_delay"]): Gauges {
+  const figure = (value: number) => new Map([["", [value]]]);
+  const flag = (section: unknown) => figure(asObject(section)["fault"] === null ? 1 : 0);
+  const lag = asObject(status["usage"])["lag_seconds"];
+  return {
+    chat_gateway_in_flight_requests: figure(status.in_flight),
+    chat_gateway_workers: figure(status.workers),
+    chat_gateway_breaker_state: new Map(
+      status.models.map(({ model, breaker }) => [model, [BREAKER_STATES.indexOf(breaker.state)]]),
+    ),
+    chat_gateway_event_loop_delay_seconds: new Map(
+      Object.entries(delays).map(([quantile, seconds]) => [quantile, [seconds]]),
+    ),
+    chat_gateway_limits_store_up: flag(status.limits),
+    ...(status["spend"] !== undefined && {
+      chat_gateway_spend_log_writable: flag(status["spend"]),
+    }),
+    ...(typeof lag === "number" && { chat_gateway_usage_sync_lag_seconds: figure(lag) }),
+  };
+}
+
+function linesOf(name: string, family: Family, [values, figures]: Sample): string[] {
+  const labels = labelsOf(family, values);
+  if (!family.buckets) return [lineOf(name, labels, figures.at(-1)!)];
+  const bounds = [...family.buckets, Infinity];
+  // Buckets of the format are cumulative.
+  let total = 0;
+  const buckets = bounds.map((bound, at) => {
+    total += figures[at]!;
+    return lineOf(`${name}_bucket`, [...labels, `le="${numberText(bound)}"`], total);
+  });
+  return [
+    ...buckets,
+    lineOf(`${name}_sum`, labels, figures.at(-1)!),
+    lineOf(`${name}_count`, labels, total),
+  ];
+}
+
+function labelsOf({ labels = [] }: Family, values: string): string[] {
+  const list = values.split("\0");
+  return labels.map((label, at) => `${label}="${escaped(list[at] ?? "")}"`);
+}
+
+const escaped = (value: string): string =>
+  value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n");
+
+const lineOf = (name: string, labels: readonly string[], value: number): string =>
+  `${name}${labels.length > 0 ? `{${labels.join()}}` : ""} ${numberText(value)}`;
+
+const numberText = (value: number): string => (value === Infinity ? "+Inf" : String(value));

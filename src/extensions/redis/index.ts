@@ -1,0 +1,58 @@
+// Limits that several gateways share, in Redis or Valkey: `"limits": { "store": "redis://..." }`.
+import { loadPeer } from "../../core/config/peer.ts";
+import type { Diagnose } from "../../core/diagnose.ts";
+import type { Extension, GatewayPart } from "../../core/extension/extension.ts";
+import { defineSetting } from "../../core/extension/setting.ts";
+import { literal, withDefault } from "../../core/schema/checker.ts";
+import { createSharedLimiter, type OnError } from "./limiter.ts";
+import { createSharedWindows, type RedisPackage, type StoreEvents } from "./shared-windows.ts";
+
+/** What happens while Redis cannot be asked: each gateway limits by itself, or refuses. */
+const onError = defineSetting<OnError>(
+  "limits.on_error",
+  "local",
+  () => withDefault(literal("local", "refuse"), "local"),
+  { fixed: true },
+);
+
+const isRedis = (address: string): boolean => address !== "memory";
+const loadRedis = (): RedisPackage => loadPeer("redis", "limits.store");
+
+export const extension: Extension = {
+  name: "redis",
+  settings: [onError],
+  store: {
+    setting: "limits.store",
+    scheme: /^rediss?:\/\/./,
+    expected: "a Redis or Valkey server (redis://...)",
+  },
+  assertReady({ limits }) {
+    if (isRedis(limits.store)) loadRedis();
+  },
+  start({ config, limiter, diagnose }): GatewayPart {
+    if (!isRedis(config.limits.store)) return {};
+    const meanwhile = onError.of(config);
+    const events = storeEvents(meanwhile, diagnose);
+    const windows = createSharedWindows(loadRedis(), config.limits.store, events);
+    return {
+      limiter: createSharedLimiter(windows, limiter, meanwhile),
+      open: windows.start,
+      close: windows.close,
+      report: windows.fault,
+    };
+  },
+  status(faults, { limits }) {
+    if (!isRedis(limits.store)) return {};
+    const fault = faults.find((each) => typeof each === "string") ?? null;
+    return { limits: { store: "redis", fault } };
+  },
+};
+
+const storeEvents = (meanwhile: OnError, diagnose: Diagnose): StoreEvents => ({
+  failed(message) {
+    const fate = meanwhile === "local" ? "each gateway limits by itself" : "requests are refused";
+    const detail = `${fate} until it can be asked: ${message}`;
+    diagnose({ event: "limits_store_failed", level: "error", detail });
+  },
+  recovered: () => diagnose({ event: "limits_store_recovered", level: "info" }),
+});

@@ -1,0 +1,39 @@
+// What a command is given: the terminal that it speaks to, and the configuration that it acts by.
+import { existsSync, statSync } from "node:fs";
+import type {
+  CommandArguments,
+  CommandConfig,
+  LoadForCommand,
+  Terminal,
+} from "./core/extension/command.ts";
+import { loadConfig } from "./core/config/load.ts";
+import type { Loader } from "./core/extension/loader.ts";
+import type { Process } from "./program.ts";
+
+export function createTerminal(world: Process, loader: Loader, stopped: AbortSignal): Terminal {
+  const { env, print } = world;
+
+  async function load(
+    { values }: CommandArguments,
+    { withoutSecrets = false, here = false }: LoadForCommand = {},
+  ): Promise<CommandConfig> {
+    const file = values["config"];
+    const options = { file, env, loader, here, serves: here, secretsOptional: withoutSecrets };
+    const { config, extensions, source } = await loadConfig(options);
+    // What root writes must be the owner's, or a gateway that is not root could not read it.
+    if (withoutSecrets && existsSync(config.data_dir)) world.actAs(statSync(config.data_dir));
+    return { config, extensions, source };
+  }
+
+  return {
+    env,
+    print,
+    warn(line) {
+      world.stderr.write(`chat-gateway: ${line}\n`);
+    },
+    answer: ({ values }, data, text) =>
+      print(values["json"] === undefined ? text : `${JSON.stringify(data)}\n`),
+    load,
+    stopped,
+  };
+}
