@@ -15,7 +15,7 @@ import type { Config } from "./core/config/schema.ts";
 import { makeDataDir } from "./core/config/surroundings.ts";
 import { watchFile } from "./core/config/watch.ts";
 import { createGateway, type Gateway } from "./core/app.ts";
-import { sinkOf } from "./core/http/log.ts";
+import { sinkOf } from "./core/http/line-log.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 import { createSupervisor, serveAsWorker } from "./extensions/cluster/workers.ts";
 

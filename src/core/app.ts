@@ -7,14 +7,21 @@ import { createLimiter, type Limiter } from "./accounts/limiter.ts";
 import { createRedisLimiter } from "../extensions/redis/limiter.ts";
 import { createAdmin, type Report } from "../extensions/admin/admin.ts";
 import { createChatHandler } from "./chat/handler.ts";
-import { readTls } from "../extensions/tls/certificate.ts";
+import { createPooledClient } from "../extensions/pooled-client/index.ts";
+import { createTlsListener, readTls, type CertificatePair } from "../extensions/tls/index.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
-import { createFetch, fetchTransport, type Fetch, type Transport } from "./upstream/fetch.ts";
-import { createLineLog, dropEvents, failing, type LineSink, type WriteLines } from "./http/log.ts";
+import { fetchTransport, type Fetch } from "./upstream/fetch.ts";
+import type { Transport } from "./upstream/transport.ts";
+import { systemClock } from "./clock.ts";
+import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
+import { dropEvents } from "./http/dropped-lines.ts";
+import { createLineLog, type LineSink, type WriteLines } from "./http/line-log.ts";
 import type { Diagnose } from "./diagnose.ts";
-import { sendJson, type Exchange, type Routes } from "./http/exchange.ts";
+import type { AccessLog } from "./http/access-record.ts";
+import type { Exchange, Routes } from "./http/exchange.ts";
+import { sendJson } from "./http/responses.ts";
 import { match } from "./http/router.ts";
-import { createServer, stopping, type AccessLog, type Tls } from "./http/server.ts";
+import { createServer } from "./http/server.ts";
 import { createMetrics } from "../extensions/metrics/metrics.ts";
 import { ValidationError } from "./schema/checker.ts";
 import { ApiError } from "./openai/errors.ts";
@@ -62,7 +69,10 @@ const fixedSettings = ({
   ]);
 /** The certificate of a configuration that is to follow `initial`. Throws a ValidationError if it does not fit the address listened on, or its
  * certificate cannot be used. */
-export function checkFit(config: Config, { server: { host, tls } }: Config): Tls | undefined {
+export function checkFit(
+  config: Config,
+  { server: { host, tls } }: Config,
+): CertificatePair | undefined {
   const faults = demoKeyFaults(config, host);
   if (faults.length > 0) throw new ValidationError(faults);
   return tls && config.server.tls && readTls(config.server.tls);
@@ -87,10 +97,10 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     upstream: { client, max_connections },
     server: { tls },
   } = initial;
-  const pooled = createFetch(max_connections ?? undefined);
+  const pooled = createPooledClient(max_connections ?? undefined);
   let send: Transport;
   if (deps.fetch) send = fetchTransport(deps.fetch);
-  else send = client === "fetch" ? fetchTransport(fetch) : pooled;
+  else send = client === "fetch" ? fetchTransport() : pooled.send;
   const memory = createMemory(createFingerprint(initial.data_dir, diagnose));
   const own = deps.limits ?? createLimiter(monotonic);
   const shared =
@@ -127,7 +137,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   let current = build(initial);
   /** What a request begins with. */
   const inForce = () => {
-    if (draining) throw stopping();
+    if (draining) throw shuttingDown();
     return current;
   };
 
@@ -192,10 +202,17 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     const path = match(routes, record.path ?? "")?.pattern ?? "other";
     metrics.responded(path, record);
   };
+  const { host, port, receive_ms: receiveMs, send_ms: sendMs } = initial.server;
+  const secure = tls && createTlsListener(readTls(tls));
   const server = createServer(
     routes,
-    { ...initial.server, tls: tls && readTls(tls) },
-    { now, access: accessed, failed: failing(diagnose) },
+    { host, port, receiveMs, sendMs, secure },
+    {
+      clock: { ...systemClock, now },
+      access: accessed,
+      renderError,
+      failed: internalErrorReporter(diagnose),
+    },
   );
   const report = (): Report => {
     const late = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000);
@@ -239,7 +256,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   /** Takes no new connections, lets requests in flight run for at most `drainMs`, then ends them with an error. */
   async function close(drainMs = 0): Promise<void> {
     draining = true;
-    await server.close(drainMs);
+    await server.close(drainMs, shuttingDown());
     leftStreams.close(); // before the books close, which wait for their last lines
     await admin?.close();
     shared?.close();
@@ -273,7 +290,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     /** For requests and connections that come from now on; breakers and limits go on. Throws as checkFit does. */
     reload(config: Config): void {
       const renewed = checkFit(config, initial);
-      if (renewed) server.setTls(renewed);
+      if (renewed) secure?.renew(renewed);
       const detail =
         "host, port, whether there is tls, receive_ms, send_ms, workers, admin, data_dir, limits.store, limits.on_error, spend, usage and upstream are read at start only";
       if (fixedSettings(config) !== fixedSettings(initial))

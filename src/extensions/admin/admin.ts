@@ -4,15 +4,17 @@ import type { Books } from "../books/books.ts";
 import { ledgerOf } from "../books/sync.ts";
 import type { Keyring } from "../../core/accounts/keys.ts";
 import type { Limiter } from "../../core/accounts/limiter.ts";
-import { readTls } from "../tls/certificate.ts";
+import { createTlsListener, readTls } from "../tls/index.ts";
 import { hasDemoKey, type Config } from "../../core/config/schema.ts";
 import { createGuard } from "./access.ts";
 import { costRoutes } from "../books/cost-routes.ts";
 import { createLive } from "../console/live.ts";
 import { page, tryRoute } from "../console/page.ts";
-import { failing } from "../../core/http/log.ts";
+import { systemClock } from "../../core/clock.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
-import { sendJson, type Routes } from "../../core/http/exchange.ts";
+import { internalErrorReporter, renderError, shuttingDown } from "../../core/error-responses.ts";
+import type { Routes } from "../../core/http/exchange.ts";
+import { sendJson } from "../../core/http/responses.ts";
 import { createServer } from "../../core/http/server.ts";
 import { merge, render, type Samples } from "../metrics/metrics.ts";
 import { ApiError } from "../../core/openai/errors.ts";
@@ -136,12 +138,12 @@ export function createAdmin(
   const ledger = ledgerOf(config, Date.now, diagnose);
   const live = createLive(look, () => publicAddress);
   const options = {
-    receive_ms: config.server.receive_ms,
-    send_ms: config.server.send_ms,
+    receiveMs: config.server.receive_ms,
+    sendMs: config.server.send_ms,
     host: "127.0.0.1",
     port: 8081,
     ...config.admin,
-    tls: config.admin?.tls && readTls(config.admin.tls, "admin"),
+    secure: config.admin?.tls && createTlsListener(readTls(config.admin.tls, "admin")),
   };
   const routes: Routes = {
     "/": {
@@ -180,9 +182,10 @@ export function createAdmin(
     },
   };
   const server = createServer(routes, options, {
-    now: Date.now,
+    clock: systemClock,
     access: () => undefined,
-    failed: failing(diagnose),
+    renderError,
+    failed: internalErrorReporter(diagnose),
     guard: createGuard(options),
   });
   let address: string | undefined;
@@ -204,7 +207,7 @@ export function createAdmin(
     address: () => address,
     async close(): Promise<void> {
       live.close();
-      await server.close(0);
+      await server.close(0, shuttingDown());
       await ledger.store.close();
     },
   };

@@ -16,7 +16,8 @@ import { createAdmin, type Report } from "../admin/admin.ts";
 import { reload } from "../../core/config/load.ts";
 import type { Config } from "../../core/config/schema.ts";
 import { checkFit, type Gateway, type GatewayDeps } from "../../core/app.ts";
-import { createLineLog, dropEvents } from "../../core/http/log.ts";
+import { dropEvents } from "../../core/http/dropped-lines.ts";
+import { createLineLog } from "../../core/http/line-log.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import { createMetrics, merge } from "../metrics/metrics.ts";
 

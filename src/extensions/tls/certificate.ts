@@ -1,4 +1,4 @@
-// The certificate and key that HTTPS is served with, read from the files that the configuration names.
+// Reads the certificate and the key that HTTPS is served with from the files in the configuration.
 import { createSecureContext } from "node:tls";
 import { ValidationError, fail, type ValidationIssue } from "../../core/schema/checker.ts";
 import {
@@ -7,13 +7,25 @@ import {
   whyUnreadable,
 } from "../../core/config/regular-file.ts";
 
-/** Both in PEM. Throws a ValidationError with the path of each file that cannot be read, or that of both if they are not a pair. */
-export function readTls(
-  files: { readonly cert_file: string; readonly key_file: string },
-  section = "server",
-): { cert: Buffer; key: Buffer } {
+/** The names of two files in PEM. */
+export interface CertificateFiles {
+  readonly cert_file: string;
+  readonly key_file: string;
+}
+
+/** The contents of two files in PEM. */
+export interface CertificatePair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/**
+ * Reads both files. Throws a ValidationError with the path of each file that cannot be read, or with
+ * the path of `tls` if they are not a pair. `section` is the part of the configuration that has it.
+ */
+export function readTls(files: CertificateFiles, section = "server"): CertificatePair {
   const faults: ValidationIssue[] = [];
-  const read = (field: keyof typeof files): Buffer => {
+  const read = (field: keyof CertificateFiles): Buffer => {
     try {
       return readRegularFile(files[field], MAX_CERTIFICATE_BYTES).bytes;
     } catch (error) {
