@@ -5,8 +5,8 @@ import { pathOf } from "./router.ts";
 /** Characters of a path, or of any other text of a client, in a line. */
 const MAX_LOGGED = 512;
 
-/** A field that is undefined is left out of the line. */
-export interface AccessRecord {
+/** The fields that every line has, and those of LogFields. An undefined one is left out. */
+export interface AccessRecord extends Readonly<LogFields> {
   /** When the response ended, in ISO 8601. */
   readonly time: string;
   readonly request_id: string;
@@ -18,22 +18,6 @@ export interface AccessRecord {
   readonly status: number;
   /** From the parsed head to the end of the response, in milliseconds, to the microsecond. */
   readonly duration_ms: number;
-  /** Null if the client was not authenticated. */
-  readonly account: string | null;
-  readonly key_id: string | null;
-  /** The canonical name of the model that served or was to serve. Null if there was none. */
-  readonly model: string | null;
-  readonly model_requested: string | undefined;
-  readonly provider: string | undefined;
-  readonly usage_source: string | undefined;
-  readonly prompt_tokens: number | undefined;
-  readonly completion_tokens: number | undefined;
-  /** An exact decimal number, in `currency`. */
-  readonly cost: string | undefined;
-  readonly currency: string | undefined;
-  readonly error_code: string | undefined;
-  /** The path of the request field that is to blame. */
-  readonly param: string | undefined;
 }
 
 /** Receives the record of every response when it has left or has been broken off. */

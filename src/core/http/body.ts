@@ -2,6 +2,7 @@
 // decoded strictly. Parsing is left to the caller.
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import type { Cancel } from "./cancel.ts";
 import type { Exchange } from "./exchange.ts";
 import { HttpError } from "./http-error.ts";
 
@@ -19,10 +20,7 @@ export async function readBody(
   // The client may wait for this permission (Expect: 100-continue) before it sends the body.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
   delete req.headers.expect; // It is met: from here on the body is on its way.
-  const pieces = await new Promise<Uint8Array[]>((resolve, reject) => {
-    cancel.onAbort(() => reject(cancel.reason as Error));
-    collect(req, maxBytes, resolve);
-  });
+  const pieces = await collect(req, maxBytes, cancel);
   // The array is emptied because listeners keep it for as long as the response takes.
   const bytes = Buffer.concat(pieces.splice(0));
   if (bytes.length > maxBytes) throw tooLarge(maxBytes);
@@ -44,24 +42,23 @@ function checkHeaders({ headers }: IncomingMessage, maxBytes: number): void {
 }
 
 /**
- * Calls `done` with the pieces of a body, at its end or with the piece that exceeds `maxBytes`. The
- * rest is thrown away. Never calls it if the body breaks off: the exchange is aborted then.
+ * Resolves with the pieces of a body, at its end or with the piece that exceeds `maxBytes`; the rest
+ * is thrown away. Rejects with the reason of `cancel`, which is aborted if the body breaks off.
  */
-function collect(
-  req: IncomingMessage,
-  maxBytes: number,
-  done: (pieces: Uint8Array[]) => void,
-): void {
+function collect(req: IncomingMessage, maxBytes: number, cancel: Cancel): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   let size = 0;
-  req.on("data", (piece: Buffer) => {
-    if (size > maxBytes) return;
-    size += piece.length;
-    pieces.push(piece);
-    if (size > maxBytes) done(pieces);
+  return new Promise((resolve, reject) => {
+    cancel.onAbort(() => reject(cancel.reason as Error));
+    req.on("data", (piece: Buffer) => {
+      if (size > maxBytes) return;
+      size += piece.length;
+      pieces.push(piece);
+      if (size > maxBytes) resolve(pieces);
+    });
+    req.on("end", () => resolve(pieces));
+    req.on("error", () => undefined);
   });
-  req.on("end", () => done(pieces));
-  req.on("error", () => undefined);
 }
 
 /** The text of the bytes, without a byte order mark. */

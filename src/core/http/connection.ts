@@ -16,16 +16,16 @@ export interface LiveExchange extends Exchange {
   delivered: boolean;
   /** The handler has returned or thrown: it adds nothing more to `log`. */
   handled: boolean;
-  /** Called when `handled` becomes true. */
-  onHandled: (() => void) | undefined;
-  /** The status for the access log where `res` does not know it; undefined: as sent. */
-  loggedStatus: number | undefined;
-  /** The listener of `onEnd`. */
-  endListener: (() => void) | undefined;
-  /** Aborts the exchange when its time is up; undefined: it has no deadline. */
-  deadline: Timer | undefined;
-  /** Breaks the response off if it is not delivered soon after an abort. */
-  breakOff: Timer | undefined;
+  /** Called when `handled` becomes true. Absent: nobody waits for that. */
+  onHandled?: () => void;
+  /** The status for the access log where `res` does not know it. Absent: as sent. */
+  loggedStatus?: number;
+  /** The listener of `onEnd`. Absent: there is none. */
+  endListener?: () => void;
+  /** Aborts the exchange when its time is up. Absent: it has no deadline. */
+  deadline?: Timer;
+  /** Breaks the response off if it is not delivered soon after an abort. Absent: no abort yet. */
+  breakOff?: Timer;
 }
 
 /** Whether the client is owed a response, whatever else arrives on the connection. */
@@ -36,15 +36,15 @@ export interface Connection {
   readonly socket: Duplex;
   /** Exchanges that are not over, oldest first. Requests are pipelined: only the first has `res.socket`. */
   readonly live: Set<LiveExchange>;
-  /** The exchange that began last, over or not; undefined before the first one. */
-  latest: LiveExchange | undefined;
+  /** The exchange that began last, over or not. Absent before the first one. */
+  latest?: LiveExchange;
   /**
    * Nothing more can be parsed. The connection closes when the responses that are owed have been
    * sent.
    */
   broken: boolean;
-  /** Bounds what is parsed at once; undefined during a TLS handshake. */
-  pipeline: Pipeline | undefined;
+  /** Bounds what is parsed at once. Absent during a TLS handshake. */
+  pipeline?: Pipeline;
 }
 
 export interface Connections {
@@ -64,13 +64,7 @@ export function createConnections(onClose: (connection: Connection) => void): Co
   const connections = new Map<Duplex, Connection>();
 
   function add(socket: Duplex): Connection {
-    const connection: Connection = {
-      socket,
-      live: new Set(),
-      latest: undefined,
-      broken: false,
-      pipeline: undefined,
-    };
+    const connection: Connection = { socket, live: new Set(), broken: false };
     connections.set(socket, connection);
     // Node tells only the response that owns the socket of its end, not those that wait behind it.
     socket.once("close", () => {

@@ -23,25 +23,27 @@ export interface Exchange {
   readonly log: LogFields;
 }
 
-/** Fields of the access log that only a handler knows. Absent ones are left out of the line. */
+/** Fields of the access log that only a handler knows. */
 export interface LogFields {
-  account?: string;
-  key_id?: string;
-  /** The canonical name of the model that is to serve, or has served. */
-  model?: string;
+  /** Absent or null if the client was not authenticated. */
+  account?: string | null | undefined;
+  /** Absent or null if the client was not authenticated. */
+  key_id?: string | null | undefined;
+  /** The canonical name of the model that is to serve, or has served. Absent if there is none. */
+  model?: string | null | undefined;
   /** The model or alias that the client named. */
-  model_requested?: string;
-  provider?: string | null;
+  model_requested?: string | undefined;
+  provider?: string | null | undefined;
   /** `estimated` if the provider sent no usage. */
-  usage_source?: string;
-  prompt_tokens?: number;
-  completion_tokens?: number;
+  usage_source?: string | undefined;
+  prompt_tokens?: number | undefined;
+  completion_tokens?: number | undefined;
   /** An exact decimal number, in `currency`. */
-  cost?: string;
-  currency?: string;
-  error_code?: string;
+  cost?: string | undefined;
+  currency?: string | undefined;
+  error_code?: string | undefined;
   /** The path of the request field that is to blame. */
-  param?: string | null;
+  param?: string | null | undefined;
 }
 
 /**

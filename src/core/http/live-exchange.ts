@@ -42,11 +42,6 @@ export function createExchanges(
       log: {},
       delivered: false,
       handled: false,
-      onHandled: undefined,
-      loggedStatus: undefined,
-      endListener: undefined,
-      deadline: undefined,
-      breakOff: undefined,
       abort(reason) {
         cancel.abort(reason);
         if (!connection.live.has(exchange)) return;

@@ -30,27 +30,52 @@ export interface Pipeline {
   readonly stop: () => void;
 }
 
-type Parse = (bytes: Buffer) => void;
-
 /** Bounds a connection that Node's HTTP server has just accepted. */
-export function boundPipeline(socket: Duplex, state: PipelineState): Pipeline {
-  const pieces = createPieces(state.latest, takeParser(socket));
+export function boundPipeline(socket: Duplex, { waiting, latest }: PipelineState): Pipeline {
+  const parse = takeParser(socket);
   let unparsed: Buffer | undefined;
+  /** The last three bytes of a head that has not ended: two reads may share its end. */
+  let seam = NO_BYTES;
+  /** Bytes of a body with a Content-Length that have not arrived. */
+  let bodyLeft = 0;
   let parsing = false;
   let stopped = false;
 
+  const isBodyComing = (): boolean => latest()?.complete === false;
+  const hasRoom = (): boolean => waiting() < MAX_PIPELINED || isBodyComing();
   const mayParse = (): boolean =>
-    !stopped &&
-    !socket.destroyed &&
-    !isHeldByNode(socket) &&
-    (state.waiting() < MAX_PIPELINED || isBodyComing(state.latest()));
+    !stopped && !socket.destroyed && !isHeldByNode(socket) && hasRoom();
 
-  function parseAll(): void {
+  /** How many of these bytes to parse next: to the end of one head or body at most. */
+  function pieceLength(bytes: Buffer): number {
+    if (isBodyComing()) return bodyLeft > 0 ? bodyLeft : CHUNKED_PIECE_BYTES;
+    if (seam.length > 0) {
+      const start = Buffer.concat([seam, bytes.subarray(0, 3)]).indexOf(END_OF_HEAD);
+      if (start !== -1) return start + END_OF_HEAD.length - seam.length;
+    }
+    const end = bytes.indexOf(END_OF_HEAD);
+    return end === -1 ? Infinity : end + END_OF_HEAD.length;
+  }
+
+  /** `isWhole`: the piece has the end of its head or body. */
+  function parsePiece(piece: Buffer, isWhole: boolean): void {
+    const before = latest();
+    const wasBody = isBodyComing();
+    parse(piece);
+    const after = latest();
+    if (wasBody) bodyLeft -= Math.min(bodyLeft, piece.length);
+    else if (isWhole) seam = NO_BYTES;
+    else seam = Buffer.concat([seam, piece.subarray(-3)]).subarray(-3);
+    if (after !== before) bodyLeft = Number(after?.headers["content-length"] ?? 0);
+  }
+
+  function parseUnparsed(): void {
     while (unparsed && mayParse()) {
       const bytes: Buffer = unparsed;
-      const length = pieces.lengthOf(bytes);
-      unparsed = length < bytes.length ? bytes.subarray(length) : undefined;
-      pieces.parse(length < bytes.length ? bytes.subarray(0, length) : bytes, length);
+      const length = pieceLength(bytes);
+      const isCut = length < bytes.length;
+      unparsed = isCut ? bytes.subarray(length) : undefined;
+      parsePiece(isCut ? bytes.subarray(0, length) : bytes, length <= bytes.length);
     }
   }
 
@@ -58,7 +83,7 @@ export function boundPipeline(socket: Duplex, state: PipelineState): Pipeline {
     if (parsing) return;
     parsing = true;
     try {
-      parseAll();
+      parseUnparsed();
     } finally {
       parsing = false;
     }
@@ -83,8 +108,8 @@ export function boundPipeline(socket: Duplex, state: PipelineState): Pipeline {
 }
 
 /** Takes the place of the listener by which Node's server parses the bytes of a connection. */
-function takeParser(socket: Duplex): Parse {
-  const [parse] = socket.listeners("data") as Parse[];
+function takeParser(socket: Duplex): (bytes: Buffer) => void {
+  const [parse] = socket.listeners("data") as ((bytes: Buffer) => void)[];
   if (!parse) throw new TypeError("the HTTP server does not listen for data");
   socket.removeListener("data", parse);
   return parse;
@@ -92,43 +117,3 @@ function takeParser(socket: Duplex): Parse {
 
 /** Node's server sets this while too much of its responses is unsent. It must get no bytes then. */
 const isHeldByNode = (socket: Duplex & { _paused?: boolean }): boolean => socket._paused === true;
-
-const isBodyComing = (latest: IncomingMessage | undefined): boolean => latest?.complete === false;
-
-interface Pieces {
-  /** How many of these bytes to parse next: to the end of one head or body at most. */
-  lengthOf(bytes: Buffer): number;
-  /** Parses bytes. `wanted` is what `lengthOf` said, which may be more than there are. */
-  parse(piece: Buffer, wanted: number): void;
-}
-
-/** Cuts the bytes of a connection where a head or a body ends. */
-function createPieces(latest: PipelineState["latest"], parse: Parse): Pieces {
-  /** The last three bytes of a head that has not ended: two reads may share its end. */
-  let seam = NO_BYTES;
-  /** Bytes of a body with a Content-Length that have not arrived. */
-  let bodyLeft = 0;
-
-  function lengthOf(bytes: Buffer): number {
-    if (isBodyComing(latest())) return bodyLeft > 0 ? bodyLeft : CHUNKED_PIECE_BYTES;
-    if (seam.length > 0) {
-      const start = Buffer.concat([seam, bytes.subarray(0, 3)]).indexOf(END_OF_HEAD);
-      if (start !== -1) return start + END_OF_HEAD.length - seam.length;
-    }
-    const end = bytes.indexOf(END_OF_HEAD);
-    return end === -1 ? Infinity : end + END_OF_HEAD.length;
-  }
-
-  function parsePiece(piece: Buffer, wanted: number): void {
-    const before = latest();
-    const wasBody = isBodyComing(before);
-    parse(piece);
-    const after = latest();
-    if (wasBody) bodyLeft -= Math.min(bodyLeft, piece.length);
-    else if (wanted <= piece.length) seam = NO_BYTES;
-    else seam = Buffer.concat([seam, piece.subarray(-3)]).subarray(-3);
-    if (after !== before) bodyLeft = Number(after?.headers["content-length"] ?? 0);
-  }
-
-  return { lengthOf, parse: parsePiece };
-}

@@ -42,11 +42,8 @@ export function createResponseLog(access: AccessLog, clock: Clock): ResponseLog 
     exchange.onHandled = write;
   }
 
-  function refused(
-    { code, status }: ErrorResponse,
-    requestId: string,
-    req: Partial<IncomingMessage>,
-  ): void {
+  function refused(error: ErrorResponse, requestId: string, req: Partial<IncomingMessage>): void {
+    const { status, code } = error;
     const log = { error_code: code };
     access(accessRecord({ requestId, req, log, time: clock.now(), status, durationMs: 0 }));
   }
