@@ -23,7 +23,7 @@ import type {
   RunningGateway,
 } from "./core/extension/extension.ts";
 import { createLoader, type Loader } from "./core/extension/loader.ts";
-import { sinkOf } from "./core/http/log.ts";
+import { sinkOf } from "./core/http/line-log.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 import { createTerminal } from "./terminal.ts";
 

@@ -18,17 +18,18 @@ import type { Diagnose } from "./diagnose.ts";
 import type { Extension, GatewayPart, RunningGateway } from "./extension/extension.ts";
 import { createHost, secureListener } from "./extension/host.ts";
 import type { Report } from "./extension/report.ts";
-import { sendJson, type Routes } from "./http/exchange.ts";
 import {
-  createLineLog,
-  dropEvents,
-  failing,
-  type LineLog,
-  type LineSink,
-  type WriteLines,
-} from "./http/log.ts";
+  internalErrorReporter,
+  renderError,
+  shuttingDown,
+} from "./error-responses.ts";
+import type { AccessLog } from "./http/access-record.ts";
+import { dropEvents } from "./http/dropped-lines.ts";
+import type { Routes } from "./http/exchange.ts";
+import { createLineLog, type LineLog, type LineSink, type WriteLines } from "./http/line-log.ts";
+import { sendJson } from "./http/responses.ts";
 import { match } from "./http/router.ts";
-import { createServer, stopping, type AccessLog } from "./http/server.ts";
+import { createServer } from "./http/server.ts";
 import { ledgerUnavailable, noLedger, type Ledger } from "./ledger/ledger.ts";
 import { joinObservers, type Observer } from "./observer.ts";
 import { ApiError } from "./openai/errors.ts";
@@ -37,7 +38,8 @@ import { createCatalog, createMemory, type Catalog } from "./routing/catalog.ts"
 import { createFingerprint } from "./routing/fingerprint.ts";
 import { createLeftStreams } from "./routing/left-streams.ts";
 import { ValidationError } from "./schema/checker.ts";
-import { fetchTransport, type Transport } from "./upstream/fetch.ts";
+import { fetchTransport } from "./upstream/fetch.ts";
+import type { Transport } from "./upstream/transport.ts";
 
 export interface GatewayOptions {
   /** Absent: none. The gateway then keeps no books and has no admin listener. */
@@ -92,7 +94,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const ledger = firstOf(parts, "ledger") ?? noLedger;
   const limiter = firstOf(parts, "limiter") ?? ownLimiter;
   const transport =
-    options.transport ?? firstOf(parts, "transport") ?? fetchTransport(globalThis.fetch);
+    options.transport ?? firstOf(parts, "transport") ?? fetchTransport();
   const secure = secureListener(initial, "server", extensions);
   const memory = createMemory(createFingerprint(initial.data_dir, diagnose));
   const leftStreams = createLeftStreams();
@@ -120,7 +122,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   }
   /** What a request begins with. */
   function inForce(): Snapshot {
-    if (draining) throw stopping();
+    if (draining) throw shuttingDown();
     return current;
   }
 
@@ -145,10 +147,11 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     const path = match(routes, record.path ?? "")?.pattern ?? "other";
     observer.responded?.(path, record);
   };
+  const { host: listenHost, port, receive_ms: receiveMs, send_ms: sendMs } = initial.server;
   const server = createServer(
     routes,
-    { ...initial.server, secure },
-    { now: clock.now, access: accessed, failed: failing(diagnose) },
+    { host: listenHost, port, receiveMs, sendMs, secure },
+    { clock, access: accessed, renderError, failed: internalErrorReporter(diagnose) },
   );
 
   function report(): Report {
@@ -187,7 +190,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
 
   async function close(drainMs = 0): Promise<void> {
     draining = true;
-    await server.close(drainMs);
+    await server.close(drainMs, shuttingDown());
     leftStreams.close(); // before the ledger closes, which waits for their settlements
     await host?.close();
     loop.stop();

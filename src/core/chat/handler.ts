@@ -7,10 +7,11 @@ import { costOf, formatMoney } from "../ledger/price.ts";
 import type { Observer } from "../observer.ts";
 import type { Config } from "../config/schema.ts";
 import { ProviderError } from "../providers/dialect.ts";
-import { readJson } from "../http/body.ts";
+import { readJson } from "./request-body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventSink } from "../http/event-writer.ts";
-import { sendJson, type Exchange, type Handler, type LogFields } from "../http/exchange.ts";
+import type { Exchange, Handler, LogFields } from "../http/exchange.ts";
+import { sendJson } from "../http/responses.ts";
 import { ClientGone } from "../http/cancel.ts";
 import type { Diagnose } from "../diagnose.ts";
 import { chatRequest, type ChatRequest } from "../openai/request.ts";
@@ -54,7 +55,7 @@ export function createChatHandler(current: () => ConfigSnapshot, world: ChatWorl
   const services: ChatServices = { ...world, inFlight: () => inFlight };
   return async (exchange) => {
     const { config, keyring, catalog } = current();
-    const { req, res } = exchange;
+    const { req } = exchange;
     if (inFlight >= config.server.max_in_flight)
       throw new ApiError("server_overloaded", "The gateway has too many requests in hand.", SOON);
     const caller = keyring.authenticate(req.headers.authorization);
@@ -76,9 +77,7 @@ export function createChatHandler(current: () => ConfigSnapshot, world: ChatWorl
       // Awaited only if the limiter is not local: that costs a turn, after which the body is no longer read in passing.
       admit(decision instanceof Promise ? await decision : decision, caller, exchange);
       placed = true;
-      const asked = chatRequest(
-        await readJson(req, res, config.server.max_body_bytes, exchange.cancel),
-      );
+      const asked = chatRequest(await readJson(exchange, config.server.max_body_bytes));
       exchange.log.model_requested = asked.model;
       const chat = Object.assign(asked, {
         tool_choice: asked.tool_choice ?? (asked.tools && config.compat.tool_choice_default),

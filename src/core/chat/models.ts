@@ -1,7 +1,8 @@
 // GET /v1/models and /v1/models/{id}: the canonical names and enabled aliases that a key may use. SPEC.md "Endpoints", DESIGN.md
 // "Endpoints".
 import type { Caller, Keyring } from "../accounts/keyring.ts";
-import { sendJson, type Exchange, type Routes } from "../http/exchange.ts";
+import type { Exchange, Routes } from "../http/exchange.ts";
+import { sendJson } from "../http/responses.ts";
 import { noSuchModel, type Catalog } from "../routing/catalog.ts";
 
 interface Snapshot {

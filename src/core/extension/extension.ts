@@ -6,7 +6,7 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Routes } from "../http/exchange.ts";
-import type { LineSink } from "../http/log.ts";
+import type { LineSink } from "../http/line-log.ts";
 import type { SecureListener } from "../http/server.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { UsageStore, UsageStoreOptions } from "../ledger/usage-store.ts";

@@ -1,57 +1,53 @@
-// A line of the access log: what it says of one response. SPEC.md "Request ID", DESIGN.md "Files under data_dir".
+// One line of the access log: what it contains about one response.
 import type { LogFields } from "./exchange.ts";
 import { pathOf } from "./router.ts";
 
-/** Characters of a path, and of any other text of a client, in a line of the log. */
+/** Characters of a path, or of any other text of a client, in a line. */
 const MAX_LOGGED = 512;
 
-/** Fields that are undefined do not stand in the line. */
-export interface AccessRecord extends LogFieldsOrAbsent {
+/** The fields that every line has, and those of LogFields. An undefined one is left out. */
+export interface AccessRecord extends Readonly<LogFields> {
+  /** When the response ended, in ISO 8601. */
   readonly time: string;
   readonly request_id: string;
+  /** Null if the request could not be parsed. */
   readonly method: string | null;
+  /** Without the query. Null if the request could not be parsed. */
   readonly path: string | null;
+  /** 499 if the client left before it had the whole response. */
   readonly status: number;
+  /** From the parsed head to the end of the response, in milliseconds, to the microsecond. */
   readonly duration_ms: number;
-  readonly account: string | null;
-  readonly key_id: string | null;
-  readonly model: string | null;
 }
-type LogFieldsOrAbsent = {
-  readonly [Field in Exclude<keyof LogFields, "account" | "key_id" | "model">]?:
-    | Exclude<LogFields[Field], null>
-    | undefined;
-};
 
-/** What a line is made of. Method and URL are absent where they could not be parsed. */
-interface Logged {
+/** Receives the record of every response when it has left or has been broken off. */
+export type AccessLog = (record: AccessRecord) => void;
+
+/** What a record is made of. */
+export interface LoggedResponse {
   readonly requestId: string;
+  /** Method and URL are absent if the request could not be parsed. */
   readonly req: { readonly method?: string | undefined; readonly url?: string | undefined };
   readonly log: LogFields;
-  /** The wall clock in milliseconds. */
+  /** The wall clock at the end of the response, in milliseconds. */
   readonly time: number;
   readonly status: number;
   readonly durationMs: number;
 }
 
-export const shortened = (text: string): string =>
+const shortened = (text: string): string =>
   text.length > MAX_LOGGED ? `${text.slice(0, MAX_LOGGED)}\u2026` : text;
+
 const optionalText = (text: string | null | undefined): string | undefined =>
   text === null || text === undefined ? undefined : shortened(text);
 
-export function accessRecord({
-  requestId,
-  req: { method, url },
-  log,
-  time,
-  status,
-  durationMs,
-}: Logged): AccessRecord {
+export function accessRecord(response: LoggedResponse): AccessRecord {
+  const { requestId, req, log, time, status, durationMs } = response;
   return {
     time: new Date(time).toISOString(),
     request_id: requestId,
-    method: method ?? null,
-    path: url === undefined ? null : shortened(pathOf(url)),
+    method: req.method ?? null,
+    path: req.url === undefined ? null : shortened(pathOf(req.url)),
     status,
     duration_ms: Math.round(durationMs * 1000) / 1000,
     account: log.account ?? null,

@@ -1,22 +1,25 @@
-// When to stop, and why: what an AbortController tells, without its price: two of them cost a request more than the check of its body.
-// Who needs a real signal gets one.
+// When to stop, and why. It does what an AbortController does at a fraction of the cost: two
+// AbortControllers cost a request more than the check of its body. Functions that need a real
+// AbortSignal get one on demand.
 
-/** The client closed its connection before it had its whole answer. */
+/** The client closed its connection before it had the whole response. */
 export class ClientGone extends Error {}
 
 export class Cancel {
   aborted = false;
   reason: unknown;
   readonly #listeners = new Set<() => void>();
-  #real: AbortController | undefined;
+  #controller: AbortController | undefined;
 
   /** Only the first call counts. */
   abort(reason?: unknown): void {
     if (this.aborted) return;
-    [this.aborted, this.reason] = [true, reason];
+    this.aborted = true;
+    this.reason = reason;
     for (const listener of this.#listeners) listener();
   }
-  /** Calls `listener` on abort, which may be at once, unless what is returned is called before. */
+
+  /** Calls `listener` on abort, at once if that has happened. The result removes the listener. */
   onAbort(listener: () => void): () => void {
     if (this.aborted) listener();
     this.#listeners.add(listener);
@@ -24,12 +27,13 @@ export class Cancel {
       this.#listeners.delete(listener);
     };
   }
-  /** As an AbortSignal, for functions that take one. */
+
+  /** The same as an AbortSignal, which is made at the first use. */
   get signal(): AbortSignal {
-    if (this.#real) return this.#real.signal;
-    const real = new AbortController();
-    this.#real = real;
-    this.onAbort(() => real.abort(this.reason));
-    return real.signal;
+    if (this.#controller) return this.#controller.signal;
+    const controller = new AbortController();
+    this.#controller = controller;
+    this.onAbort(() => controller.abort(this.reason));
+    return controller.signal;
   }
 }

@@ -1,45 +1,66 @@
-// Server-sent events, read: bytes in any pieces to the data of each event, by the WHATWG HTML standard (9.2.6), but that an event at
-// the end counts without its blank line, which providers forget. Only `data` is kept: each dialect's JSON says itself what it is.
+// Reads server-sent events: bytes in pieces of any size become the data of each event. It follows
+// the WHATWG HTML standard (9.2.6), except that the last event may lack its blank line, which some
+// providers forget. Only `data` is kept: the JSON of every provider names its own event type.
 import { StringDecoder } from "node:string_decoder";
 
-/** `maxChars` bounds an unfinished event, the names of its fields included: a provider that sends a line, or lines, without end must not
- * fill the memory. */
-export function createEventReader(maxChars = 16 * 1024 * 1024) {
-  const decoder = new StringDecoder("utf8");
-  let skip = "\ufeff"; // does not count where the next text begins: a byte order mark at the start, an LF after a CR
-  let line = ""; // the unfinished line; V8 appends to it without copying, so small pieces cost linear time
-  let data: string[] = []; // the lines of data of the unfinished event
-  let size = 0; // the characters of these lines as they came
+const BYTE_ORDER_MARK = "\ufeff";
+const DEFAULT_MAX_CHARS = 16 * 1024 * 1024;
 
-  /** The data of the events that this text completes. */
+export interface EventReader {
+  /** The data of the events that these bytes complete. Throws a RangeError if one is too large. */
+  push(bytes: Uint8Array): string[];
+  /** The data of the events that the end of the stream completes. Throws as `push` does. */
+  end(): string[];
+}
+
+/**
+ * `maxChars` bounds the characters of an unfinished event, field names included, so that a provider
+ * that never ends an event cannot fill the memory. Absent: 16 million.
+ */
+export function createEventReader(maxChars = DEFAULT_MAX_CHARS): EventReader {
+  const decoder = new StringDecoder("utf8");
+  /** Ignored if the next text begins with it: a byte order mark at the start, LF after CR. */
+  let ignoredStart = BYTE_ORDER_MARK;
+  /** The unfinished line. V8 appends to it without copying, so small pieces take linear time. */
+  let line = "";
+  /** The data lines of the unfinished event. */
+  let data: string[] = [];
+  /** The characters of these lines as they arrived. */
+  let size = 0;
+
   function read(text: string): string[] {
     if (text === "") return [];
     const events: string[] = [];
-    const ended = (text[0] === skip ? text.slice(1) : text).split(/\r\n|\n|\r/);
-    skip = text.endsWith("\r") ? "\n" : "";
-    ended[0] = line + ended[0];
-    line = ended.pop()!;
-    for (const whole of ended) {
-      if (whole.startsWith("data:") || whole === "data") {
-        data.push(whole.slice(whole[5] === " " ? 6 : 5));
-        size += whole.length;
-      }
-      if (whole !== "") continue;
-      const event = data.join("\n");
-      if (event !== "") events.push(event); // by the standard an event without data is none
-      data = [];
-      size = 0;
+    const lines = (text[0] === ignoredStart ? text.slice(1) : text).split(/\r\n|\n|\r/);
+    ignoredStart = text.endsWith("\r") ? "\n" : "";
+    lines[0] = line + lines[0];
+    line = lines.pop()!;
+    for (const whole of lines) {
+      if (whole === "") endEvent(events);
+      else addLine(whole);
     }
-    // What was complete before goes out first: it is too large still when more comes.
+    // Complete events are returned first. An unfinished one that is too large fails the next call.
     if (events.length === 0 && line.length + size > maxChars)
       throw new RangeError(`an event of more than ${maxChars} characters`);
     return events;
   }
 
+  function addLine(whole: string): void {
+    if (!whole.startsWith("data:") && whole !== "data") return;
+    data.push(whole.slice(whole[5] === " " ? 6 : 5));
+    size += whole.length;
+  }
+
+  /** By the standard, an event without data is none. */
+  function endEvent(events: string[]): void {
+    const event = data.join("\n");
+    if (event !== "") events.push(event);
+    data = [];
+    size = 0;
+  }
+
   return {
-    /** The data of the events that these bytes complete; throws a RangeError. */
-    push: (bytes: Uint8Array): string[] => read(decoder.write(bytes)),
-    /** The event that the end of the stream completes, if there is one. */
-    end: (): string[] => read(`${decoder.end()}\n\n`),
+    push: (bytes) => read(decoder.write(bytes)),
+    end: () => read(`${decoder.end()}\n\n`),
   };
 }

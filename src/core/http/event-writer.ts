@@ -1,7 +1,9 @@
-// Server-sent events, written: the answer to a client that asked for a stream. Status 200 and the headers wait for the
-// first text or keep-alive comment, so that until then a failure can still be answered with its own status. WIRE.md 3.1, 3.2 and 3.4.
+// Writes server-sent events: the response to a client that asked for a stream. Status 200 and the
+// headers are sent with the first event or keep-alive comment. Until then a failure can still be
+// answered with its own status.
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import { systemClock } from "../clock.ts";
 import type { Cancel } from "./cancel.ts";
 
 const HEADERS = {
@@ -10,24 +12,43 @@ const HEADERS = {
   "X-Accel-Buffering": "no",
 };
 
-/** After `keepAliveMs` of silence a comment goes out. `cancel` ends the waiting for a client that has gone. */
-export function createEventSink(res: ServerResponse, keepAliveMs: number, cancel: Cancel) {
-  const begun = () => (res.headersSent ? res : res.writeHead(200, HEADERS));
-  const silence = setInterval(
-    () => res.writableNeedDrain || begun().write(": keep-alive\n\n"),
-    keepAliveMs,
-  );
+export interface EventSink {
+  /**
+   * Sends one or more whole events. Returns undefined if the client has room for more, else a
+   * promise that resolves when it has. It rejects if `cancel` is aborted first.
+   */
+  write(events: string): Promise<unknown> | undefined;
+  /** Sends the last events and ends the response. */
+  end(events: string): void;
+  /** Stops the keep-alive comments. It must be called in whatever way the stream ends. */
+  release(): void;
+}
+
+/** After each `keepAliveMs` milliseconds of silence a comment is sent. */
+export function createEventSink(
+  res: ServerResponse,
+  keepAliveMs: number,
+  cancel: Cancel,
+  clock = systemClock,
+): EventSink {
+  let silence = clock.after(keepAliveMs, keepAlive);
+
+  function keepAlive(): void {
+    silence = clock.after(keepAliveMs, keepAlive);
+    if (!res.writableNeedDrain) begun().write(": keep-alive\n\n");
+  }
+
+  const begun = (): ServerResponse => (res.headersSent ? res : res.writeHead(200, HEADERS));
 
   return {
-    /** Sends one or more whole events. The promise, if there is one, resolves when the client has room for more. */
-    write(events: string): Promise<unknown> | undefined {
+    write(events) {
       silence.refresh();
-      return begun().write(events) ? undefined : once(res, "drain", { signal: cancel.signal });
+      const hasRoom = begun().write(events);
+      return hasRoom ? undefined : once(res, "drain", { signal: cancel.signal });
     },
-    end: (events: string) => {
+    end(events) {
       begun().end(events);
     },
-    /** Stops the comments; to be called however the stream ends. */
-    release: () => clearInterval(silence),
+    release: () => silence.cancel(),
   };
 }

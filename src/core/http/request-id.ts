@@ -1,29 +1,35 @@
-// Which id a request has: the client's own, if it can be used, else a new one. SPEC.md "Request ID", WIRE.md 5.
+// The id of a request: the client's own X-Request-Id if it is usable, else a new one.
 import { randomHex } from "../ids.ts";
 
-/** Bytes of a packet that could not be parsed in which an id is looked for: what Node reads from a socket at once, four times its bound
- * of a head, so that the id of a head that is too large is found behind what makes it so. */
-const MAX_HEAD_BYTES = 65_536;
+/**
+ * Bytes of an unparsable packet that are searched for an id. Node reads as many from a socket at
+ * once. It is four times Node's bound of a head, so the id behind an oversized header is found.
+ */
+const MAX_SEARCHED_BYTES = 65_536;
 
-/** The client's X-Request-Id if it is 1 to 512 printable ASCII characters, else a new one. SPEC.md "Request ID", WIRE.md 5. */
+const ID_HEADER = "x-request-id:";
+
+/** A value of 1 to 512 printable ASCII characters is used as it is. */
 const usableOrNew = (value = ""): string =>
   /^[\x20-\x7e]{1,512}$/.test(value) ? value : `req_${randomHex(16)}`;
 
-/** `rawHeaders` is Node's flat list of names and values. Of several X-Request-Id the first counts. */
+/** `rawHeaders` is Node's flat list of names and values. The first X-Request-Id counts. */
 export const requestId = (rawHeaders: readonly string[]): string =>
   usableOrNew(
     rawHeaders.find((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === "x-request-id"),
   );
 
-const ID_HEADER = "x-request-id:";
-const isBlank = (char: string | undefined): boolean => char === " " || char === "\t";
-
-/** The id of a request that Node could not parse, looked for in the bytes that it was given. By hand, because these bytes may be
- * anything: a pattern that has to find both ends of a value takes time that grows with a power of the number of blanks in it. */
+/**
+ * The id of a request that Node could not parse, searched in its bytes. The value is trimmed by
+ * hand: on hostile bytes a pattern that finds both ends takes time quadratic in the blanks.
+ */
 export function requestIdFromBytes(packet: Buffer | undefined): string {
-  const text = packet?.toString("latin1", 0, MAX_HEAD_BYTES) ?? "";
-  const lines = text.split("\r\n").slice(1, -1); // without the request line, and what has no line end yet
-  const line = lines.find((each) => each.slice(0, ID_HEADER.length).toLowerCase() === ID_HEADER);
+  const text = packet?.toString("latin1", 0, MAX_SEARCHED_BYTES) ?? "";
+  // Without the request line, and without the last line, which has no line end.
+  const lines = text.split("\r\n").slice(1, -1);
+  const line = lines.find(
+    (candidate) => candidate.slice(0, ID_HEADER.length).toLowerCase() === ID_HEADER,
+  );
   if (line === undefined) return usableOrNew();
   let start = ID_HEADER.length;
   let end = line.length;
@@ -31,3 +37,5 @@ export function requestIdFromBytes(packet: Buffer | undefined): string {
   while (end > start && isBlank(line[end - 1])) end -= 1;
   return usableOrNew(line.slice(start, end));
 }
+
+const isBlank = (char: string | undefined): boolean => char === " " || char === "\t";

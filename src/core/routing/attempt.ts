@@ -3,13 +3,14 @@
 // room for the batch before (backpressure). The first batch goes up to and with the first delta, or the end of a reply that has none.
 import type { Meter } from "../ledger/meter.ts";
 import { ProviderError, refusal, wholeReply, type ProviderAnswer } from "../providers/dialect.ts";
-import { consume, parseLarge, readAll } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventReader } from "../http/event-reader.ts";
 import { ClientGone } from "../http/cancel.ts";
-import { ConnectTimeout, type FetchResponse } from "../upstream/fetch.ts";
+import { consume, readAll } from "../upstream/body.ts";
+import { ConnectTimeout, type UpstreamResponse } from "../upstream/transport.ts";
 import { describe } from "../diagnose.ts";
 import type { ChatRequest } from "../openai/request.ts";
+import { parseLarge } from "../schema/parse-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { jsonExcess, MAX_REPLY_VALUES } from "../schema/json-bounds.ts";
 import type { Part } from "../openai/reply.ts";
@@ -139,7 +140,7 @@ export async function attempt(
     deadline = undefined;
   }
 
-  function post(): Promise<FetchResponse> {
+  function post(): Promise<UpstreamResponse> {
     const accept = stream ? "text/event-stream" : "application/json";
     const ours = {
       "Content-Type": "application/json",
@@ -164,7 +165,7 @@ export async function attempt(
     });
   }
 
-  async function refused({ status, headers, body }: FetchResponse): Promise<ProviderError> {
+  async function refused({ status, headers, body }: UpstreamResponse): Promise<ProviderError> {
     clearDeadline(); // it has answered; what is still to come has a deadline of its own, at which the status alone tells
     clearTimeout(total);
     total = setTimeout(() => own.abort(refusal(status, headers, "")), REFUSAL_MS);

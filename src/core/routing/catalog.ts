@@ -9,7 +9,7 @@ import { createGeminiDialect } from "../../extensions/gemini/gemini.ts";
 import { openaiDialect } from "../providers/openai.ts";
 import { withOverrides, traitsOf, type Traits } from "../providers/traits.ts";
 import { createSignatures, type Signatures } from "../providers/turns.ts";
-import type { Transport } from "../upstream/fetch.ts";
+import type { Transport } from "../upstream/transport.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { cut, fail } from "../schema/checker.ts";
 import { ApiError } from "../openai/errors.ts";

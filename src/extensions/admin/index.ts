@@ -5,9 +5,10 @@ import type { Extension, HostPart } from "../../core/extension/extension.ts";
 import { secureListener } from "../../core/extension/host.ts";
 import type { Host } from "../../core/extension/report.ts";
 import { defineSetting } from "../../core/extension/setting.ts";
-import { sendJson, type Handler } from "../../core/http/exchange.ts";
-import { failing } from "../../core/http/log.ts";
-import { createServer } from "../../core/http/server.ts";
+import { internalErrorReporter, renderError, shuttingDown } from "../../core/error-responses.ts";
+import type { Handler } from "../../core/http/exchange.ts";
+import { sendJson } from "../../core/http/responses.ts";
+import { createServer, type Server } from "../../core/http/server.ts";
 import { openapiText } from "../../core/openai/openapi.ts";
 import { fail, nonEmpty, optional, refine, withDefault } from "../../core/schema/checker.ts";
 import { createGuard } from "./access.ts";
@@ -58,14 +59,14 @@ function startOnce(host: Host): HostPart {
   const { config, diagnose } = host;
   const configured = admin.of(config);
   const options = {
-    receive_ms: config.server.receive_ms,
-    send_ms: config.server.send_ms,
+    receiveMs: config.server.receive_ms,
+    sendMs: config.server.send_ms,
     ...DEFAULT_ADDRESS,
     ...configured,
     secure: secureListener(config, "admin", host.extensions),
   };
   let address: string | undefined;
-  let server: ReturnType<typeof createServer> | undefined;
+  let server: Server | undefined;
   return {
     adminRoutes: {
       "/status": { GET: statusHandler(host) },
@@ -73,9 +74,10 @@ function startOnce(host: Host): HostPart {
     },
     async listen() {
       server = createServer(host.adminRoutes(), options, {
-        now: host.clock.now,
+        clock: host.clock,
         access: () => undefined,
-        failed: failing(diagnose),
+        renderError,
+        failed: internalErrorReporter(diagnose),
         guard: createGuard(options, host.clock.monotonic),
       });
       try {
@@ -88,7 +90,7 @@ function startOnce(host: Host): HostPart {
       }
     },
     announcement: () => (address === undefined ? undefined : `console and admin on ${address}`),
-    close: () => server?.close(0),
+    close: () => server?.close(0, shuttingDown()),
   };
 }
 

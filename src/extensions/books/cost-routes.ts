@@ -16,7 +16,8 @@ import { segmentsIn } from "./spend-log.ts";
 import { copiedUpTo, type Ledger } from "./sync.ts";
 import { DAY_MS } from "../../core/config/schema.ts";
 import type { Cancel } from "../../core/http/cancel.ts";
-import { sendJson, type Exchange, type Routes } from "../../core/http/exchange.ts";
+import type { Exchange, Routes } from "../../core/http/exchange.ts";
+import { sendJson } from "../../core/http/responses.ts";
 import {
   fail,
   nonEmpty,

@@ -3,7 +3,7 @@
 // tokens that end where `stop` and `max_tokens` say. All of it follows from the request: the same one gets the same reply.
 import { setTimeout as pause } from "node:timers/promises";
 import { sha256 } from "../../core/hash.ts";
-import type { Transport } from "../../core/upstream/fetch.ts";
+import type { Transport } from "../../core/upstream/transport.ts";
 import { textOf, type ChatRequest } from "../../core/openai/request.ts";
 import {
   createChunkWriter,

@@ -6,6 +6,8 @@ import { once } from "node:events";
 import http from "node:http";
 import net from "node:net";
 import { describe, it } from "node:test";
+import { systemClock } from "../../../src/core/clock.ts";
+import { renderError, shuttingDown } from "../../../src/core/error-responses.ts";
 import type { Exchange } from "../../../src/core/http/exchange.ts";
 import { createServer } from "../../../src/core/http/server.ts";
 import { configFor, demo, json, KEY, startGateway, user } from "../../support/gateway.ts";
@@ -181,9 +183,10 @@ describe("answers that Node would give by itself", () => {
       const records: { status: number }[] = [];
       const server = createServer(
         { "/early": { GET: early } },
-        { host: "127.0.0.1", port: 0, receive_ms: 60_000 },
+        { host: "127.0.0.1", port: 0, receiveMs: 60_000 },
         {
-          now: Date.now,
+          clock: systemClock,
+          renderError,
           access: (record) => records.push(record),
           failed: (_, error) => {
             throw error;
@@ -191,7 +194,7 @@ describe("answers that Node would give by itself", () => {
         },
       );
       const socket = net.connect(Number(new URL(await server.listen()).port), "127.0.0.1");
-      t.after(() => server.close(0));
+      t.after(() => server.close(0, shuttingDown()));
       let text = "";
       socket.on("data", (bytes) => (text += bytes)).write(request);
       await within(beginning, "the answer to begin");

@@ -5,6 +5,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import net from "node:net";
 import { describe, it, type TestContext } from "node:test";
+import { systemClock } from "../../../src/core/clock.ts";
+import { renderError, shuttingDown } from "../../../src/core/error-responses.ts";
 import type { Exchange } from "../../../src/core/http/exchange.ts";
 import { MAX_PIPELINED } from "../../../src/core/http/pipeline.ts";
 import { createServer } from "../../../src/core/http/server.ts";
@@ -27,7 +29,7 @@ interface Site {
 }
 
 /** A server of our own, whose GET /held is answered by whoever holds its exchange, and which sends /large in one piece. */
-async function startSite(t: TestContext, options: { send_ms?: number } = {}): Promise<Site> {
+async function startSite(t: TestContext, options: { sendMs?: number } = {}): Promise<Site> {
   const taken: Exchange[] = [];
   const statuses: number[] = [];
   const bodies: string[] = [];
@@ -56,9 +58,10 @@ async function startSite(t: TestContext, options: { send_ms?: number } = {}): Pr
         },
       },
     },
-    { host: "127.0.0.1", port: 0, receive_ms: 60_000, ...options },
+    { host: "127.0.0.1", port: 0, receiveMs: 60_000, ...options },
     {
-      now: Date.now,
+      clock: systemClock,
+      renderError,
       access: ({ status }) => statuses.push(status),
       failed: (_, error) => {
         throw error;
@@ -66,7 +69,7 @@ async function startSite(t: TestContext, options: { send_ms?: number } = {}): Pr
     },
   );
   const port = Number(new URL(await server.listen()).port);
-  t.after(() => server.close(0));
+  t.after(() => server.close(0, shuttingDown()));
   return { port, taken, statuses, bodies };
 }
 
@@ -197,7 +200,7 @@ describe("pipelined requests", () => {
 
 describe("answers that nobody reads", () => {
   it("end their connection when nothing was taken for send_ms, and are logged as 499", async (t) => {
-    const { port, statuses } = await startSite(t, { send_ms: 200 });
+    const { port, statuses } = await startSite(t, { sendMs: 200 });
     for (const path of ["/large", "/begun"]) {
       const socket = connect(t, port);
       socket.pause();
@@ -212,7 +215,7 @@ describe("answers that nobody reads", () => {
   });
 
   it("are not those of a client that reads slowly: it gets all of it", async (t) => {
-    const { port, statuses } = await startSite(t, { send_ms: 300 });
+    const { port, statuses } = await startSite(t, { sendMs: 300 });
     const socket = connect(t, port);
     let size = 0;
     socket.on("data", (bytes: Buffer) => {
@@ -227,7 +230,7 @@ describe("answers that nobody reads", () => {
   });
 
   it("are not those that take long to be made: silence before an answer ends nothing", async (t) => {
-    const { port, taken } = await startSite(t, { send_ms: 100 });
+    const { port, taken } = await startSite(t, { sendMs: 100 });
     const socket = connect(t, port);
     let text = "";
     socket.on("data", (bytes) => (text += bytes));

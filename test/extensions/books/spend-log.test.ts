@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { describe, it } from "node:test";
-import { createFetch, type Fetch } from "../../../src/core/upstream/fetch.ts";
+import type { Fetch } from "../../../src/core/upstream/fetch.ts";
+import { createPooledClient } from "../../../src/extensions/pooled-client/index.ts";
 import {
   costOf,
   COUNTED,
@@ -89,11 +90,11 @@ describe("the two lines of a request", () => {
   for (const streaming of [false, true]) {
     it(`opened before the provider is called, settled before the last byte${streaming ? ", streaming" : ""}`, async (t) => {
       let before: Line[] = [];
-      const fetch = createFetch();
-      t.after(() => fetch.close());
+      const client = createPooledClient();
+      t.after(() => client.close());
       const calling: Fetch = (...call) => {
         before = spendLines(dir); // nothing has gone to the provider yet, not even a connection
-        return fetch(...call);
+        return client.send(...call);
       };
       const { dir, gw } = await priced(
         t,

@@ -6,7 +6,7 @@ import net from "node:net";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { describe, it } from "node:test";
-import { createLineLog, MAX_BACKLOG, sinkOf } from "../../../src/core/http/log.ts";
+import { createLineLog, MAX_BACKLOG, sinkOf } from "../../../src/core/http/line-log.ts";
 import { folder } from "../../support/folder.ts";
 import { demo, startGateway } from "../../support/gateway.ts";
 import { launch, quickest } from "../../support/program.ts";

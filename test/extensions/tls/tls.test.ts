@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import tls, { type TLSSocket } from "node:tls";
 import { checkConfig } from "../../../src/core/config/schema.ts";
-import { createFetch } from "../../../src/core/upstream/fetch.ts";
+import { createPooledClient } from "../../../src/extensions/pooled-client/index.ts";
 import { ValidationError } from "../../../src/core/schema/checker.ts";
 import { certificate } from "../../support/certificate.ts";
 import { lines, run } from "../../support/command.ts";
@@ -39,10 +39,10 @@ describe("TLS", () => {
     assert.equal(status, 200);
     assert.match(id, /^req_/);
 
-    const trusting = createFetch();
+    const trusting = createPooledClient();
     t.after(() => trusting.close());
     const client = await startGateway(t, configFor(`${gateway.url}/v1`, ["demo-chat"]), {
-      fetch: trusting,
+      fetch: trusting.send,
     });
     const refused = await client.chat({ model: "demo-chat", messages: user("hi") });
     assert.equal(refused.status, 503);

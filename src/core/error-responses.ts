@@ -1,0 +1,58 @@
+// The one place where whatever is thrown becomes the response that the contract describes: an error
+// of HTTP, of the API, of a request's check, or a bug.
+import { describe, type Diagnose } from "./diagnose.ts";
+import { HttpError, type HttpErrorReason } from "./http/http-error.ts";
+import type { ErrorResponse } from "./http/responses.ts";
+import { ApiError, errorBody, toApiError, type ErrorCode } from "./openai/errors.ts";
+
+/** The contract's code of each error of HTTP. The code decides on status and type. */
+const CODES: { readonly [Reason in HttpErrorReason]: ErrorCode } = {
+  malformed_request: "malformed_request",
+  missing_host: "malformed_request",
+  expectation_failed: "expectation_failed",
+  unknown_url: "unknown_url",
+  method_not_allowed: "method_not_allowed",
+  headers_too_large: "headers_too_large",
+  request_timeout: "request_timeout",
+  unsupported_media_type: "unsupported_media_type",
+  request_too_large: "request_too_large",
+  empty_body: "invalid_json",
+  invalid_utf8: "invalid_json",
+};
+
+/** Whatever was thrown, as an error of the API. */
+export function apiErrorOf(thrown: unknown): ApiError {
+  if (!(thrown instanceof HttpError)) return toApiError(thrown);
+  const { reason, message, headers } = thrown;
+  return new ApiError(CODES[reason], message, { headers });
+}
+
+/** Whatever was thrown, as the response that the client gets. */
+export function renderError(thrown: unknown, requestId: string): ErrorResponse {
+  const error = apiErrorOf(thrown);
+  return {
+    status: error.status,
+    headers: error.headers,
+    body: JSON.stringify(errorBody(error, requestId)),
+    code: error.code,
+    param: error.param,
+    isInternal: error.code === "internal_error",
+  };
+}
+
+/** The error of requests that the gateway cannot finish, or begin, because it is stopping. */
+export const shuttingDown = (): ApiError =>
+  new ApiError("server_overloaded", "The gateway is shutting down.", {
+    headers: { "Retry-After": "1" },
+  });
+
+/** Diagnoses a bug that a request has met. */
+export const internalErrorReporter =
+  (diagnose: Diagnose) =>
+  ({ requestId }: { readonly requestId: string }, thrown: unknown): void =>
+    diagnose({
+      event: "internal_error",
+      level: "error",
+      request_id: requestId,
+      detail: describe(thrown),
+    });

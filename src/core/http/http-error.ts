@@ -1,0 +1,33 @@
+// What can be wrong with a request as HTTP, whatever it asks for. Whoever creates the server renders
+// these errors, and all others, for the client.
+
+/** What is wrong with a request, or with the way in which it arrived. */
+export type HttpErrorReason =
+  | "malformed_request"
+  | "missing_host"
+  | "expectation_failed"
+  | "unknown_url"
+  | "method_not_allowed"
+  | "headers_too_large"
+  | "request_timeout"
+  | "unsupported_media_type"
+  | "request_too_large"
+  | "empty_body"
+  | "invalid_utf8";
+
+/** The message is for the client. */
+export class HttpError extends Error {
+  readonly reason: HttpErrorReason;
+  /** Headers that the response to this request must have, such as Allow. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    reason: HttpErrorReason,
+    message: string,
+    headers: Readonly<Record<string, string>> = {},
+  ) {
+    super(message);
+    this.reason = reason;
+    this.headers = headers;
+  }
+}

@@ -1,0 +1,100 @@
+// Errors for what arrives on a socket and is no request for a handler: bytes that Node cannot parse,
+// requests that take too long to arrive, CONNECT, and the preface of HTTP/2.
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { isResponseOwed, type Connection, type Connections } from "./connection.ts";
+import { HttpError } from "./http-error.ts";
+import { requestId, requestIdFromBytes } from "./request-id.ts";
+import type { ResponseLog } from "./response-log.ts";
+import { rawError, type RenderError } from "./responses.ts";
+
+/** What Node's server reports about a request that it could not take. */
+export interface ClientError extends NodeJS.ErrnoException {
+  /** The bytes that could not be parsed. */
+  readonly rawPacket?: Buffer;
+}
+
+export interface Refusals {
+  /** Refuses CONNECT. */
+  connect(req: IncomingMessage, socket: Duplex): void;
+  /** Refuses the preface of HTTP/2. Node closes the connection as soon as its listener returns. */
+  preface(req: IncomingMessage): void;
+  /** Refuses what Node's parser or its timers found wrong. */
+  clientError(error: ClientError, socket: Duplex): void;
+}
+
+export function createRefusals(
+  connections: Connections,
+  responseLog: ResponseLog,
+  renderError: RenderError,
+): Refusals {
+  /** `id` is the request id of what belongs to no exchange. */
+  function refuse(
+    socket: Duplex,
+    error: HttpError,
+    id: string,
+    req: Partial<IncomingMessage> = {},
+  ): void {
+    const connection = connections.of(socket);
+    connection.pipeline?.stop();
+    if (connection.broken) return;
+    socket.on("error", () => socket.destroy()); // Node has removed its own listener.
+    if (!canAnswer(connection)) {
+      endAfterOwed(connection);
+      return;
+    }
+    const [exchange] = connection.live;
+    const shownId = exchange?.requestId ?? id;
+    const response = renderError(error, shownId);
+    socket.end(rawError(response, shownId), () => socket.destroy());
+    if (!exchange) {
+      responseLog.refused(response, id, req);
+      return;
+    }
+    exchange.loggedStatus = response.status;
+    exchange.log.error_code = response.code;
+  }
+
+  return {
+    connect: (req, socket) => refuse(socket, noProxy(), requestId(req.rawHeaders), req),
+    preface: (req) => refuse(req.socket, malformed(), requestId(req.rawHeaders), req),
+    clientError(error, socket) {
+      if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
+      else refuse(socket, httpErrorOf(error), requestIdFromBytes(error.rawPacket));
+    },
+  };
+}
+
+/**
+ * Whether an error can be written to the socket without getting into a response: nothing is in
+ * flight, or only the request that is still arriving, whose response has not begun.
+ */
+function canAnswer({ live, latest }: Connection): boolean {
+  const [first, second] = live;
+  if (!first) return latest?.req.complete !== false;
+  return !second && !isResponseOwed(first);
+}
+
+/** The requests before the broken one get their responses; then the connection closes. */
+function endAfterOwed(connection: Connection): void {
+  connection.broken = true;
+  const last = [...connection.live].findLast(isResponseOwed);
+  if (!last) connection.socket.destroy();
+  else if (!last.res.headersSent) last.res.setHeader("Connection", "close");
+}
+
+const malformed = (): HttpError =>
+  new HttpError("malformed_request", "This is not a valid HTTP request.");
+
+const noProxy = (): HttpError =>
+  new HttpError("method_not_allowed", "This is no proxy: CONNECT is not supported.", {
+    Allow: "GET, HEAD, POST",
+  });
+
+function httpErrorOf({ code }: ClientError): HttpError {
+  if (code === "HPE_HEADER_OVERFLOW")
+    return new HttpError("headers_too_large", "The request's headers are larger than 16 KiB.");
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT")
+    return new HttpError("request_timeout", "The request did not arrive in time.");
+  return malformed();
+}

@@ -1,0 +1,69 @@
+// One request from its parsed head to its handler, and whatever that throws to an error response.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { ClientGone } from "./cancel.ts";
+import type { LiveExchange } from "./connection.ts";
+import type { Exchange, Routes } from "./exchange.ts";
+import { HttpError } from "./http-error.ts";
+import { sendError, type RenderError } from "./responses.ts";
+import { pathOf, route } from "./router.ts";
+
+export interface RequestHooks {
+  /** Renders what a handler, `guard` or the server itself throws. */
+  readonly renderError: RenderError;
+  /** Receives what was thrown if it was rendered as an internal error. */
+  readonly failed: (exchange: Exchange, thrown: unknown) => void;
+  /** Called before the handler of each request; throws to refuse it. Absent: all are let in. */
+  readonly guard?: (exchange: Exchange) => void;
+}
+
+/** Answers one exchange. Never rejects, unless a hook throws. */
+export async function answerRequest(
+  exchange: LiveExchange,
+  routes: Routes,
+  hooks: RequestHooks,
+): Promise<void> {
+  const { req } = exchange;
+  try {
+    checkHead(req);
+    hooks.guard?.(exchange);
+    const { handler, parameter } = route(routes, req.method ?? "", pathOf(req.url ?? ""));
+    await handler(exchange, parameter);
+  } catch (thrown) {
+    // What came in the same packet is parsed first: an error in it takes precedence over this one.
+    await undefined;
+    answerError(exchange, thrown, hooks);
+  } finally {
+    exchange.handled = true;
+    exchange.onHandled?.();
+  }
+}
+
+/** What Node would otherwise refuse by itself, without X-Request-Id. */
+function checkHead({ headers, httpVersion }: IncomingMessage): void {
+  if (httpVersion !== "1.1") return;
+  if (headers.host === undefined)
+    throw new HttpError("missing_host", "There is no Host header.", { Connection: "close" });
+  if (headers.expect !== undefined && !/\b100-continue\b/i.test(headers.expect))
+    throw new HttpError("expectation_failed", "The only expectation supported is 100-continue.");
+}
+
+function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHooks): void {
+  const { req, res, requestId, cancel, log } = exchange;
+  if (thrown instanceof ClientGone || cancel.reason instanceof ClientGone) return;
+  const response = hooks.renderError(thrown, requestId);
+  log.error_code = response.code;
+  log.param = response.param;
+  if (response.isInternal) hooks.failed(exchange, thrown);
+  if (res.headersSent) {
+    breakOff(res);
+    return;
+  }
+  // The client may close before the end of this response, which it has seen nevertheless.
+  if (response.status === 413) exchange.loggedStatus = 413;
+  sendError(req, res, response);
+}
+
+/** The response has begun. Unless its handler has ended it, the client must see that it is cut. */
+function breakOff(res: ServerResponse): void {
+  if (!res.writableEnded) res.destroy();
+}

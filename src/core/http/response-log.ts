@@ -1,0 +1,65 @@
+// When the line of the access log of a response is written: at its end, but for a client that left
+// early. Then the line waits for the handler, which still learns what the request has cost.
+import type { IncomingMessage } from "node:http";
+import type { Clock } from "../clock.ts";
+import { accessRecord, type AccessLog } from "./access-record.ts";
+import type { LiveExchange } from "./connection.ts";
+import type { ErrorResponse } from "./responses.ts";
+
+/** How long a line waits for a handler. */
+const HANDLER_MS = 10_000;
+
+export interface ResponseLog {
+  /** Logs an exchange that is over. */
+  ended(exchange: LiveExchange, status: number): void;
+  /** Logs an error that was sent outside of any exchange. */
+  refused(error: ErrorResponse, requestId: string, req: Partial<IncomingMessage>): void;
+  /** Resolves when no line waits any more. After `ms` milliseconds those that wait are written. */
+  settle(ms: number): Promise<void>;
+}
+
+export function createResponseLog(access: AccessLog, clock: Clock): ResponseLog {
+  /** Writes the lines that wait. */
+  const waiting = new Set<() => void>();
+  let onSettled: (() => void) | undefined;
+
+  function ended(exchange: LiveExchange, status: number): void {
+    const { requestId, req, log, startedAt } = exchange;
+    const durationMs = clock.monotonic() - startedAt;
+    const response = { requestId, req, log, time: clock.now(), status, durationMs };
+    if (exchange.delivered || exchange.handled) {
+      access(accessRecord(response));
+      return;
+    }
+    const write = (): void => {
+      if (!waiting.delete(write)) return;
+      timer.cancel();
+      access(accessRecord(response));
+      if (waiting.size === 0) onSettled?.();
+    };
+    const timer = clock.after(HANDLER_MS, write);
+    waiting.add(write);
+    exchange.onHandled = write;
+  }
+
+  function refused(error: ErrorResponse, requestId: string, req: Partial<IncomingMessage>): void {
+    const { status, code } = error;
+    const log = { error_code: code };
+    access(accessRecord({ requestId, req, log, time: clock.now(), status, durationMs: 0 }));
+  }
+
+  async function settle(ms: number): Promise<void> {
+    if (waiting.size === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = clock.after(ms, () => {
+        for (const write of waiting) write();
+      });
+      onSettled = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+  }
+
+  return { ended, refused, settle };
+}

@@ -1,0 +1,45 @@
+// The seam to the providers: one function that sends a request and resolves with the response.
+// Clients, the demo model and test doubles stand behind it.
+import type { Cancel } from "../http/cancel.ts";
+
+/**
+ * Sends a request. Resolves when the head of the response has arrived. Rejects, and the body
+ * throws, with the reason of `cancel` if that is aborted, with a ConnectTimeout, or with what the
+ * network reports.
+ */
+export type Transport = (url: string, request: UpstreamRequest) => Promise<UpstreamResponse>;
+
+export interface UpstreamRequest {
+  readonly method: "POST";
+  /** A redirect is not followed: it would carry the provider's key to another address. */
+  readonly redirect: "manual";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Aborts the request, or the response that is being read. */
+  readonly cancel: Cancel;
+  /** How long a new connection may take to be established, in milliseconds. */
+  readonly connectMs: number;
+  /** Called when there is a connection for the request. */
+  readonly sent: () => void;
+  /**
+   * Called when the provider turns out to have closed a pooled connection before a byte of the
+   * response arrived, and the request is about to be sent once more on a new one. Absent: nobody
+   * needs to know.
+   */
+  readonly resent?: () => void;
+}
+
+export interface UpstreamResponse {
+  readonly status: number;
+  readonly headers: UpstreamHeaders;
+  /** The body in pieces, not decompressed. Null if the response has none. */
+  readonly body: AsyncIterable<Uint8Array> | null;
+}
+
+export interface UpstreamHeaders {
+  /** The value of a header, whatever the case of its name; null if it is absent. */
+  get(name: string): string | null;
+}
+
+/** No connection was established within `connectMs`. */
+export class ConnectTimeout extends Error {}
