@@ -105,18 +105,19 @@ function operandOf({ operand }: Command, rest: readonly string[]): string {
 }
 
 /** Throws a UsageError for what is missing, foreign or malformed. */
-function assertComplete(name: string, command: Command, { operand, values }: CommandArguments) {
+function assertComplete(name: string, command: Command, args: CommandArguments): void {
+  const { operand, values } = args;
+  const options = new Map(Object.entries(command.options ?? {}));
   if (command.operand !== undefined && operand === "")
     throw new UsageError(`${name} needs ${command.operand}`);
-  const options = command.options ?? {};
-  for (const [option, { required }] of Object.entries(options))
+  for (const [option, { required }] of options)
     if (required && !values[option]) throw new UsageError(`${name} needs --${option}`);
-  for (const [option, value] of Object.entries(values)) {
-    if (Object.hasOwn(COMMON, option) || value === undefined) continue;
-    const found = Object.hasOwn(options, option) ? options[option] : undefined;
-    if (!found) throw new UsageError(`${name} has no option --${option}`);
-    if (found.test && !found.test(value))
-      throw new UsageError(`--${option} must be ${found.expected}`);
+  for (const [option, value = ""] of Object.entries(values)) {
+    const known = options.get(option);
+    if (!known && !Object.hasOwn(COMMON, option))
+      throw new UsageError(`${name} has no option --${option}`);
+    if (known?.test && !known.test(value))
+      throw new UsageError(`--${option} must be ${known.expected}`);
   }
 }
 

@@ -22,7 +22,7 @@ import {
   type Options,
   type Result,
 } from "../scripts/conformance/suite.ts";
-import { checkConfig } from "../src/core/config/schema.ts";
+import { checkConfig } from "./support/config.ts";
 import { folder } from "./support/folder.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { fromSources, runToEnd } from "./support/program.ts";

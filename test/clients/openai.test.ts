@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import type { GatewayDeps } from "../../src/core/app.ts";
+import type { GatewayDeps } from "../support/config.ts";
 import { within } from "../support/wait.ts";
 import {
   AFTER_CALLS,

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import type { GatewayDeps } from "../../src/core/app.ts";
+import type { GatewayDeps } from "./config.ts";
 import { folder } from "./folder.ts";
 import { configFor, merge, startGateway, user } from "./gateway.ts";
 import { startProvider, USAGE, type Behaviour } from "./provider.ts";

@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import demoConfig from "../../src/extensions/demo/demo.json" with { type: "json" };
-import { checkConfig } from "../../src/core/config/schema.ts";
-import { createGateway, type Gateway, type GatewayDeps } from "../../src/core/app.ts";
+import { checkConfig } from "./config.ts";
+import { createGateway, type Gateway, type GatewayDeps } from "./config.ts";
 import { chunkShape } from "./shapes.ts";
 import { waitFor } from "./wait.ts";
 

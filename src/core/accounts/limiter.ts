@@ -1,108 +1,160 @@
-// How often, and how many at once: an exact sliding window. In any 60 seconds at most `rpm` requests are admitted, without a burst at a
-// window's edge; a refused one costs nothing. A window is a list of admission times, at most twice as long as what counts of it; it is
-// forgotten when nothing in it counts. This one is of one process; others: redis-limiter.ts, workers.ts.
+// Rate and concurrency limits: an exact sliding window. In any 60 seconds at most `rpm` requests are admitted, without a burst at a
+// window's edge; a rejected request costs nothing. A window is a list of admission times, at most twice as long as what counts of it,
+// and is dropped when nothing in it counts. This limiter counts for one process.
 
 export const WINDOW_MS = 60_000;
 
-/** One limit that a request falls under: the account's, or the key's. `rpm` is requests per minute; null is unlimited. */
+/** A limit that a request falls under: the account's, or the key's. */
 export interface Limit {
+  /** Names its window: `account acme`, `key key_...`. */
   readonly name: string;
+  /** Requests per minute; null: unlimited; 0: none. */
   readonly rpm: number | null;
 }
-/** What is asked for a request: an admission under all limits, and one of the account's places in flight (null: it has any number). */
+
+/** What a request asks for: an admission under all limits, and one of the account's concurrency slots. */
 export interface AdmissionRequest {
   readonly account: string;
   readonly limits: readonly Limit[];
+  /** The account's concurrency slots; null: any number. */
   readonly maxInFlight: number | null;
 }
 
-/** Of the limit that is nearest to its end: its size, what is left of it, and when it next gets room. Null: unlimited. `because` tells what
- * refused it where that was no limit of requests a minute: the account has no place left, or the store of the limits cannot be asked. */
+/** About the limit that has least left. */
 export interface AdmissionDecision {
   readonly admitted: boolean;
+  /** Requests per minute; null: none of the limits is finite. */
   readonly limit: number | null;
+  /** What is left of it. */
   readonly remaining: number;
+  /** Milliseconds until it next gets room. */
   readonly resetMs: number;
+  /** Why it was rejected, if not by a limit of requests per minute: no slot was free, or the store of the limits cannot be asked. */
   readonly rejectedBy?: "in_flight" | "store";
 }
 
-/** `admit` admits a request under all of its limits and gives it a place, or neither; `release` takes back the place of one that was
- * admitted; `used`: how many requests of the last 60 seconds stand in a window. */
 export interface Limiter {
-  admit(ask: AdmissionRequest): AdmissionDecision | Promise<AdmissionDecision>;
-  release(ask: AdmissionRequest): void;
+  /** Admits a request under all of its limits and gives it a slot, or does neither. */
+  admit(request: AdmissionRequest): AdmissionDecision | Promise<AdmissionDecision>;
+  /** Frees the slot of a request that was admitted. */
+  release(request: AdmissionRequest): void;
+  /** How many requests of the last 60 seconds count against the limit of this name. */
   used(name: string): number;
 }
 
-/** `count` is what stands in a window by now; `resetMs`: when it next gets room. */
-export function decide(
-  admitted: boolean,
-  windows: readonly { readonly rpm: number; readonly count: number; readonly resetMs: number }[],
-): AdmissionDecision {
-  const decisions = windows.map(
-    ({ rpm, count, resetMs }): AdmissionDecision => ({
-      admitted,
-      limit: rpm,
-      remaining: Math.max(0, rpm - count),
-      resetMs,
-    }),
-  );
-  const [tightest] = decisions.sort((a, b) => a.remaining - b.remaining || b.resetMs - a.resetMs);
-  return tightest ?? { admitted, limit: null, remaining: Infinity, resetMs: 0 };
+/** The limiter of one process, which decides at once. */
+export interface LocalLimiter extends Limiter {
+  admit(request: AdmissionRequest): AdmissionDecision;
+}
+
+/** The state of one finite limit. */
+export interface WindowState {
+  readonly rpm: number;
+  /** What counts in its window by now, the request itself included if it was admitted. */
+  readonly count: number;
+  /** Milliseconds until it next gets room. */
+  readonly resetMs: number;
+}
+
+/** The decision, told by the limit that has least left; of several that get room last. */
+export function decide(admitted: boolean, windows: readonly WindowState[]): AdmissionDecision {
+  let tightest: WindowState | undefined;
+  for (const window of windows) if (!tightest || isTighter(window, tightest)) tightest = window;
+  if (!tightest) return { admitted, limit: null, remaining: Infinity, resetMs: 0 };
+  const { rpm, resetMs } = tightest;
+  return { admitted, limit: rpm, remaining: remainingIn(tightest), resetMs };
+}
+
+const remainingIn = ({ rpm, count }: WindowState): number => Math.max(0, rpm - count);
+
+function isTighter(one: WindowState, other: WindowState): boolean {
+  const difference = remainingIn(one) - remainingIn(other);
+  return difference < 0 || (difference === 0 && one.resetMs > other.resetMs);
+}
+
+/** The admissions that count against one limit. */
+interface Window {
+  /** Forgets what does not count any more at `time`. To be called before the others. */
+  prune(time: number): void;
+  count(): number;
+  add(time: number): void;
+  /** Whether nothing in it counts any more at `time`. */
+  isOld(time: number): boolean;
+  /** Milliseconds from `time` until it next has room under `rpm`. */
+  resetMs(rpm: number, time: number): number;
+}
+
+function createWindow(): Window {
+  /** Admission times, oldest first. Those before the index `first` do not count any more. */
+  let times: number[] = [];
+  let first = 0;
+  return {
+    prune(time) {
+      while (first < times.length && times[first]! + WINDOW_MS <= time) first += 1;
+      // The list is copied only when more than half of it is old, so that an admission takes constant time on average.
+      if (first * 2 <= times.length) return;
+      times = times.slice(first);
+      first = 0;
+    },
+    count: () => times.length - first,
+    add: (time) => times.push(time),
+    isOld: (time) => !(times.at(-1)! + WINDOW_MS > time),
+    resetMs(rpm, time) {
+      // A limit that a new configuration has lowered is full until enough of its admissions are old. A limit of 0 never gets room.
+      const excess = Math.max(0, times.length - first - rpm);
+      const next = times[first + excess] ?? time;
+      return next + WINDOW_MS - time;
+    },
+  };
 }
 
 /** `now` must never go back: a monotonic clock in milliseconds. */
-export function createLimiter(now: () => number = () => performance.now()) {
-  /** The times of admissions, oldest first; those before `from` are forgotten. */
-  const windows = new Map<string, { times: number[]; from: number }>();
-  /** Those that are taken, of accounts that have a bound. */
-  const places = new Map<string, number>();
+export function createLimiter(now: () => number): LocalLimiter {
+  const windows = new Map<string, Window>();
+  /** Slots that are taken, of accounts that have a bound. */
+  const slots = new Map<string, number>();
   let sweepAt = 0;
-  function windowAt(time: number, name: string) {
-    const window = windows.get(name) ?? { times: [], from: 0 };
-    while (window.from < window.times.length && window.times[window.from]! + WINDOW_MS <= time)
-      window.from += 1;
-    if (window.from * 2 > window.times.length)
-      Object.assign(window, { times: window.times.slice(window.from), from: 0 });
+
+  function windowOf(name: string, time: number): Window {
+    const window = windows.get(name) ?? createWindow();
+    window.prune(time);
     return window;
   }
-  const countOf = ({ times, from }: ReturnType<typeof windowAt>): number => times.length - from;
+
+  /** Once a minute, windows in which nothing counts are dropped. */
+  function sweep(time: number): void {
+    if (time < sweepAt) return;
+    for (const [name, window] of windows) if (window.isOld(time)) windows.delete(name);
+    sweepAt = time + WINDOW_MS;
+  }
 
   return {
-    admit({ account, limits, maxInFlight }: AdmissionRequest): AdmissionDecision {
-      const taken = places.get(account) ?? 0;
+    admit({ account, limits, maxInFlight }) {
+      const taken = slots.get(account) ?? 0;
       if (maxInFlight !== null && taken >= maxInFlight)
         return { ...decide(false, []), rejectedBy: "in_flight" };
       const time = now();
-      if (time >= sweepAt) {
-        for (const [name, { times }] of windows)
-          if (!(times.at(-1)! + WINDOW_MS > time)) windows.delete(name); // nothing in it counts any more
-        sweepAt = time + WINDOW_MS;
-      }
-      const states = limits.flatMap(({ name, rpm }) =>
-        rpm === null ? [] : [{ name, rpm, window: windowAt(time, name) }],
+      sweep(time);
+      const finite = limits.flatMap(({ name, rpm }) =>
+        rpm === null ? [] : [{ name, rpm, window: windowOf(name, time) }],
       );
-      const admitted = states.every(({ rpm, window }) => countOf(window) < rpm);
-      if (admitted) {
-        if (maxInFlight !== null) places.set(account, taken + 1);
-        for (const { name, window } of states) {
-          window.times.push(time);
+      const admitted = finite.every(({ rpm, window }) => window.count() < rpm);
+      if (admitted && maxInFlight !== null) slots.set(account, taken + 1);
+      const states = finite.map(({ name, rpm, window }): WindowState => {
+        if (admitted) {
+          window.add(time);
           windows.set(name, window);
         }
-      }
-      return decide(
-        admitted,
-        states.map(({ rpm, window }) => {
-          const count = countOf(window);
-          // A limit that was lowered by a new configuration is full until enough of its admissions are forgotten; one of 0 is for ever.
-          const first = window.times[window.from + Math.max(0, count - rpm)] ?? time;
-          return { rpm, count, resetMs: first + WINDOW_MS - time };
-        }),
-      );
+        return { rpm, count: window.count(), resetMs: window.resetMs(rpm, time) };
+      });
+      return decide(admitted, states);
     },
-    release({ account, maxInFlight }: AdmissionRequest): void {
-      if (maxInFlight !== null) places.set(account, Math.max(0, (places.get(account) ?? 0) - 1));
+    release({ account, maxInFlight }) {
+      if (maxInFlight === null) return;
+      slots.set(account, Math.max(0, (slots.get(account) ?? 0) - 1));
     },
-    used: (name: string): number => countOf(windowAt(now(), name)),
+    used(name) {
+      return windowOf(name, now()).count();
+    },
   };
 }

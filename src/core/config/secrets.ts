@@ -14,14 +14,14 @@ export function secret(env: Environment, needed = true): Check<string> {
     // A text that is no variable's name may be a secret itself, so it is not repeated.
     if (name !== undefined && !/^[A-Za-z_]\w*$/.test(name))
       fail("invalid_value", "expected the secret, or $ and the name of an environment variable");
-    const value = name === undefined ? text : valueOf(name, env, needed);
+    const value = name === undefined ? text : environmentValue(name, env, needed);
     // It travels in a header. A line end at the end of a file that was read into the environment is the usual mistake.
     if (/^[\x21-\x7e]+$/.test(value)) return value;
     return fail("invalid_value", "expected printable ASCII without spaces or line ends");
   });
 }
 
-function valueOf(name: string, env: Environment, needed: boolean): string {
+function environmentValue(name: string, env: Environment, needed: boolean): string {
   const value = Object.hasOwn(env, name) ? env[name] : undefined;
   if (value) return value;
   return needed ? fail("invalid_value", `the environment variable ${name} is not set`) : UNSET;

@@ -1,117 +1,111 @@
-// Who may use the admin listener: requests that name it by an address (a name could be another site's, turned to point here), that no page of
-// another site sends, and, where there is a password, those that know it.
+// Who may use the admin listener: requests that name it by an address, that no page of another site sends, and, where there is a password,
+// those that know it.
 import { timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { createLimiter } from "../../core/accounts/limiter.ts";
 import { isLoopback } from "../../core/config/fields.ts";
 import { sha256 } from "../../core/hash.ts";
 import type { Exchange } from "../../core/http/exchange.ts";
 import { ApiError } from "../../core/openai/errors.ts";
+import { networkOf } from "./network.ts";
 
-/** From one network in a minute; after these even the right password is refused for a while. */
+/** Wrong passwords from one network in a minute; after these even the right one is refused for a while. */
 const WRONG_PASSWORDS = 10;
-/** In a minute from all networks together, but for those from which the right password has come. */
+/** Wrong passwords in a minute from all networks together, but for those from which the right one has come. */
 const WRONG_PASSWORDS_OF_ALL = 100;
 /** Networks from which the right password has come, as many as are remembered. */
 const MAX_TRUSTED = 1_000;
 /** The name of the window of all; no network has it. */
 const ALL = "all";
 
-/** `monotonic` is the clock of the lockout, in milliseconds. What is returned throws the ApiError for who may not: 403 `host_not_allowed` and `origin_not_allowed`, 401 `invalid_password`, 429. */
+export interface GuardOptions {
+  /** Where the admin listener is, as the configuration has it. */
+  readonly host: string;
+  /** Absent: none is needed. */
+  readonly password?: string | undefined;
+}
+
+/** What it returns throws the ApiError for those who may not ask: 403 `host_not_allowed` and `origin_not_allowed`, 401
+ * `invalid_password`, 429. `monotonic` is the clock of the lockout, in milliseconds. */
 export function createGuard(
-  {
-    host,
-    password,
-  }: {
-    readonly host: string;
-    readonly password?: string | undefined;
-  },
-  monotonic?: () => number,
+  { host, password }: GuardOptions,
+  monotonic: () => number = () => performance.now(),
 ): (exchange: Exchange) => void {
-  const wrong = createLimiter(monotonic);
-  const trusted = new Set<string>();
-  const digest = password !== undefined && Buffer.from(sha256(password));
+  const hasPassword = password !== undefined;
+  const assertPassword = hasPassword ? createPasswordCheck(password, monotonic) : undefined;
   return ({ req }) => {
-    const {
-      host: named = "",
-      origin = "",
-      authorization = "",
-      "sec-fetch-site": site,
-      "sec-fetch-mode": mode,
-    } = req.headers;
-    const name = named.replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
-    const known =
-      isIP(name) > 0 || name === "localhost" || name === host || (digest && !isLoopback(host)); // of those that others reach: another site's page does not know the password
-    if (!known)
-      throw new ApiError(
-        "host_not_allowed",
-        "The admin listener is asked for by its address, by 'localhost' or as admin.host has it.",
-      );
-    const changes = req.method !== "GET" && req.method !== "HEAD";
-    const foreign = changes
-      ? origin.replace(/^https?:\/\//, "") !== named
-      : site === "cross-site" && !(mode === "navigate" && req.url === "/");
-    if (foreign)
-      throw new ApiError(
-        "origin_not_allowed",
-        "The admin listener does this for its own page only: Origin must be its address.",
-      );
-    if (!digest) return;
-    const network = networkOf(req.socket.remoteAddress ?? "");
-    const own = { name: network, rpm: WRONG_PASSWORDS };
-    const limits = trusted.has(network) ? [own] : [own, { name: ALL, rpm: WRONG_PASSWORDS_OF_ALL }];
-    if (limits.some(({ name, rpm }) => wrong.used(name) >= rpm))
-      throw new ApiError(
-        "rate_limit_exceeded",
-        "Too many wrong passwords. Retry after 60 seconds.",
-        { headers: { "Retry-After": "60" } },
-      );
-    const given = Buffer.from(/^Basic +(\S+) *$/i.exec(authorization)?.[1] ?? "", "base64")
-      .toString()
-      .replace(/^[^:]*:/, "");
-    if (timingSafeEqual(Buffer.from(sha256(given)), digest)) {
-      if (trusted.size < MAX_TRUSTED) trusted.add(network);
-      return;
-    }
-    if (authorization !== "") wrong.admit({ account: "", limits, maxInFlight: null });
-    const headers = { "WWW-Authenticate": 'Basic realm="chat-gateway", charset="UTF-8"' };
-    throw new ApiError("invalid_password", "This needs admin.password, whatever the user name.", {
-      headers,
-    });
+    assertHost(req, host, hasPassword);
+    assertOrigin(req);
+    assertPassword?.(req);
   };
 }
 
-/** The network that a client's wrong passwords are counted for: of IPv6 the /64, because one subscriber has at least that many addresses;
- * of IPv4, also where it is mapped into IPv6, the address. */
-export function networkOf(address: string): string {
-  const [bare = ""] = address.split("%"); // without the zone of a link-local address
-  if (isIP(bare) !== 6) return bare;
-  const groups = groupsOf(bare);
-  const [high, low] = groups.slice(6) as [number, number];
-  const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
-  if (isMapped) return [high >> 8, high & 255, low >> 8, low & 255].join(".");
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group.toString(16))
-    .join(":")}::/64`;
+/** A name in the Host header could be another site's, turned to point here. Where others reach the listener, a page of another site does
+ * not know the password, so any name is accepted. */
+function assertHost({ headers }: IncomingMessage, host: string, hasPassword: boolean): void {
+  const { host: authority = "" } = headers;
+  const name = authority.replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
+  if (isIP(name) > 0 || name === "localhost" || name === host) return;
+  if (hasPassword && !isLoopback(host)) return;
+  throw new ApiError(
+    "host_not_allowed",
+    "The admin listener is asked for by its address, by 'localhost' or as admin.host has it.",
+  );
 }
 
-/** The eight groups of an IPv6 address. */
-function groupsOf(address: string): number[] {
-  const [head = "", tail] = address.split("::");
-  const before = numbersOf(head);
-  if (tail === undefined) return before;
-  const after = numbersOf(tail);
-  const zeros = Array<number>(8 - before.length - after.length).fill(0);
-  return [...before, ...zeros, ...after];
+/** What changes something must come from the listener's own page; what is only read may not come from another site's page, unless the
+ * user has followed a link to the console. */
+function assertOrigin({ headers, method, url }: IncomingMessage): void {
+  const { host = "", origin = "" } = headers;
+  const isReading = method === "GET" || method === "HEAD";
+  const isNavigation = headers["sec-fetch-mode"] === "navigate" && url === "/";
+  const isForeign = isReading
+    ? headers["sec-fetch-site"] === "cross-site" && !isNavigation
+    : origin.replace(/^https?:\/\//, "") !== host;
+  if (!isForeign) return;
+  throw new ApiError(
+    "origin_not_allowed",
+    "The admin listener does this for its own page only: Origin must be its address.",
+  );
 }
 
-/** The groups that are written out; the last two may be written as an IPv4 address. */
-function numbersOf(text: string): number[] {
-  if (text === "") return [];
-  return text.split(":").flatMap((group) => {
-    if (!group.includes(".")) return [Number.parseInt(group, 16)];
-    const [a = 0, b = 0, c = 0, d = 0] = group.split(".").map(Number);
-    return [a * 256 + b, c * 256 + d];
+function createPasswordCheck(
+  password: string,
+  monotonic: () => number,
+): (req: IncomingMessage) => void {
+  const wrong = createLimiter(monotonic);
+  const trusted = new Set<string>();
+  const digest = Buffer.from(sha256(password));
+
+  return ({ headers: { authorization = "" }, socket }) => {
+    const network = networkOf(socket.remoteAddress ?? "");
+    const own = { name: network, rpm: WRONG_PASSWORDS };
+    const all = { name: ALL, rpm: WRONG_PASSWORDS_OF_ALL };
+    const limits = trusted.has(network) ? [own] : [own, all];
+    if (limits.some(({ name, rpm }) => wrong.used(name) >= rpm)) throw lockedOut();
+    if (timingSafeEqual(Buffer.from(sha256(passwordIn(authorization))), digest)) {
+      if (trusted.size < MAX_TRUSTED) trusted.add(network);
+      return;
+    }
+    // A browser asks without a password first: that is no attempt.
+    if (authorization !== "") wrong.admit({ account: "", limits, maxInFlight: null });
+    throw passwordNeeded();
+  };
+}
+
+/** The password of Basic authentication, whatever the user name. */
+const passwordIn = (authorization: string): string =>
+  Buffer.from(/^Basic +(\S+) *$/i.exec(authorization)?.[1] ?? "", "base64")
+    .toString()
+    .replace(/^[^:]*:/, "");
+
+const lockedOut = (): ApiError =>
+  new ApiError("rate_limit_exceeded", "Too many wrong passwords. Retry after 60 seconds.", {
+    headers: { "Retry-After": "60" },
   });
-}
+
+const passwordNeeded = (): ApiError =>
+  new ApiError("invalid_password", "This needs admin.password, whatever the user name.", {
+    headers: { "WWW-Authenticate": 'Basic realm="chat-gateway", charset="UTF-8"' },
+  });

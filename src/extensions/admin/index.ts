@@ -34,18 +34,18 @@ const admin = defineSetting<AdminSettings | undefined>(
           password: optional(credential),
           ...addedTo("admin"),
         }),
-        (settings) =>
-          isLoopback(settings.host) || (settings.password && settings["tls"])
-            ? settings
-            : fail(
-                "invalid_value",
-                "must be a loopback address, unless there are admin.password and admin.tls",
-                ["host"],
-              ),
+        assertSafe,
       ),
     ),
   { fixed: true },
 );
+
+/** Who else can reach the listener must need a password, and nobody may read it on its way. */
+function assertSafe<T extends AdminSettings & { readonly tls?: unknown }>(settings: T): T {
+  if (isLoopback(settings.host) || (settings.password && settings.tls)) return settings;
+  const message = "must be a loopback address, unless there are admin.password and admin.tls";
+  return fail("invalid_value", message, ["host"]);
+}
 
 export const extension: Extension = {
   name: "admin",

@@ -1,7 +1,7 @@
 // One worker as the first process sees it: its messages, its output, its end.
-import cluster, { type Worker } from "node:cluster";
+import cluster from "node:cluster";
 import { createInterface } from "node:readline";
-import type { AdmissionRequest, Limiter } from "../../core/accounts/limiter.ts";
+import type { AdmissionRequest, LocalLimiter } from "../../core/accounts/limiter.ts";
 import type { Report } from "../../core/extension/report.ts";
 import type { PrimaryMessage, WorkerMessage } from "./messages.ts";
 
@@ -46,7 +46,7 @@ export interface Child {
 }
 
 /** Starts a worker, whose requests `limiter` admits. */
-export function startChild(limiter: Limiter, events: ChildEvents): Child {
+export function startChild(limiter: LocalLimiter, events: ChildEvents): Child {
   const worker = cluster.fork();
   const { process: childProcess } = worker;
   /** The requests that hold a slot in flight. */
@@ -81,8 +81,7 @@ export function startChild(limiter: Limiter, events: ChildEvents): Child {
   /** Admits requests in their order, and answers in one message. */
   function admit(requests: readonly AdmissionRequest[]): void {
     const decisions = requests.map((request) => {
-      // The windows of all processes are here, so this limiter decides at once.
-      const decision = limiter.admit(request) as Awaited<ReturnType<Limiter["admit"]>>;
+      const decision = limiter.admit(request);
       if (request.maxInFlight !== null && decision.admitted) slots.push(request);
       return decision;
     });
@@ -99,15 +98,19 @@ export function startChild(limiter: Limiter, events: ChildEvents): Child {
     for (const answer of asking) answer(report);
   }
 
+  /** What a worker says of its own life. */
+  function hearOfLife({ born, failed, listening }: WorkerMessage): void {
+    hasSpoken = true;
+    if (born) events.born(child);
+    if (failed !== undefined) events.failed(failed);
+    if (listening === undefined) return;
+    hasListened = true;
+    events.listening(listening);
+  }
+
   worker.on("message", (message: WorkerMessage) => {
     if (hasEnded) return; // its slots have been given back
-    hasSpoken = true;
-    if (message.born) events.born(child);
-    if (message.failed !== undefined) events.failed(message.failed);
-    if (message.listening !== undefined) {
-      hasListened = true;
-      events.listening(message.listening);
-    }
+    hearOfLife(message);
     // A report that was asked for before its birth was not heard.
     if (message.born || message.report) answerAll(message.report);
     if (message.released) release(message.released);

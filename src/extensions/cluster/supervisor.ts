@@ -4,13 +4,14 @@
 import cluster from "node:cluster";
 import { createKeyring, NO_CREATED_KEYS } from "../../core/accounts/keyring.ts";
 import { createLimiter } from "../../core/accounts/limiter.ts";
-import { assertFits, createLogs } from "../../core/app.ts";
+import { assertFits } from "../../core/app.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { Config } from "../../core/config/schema.ts";
 import type { Extension, RunningGateway, SuperviseOptions } from "../../core/extension/extension.ts";
 import { createHost, secureListener } from "../../core/extension/host.ts";
 import type { Report } from "../../core/extension/report.ts";
-import { joinObservers } from "../../core/observer.ts";
+import { startObservations } from "../../core/extension/parts.ts";
+import { createLogs } from "../../core/logs.ts";
 import { startChild, type Child, type ChildEnd } from "./child.ts";
 import type { ConfigMessage } from "./messages.ts";
 
@@ -25,11 +26,9 @@ export function createSupervisor(
 ): RunningGateway {
   const { extensions, stopRequested } = options;
   const clock = systemClock;
-  const observations = extensions.flatMap(({ name, observe }) =>
-    observe ? [{ name, ...observe() }] : [],
-  );
-  const observer = joinObservers(observations.map((observation) => observation.observer));
-  const { access, diagnostics, diagnose } = createLogs(options, clock, observer);
+  const observations = startObservations(extensions);
+  const logs = createLogs(options, clock, observations.observer);
+  const { access, diagnostics, diagnose } = logs;
   const limiter = createLimiter(clock.monotonic);
   const running = new Set<Child>();
   const atStart: ConfigMessage = messageOf(initial, extensions);
@@ -106,7 +105,7 @@ export function createSupervisor(
     clock,
     diagnose,
     reports,
-    observed: () => Object.fromEntries(observations.map(({ name, report }) => [name, report()])),
+    observed: observations.report,
     accounts: () => {
       const created = keySources[0]?.current() ?? NO_CREATED_KEYS;
       return createKeyring(inForce.config, created, clock.now).accounts();
@@ -120,8 +119,7 @@ export function createSupervisor(
     await Promise.all([...running].map(({ closed }) => closed));
     await host.close();
     for (const source of keySources) source.close();
-    access.flush();
-    diagnostics.flush();
+    logs.flush();
   }
 
   return {

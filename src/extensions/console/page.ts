@@ -1,10 +1,9 @@
 // The console's page, and what a browser may do for it: run the script that stands in it, ask the address that it came from, and nothing
 // else.
 import { hash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { embeddedText } from "../../core/embedded.ts";
 
-/** A build of one file puts the text in the place of the reading. */
-const text = readFileSync(new URL("index.html", import.meta.url), "utf8");
+const text = embeddedText("extensions/console/index.html");
 
 /** The digest of the content of the first element of this name, as a Content-Security-Policy has it. */
 function digestOf(element: string): string {

@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { decide, WINDOW_MS, type AdmissionDecision } from "../../core/accounts/limiter.ts";
-import { SCRIPT } from "./script.ts";
+import { embeddedText } from "../../core/embedded.ts";
 
 /** A tick is time in which this process could have heard the answer: where the process is itself at work for longer, that counts as one. */
 const TICK_MS = 10;
@@ -15,6 +15,7 @@ const RETRY_MS = 250;
 /** How long a start waits for the store. */
 const START_MS = 2_000;
 
+const SCRIPT = embeddedText("extensions/redis/script.lua");
 const DIGEST = createHash("sha1").update(SCRIPT).digest("hex");
 
 /** What is used of a client of the package `redis`. */

@@ -13,7 +13,7 @@ import {
   type AdmissionDecision,
   type Limit,
 } from "../../../src/core/accounts/limiter.ts";
-import { checkConfig } from "../../../src/core/config/schema.ts";
+import { checkConfig } from "../../support/config.ts";
 import { configFor, KEY, startGateway, user, type RunningGateway } from "../../support/gateway.ts";
 import {
   chunk,

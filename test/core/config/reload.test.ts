@@ -7,7 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { reload } from "../../../src/core/config/load.ts";
-import { checkConfig, type Config } from "../../../src/core/config/schema.ts";
+import type { Config } from "../../../src/core/config/schema.ts";
+import { checkConfig } from "../../support/config.ts";
 import { watchFile } from "../../../src/core/config/watch.ts";
 import { replace } from "../../support/folder.ts";
 import {

@@ -17,7 +17,7 @@ import {
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { createKeyring, createKeyStore, readKeys } from "../../../src/core/accounts/keys.ts";
-import { checkConfig } from "../../../src/core/config/schema.ts";
+import { checkConfig } from "../../support/config.ts";
 import { watchFile, type Found } from "../../../src/core/config/watch.ts";
 import { ended, lines, run } from "../../support/command.ts";
 import { folder, replace } from "../../support/folder.ts";

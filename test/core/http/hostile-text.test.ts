@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import net from "node:net";
 import { describe, it } from "node:test";
 import { createKeyring, storedKeysIn } from "../../../src/core/accounts/keys.ts";
-import { checkConfig } from "../../../src/core/config/schema.ts";
+import { checkConfig } from "../../support/config.ts";
 import { createGuard, networkOf } from "../../../src/extensions/admin/access.ts";
 import { refusal, throwErrorIn } from "../../../src/core/providers/dialect.ts";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";

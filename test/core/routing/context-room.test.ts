@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { storedKeysIn } from "../../../src/core/accounts/keys.ts";
-import { checkConfig } from "../../../src/core/config/schema.ts";
+import { checkConfig } from "../../support/config.ts";
 import { warningsOf } from "../../../src/extensions/commands/warnings.ts";
 import { ended } from "../../support/command.ts";
 import { configFor, json, startGateway, user } from "../../support/gateway.ts";

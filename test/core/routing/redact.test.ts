@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { checkConfig } from "../../../src/core/config/schema.ts";
+import { checkConfig } from "../../support/config.ts";
 import { createRedact, redactionOf, redactPath } from "../../../src/core/routing/redact.ts";
 import { configFor } from "../../support/gateway.ts";
 

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
-import { checkConfig } from "../../../src/core/config/schema.ts";
+import { checkConfig } from "../../support/config.ts";
 import { createAnthropicDialect } from "../../../src/extensions/anthropic/anthropic.ts";
 import { createSignatures } from "../../../src/core/providers/turns.ts";
 import { traitsOf } from "../../../src/core/providers/traits.ts";

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it, type TestContext } from "node:test";
-import { checkConfig } from "../../../src/core/config/schema.ts";
-import { createGateway } from "../../../src/core/app.ts";
+import { checkConfig } from "../../support/config.ts";
+import { createGateway } from "../../support/config.ts";
 import {
   configFile,
   costOf,

@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { repeatedMembers } from "../../../src/core/config/duplicates.ts";
-import { checkConfig } from "../../../src/core/config/schema.ts";
+import { checkConfig } from "../../support/config.ts";
 import { vendorPreset, VENDORS } from "../../../src/core/providers/traits.ts";
 import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { certificate } from "../../support/certificate.ts";

@@ -12,7 +12,7 @@ import { describe, it, type TestContext } from "node:test";
 import { statement } from "../../../src/extensions/books/billing.ts";
 import { createFileStore } from "../../../src/extensions/books/file-store.ts";
 import { withLock, ledgerOf, syncUsage } from "../../../src/extensions/books/sync.ts";
-import { checkConfig } from "../../../src/core/config/schema.ts";
+import { checkConfig } from "../../support/config.ts";
 import type { ValidationError } from "../../../src/core/schema/checker.ts";
 import {
   handMade,

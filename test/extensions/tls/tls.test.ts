@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import tls, { type TLSSocket } from "node:tls";
-import { checkConfig } from "../../../src/core/config/schema.ts";
+import { checkConfig } from "../../support/config.ts";
 import { createPooledClient } from "../../../src/extensions/pooled-client/index.ts";
 import { ValidationError } from "../../../src/core/schema/checker.ts";
 import { certificate } from "../../support/certificate.ts";

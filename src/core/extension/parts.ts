@@ -1,0 +1,74 @@
+// The parts that extensions add to a gateway, as one: what takes the place of the core's own, and what is opened, reloaded and closed
+// with it.
+import type { Limiter } from "../accounts/limiter.ts";
+import type { Config } from "../config/schema.ts";
+import type { Routes } from "../http/exchange.ts";
+import { noLedger, type Ledger } from "../ledger/ledger.ts";
+import { joinObservers, type Observer } from "../observer.ts";
+import type { Transport } from "../upstream/transport.ts";
+import type { Extension, GatewayContext, GatewayPart } from "./extension.ts";
+
+export interface Parts {
+  readonly ledger: Ledger;
+  readonly limiter: Limiter;
+  /** Undefined: no extension brings one. */
+  readonly transport: Transport | undefined;
+  readonly routes: Routes;
+  /** By the names of the extensions: data that can be sent to another process. */
+  report(): Readonly<Record<string, unknown>>;
+  open(): Promise<void>;
+  /** As GatewayPart.reload, for all. */
+  reload(config: Config): () => void;
+  close(): Promise<void>;
+}
+
+/** Starts the parts of all extensions, in their order. */
+export function startParts(context: GatewayContext): Parts {
+  const named = context.extensions.flatMap(({ name, start }) =>
+    start ? [{ name, part: start(context) }] : [],
+  );
+  const parts = named.map(({ part }) => part);
+  const first = <K extends keyof GatewayPart>(member: K): GatewayPart[K] | undefined =>
+    parts.find((part) => part[member] !== undefined)?.[member];
+  return {
+    ledger: first("ledger") ?? noLedger,
+    limiter: first("limiter") ?? context.limiter,
+    transport: first("transport"),
+    routes: Object.assign({}, ...parts.map(({ routes }) => routes)),
+    report: () =>
+      Object.fromEntries(
+        named.flatMap(({ name, part }) => (part.report ? [[name, part.report()]] : [])),
+      ),
+    async open() {
+      for (const part of parts) await part.open?.();
+    },
+    reload(config) {
+      const prepared = parts.map((part) => part.reload?.(config));
+      return () => {
+        for (const apply of prepared) apply?.();
+      };
+    },
+    async close() {
+      for (const part of parts.toReversed()) await part.close?.();
+    },
+  };
+}
+
+export interface Observations {
+  /** All observers as one. */
+  readonly observer: Observer;
+  /** By the names of the extensions. */
+  report(): Readonly<Record<string, unknown>>;
+}
+
+/** Starts the observers of all extensions. */
+export function startObservations(extensions: readonly Extension[]): Observations {
+  const named = extensions.flatMap(({ name, observe }) =>
+    observe ? [{ name, observation: observe() }] : [],
+  );
+  return {
+    observer: joinObservers(named.map(({ observation }) => observation.observer)),
+    report: () =>
+      Object.fromEntries(named.map(({ name, observation }) => [name, observation.report()])),
+  };
+}

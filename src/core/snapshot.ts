@@ -1,0 +1,64 @@
+// What a configuration decides: whose keys are valid, and which models there are. It is replaced as one; a request keeps what it began with.
+import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring.ts";
+import type { Clock } from "./clock.ts";
+import type { Config } from "./config/schema.ts";
+import type { Diagnose } from "./diagnose.ts";
+import type { Extension } from "./extension/extension.ts";
+import type { Catalog } from "./routing/catalog.ts";
+
+export interface Snapshot {
+  readonly config: Config;
+  readonly keyring: Keyring;
+  readonly catalog: Catalog;
+  /** When the configuration was put in force, in ISO 8601. */
+  readonly loadedAt: string;
+}
+
+export interface Snapshots {
+  current(): Snapshot;
+  /** Puts a configuration in force. */
+  replace(config: Config, extensions: readonly Extension[]): void;
+  close(): void;
+}
+
+export interface SnapshotOptions {
+  /** The extensions of the start, which may bring keys. */
+  readonly extensions: readonly Extension[];
+  readonly clock: Clock;
+  readonly diagnose: Diagnose;
+  createCatalog(config: Config, extensions: readonly Extension[]): Catalog;
+}
+
+export function createSnapshots(initial: Config, options: SnapshotOptions): Snapshots {
+  const { extensions, clock, diagnose, createCatalog } = options;
+  const dataDir = initial.data_dir;
+  const sources = extensions.flatMap(({ openKeys }) =>
+    openKeys ? [openKeys({ dataDir, changed: renewKeyring, diagnose })] : [],
+  );
+  let current = snapshotOf(initial, extensions);
+
+  function keyringOf(config: Config): Keyring {
+    return createKeyring(config, sources[0]?.current() ?? NO_CREATED_KEYS, clock.now);
+  }
+  function renewKeyring(): void {
+    current = { ...current, keyring: keyringOf(current.config) };
+  }
+  function snapshotOf(config: Config, loaded: readonly Extension[]): Snapshot {
+    return {
+      config,
+      keyring: keyringOf(config),
+      catalog: createCatalog(config, loaded),
+      loadedAt: new Date(clock.now()).toISOString(),
+    };
+  }
+
+  return {
+    current: () => current,
+    replace(config, loaded) {
+      current = snapshotOf(config, loaded);
+    },
+    close() {
+      for (const source of sources) source.close();
+    },
+  };
+}

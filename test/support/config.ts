@@ -1,0 +1,67 @@
+// Configurations and gateways with every extension, for tests.
+
+import { createGateway as createCoreGateway, type Gateway as CoreGateway } from "../../src/core/app.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { checkConfig as checkCoreConfig } from "../../src/core/config/check.ts";
+import {
+  loadConfig as loadCoreConfig,
+  type Loaded,
+  type LoadOptions,
+} from "../../src/core/config/load.ts";
+import type { Config, Environment } from "../../src/core/config/schema.ts";
+import { createLoader } from "../../src/core/extension/loader.ts";
+import type { Limiter } from "../../src/core/accounts/limiter.ts";
+import type { LineSink, WriteLines } from "../../src/core/http/line-log.ts";
+import { fetchTransport, type Fetch } from "../../src/core/upstream/fetch.ts";
+import { extensions as entries } from "../../src/extensions.ts";
+
+export const loader = createLoader(entries);
+export const allExtensions = await loader.load(() => true);
+
+/** Checks a configuration that may use every extension. */
+export const checkConfig = (
+  json: unknown,
+  env: Environment = {},
+  secretsOptional = false,
+): Config => checkCoreConfig(json, { env, extensions: allExtensions, entries, secretsOptional });
+
+export const loadConfig = (options: Omit<LoadOptions, "loader">): Promise<Loaded> =>
+  loadCoreConfig({ ...options, loader });
+
+export interface GatewayDeps {
+  /** Takes the place of every transport over the network. */
+  readonly fetch?: Fetch;
+  /** The wall clock, and the clock of limiter and breakers; both in milliseconds. */
+  readonly now?: () => number;
+  readonly monotonic?: () => number;
+  readonly limits?: Limiter;
+  readonly accessLog?: WriteLines | LineSink;
+  readonly diagnostics?: WriteLines | LineSink;
+}
+
+export interface Gateway extends Omit<CoreGateway, "reload"> {
+  reload(config: Config): void;
+  /** Where the admin listener is; undefined if there is none. */
+  adminAddress(): string | undefined;
+}
+
+/** A gateway with every extension. */
+export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
+  const { fetch, now = systemClock.now, monotonic = systemClock.monotonic, limits, ...logs } = deps;
+  const gateway = createCoreGateway(config, {
+    extensions: allExtensions,
+    clock: { ...systemClock, now, monotonic },
+    ...(fetch && { transport: fetchTransport(fetch) }),
+    ...(limits && { sharedLimiter: limits }),
+    ...logs,
+  });
+  return {
+    ...gateway,
+    reload: (changed) => gateway.reload(changed, allExtensions),
+    adminAddress: () =>
+      gateway
+        .announcements()
+        .map((text) => /console and admin on (\S+)/.exec(text)?.[1])
+        .find((address) => address !== undefined),
+  };
+}
