@@ -25,6 +25,7 @@ import type {
 import { createLoader, type Loader } from "./core/extension/loader.ts";
 import { sinkOf } from "./core/http/line-log.ts";
 import { ValidationError } from "./core/schema/checker.ts";
+import { createReloader, reportFailure } from "./reload.ts";
 import { createTerminal } from "./terminal.ts";
 
 /** The signals that the process has received since its first moment. */
@@ -153,7 +154,7 @@ async function serveGateway(
     end(world, gateway);
   });
   if (signals.stopRequested()) return;
-  const again = reloader(gateway, { ...options, here: false, file: file ?? source });
+  const again = createReloader(gateway, { ...options, here: false, file: file ?? source });
   // The content that was loaded is the baseline: what has changed since then is found at the first look.
   watchFile(file ?? DEFAULT_FILE, again, { seen: digest });
   signals.onHangup(() => {
@@ -178,44 +179,6 @@ function createServing(
     if (supervisor) return supervisor;
   }
   return createGateway(config, options);
-}
-
-/** What reads the configuration again and puts it in force, or reports what is wrong with it. One reading follows the other, so the last one
- * counts. */
-function reloader(gateway: RunningGateway, options: LoadOptions): () => Promise<void> {
-  // Once a file was read, its absence is an error: the demo configuration, whose key everybody knows, must not creep back in.
-  let file = options.file;
-  let last = Promise.resolve();
-
-  async function reload(): Promise<void> {
-    await reportFailure(gateway, async () => {
-      const loaded = await loadConfig({ ...options, file });
-      file ??= loaded.source;
-      gateway.reload(loaded.config, loaded.extensions);
-    });
-  }
-
-  return () => {
-    last = last.then(reload);
-    return last;
-  };
-}
-
-/** Does `work`; if it fails, the operator is told that the configuration before stays in force, and why. */
-async function reportFailure(
-  gateway: Pick<RunningGateway, "diagnose">,
-  work: () => void | Promise<void>,
-): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    const faults =
-      error instanceof ValidationError
-        ? issuesAsJson(error)
-        : [{ path: "", message: (error as Error).message }];
-    const detail = "the configuration before it stays in force";
-    gateway.diagnose({ event: "reload_failed", level: "error", detail, faults });
-  }
 }
 
 /** One of several processes, which another one has started. That one hears SIGHUP too, and sends what is to be in force. */

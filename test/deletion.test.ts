@@ -1,42 +1,114 @@
-// Each extension can be deleted: without its folder and its line in src/extensions.ts the program has no type errors, can be built and
-// serves. The extensions that import it go with it; their READMEs say so.
+// Each extension can be deleted: without its folder and its line in src/extensions.ts the rest has no type errors, is one file, and
+// answers a request. The extensions that import it go with it; their READMEs say so.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import {
-  cpSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { buildSync } from "esbuild";
 import { ONE_FILE } from "../scripts/build.ts";
+import { folder } from "./support/folder.ts";
 import { importsOf, sourcesIn } from "./support/imports.ts";
-import { launch } from "./support/program.ts";
-import { startProvider } from "./support/provider.ts";
-import { ended } from "./support/command.ts";
+import { run } from "./support/command.ts";
+import { speak, startProvider } from "./support/provider.ts";
 
-const folders = readdirSync("src/extensions", { withFileTypes: true })
+const names = readdirSync("src/extensions", { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
 
 const extensionOf = (file: string): string => file.split("/")[2] ?? "";
+const crossing = sourcesIn("src/extensions")
+  .flatMap(importsOf)
+  .filter(({ to }) => to.startsWith("src/extensions/"));
 
-/** The extensions that import this one, directly or through others, and itself. */
+/** The extension itself, and those that import it, directly or through others. */
 function withDependents(name: string): ReadonlySet<string> {
-  const crossing = sourcesIn("src/extensions").flatMap(importsOf);
   const deleted = new Set([name]);
-  for (let size = 0; size < deleted.size; ) {
+  let size = 0;
+  while (size < deleted.size) {
     size = deleted.size;
     for (const { from, to } of crossing)
-      if (to.startsWith("src/extensions/") && deleted.has(extensionOf(to)))
-        deleted.add(extensionOf(from));
+      if (deleted.has(extensionOf(to))) deleted.add(extensionOf(from));
   }
   return deleted;
 }
+
+/** Takes the lines of these extensions out of the table. Each line is an object that ends with its `load`. */
+const withoutEntries = (table: string, deleted: ReadonlySet<string>): string =>
+  table.replace(/^ {2}\{(?: name: "|\n {4}name: ")([a-z-]+)"[\s\S]*?^ {2}\},\n|^ {2}\{ name: "([a-z-]+)".*\},\n/gm, (entry, first, second) =>
+    deleted.has(first ?? second) ? "" : entry,
+  );
+
+/** A copy of the project without these extensions. */
+function copyWithout(deleted: ReadonlySet<string>): string {
+  const place = folder();
+  cpSync("src", join(place, "src"), { recursive: true });
+  cpSync("tsconfig.json", join(place, "tsconfig.json"));
+  symlinkSync(resolve("node_modules"), join(place, "node_modules"));
+  for (const name of deleted)
+    rmSync(join(place, "src/extensions", name), { recursive: true, force: true });
+  const table = join(place, "src/extensions.ts");
+  const text = withoutEntries(readFileSync(table, "utf8"), deleted);
+  for (const name of deleted) assert.ok(!text.includes(`extensions/${name}/`), `${name} is named`);
+  writeFileSync(table, text);
+  return place;
+}
+
+function assertNoTypeErrors(place: string): void {
+  const tsc = resolve("node_modules/typescript/bin/tsc");
+  try {
+    execFileSync(process.execPath, [tsc], { cwd: place, stdio: "pipe" });
+  } catch (error) {
+    assert.fail(String((error as { stdout?: unknown }).stdout));
+  }
+}
+
+async function assertServes(t: TestContext, place: string): Promise<void> {
+  const outfile = join(place, "gateway.mjs");
+  buildSync({ ...ONE_FILE, entryPoints: [join(place, "src/main.ts")], outfile, define: texts(place) });
+  const provider = await startProvider(t, { m: speak("Hello.") });
+  const config = {
+    server: { port: 0 },
+    providers: { lab: { dialect: "openai", base_url: provider.url, thinking: "none" } },
+    models: { m: { provider: "lab" } },
+    keys: [{ account: "acme", key: "sk-key" }],
+  };
+  const file = join(place, "gateway.json");
+  writeFileSync(file, JSON.stringify(config));
+  const program = { args: [outfile], cwd: place };
+  const running = run(t, ["serve", "--config", file], { program, cwd: place });
+  const response = await fetch(`${await running.address()}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: "Bearer sk-key", "content-type": "application/json" },
+    body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] }),
+  });
+  const { choices } = (await response.json()) as { choices: { message: { content: string } }[] };
+  assert.equal(choices[0]?.message.content, "Hello.");
+}
+
+/** The texts that a build embeds are read from the sources of the copy. */
+function texts(place: string) {
+  const embedded = JSON.parse(ONE_FILE.define.EMBEDDED_TEXTS) as Record<string, string>;
+  const kept = new Set(readdirSync(join(place, "src"), { recursive: true, encoding: "utf8" }));
+  const left = Object.entries(embedded).filter(([path]) => kept.has(path));
+  return { EMBEDDED_TEXTS: JSON.stringify(Object.fromEntries(left)) };
+}
+
+describe("an extension that is deleted", () => {
+  it("leaves the core alone, if all are", async (t) => {
+    const place = copyWithout(new Set(names));
+    assertNoTypeErrors(place);
+    await assertServes(t, place);
+  });
+
+  for (const name of names) {
+    const others = [...withDependents(name)].filter((other) => other !== name);
+    const together = others.length > 0 ? `, together with ${others.join(", ")} that import it` : "";
+    it(`leaves a program that builds and serves: ${name}${together}`, async (t) => {
+      const place = copyWithout(withDependents(name));
+      assertNoTypeErrors(place);
+      await assertServes(t, place);
+    });
+  }
+});

@@ -1,7 +1,7 @@
 // A keys.json with very many keys, as `keys create` writes it.
 
 import { writeFileSync } from "node:fs";
-import { keyIdOf } from "../../src/core/accounts/keys.ts";
+import { keyIdOf } from "../../src/core/accounts/keyring.ts";
 import { sha256 } from "../../src/core/hash.ts";
 
 /** Some 300 bytes a key. The keys themselves are sk-0, sk-1 and so on. */

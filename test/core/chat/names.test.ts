@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { loadConfig } from "../../support/config.ts";
 import { createGateway } from "../../support/config.ts";
-import { createMetrics, merge } from "../../../src/extensions/metrics/metrics.ts";
+import { startCounting } from "../../../src/extensions/metrics/counting.ts";
+import { merge } from "../../../src/extensions/metrics/samples.ts";
 import { ended } from "../../support/command.ts";
 import { folder } from "../../support/folder.ts";
 import { json, readStream, user } from "../../support/gateway.ts";
@@ -34,7 +35,7 @@ describe("names such as __proto__, constructor and toString", () => {
     }`;
     const file = join(place, "gateway.json");
     writeFileSync(file, text);
-    const { config } = loadConfig({ file, env: {} });
+    const { config } = await loadConfig({ file, env: {} });
     const gateway = createGateway(config);
     const url = await gateway.listen();
     t.after(() => gateway.close(0));
@@ -105,9 +106,9 @@ describe("names such as __proto__, constructor and toString", () => {
   });
 
   it("have figures of their own where the name alone is the label, also added up over processes", () => {
-    const metrics = createMetrics();
-    for (const name of NAMES) metrics.chunkSent(name, 5);
-    const sums = merge([metrics.samples, structuredClone(metrics.samples)]);
+    const { observer, report } = startCounting();
+    for (const name of NAMES) observer.chunkSent?.(name, 5);
+    const sums = merge([report(), structuredClone(report())]);
     const pieces = sums.get("chat_gateway_time_between_chunks_seconds");
     assert.deepEqual([...(pieces?.keys() ?? [])], NAMES);
     for (const figures of pieces?.values() ?? []) assert.equal(figures.at(-1), 0.01);

@@ -112,7 +112,7 @@ describe("defaults", () => {
   });
 
   it("an admin section that is there is meant: its port must be free", () => {
-    assert.deepEqual(checkConfig({ ...MINIMAL, admin: {} }, {}).admin, {
+    assert.deepEqual((checkConfig({ ...MINIMAL, admin: {} }) as { admin?: unknown }).admin, {
       host: "127.0.0.1",
       port: 8081,
       password: undefined,
@@ -326,7 +326,7 @@ describe("ranges", () => {
   });
 
   it("tls: both files or neither", () => {
-    assert.deepEqual(accepted({ server: { tls: { cert_file: "c", key_file: "k" } } }).server.tls, {
+    assert.deepEqual((accepted({ server: { tls: { cert_file: "c", key_file: "k" } } }).server as { tls?: unknown }).tls, {
       cert_file: "c",
       key_file: "k",
     });
@@ -947,7 +947,7 @@ describe("a configuration with everything in it", () => {
     ));
 
   it("every field of it is in the JSON Schema of the file, and that is closed", () => {
-    const schema = configSchema({}).schema as {
+    const schema = configSchema({ env: {} }).schema as {
       properties: Record<string, unknown>;
       required: string[];
       additionalProperties: boolean;
@@ -978,50 +978,62 @@ describe("where it comes from", () => {
     return file;
   }
 
+  /** The issues with which loading is rejected. */
+  async function rejectedWith(work: () => Promise<unknown>) {
+    try {
+      await work();
+      return [];
+    } catch (error) {
+      return faultsOf(() => {
+        throw error;
+      });
+    }
+  }
+
   const load = (options: Partial<LoadOptions> = {}) => loadConfig({ env: {}, ...options });
 
-  it("nothing there: the demo", (t) => {
+  it("nothing there: the demo", async (t) => {
     directory(t);
-    const { config, source } = load();
+    const { config, source } = await load();
     assert.equal(source, undefined);
     assert.deepEqual(config, checkConfig(demoConfig, {}));
   });
 
-  it("./gateway.json is found", (t) => {
+  it("./gateway.json is found", async (t) => {
     written(t, JSON.stringify(LAB), "gateway.json");
-    const { config, source } = load();
+    const { config, source } = await load();
     assert.equal(source, "gateway.json");
     assert.deepEqual([...config.models.keys()], ["m"]);
   });
 
-  it("a broken ./gateway.json is an error, not the demo", (t) => {
+  it("a broken ./gateway.json is an error, not the demo", async (t) => {
     written(t, "{", "gateway.json");
-    assert.match(faultsOf(() => load())[0]?.message ?? "", /^gateway\.json is not JSON/);
+    assert.match((await rejectedWith(() => load()))[0]?.message ?? "", /^gateway\.json is not JSON/);
   });
 
-  it("a named file goes before ./gateway.json", (t) => {
+  it("a named file goes before ./gateway.json", async (t) => {
     written(t, "{", "gateway.json");
     writeFileSync("other.json", JSON.stringify(LAB));
-    assert.equal(load({ file: "other.json" }).source, "other.json");
+    assert.equal((await load({ file: "other.json" })).source, "other.json");
   });
 
-  it("a named file that is missing is an error, not the demo", (t) => {
+  it("a named file that is missing is an error, not the demo", async (t) => {
     directory(t);
     assert.deepEqual(
-      faultsOf(() => load({ file: "nowhere.json" })),
+      await rejectedWith(() => load({ file: "nowhere.json" })),
       [{ path: "", code: "invalid_value", message: "cannot read nowhere.json: ENOENT" }],
     );
   });
 
-  it("a directory in its place is an error", (t) => {
+  it("a directory in its place is an error", async (t) => {
     directory(t);
     mkdirSync("gateway.json");
-    assert.equal(faultsOf(() => load())[0]?.message, "cannot read gateway.json: EISDIR");
+    assert.equal((await rejectedWith(() => load()))[0]?.message, "cannot read gateway.json: EISDIR");
   });
 
-  it("a BOM does not matter", (t) => {
+  it("a BOM does not matter", async (t) => {
     assert.deepEqual(
-      [...load({ file: written(t, `\ufeff${JSON.stringify(LAB)}`) }).config.models.keys()],
+      [...(await load({ file: written(t, `\ufeff${JSON.stringify(LAB)}`) })).config.models.keys()],
       ["m"],
     );
   });
@@ -1037,10 +1049,10 @@ describe("where it comes from", () => {
     ["nothing", "", 1, 1],
     ["a missing comma after a BOM", '\ufeff{\n  "a": 1\n  "b": 2\n}', 3, 3],
   ] as const) {
-    it(`${what} is told with its line and column`, (t) => {
+    it(`${what} is told with its line and column`, async (t) => {
       const file = written(t, text);
       assert.deepEqual(
-        faultsOf(() => load({ file })),
+        await rejectedWith(() => load({ file })),
         [
           {
             path: "",
@@ -1052,15 +1064,15 @@ describe("where it comes from", () => {
     });
   }
 
-  it("of a bare word V8 states no place: its first character is told", (t) => {
+  it("of a bare word V8 states no place: its first character is told", async (t) => {
     const file = written(t, '{\n  "a": xyz\n}\n');
     assert.equal(
-      faultsOf(() => load({ file }))[0]?.message,
+      (await rejectedWith(() => load({ file })))[0]?.message,
       `${file} is not JSON: Unexpected token 'x'`,
     );
   });
 
-  it("a syntax error repeats nothing of the file", (t) => {
+  it("a syntax error repeats nothing of the file", async (t) => {
     const file = written(t, "");
     for (const text of [
       '{"api_key": "CANARY" "x": 1}',
@@ -1071,7 +1083,7 @@ describe("where it comes from", () => {
       "['CANARY']",
     ]) {
       writeFileSync(file, text);
-      assert.throws(
+      await assert.rejects(
         () => load({ file }),
         (error) =>
           error instanceof ValidationError &&
@@ -1081,27 +1093,27 @@ describe("where it comes from", () => {
     }
   });
 
-  it("host and port given beside it go before its own", (t) => {
+  it("host and port given beside it go before its own", async (t) => {
     const file = written(
       t,
       JSON.stringify({ ...LAB, server: { host: "::1", port: 1, drain_ms: 7 } }),
     );
-    assert.deepEqual(load({ file, port: 2 }).config.server, {
-      ...load({ file }).config.server,
+    assert.deepEqual((await load({ file, port: 2 })).config.server, {
+      ...(await load({ file })).config.server,
       port: 2,
     });
-    assert.deepEqual(load({ file, host: "127.0.0.2" }).config.server, {
-      ...load({ file }).config.server,
+    assert.deepEqual((await load({ file, host: "127.0.0.2" })).config.server, {
+      ...(await load({ file })).config.server,
       host: "127.0.0.2",
     });
-    assert.equal(load({ file, host: "0.0.0.0", port: 0 }).config.server.host, "0.0.0.0");
+    assert.equal((await load({ file, host: "0.0.0.0", port: 0 })).config.server.host, "0.0.0.0");
     writeFileSync(file, JSON.stringify(LAB));
-    assert.equal(load({ file, port: 3 }).config.server.port, 3);
+    assert.equal((await load({ file, port: 3 })).config.server.port, 3);
     writeFileSync(file, JSON.stringify({ ...LAB, server: null }));
-    assert.equal(load({ file, port: 3 }).config.server.port, 3, "null is absent");
+    assert.equal((await load({ file, port: 3 })).config.server.port, 3, "null is absent");
   });
 
-  it("host and port given beside it do not hide a fault in its own", (t) => {
+  it("host and port given beside it do not hide a fault in its own", async (t) => {
     const file = written(t, "");
     for (const [server, path] of [
       ["x", "server"],
@@ -1111,32 +1123,32 @@ describe("where it comes from", () => {
     ] as const) {
       writeFileSync(file, JSON.stringify({ ...LAB, server }));
       assert.deepEqual(
-        faultsOf(() => load({ file, port: 3 })).map((fault) => fault.path),
+        (await rejectedWith(() => load({ file, port: 3 }))).map((fault) => fault.path),
         [path],
         JSON.stringify(server),
       );
     }
     writeFileSync(file, "[]");
     assert.deepEqual(
-      faultsOf(() => load({ file, port: 3 })).map((fault) => fault.message),
+      (await rejectedWith(() => load({ file, port: 3 }))).map((fault) => fault.message),
       ["expected an object, got an array"],
     );
   });
 
-  it("the demo stays on loopback whatever host is given", (t) => {
+  it("the demo stays on loopback whatever host is given", async (t) => {
     directory(t);
     assert.deepEqual(
-      faultsOf(() => load({ host: "0.0.0.0" })).map(({ path }) => path),
+      (await rejectedWith(() => load({ host: "0.0.0.0" }))).map(({ path }) => path),
       ["server.host"],
     );
-    assert.equal(load({ host: "::1", port: 9 }).config.server.host, "::1");
+    assert.equal((await load({ host: "::1", port: 9 })).config.server.host, "::1");
   });
 
-  it("the environment reaches the file", (t) => {
+  it("the environment reaches the file", async (t) => {
     const file = written(t, JSON.stringify({ ...LAB, keys: [{ account: "a", key: "$K" }] }));
-    assert.equal(load({ file, env: { K: "sk-1" } }).config.keys[0]?.digest, sha256("sk-1"));
+    assert.equal((await load({ file, env: { K: "sk-1" } })).config.keys[0]?.digest, sha256("sk-1"));
     assert.deepEqual(
-      faultsOf(() => load({ file })).map(({ path }) => path),
+      (await rejectedWith(() => load({ file }))).map(({ path }) => path),
       ["keys[0].key"],
     );
   });

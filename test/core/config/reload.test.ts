@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { reload } from "../../../src/core/config/load.ts";
+import { reportFailure } from "../../../src/reload.ts";
 import type { Config } from "../../../src/core/config/schema.ts";
 import { checkConfig } from "../../support/config.ts";
 import { watchFile } from "../../../src/core/config/watch.ts";
@@ -150,7 +150,7 @@ describe("watching the file", () => {
         told.push({ ...line });
       },
     };
-    const again = () => reload(gateway, load);
+    const again = () => reportFailure(gateway, () => gateway.reload(load()));
     const watcher = watchFile(file, again);
     t.after(() => {
       watcher.close();

@@ -16,7 +16,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { createKeyring, createKeyStore, readKeys } from "../../../src/core/accounts/keys.ts";
+import { createKeyring } from "../../../src/core/accounts/keyring.ts";
+import { readKeys, watchKeys } from "../../../src/extensions/keys/created-keys.ts";
 import { checkConfig } from "../../support/config.ts";
 import { watchFile, type Found } from "../../../src/core/config/watch.ts";
 import { ended, lines, run } from "../../support/command.ts";
@@ -209,12 +210,14 @@ describe("100,000 created keys", () => {
     const { data, keys } = place();
     writeManyKeys(keys, 1);
     let changes = 0;
-    const failures: Error[] = [];
-    const store = createKeyStore(
-      data,
-      () => (changes += 1),
-      (error) => failures.push(error),
-    );
+    const failures: object[] = [];
+    const store = watchKeys({
+      dataDir: data,
+      changed: () => {
+        changes += 1;
+      },
+      diagnose: (event) => failures.push(event),
+    });
     t.after(() => store.close());
     const atOnce: number[] = [];
     const held: number[] = [];
@@ -237,11 +240,11 @@ describe("100,000 created keys", () => {
     const { data, keys } = place();
     writeManyKeys(keys, MANY);
     const began = performance.now();
-    const store = createKeyStore(
-      data,
-      () => undefined,
-      () => undefined,
-    );
+    const store = watchKeys({
+      dataDir: data,
+      changed: () => undefined,
+      diagnose: () => undefined,
+    });
     const reading = performance.now() - began;
     t.after(() => store.close());
     const config = checkConfig(
@@ -275,11 +278,7 @@ describe("100,000 created keys", () => {
     writeFileSync(keys, JSON.stringify(list));
     assert.throws(
       () =>
-        createKeyStore(
-          data,
-          () => undefined,
-          () => undefined,
-        ),
+        watchKeys({ dataDir: data, changed: () => undefined, diagnose: () => undefined }),
       /^Error: \[10\]\.account: .*\n\[4321\]\.rpm: [^\n]*$/,
     );
   });

@@ -4,9 +4,10 @@
 import assert from "node:assert/strict";
 import net from "node:net";
 import { describe, it } from "node:test";
-import { createKeyring, storedKeysIn } from "../../../src/core/accounts/keys.ts";
+import { createKeyring, NO_CREATED_KEYS } from "../../../src/core/accounts/keyring.ts";
 import { checkConfig } from "../../support/config.ts";
-import { createGuard, networkOf } from "../../../src/extensions/admin/access.ts";
+import { createGuard } from "../../../src/extensions/admin/access.ts";
+import { networkOf } from "../../../src/extensions/admin/network.ts";
 import { refusal, throwErrorIn } from "../../../src/core/providers/dialect.ts";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";
 import type { Exchange } from "../../../src/core/http/exchange.ts";
@@ -43,7 +44,7 @@ const STUFFING = [
 const ENDS = ["", "\x01", "x", "!", " ", "\r\n", "%"];
 
 const config = checkConfig(demo(), {});
-const keyring = createKeyring(config, storedKeysIn("nowhere"), Date.now);
+const keyring = createKeyring(config, NO_CREATED_KEYS, Date.now);
 const guard = createGuard({ host: "0.0.0.0", password: "secret" });
 const fails = (work: () => unknown): void => {
   try {

@@ -6,7 +6,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { storedKeysIn } from "../../../src/core/accounts/keys.ts";
 import { checkConfig } from "../../support/config.ts";
 import { warningsOf } from "../../../src/extensions/commands/warnings.ts";
 import { ended } from "../../support/command.ts";
@@ -132,7 +131,7 @@ describe("check, of aliases with candidates of unknown size", () => {
 
   it("warns where one of several candidates has no context_tokens, and only there", () => {
     const warned = (given: object) =>
-      warningsOf(checkConfig(given, {}), storedKeysIn("nowhere"), 0).map(({ path, message }) => [
+      warningsOf(checkConfig(given, {})).map(({ path, message }) => [
         path.join("."),
         message,
       ]);

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createGuard, networkOf } from "../../../src/extensions/admin/access.ts";
+import { createGuard } from "../../../src/extensions/admin/access.ts";
+import { networkOf } from "../../../src/extensions/admin/network.ts";
 import type { Exchange } from "../../../src/core/http/exchange.ts";
 import { ApiError } from "../../../src/core/openai/errors.ts";
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { describe, it } from "node:test";
 import type { Fetch } from "../../../src/core/upstream/fetch.ts";
-import { createPooledClient } from "../../../src/extensions/pooled-client/index.ts";
+import { createPooledClient } from "../../../src/extensions/pooled-client/client.ts";
 import {
   costOf,
   COUNTED,

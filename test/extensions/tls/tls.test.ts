@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import tls, { type TLSSocket } from "node:tls";
 import { checkConfig } from "../../support/config.ts";
-import { createPooledClient } from "../../../src/extensions/pooled-client/index.ts";
+import { createPooledClient } from "../../../src/extensions/pooled-client/client.ts";
 import { ValidationError } from "../../../src/core/schema/checker.ts";
 import { certificate } from "../../support/certificate.ts";
 import { lines, run } from "../../support/command.ts";
