@@ -1,19 +1,10 @@
-// Bodies: a provider's, piece by piece; a request's, read within its bound, decoded strictly, parsed. WIRE.md 1.1, and of its table 4.2
-// 413, 415, invalid_json.
+// A request's body, read within its bound, decoded strictly, parsed. WIRE.md 1.1, and of its table 4.2 413, 415, invalid_json.
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Readable } from "node:stream";
-import { setImmediate as turnEnd } from "node:timers/promises";
 import { ApiError } from "../openai/errors.ts";
-import { jsonExcess, MAX_BODY_VALUES } from "../schema/json-bounds.ts";
+import { MAX_BODY_VALUES } from "../schema/json-bounds.ts";
+import { parseLarge } from "../schema/parse-json.ts";
 import type { Cancel } from "./cancel.ts";
-
-/** From so many characters on, each step of the work on a JSON text is a turn of the event loop of its own. */
-const LARGE = 256 * 1024;
-
-/** After a piece with which the reader was busy for so many milliseconds others have a turn: the kernel hands over some 30 pieces of 64 KB
- * in one. */
-const LONG_MS = 10;
 
 /** Reads a JSON body of at most `maxBytes`; rejects with the reason of `cancel` if that comes first. */
 export async function readJson(
@@ -54,59 +45,18 @@ export async function readJson(
   });
 }
 
-/** JSON.parse of a text from outside. If it is large, its contents are counted first (protocol/json-bounds.ts), and others have a turn
- * of the event loop before and after the parse. Rejects with a RangeError that says what is too much, or the SyntaxError of JSON.parse. */
-export async function parseLarge(text: string, maxValues: number): Promise<unknown> {
-  if (text.length <= LARGE) return JSON.parse(text);
-  const excess = jsonExcess(text, maxValues);
-  if (excess !== undefined) throw new RangeError(excess);
-  await turnEnd();
-  const json: unknown = JSON.parse(text);
-  await turnEnd();
-  return json;
-}
-
-/** The pieces of a body, up to and with the one that makes it larger than `maxBytes`; `progress` is called for every other. */
-export function readAll(
-  body: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-  progress?: () => void,
-): Promise<Uint8Array[]> {
+/** The pieces of a request's body, up to and with the one that makes it larger than `maxBytes`. */
+function readAll(req: IncomingMessage, maxBytes: number): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   let size = 0;
   return new Promise((resolve, reject) => {
-    consume(body, (bytes) => {
-      if (size > maxBytes) return; // it is cut already
+    req.on("data", (bytes: Buffer) => {
+      if (size > maxBytes) return; // the result is complete: the rest is thrown away
       size += bytes.length;
       pieces.push(bytes);
       if (size > maxBytes) resolve(pieces);
-      else progress?.();
-    }).then(() => resolve(pieces), reject);
-  });
-}
-
-/** Hands over a body piece by piece, waiting for the promise if `take` gives one. Resolves at its end; rejects with what it, or `take`,
- * throws. Node's own streams are listened to: to iterate over one costs more than all else that happens to a piece. */
-export function consume(
-  body: AsyncIterable<Uint8Array>,
-  take: (bytes: Uint8Array) => Promise<unknown> | undefined | void,
-): Promise<void> {
-  const stream = body instanceof Readable ? body : Readable.from(body);
-  return new Promise<void>((resolve, reject) => {
-    stream.on("data", (bytes: Buffer) => {
-      try {
-        const began = performance.now();
-        let room = take(bytes);
-        if (!room && performance.now() - began > LONG_MS) room = turnEnd();
-        if (!room) return;
-        stream.pause();
-        room.then(() => stream.resume(), reject);
-      } catch (error) {
-        stream.removeAllListeners("data"); // more may come in this very turn
-        reject(error);
-      }
     });
-    stream.on("end", resolve).on("error", reject);
+    req.on("end", () => resolve(pieces)).on("error", reject);
   });
 }
 

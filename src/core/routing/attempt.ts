@@ -3,7 +3,8 @@
 // room for the batch before (backpressure). The first batch goes up to and with the first delta, or the end of a reply that has none.
 import type { Meter } from "../ledger/meter.ts";
 import { ProviderError, refusal, wholeReply, type ProviderAnswer } from "../providers/dialect.ts";
-import { consume, parseLarge, readAll } from "../http/body.ts";
+import { consume, readAll } from "../upstream/body.ts";
+import { parseLarge } from "../schema/parse-json.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventReader } from "../http/event-reader.ts";
 import { ClientGone } from "../http/cancel.ts";
