@@ -6,9 +6,9 @@ import { jsonExcess } from "./json-bounds.ts";
 const LARGE_CHARS = 256 * 1024;
 
 /**
- * Parses a JSON text. The contents of a large one are counted first (json-bounds.ts), and other work has a turn of the
- * event loop before and after the parse. Rejects with a RangeError whose message says what is too much, or with the
- * SyntaxError of JSON.parse.
+ * Parses a JSON text. The contents of a large one are counted first (json-bounds.ts), and other
+ * work has a turn of the event loop before and after the parse. Rejects with a RangeError whose
+ * message says what is too much, or with the SyntaxError of JSON.parse.
  */
 export async function parseLarge(text: string, maxValues: number): Promise<unknown> {
   if (text.length <= LARGE_CHARS) return JSON.parse(text);

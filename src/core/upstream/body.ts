@@ -3,15 +3,16 @@ import { Readable } from "node:stream";
 import { setImmediate as turnEnd } from "node:timers/promises";
 
 /**
- * After a piece that kept the reader busy for this many milliseconds, other work has a turn: the kernel hands over some
- * 30 pieces of 64 KB in one turn of the event loop.
+ * After a piece that kept the reader busy for this many milliseconds, other work has a turn: the
+ * kernel hands over some 30 pieces of 64 KB in one turn of the event loop.
  */
 const LONG_MS = 10;
 
 /**
- * Passes each piece of a body to `take`, and pauses the body until the promise resolves if `take` returns one. Resolves
- * at the body's end. Rejects with the body's error, or with what `take` throws. Node's own streams are read through
- * events: iterating over one costs more than all other work on a piece.
+ * Passes each piece of a body to `take`, and pauses the body until the promise resolves if `take`
+ * returns one. Resolves at the body's end. Rejects with the body's error, or with what `take`
+ * throws. Node's own streams are read through events: iterating over one costs more than all other
+ * work on a piece.
  */
 export function consume(
   body: AsyncIterable<Uint8Array>,
@@ -37,8 +38,8 @@ export function consume(
 }
 
 /**
- * Collects the pieces of a body, up to and with the one that makes it larger than `maxBytes`. `progress` is called after
- * every other piece.
+ * Collects the pieces of a body, up to and with the one that makes it larger than `maxBytes`.
+ * `progress` is called after every other piece.
  */
 export function readAll(
   body: AsyncIterable<Uint8Array>,
