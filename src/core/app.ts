@@ -1,14 +1,22 @@
 // The gateway put together: configuration and the world in, an HTTP server out. Which path leads where stands here.
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { createAnthropicDialect } from "../extensions/anthropic/anthropic.ts";
 import { createBooks } from "../extensions/books/books.ts";
+import { fingerprintSecretOf } from "../extensions/books/files.ts";
 import { unwritable } from "../extensions/books/spend-log.ts";
 import { createKeyring, createKeyStore, type Caller } from "./accounts/keys.ts";
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
+import { createDemoFetch } from "../extensions/demo/provider.ts";
+import { createGeminiDialect } from "../extensions/gemini/gemini.ts";
 import { createRedisLimiter } from "../extensions/redis/limiter.ts";
 import { createAdmin, type Report } from "../extensions/admin/admin.ts";
+import { systemClock, type Clock } from "./clock.ts";
 import { createChatHandler } from "./chat/handler.ts";
+import { createLeftStreams } from "./chat/left-streams.ts";
 import { readTls } from "../extensions/tls/certificate.ts";
+import { secretsIn } from "./config/redaction.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
+import { openaiDialect } from "./providers/openai.ts";
 import { createFetch, fetchTransport, type Fetch, type Transport } from "./upstream/fetch.ts";
 import { createLineLog, dropEvents, failing, type LineSink, type WriteLines } from "./http/log.ts";
 import type { Diagnose } from "./diagnose.ts";
@@ -21,7 +29,8 @@ import { ApiError } from "./openai/errors.ts";
 import { openapiText } from "./openai/openapi.ts";
 import { createCatalog, createMemory, noSuchModel, type Catalog } from "./routing/catalog.ts";
 import { createFingerprint } from "./routing/fingerprint.ts";
-import { createLeftStreams } from "./routing/left-streams.ts";
+import type { DialectDefinition } from "./routing/model.ts";
+import { createRedact } from "./routing/redact.ts";
 
 /** Absent means the real thing, and no log. `now` is the wall clock, `monotonic` that of limiter and breakers, both in milliseconds.
  * `limits`, where this is one of several processes, are those of all; it then has no admin listener of its own. */
@@ -67,10 +76,25 @@ export function checkFit(config: Config, { server: { host, tls } }: Config): Tls
   if (faults.length > 0) throw new ValidationError(faults);
   return tls && config.server.tls && readTls(config.server.tls);
 }
+/** The provider formats that a configuration can name. */
+const DIALECTS = new Map<string, DialectDefinition>([
+  ["openai", { create: () => openaiDialect, mediaRules: "openai" }],
+  ["anthropic", { create: createAnthropicDialect, mediaRules: "anthropic" }],
+  ["gemini", { create: createGeminiDialect, mediaRules: "gemini" }],
+  [
+    "demo",
+    {
+      create: () => openaiDialect,
+      mediaRules: "openai",
+      transport: ({ pace_ms }) => createDemoFetch({ paceMs: pace_ms }),
+    },
+  ],
+]);
 const LOOK_MS = 20; // how often the event loop's delay is looked at; what is measured is longer by this
 
 export function createGateway(initial: Config, deps: GatewayDeps = {}) {
-  const { now = Date.now, monotonic } = deps;
+  const { now = systemClock.now, monotonic = systemClock.monotonic } = deps;
+  const clock: Clock = { ...systemClock, now, monotonic };
   const metrics = createMetrics();
   const nowhere = () => undefined;
   const diagnose: Diagnose = (event) =>
@@ -91,14 +115,16 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   let send: Transport;
   if (deps.fetch) send = fetchTransport(deps.fetch);
   else send = client === "fetch" ? fetchTransport(fetch) : pooled;
-  const memory = createMemory(createFingerprint(initial.data_dir, diagnose));
+  const memory = createMemory(
+    createFingerprint(() => fingerprintSecretOf(initial.data_dir), diagnose),
+  );
   const own = deps.limits ?? createLimiter(monotonic);
   const shared =
     initial.limits.store === "memory"
       ? undefined
       : createRedisLimiter(initial.limits, own, diagnose);
   const limiter = shared ?? own;
-  const leftStreams = createLeftStreams();
+  const leftStreams = createLeftStreams(clock);
   const loop = monitorEventLoopDelay({ resolution: LOOK_MS });
   const books = createBooks(initial, now, diagnose);
   const created = Math.floor(now() / 1000);
@@ -118,12 +144,21 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   );
 
   /** All that a configuration decides: replaced as one. */
-  const build = (config: Config) => ({
-    config,
-    keyring: createKeyring(config, keys.current(), now),
-    catalog: createCatalog(config, send, memory, monotonic),
-    loadedAt: new Date(now()).toISOString(),
-  });
+  const build = (config: Config) => {
+    const { texts, digests } = secretsIn(config);
+    return {
+      config,
+      keyring: createKeyring(config, keys.current(), now),
+      catalog: createCatalog(config, {
+        dialects: DIALECTS,
+        transport: send,
+        redact: createRedact(texts, digests),
+        memory,
+        clock,
+      }),
+      loadedAt: new Date(now()).toISOString(),
+    };
+  };
   let current = build(initial);
   /** What a request begins with. */
   const inForce = () => {
@@ -144,7 +179,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     object: "model",
     created,
     owned_by: "chat-gateway",
-    ...catalog.abilities(id, caller),
+    ...catalog.capabilities(id, caller),
   });
 
   const routes: Routes = {
@@ -153,7 +188,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
         limiter,
         ledger: books,
         observer: metrics,
-        now,
+        clock,
         leftStreams,
         diagnose,
       }),

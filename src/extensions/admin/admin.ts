@@ -17,7 +17,7 @@ import { createServer } from "../../core/http/server.ts";
 import { merge, render, type Samples } from "../metrics/metrics.ts";
 import { ApiError } from "../../core/openai/errors.ts";
 import { openapiText } from "../../core/openai/openapi.ts";
-import { BREAKER_STATES, type Breaker } from "../../core/routing/breaker.ts";
+import { BREAKER_STATES, type BreakerStatus } from "../../core/routing/breaker.ts";
 import type { Catalog } from "../../core/routing/catalog.ts";
 
 /** What one process says of itself. Faults are null while there is none; `loopDelay` is how late the event loop has been since this was
@@ -31,7 +31,7 @@ export interface Report {
     readonly model: string;
     readonly provider: string;
     readonly upstream_model: string;
-    readonly breaker: ReturnType<Breaker["status"]>;
+    readonly breaker: BreakerStatus;
   }[];
   readonly ranking: Catalog["ranking"];
   readonly books: ReturnType<Books["status"]>;
