@@ -1,11 +1,15 @@
 // The gateway put together: a configuration and the extensions that it needs in, an HTTP server out. Which path leads to which handler
 // stands here.
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
-import { createChatHandler, type ChatServices } from "./chat/handler.ts";
+import type { ChatServices } from "./chat/context.ts";
+import { createChatHandler } from "./chat/handler.ts";
+import { createLeftStreams } from "./chat/left-streams.ts";
 import { modelRoutes } from "./chat/models.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { demoKeyIssues } from "./config/check.ts";
+import { dialectTable } from "./config/dialects.ts";
 import { changedFixedSettings } from "./config/fixed.ts";
+import { secretsIn } from "./config/redaction.ts";
 import type { Config } from "./config/schema.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
 import type { Extension, RunningGateway } from "./extension/extension.ts";
@@ -23,7 +27,7 @@ import { ApiError } from "./openai/errors.ts";
 import { openapiText } from "./openai/openapi.ts";
 import { createCatalog, createMemory } from "./routing/catalog.ts";
 import { createFingerprint } from "./routing/fingerprint.ts";
-import { createLeftStreams } from "./routing/left-streams.ts";
+import { createRedact } from "./routing/redact.ts";
 import { ValidationError } from "./schema/checker.ts";
 import { createSnapshots, type Snapshot } from "./snapshot.ts";
 import { fetchTransport } from "./upstream/fetch.ts";
@@ -58,13 +62,18 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const transport = options.transport ?? parts.transport ?? fetchTransport();
   const memory = createMemory(createFingerprint(initial.data_dir, diagnose));
   const secure = secureListener(initial, "server", extensions);
-  const leftStreams = createLeftStreams();
+  const leftStreams = createLeftStreams(clock);
   const loop = createLoopDelay();
   const snapshots = createSnapshots(initial, {
     extensions,
     clock,
     diagnose,
-    createCatalog: (config) => createCatalog(config, transport, memory, clock.monotonic),
+    createCatalog(config, loaded) {
+      const { texts, digests } = secretsIn(config, loaded);
+      const redact = createRedact(texts, digests);
+      const dialects = dialectTable(loaded);
+      return createCatalog(config, { dialects, transport, redact, memory, clock });
+    },
   });
   let draining = false;
 
@@ -79,7 +88,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       limiter: parts.limiter,
       ledger: parts.ledger,
       observer,
-      now: clock.now,
+      clock,
       leftStreams,
       diagnose,
     }),
@@ -190,7 +199,7 @@ const publicRoutes = (
   services: ChatServices,
 ): Routes => ({
   "/v1/chat/completions": { POST: createChatHandler(inForce, services) },
-  ...modelRoutes(current, Math.floor(services.now() / 1000)),
+  ...modelRoutes(current, Math.floor(services.clock.now() / 1000)),
   "/healthz": { GET: ({ res }) => sendJson(res, 200, { status: "ok" }, NO_STORE) },
   "/readyz": {
     GET({ res }) {

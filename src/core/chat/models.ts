@@ -13,8 +13,8 @@ interface Snapshot {
 /** `created`: the time that every entry states, in seconds since 1970. */
 export function modelRoutes(current: () => Snapshot, created: number): Routes {
   function entry(id: string, catalog: Catalog, caller: Caller): object {
-    const abilities = catalog.abilities(id, caller);
-    return { id, object: "model", created, owned_by: "chat-gateway", ...abilities };
+    const capabilities = catalog.capabilities(id, caller);
+    return { id, object: "model", created, owned_by: "chat-gateway", ...capabilities };
   }
   return {
     "/v1/models": {

@@ -50,6 +50,8 @@ export interface Extension {
   readonly store?: StoreAddress;
   /** Opens the usage records at the address of `store`. Throws a ValidationError if a package is missing. */
   readonly openUsageStore?: (options: UsageStoreOptions) => UsageStore;
+  /** The secrets in its settings, which must not show in a log. */
+  readonly secrets?: (config: Config) => readonly string[];
   /** What its settings demand of others, beyond their shape. Looks at the raw JSON, so that an issue of shape elsewhere hides none. */
   readonly issues?: (json: unknown) => readonly ValidationIssue[];
   /** What is odd in a valid configuration. `check` prints it. */

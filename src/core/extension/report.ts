@@ -5,7 +5,7 @@ import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Routes } from "../http/exchange.ts";
 import type { BreakerStatus } from "../routing/breaker.ts";
-import type { Ranking } from "../routing/policy.ts";
+import type { RankedModel } from "../routing/policy.ts";
 import type { Extension } from "./extension.ts";
 
 /** What one process says of itself: data that can be sent to another process. */
@@ -16,7 +16,7 @@ export interface Report {
   /** How late the event loop has been since the last report, in seconds, by quantile ("0.5", "0.99", "1"). */
   readonly loopDelay: Readonly<Record<string, number>>;
   readonly models: readonly ModelReport[];
-  readonly ranking: ReadonlyMap<string, Ranking>;
+  readonly ranking: ReadonlyMap<string, readonly RankedModel[]>;
   /** When the configuration in force was loaded, in ISO 8601. */
   readonly loadedAt: string;
   /** What extensions report, by their names. */

@@ -1,12 +1,13 @@
-// The ledger: where each request that goes to a provider is opened before, and settled after, with what it cost. The core has one that
-// keeps nothing; the books (extensions/books) keep a spend log. DESIGN.md "Files under data_dir" has the meaning of the fields.
+// The ledger's contract. Each request is opened in the ledger before a provider is called, and
+// settled after with its cost. The core has a ledger that keeps nothing. An extension can keep a
+// spend log instead: DESIGN.md "Files under data_dir" has the meaning of the fields.
 import { ApiError } from "../openai/errors.ts";
 import type { Usage } from "../openai/reply.ts";
 import type { UsageSource } from "./meter.ts";
 
-/** What is known of a request when it begins. */
+/** A request when it begins. */
 export interface Opening {
-  /** The gateway_request_id: the client's own, or one made here. */
+  /** The gateway_request_id: the client's X-Request-Id, or one that the gateway made. */
   readonly requestId: string;
   readonly account: string;
   readonly keyId: string;
@@ -15,38 +16,41 @@ export interface Opening {
   readonly stream: boolean;
 }
 
-/** One attempt at a provider. `outcome`: "completed", "cancelled" (the client left), or the error code of what went wrong. */
+/** One attempt at a provider. */
 export interface AttemptRecord {
+  /** The canonical name of the model. */
   readonly model: string;
   readonly provider: string;
+  /** "completed", "cancelled" (the client left), or the code of the error. */
   readonly outcome: string;
   readonly duration_ms: number;
-  /** HTTP status of the provider's answer. Absent: it gave none, or the attempt did not fail. */
+  /** HTTP status of the provider's answer. Absent: there was no answer, or no failure. */
   readonly status?: number | undefined;
-  /** Path of the URL that was asked. Absent: nothing was asked, or the attempt did not fail. */
+  /** Path of the URL that was called. Absent: nothing was called, or no failure. */
   readonly path?: string | undefined;
-  /** The provider's own words, redacted and cut, else this gateway's. Absent: it did not fail. For the operator alone. */
+  /** For the operator: the provider's message, redacted, else the gateway's. Absent: no failure. */
   readonly detail?: string | undefined;
 }
 
-/** How a request ended, and what it came to. */
+/** How a request ended, and what it cost. */
 export interface Settlement {
   readonly status: "completed" | "failed" | "cancelled" | "interrupted";
-  /** Of the answer to the client; 499 if the client left; null if nobody knows. */
+  /** Status of the answer to the client. 499: the client left. Null: unknown. */
   readonly httpStatus: number | null;
-  /** Null if it completed, or if its client left. */
+  /** Null: the request completed, or its client left. */
   readonly errorCode: string | null;
-  /** Null until the provider has finished its reply. */
+  /** Null: the provider did not finish its reply. */
   readonly finishReason: string | null;
   readonly attempts: readonly AttemptRecord[];
-  /** Milliseconds from the opening to the first text, thinking or tool call; null if none came. */
+  /** Milliseconds from the opening to the first text, reasoning or tool call. Null: none came. */
   readonly firstTokenMs: number | null;
-  /** The canonical name of the model that served, and its provider; null if no provider began to answer. */
+  /** The canonical name of the model that served. Null: no provider began to answer. */
   readonly modelServed: string | null;
+  /** The provider of that model. Null: as above. */
   readonly provider: string | null;
   readonly usage: Usage;
   readonly usageSource: UsageSource;
-  /** A decimal number, exact, by the price that was in force when the request began. */
+  /** An exact decimal number, by the price in force when the request began. */
   readonly cost: string;
   /** Three capital letters, such as USD. */
   readonly currency: string;
@@ -54,7 +58,7 @@ export interface Settlement {
 
 /** The entry of one request. */
 export interface LedgerEntry {
-  /** Resolves when the provider may be called; rejects with the ApiError of a gateway that cannot write its ledger. */
+  /** Resolves when a provider may be called. Rejects with an ApiError if the ledger is faulty. */
   readonly opened: Promise<void>;
   /** Resolves when the last byte of the reply may leave. Only the first call counts. */
   settle(settlement: Settlement): Promise<void>;
@@ -62,7 +66,7 @@ export interface LedgerEntry {
 
 export interface Ledger {
   open(opening: Opening): LedgerEntry;
-  /** Why requests are refused, for the operator; null while the ledger can be written. */
+  /** Why the ledger cannot be written, for the operator. Null: it can. */
   fault(): string | null;
 }
 
@@ -73,7 +77,7 @@ export const ledgerUnavailable = (cause?: unknown): ApiError =>
     cause,
   });
 
-/** The ledger of a gateway without books: nothing is kept, and no request waits. */
+/** The ledger that keeps nothing. No request waits for it. */
 export const noLedger: Ledger = {
   open: () => ({ opened: Promise.resolve(), settle: () => Promise.resolve() }),
   fault: () => null,

@@ -1,34 +1,36 @@
-// What a reply came to: how it ended, and how many tokens it took, by the provider's own count if it gave one, else by an
-// estimate that is marked as one.
+// Counts one reply: how it ended, and how many tokens it took. The figures are the provider's own
+// if it gave any, else an estimate that is marked as one.
 import { textOf, type ChatRequest } from "../openai/request.ts";
 import { makeUsage, type FinishReason, type Part, type Usage } from "../openai/reply.ts";
 import { mediaTokens, type MediaRules } from "./media-tokens.ts";
 
+/**
+ * "provider": its own figures. "estimated": at least one figure is an estimate. "none": nothing to
+ * be billed.
+ */
 export type UsageSource = "provider" | "estimated" | "none";
-export const NO_USAGE = {
-  usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }),
-  source: "none",
-} as const;
-/** A figure, or a sum of prompt and completion, beyond this is an error of the provider's, not a count of tokens. */
-const MAX_TOKENS = 1_000_000_000;
-/** Four bytes of UTF-8 a token: a rule of thumb that is near for English text, and high for most other languages. An estimate takes
- * at most half of MAX_TOKENS, so that prompt and completion together stay within it. */
-const tokensIn = (bytes: number): number => Math.min(MAX_TOKENS / 2, Math.ceil(bytes / 4));
 
-/** An estimate of the prompt's tokens: texts, tool calls, tools, and media by `rules`; not response schemas or echoed thinking. */
-export function estimatePrompt(chat: ChatRequest, rules: MediaRules): number {
-  const calls = chat.messages.flatMap((message) =>
-    message.role === "assistant" ? message.tool_calls : [],
-  );
-  const texts = [
-    ...chat.messages.map(({ content }) => textOf(content ?? "")),
-    ...calls.map(({ function: { name, arguments: text } }) => name + text),
-  ];
-  const bytes = [...texts, chat.tools ? JSON.stringify(chat.tools) : ""].reduce(
-    (sum, text) => sum + Buffer.byteLength(text),
-    0,
-  );
-  return Math.min(MAX_TOKENS / 2, Math.max(1, tokensIn(bytes) + mediaTokens(chat, rules)));
+/** The tokens of a reply so far. */
+export interface MeterReading {
+  readonly usage: Usage;
+  readonly source: UsageSource;
+}
+
+export interface Meter {
+  /** Counts one part that the provider sent, shown to the client or not. */
+  observe(part: Part): void;
+  /** The tokens so far. `rules`: how the model's provider counts media. */
+  usage(rules: MediaRules): MeterReading;
+  /**
+   * The provider has finished and has counted all of its reply. Nothing that may still come is
+   * billed.
+   */
+  isFinal(): boolean;
+  /**
+   * Null until the provider has finished. "tool_calls" where it says "stop" after a tool call
+   * (WIRE.md 2).
+   */
+  finishReason(): FinishReason | null;
 }
 
 /** What the provider last stated of the prompt. */
@@ -36,35 +38,62 @@ interface PromptFigures {
   readonly tokens: number;
   readonly cacheHit: number;
 }
-/** What the provider last stated of the completion; `bytesBefore`: how much of the reply had come by then, thinking included. */
+
+/** What the provider last stated of the completion. */
 interface CompletionFigures {
   readonly tokens: number;
   readonly reasoning: number;
+  /** Bytes of the reply that had come before this statement, reasoning included. */
   readonly bytesBefore: number;
 }
 
-export interface Meter {
-  /** Counts one part that the provider sent, shown to the client or not. */
-  observe(part: Part): void;
-  /** The tokens so far; "none" if nothing was generated and nothing stated. `rules`: how the model's provider counts media. */
-  usage(rules: MediaRules): { readonly usage: Usage; readonly source: UsageSource };
-  /** The provider has finished, and counted all of its reply: nothing that may still come is billed. */
-  isFinal(): boolean;
-  /** Null until the provider has finished. Some say "stop" although they call tools (WIRE.md 2). */
-  finishReason(): FinishReason | null;
+export const NO_USAGE: MeterReading = {
+  usage: makeUsage({ prompt: 0, completion: 0, cacheHit: 0, reasoning: 0 }),
+  source: "none",
+};
+
+/**
+ * A figure, or a sum of prompt and completion, beyond this is an error of the provider's, not a
+ * count of tokens.
+ */
+const MAX_TOKENS = 1_000_000_000;
+
+/**
+ * Four bytes of UTF-8 a token: a rule of thumb that is near for English text, and high for most
+ * other languages. An estimate is at most half of MAX_TOKENS, so that prompt and completion
+ * together stay within it.
+ */
+const tokensIn = (bytes: number): number => Math.min(MAX_TOKENS / 2, Math.ceil(bytes / 4));
+
+/**
+ * An estimate of the prompt's tokens: texts, tool calls, tools, and media by `rules`. Response
+ * schemas and reasoning that the client sends back are left out.
+ */
+export function estimatePrompt(chat: ChatRequest, rules: MediaRules): number {
+  let bytes = chat.tools ? Buffer.byteLength(JSON.stringify(chat.tools)) : 0;
+  for (const message of chat.messages) {
+    bytes += Buffer.byteLength(textOf(message.content ?? ""));
+    if (message.role !== "assistant") continue;
+    for (const { function: called } of message.tool_calls)
+      bytes += Buffer.byteLength(called.name) + Buffer.byteLength(called.arguments);
+  }
+  return Math.min(MAX_TOKENS / 2, Math.max(1, tokensIn(bytes) + mediaTokens(chat, rules)));
 }
 
 export function createMeter(chat: ChatRequest): Meter {
   let prompt: PromptFigures | undefined;
   let completion: CompletionFigures | undefined;
-  /** Thinking that the provider counted in an event that does not count the rest of the completion, in tokens. */
-  let thinkingAlone = 0;
+  /** Tokens of reasoning, as an event stated that did not count the rest of the completion. */
+  let reasoningAlone = 0;
   let bytes = 0;
   let reasoningBytes = 0;
   let calls = 0;
   let finish: FinishReason | null = null;
 
-  /** Takes over what a report states. One with a figure, or a sum, that cannot be true is none. */
+  /**
+   * Takes over what a report states. A report with a figure, or a sum, that cannot be true is
+   * ignored.
+   */
   function report(stated: Extract<Part, { type: "usage" }>["usage"]): void {
     const promptTokens = stated.prompt ?? prompt?.tokens ?? 0;
     const completionTokens = stated.completion ?? completion?.tokens ?? 0;
@@ -77,17 +106,36 @@ export function createMeter(chat: ChatRequest): Meter {
     if (stated.prompt !== undefined) prompt = { tokens: stated.prompt, cacheHit: stated.cacheHit };
     if (stated.completion !== undefined)
       completion = { tokens: stated.completion, reasoning: stated.reasoning, bytesBefore: bytes };
-    else thinkingAlone = stated.reasoning;
+    else reasoningAlone = stated.reasoning;
   }
 
-  /** The provider counted all that has come: its figure came with or after the last text, and is not 0 for a text that is there. */
+  /**
+   * The figures cover the whole reply: they came with or after the last text, and are not 0
+   * although there is text.
+   */
   function isComplete(figures: CompletionFigures): boolean {
     return figures.bytesBefore === bytes && (bytes === 0 || figures.tokens > 0);
   }
 
+  /**
+   * The completion's tokens where the provider's figures do not cover it. Its early figures are a
+   * lower bound.
+   */
+  function estimateCompletion(): { readonly completion: number; readonly reasoning: number } {
+    const reasoningSeen = tokensIn(reasoningBytes);
+    const reasoningUnseen = Math.max(0, reasoningAlone - reasoningSeen);
+    return {
+      completion: Math.max(completion?.tokens ?? 0, tokensIn(bytes) + reasoningUnseen),
+      reasoning: Math.max(completion?.reasoning ?? 0, reasoningSeen + reasoningUnseen),
+    };
+  }
+
   return {
     observe(part) {
-      if (part.type === "usage") return report(part.usage);
+      if (part.type === "usage") {
+        report(part.usage);
+        return;
+      }
       if (part.type === "finish") {
         finish = part.reason;
         return;
@@ -99,27 +147,16 @@ export function createMeter(chat: ChatRequest): Meter {
     },
     usage(rules) {
       if (bytes === 0 && finish === null && !prompt && !completion) return NO_USAGE;
-      const cacheHit = prompt?.cacheHit ?? 0;
-      if (completion && isComplete(completion)) {
-        const { tokens, reasoning } = completion;
-        const usage = makeUsage({
-          prompt: prompt?.tokens ?? estimatePrompt(chat, rules),
-          completion: tokens,
-          cacheHit,
-          reasoning,
-        });
-        return { usage, source: prompt ? "provider" : "estimated" };
-      }
-      // What the provider counted early is the least that it can have been.
-      const thinkingSeen = tokensIn(reasoningBytes);
-      const thinkingUnseen = Math.max(0, thinkingAlone - thinkingSeen);
+      const stated = completion && isComplete(completion) ? completion : undefined;
+      const counts = stated
+        ? { completion: stated.tokens, reasoning: stated.reasoning }
+        : estimateCompletion();
       const usage = makeUsage({
         prompt: prompt?.tokens ?? estimatePrompt(chat, rules),
-        completion: Math.max(completion?.tokens ?? 0, tokensIn(bytes) + thinkingUnseen),
-        cacheHit,
-        reasoning: Math.max(completion?.reasoning ?? 0, thinkingSeen + thinkingUnseen),
+        cacheHit: prompt?.cacheHit ?? 0,
+        ...counts,
       });
-      return { usage, source: "estimated" };
+      return { usage, source: stated && prompt ? "provider" : "estimated" };
     },
     isFinal: () =>
       finish !== null && prompt !== undefined && completion !== undefined && isComplete(completion),

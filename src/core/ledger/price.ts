@@ -1,16 +1,28 @@
-// Money, exactly: whole pico-units of the currency (1 per million tokens is 1e6 of them a token) as BigInt, never rounded,
-// printed as a decimal string. DESIGN.md "Files", WIRE.md 8.
-import type { ModelConfig } from "../config/schema.ts";
+// Money, exactly: whole pico-units of the currency (1 per million tokens is 1e6 of them a token) as
+// BigInt, never rounded, printed as a decimal string. DESIGN.md "Files", WIRE.md 8.
 import type { Usage } from "../openai/reply.ts";
+
+/** What a model costs, in the currency per million tokens, with at most six decimals. */
+export interface Price {
+  /** Prompt tokens from the provider's cache. Absent: as much as input_cache_miss. */
+  readonly input_cache_hit?: number | undefined;
+  /** All other prompt tokens. */
+  readonly input_cache_miss: number;
+  /** Completion tokens, reasoning included. */
+  readonly output: number;
+}
 
 const DECIMALS = 12;
 export const AMOUNT = /^(\d+)(?:\.(\d{1,12}))?$/;
-/** Prices are per million and have at most six decimals (config/schema.ts), so that this is whole. */
+/** A price has at most six decimals, so the product is whole. */
 const pico = (tokens: number, price: number): bigint =>
   BigInt(tokens) * BigInt(Math.round(price * 1e6));
 
-/** In pico-units. Reasoning tokens are inside completion_tokens, and so inside the price already. */
-export function costOf(usage: Usage, price: ModelConfig["price"]): bigint {
+/**
+ * The cost in pico-units. Reasoning tokens are a part of completion_tokens, so they are paid for
+ * already.
+ */
+export function costOf(usage: Usage, price: Price | undefined): bigint {
   if (!price) return 0n;
   const { input_cache_miss: miss, input_cache_hit: hit = miss, output } = price;
   return (
@@ -26,7 +38,9 @@ export function formatMoney(pico: bigint): string {
   return `${digits.slice(0, -DECIMALS)}.${digits.slice(-DECIMALS)}`.replace(/\.?0+$/, "");
 }
 
-/** The other way; throws a SyntaxError for what `formatMoney` cannot have written. */
+/**
+ * The reverse of formatMoney. Throws a SyntaxError for a text that formatMoney cannot have written.
+ */
 export function parseMoney(text: string): bigint {
   const [, units = "", decimals = ""] = AMOUNT.exec(text) ?? [];
   if (units === "")

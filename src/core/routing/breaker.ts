@@ -1,62 +1,107 @@
-// One circuit breaker a model: a provider that fails again and again is left alone for a while, then tried by one request
-// at a time until one begins to answer. DESIGN.md "Breaker". Only faults of the provider count; a client's never do.
-import type { Config } from "../config/schema.ts";
-import type { ProviderAnswer } from "../providers/dialect.ts";
+// A circuit breaker for one model. A provider that fails again and again is left alone for a while.
+// Then one request at a time probes it, until one gets a reply. DESIGN.md "Breaker". Only failures
+// of the provider count.
+import type { Clock } from "../clock.ts";
+import type { ProviderAnswer, ProviderError } from "../providers/dialect.ts";
+import type { BreakerSettings } from "./settings.ts";
 
-const PROBE_RETRY_MS = 1_000; // while a probe is on its way nobody knows how long it takes; others are told to come back soon
-export const BREAKER_STATES = ["closed", "probing", "open"] as const; // from the best to the worst
-export type Breaker = ReturnType<typeof createBreaker>;
+/** From the best to the worst. */
+export const BREAKER_STATES = ["closed", "probing", "open"] as const;
 
-/** `now` is a monotonic clock in milliseconds. */
-export function createBreaker(now: () => number) {
+export interface BreakerStatus {
+  readonly state: (typeof BREAKER_STATES)[number];
+  /** Failures in a row. */
+  readonly failures: number;
+  /** Milliseconds until it is worth asking again. 0: an attempt would be let through now. */
+  readonly retryMs: number;
+  /** The last failure, for the operator. Null: there was none. */
+  readonly lastFault: string | null;
+  /**
+   * The provider's answer at the last failed attempt, whoever was to blame. Null: there was none.
+   */
+  readonly lastAnswer: ProviderAnswer | null;
+}
+
+/** The permission for one attempt. One of its methods is called when the attempt ends. */
+export interface Pass {
+  /** The provider began (`done` false) or completed (`done` true) its reply. */
+  answered(done: boolean): void;
+  /** The provider failed. */
+  failed(error: ProviderError): void;
+  /**
+   * The attempt ended without evidence about the provider: the client left, or its request was at
+   * fault.
+   */
+  dropped(answer?: ProviderAnswer): void;
+}
+
+export interface Breaker {
+  /** A pass for one attempt. Undefined: the breaker is open, and this request is not its probe. */
+  enter(settings: BreakerSettings): Pass | undefined;
+  status(settings: BreakerSettings): BreakerStatus;
+}
+
+/**
+ * How long a probe takes is unknown, so other clients are asked to come back after so many
+ * milliseconds.
+ */
+const PROBE_RETRY_MS = 1_000;
+
+export function createBreaker(clock: Clock): Breaker {
   let failures = 0; // in a row
   let openedAt: number | undefined; // undefined: closed
-  let probing = false;
+  let isProbing = false;
+  let openings = 0;
   let lastFault: string | null = null;
-  let lastAnswer: ProviderAnswer | null = null; // the last one with which an attempt failed, whoever is to blame
-  let openings = 0; // what an attempt finds out after another opening is old news, and changes nothing
+  let lastAnswer: ProviderAnswer | null = null;
+
+  function open(): void {
+    openedAt = clock.monotonic();
+    isProbing = false;
+    openings += 1;
+  }
+
+  /**
+   * The pass of an attempt that began after so many openings. It changes nothing once the circuit
+   * has opened again.
+   */
+  const createPass = (openingsBefore: number, threshold: number): Pass => ({
+    answered(done) {
+      if (openings !== openingsBefore) return;
+      if (!done && openedAt === undefined) return;
+      openedAt = undefined;
+      isProbing = false;
+      // Until the reply is complete, one more failure opens the circuit again.
+      failures = done ? 0 : threshold - 1;
+    },
+    failed(error) {
+      lastFault = `${error.code}: ${error.message}`;
+      lastAnswer = error.answer ?? null;
+      if (openings !== openingsBefore) return;
+      failures += 1;
+      const keyRefused = error.detail.operator === "key"; // trying again soon cannot help
+      if (keyRefused || failures >= threshold || openedAt !== undefined) open();
+    },
+    dropped(answer) {
+      lastAnswer = answer ?? lastAnswer;
+      if (openings === openingsBefore) isProbing = false;
+    },
+  });
 
   return {
-    /** Leave for one attempt, until it is done, has failed or was dropped; undefined if it is open, and not this request's turn to probe. */
-    enter({ failures: limit, cooldown_ms }: Config["breaker"]) {
-      const probe = openedAt !== undefined;
-      if (probe && (probing || now() < openedAt! + cooldown_ms)) return undefined;
-      probing = probe;
-      const entered = openings;
-      return {
-        /** The provider has begun to answer: a probe lets the others in again, though a fault before it is done still shuts them out. */
-        answered(done: boolean): void {
-          if (entered === openings && (done || openedAt !== undefined))
-            [openedAt, probing, failures] = [undefined, false, done ? 0 : limit - 1];
-        },
-        /** `atOnce`: there is no sense in trying again soon (a refused key). */
-        failed(reason: string, atOnce = false, answer?: ProviderAnswer): void {
-          lastFault = reason;
-          lastAnswer = answer ?? null; // the one that belongs to this fault
-          if (entered !== openings) return;
-          failures += 1;
-          if (!atOnce && failures < limit && openedAt === undefined) return;
-          [openedAt, probing, openings] = [now(), false, openings + 1];
-        },
-        /** Ended with no word on the provider: the client left, or its request was at fault. */
-        dropped(answer?: ProviderAnswer): void {
-          lastAnswer = answer ?? lastAnswer;
-          if (entered === openings) probing = false;
-        },
-      };
+    enter(settings) {
+      if (openedAt !== undefined) {
+        if (isProbing || clock.monotonic() < openedAt + settings.cooldown_ms) return undefined;
+        isProbing = true;
+      }
+      return createPass(openings, settings.failures);
     },
-    /** `failures` are those in a row; `retryMs`: when to ask again, 0 if an attempt would be let through now. */
-    status({ cooldown_ms }: Config["breaker"]) {
+    status({ cooldown_ms }) {
       if (openedAt === undefined)
-        return { state: "closed", failures, retryMs: 0, lastFault, lastAnswer } as const;
-      const retryMs = Math.max(probing ? PROBE_RETRY_MS : 0, openedAt + cooldown_ms - now());
-      return {
-        state: probing ? "probing" : "open",
-        failures,
-        retryMs,
-        lastFault,
-        lastAnswer,
-      } as const;
+        return { state: "closed", failures, retryMs: 0, lastFault, lastAnswer };
+      const least = isProbing ? PROBE_RETRY_MS : 0;
+      const retryMs = Math.max(least, openedAt + cooldown_ms - clock.monotonic());
+      return { state: isProbing ? "probing" : "open", failures, retryMs, lastFault, lastAnswer };
     },
   };
 }

@@ -1,26 +1,90 @@
-// Failed attempts in words: for the books, for the operator, and for the client, who never sees the provider's own: WIRE.md
-// 4.2, the rows of providers' faults. The client's words are in failure.json, a row a code.
+// What is said of failed attempts: to the ledger, to the operator, and to the client, who never
+// sees the provider's own message. WIRE.md 4.2, the rows of providers' faults.
 import type { AttemptRecord } from "../ledger/ledger.ts";
-import { ProviderError } from "../providers/dialect.ts";
 import { ClientGone } from "../http/cancel.ts";
 import { ApiError, toApiError } from "../openai/errors.ts";
-import type { Model } from "./catalog.ts";
-import words from "./failure.json" with { type: "json" };
+import { ProviderError, type ProviderErrorCode } from "../providers/dialect.ts";
+import type { Model } from "./model.ts";
 
-export type FailedAttempt = { readonly model: Model; readonly fault: ProviderError };
-/** What an overloaded provider is given when it does not say itself, and the longest that clients obey (WIRE.md 4.4). */
+export interface FailedAttempt {
+  readonly model: Model;
+  readonly error: ProviderError;
+}
+
+/** What a message can name. */
+interface MessageValues {
+  /** The model or alias that the client sent. */
+  readonly requested: string;
+  /** Of Retry-After. NaN: unknown. */
+  readonly seconds: number;
+  /** The size of the largest context window, as text. */
+  readonly room: string;
+}
+
+interface ClientMessage {
+  readonly param: "messages" | "model" | null;
+  readonly message: (values: MessageValues) => string;
+}
+
+/** A provider is overloaded for so long, where it does not say so itself. */
 const DEFAULT_RETRY_MS = 5_000;
+/** The longest Retry-After that clients obey (WIRE.md 4.4). */
 const MAX_RETRY_SECONDS = 60;
 
-/** What became of an attempt, for the books, by what it threw, if it did. */
-export const outcomeOf = (error: unknown): string => {
-  if (error === undefined) return "completed";
-  if (error instanceof ClientGone) return "cancelled";
-  return error instanceof ProviderError ? error.code : toApiError(error).code;
+const CLIENT_MESSAGES: { readonly [code in ProviderErrorCode]: ClientMessage } = {
+  context_length_exceeded: {
+    param: "messages",
+    message: ({ room }) =>
+      `The prompt is too long; this model's maximum context length is ${room}.`,
+  },
+  content_filter: {
+    param: "messages",
+    message: () => "The prompt was refused by the model's content filter.",
+  },
+  upstream_rejected: {
+    param: null,
+    message: () => "The model refused this request as invalid.",
+  },
+  upstream_timeout: {
+    param: "model",
+    message: ({ requested }) => `The model '${requested}' did not answer in time.`,
+  },
+  upstream_error: {
+    param: "model",
+    message: ({ requested }) => `The model '${requested}' failed before its reply was complete.`,
+  },
+  model_unavailable: {
+    param: "model",
+    message: ({ requested }) => `The model '${requested}' is unavailable at the moment.`,
+  },
+  model_overloaded: {
+    param: "model",
+    message: ({ requested, seconds }) =>
+      `The model '${requested}' is overloaded. Retry after ${seconds} seconds.`,
+  },
 };
 
-/** A fault for the operator's log; one that only the operator can mend is an error, the others pass. */
-export const faultWords = ({ code, blame, detail, message, answer }: ProviderError) => ({
+/** What the ledger keeps of an attempt's end. `error` undefined: the attempt succeeded. */
+export function attemptOutcome(
+  error: unknown,
+): Pick<AttemptRecord, "outcome" | "status" | "path" | "detail"> {
+  if (error === undefined) return { outcome: "completed" };
+  if (error instanceof ClientGone) return { outcome: "cancelled" };
+  if (!(error instanceof ProviderError)) return { outcome: toApiError(error).code };
+  const { code, answer, message } = error;
+  return {
+    outcome: code,
+    status: answer?.status,
+    path: answer?.path,
+    detail: answer?.message ?? message,
+  };
+}
+
+/**
+ * The fields of an error in the operator's log. Only the operator can mend what is logged as
+ * "error"; "warn" passes.
+ */
+export const errorFields = ({ code, blame, detail, message, answer }: ProviderError) => ({
   level: blame === "operator" ? "error" : "warn",
   code,
   blame,
@@ -31,45 +95,41 @@ export const faultWords = ({ code, blame, detail, message, answer }: ProviderErr
   provider_message: answer?.message,
 });
 
-/** What the books say of an attempt beside its outcome: nothing of one that did not fail by a fault. */
-export function attemptDetail(error: unknown): Pick<AttemptRecord, "status" | "path" | "detail"> {
-  if (!(error instanceof ProviderError)) return {};
-  const { answer, message } = error;
-  return { status: answer?.status, path: answer?.path, detail: answer?.message ?? message };
-}
-
-/** The client's error: the fault that all models share, else that none is available. `requested` is the name that was sent; an
- * error must not tell more. Retry-After is the soonest moment at which asking again is of use: for each model what its provider
- * said and what its breaker demands, whichever is later; of all models the earliest, if it is known of all. */
+/**
+ * The error for the client: the one that all models share, else model_unavailable. `requested` is
+ * the name that the client sent; no other name may show. Retry-After is the earliest moment at
+ * which one of the models may serve.
+ */
 export function toClientError(requested: string, failures: readonly FailedAttempt[]): ApiError {
-  const last = [...new Map(failures.map((failure) => [failure.model, failure])).values()]; // the last one of each model
-  const others = last.filter(({ fault }) => fault.code !== "context_length_exceeded");
-  const told = others.length > 0 ? others : last;
-  const codes = new Set(told.map(({ fault }) => fault.code));
+  const lastByModel = new Map(failures.map((failure) => [failure.model, failure]));
+  const last = [...lastByModel.values()];
+  // Once the prompt was too long for one model, what other models said is more useful.
+  const others = last.filter(({ error }) => error.code !== "context_length_exceeded");
+  const decisive = others.length > 0 ? others : last;
+  const codes = new Set(decisive.map(({ error }) => error.code));
   const code = codes.size === 1 ? [...codes][0]! : "model_unavailable";
-  const seconds = Math.min(
-    MAX_RETRY_SECONDS,
-    Math.max(1, Math.ceil(Math.min(...told.map(waitFor)) / 1000)),
-  ); // NaN if one of them is
-  const room = Math.max(...told.map(({ model }) => model.contextTokens ?? 0));
-  const values: { readonly [name: string]: unknown } = {
-    requested,
-    seconds,
-    room: room === 0 ? "smaller" : `${room} tokens`,
-  };
-  const { message, param } = words[code];
-  const text = message.replace(/\{(\w+)\}/g, (_, name: string) => String(values[name]));
-  const again = code === "model_unavailable" || code === "model_overloaded"; // asking again is of use
-  return new ApiError(code, text, {
-    param,
-    ...(again && seconds > 0 && { headers: { "Retry-After": String(seconds) } }),
-  });
+  const seconds = retrySeconds(decisive);
+  const room = Math.max(...decisive.map(({ model }) => model.contextTokens ?? 0));
+  const { message, param } = CLIENT_MESSAGES[code];
+  const text = message({ requested, seconds, room: room === 0 ? "smaller" : `${room} tokens` });
+  const canRetry = code === "model_unavailable" || code === "model_overloaded";
+  if (!canRetry || Number.isNaN(seconds)) return new ApiError(code, text, { param });
+  return new ApiError(code, text, { param, headers: { "Retry-After": String(seconds) } });
 }
 
-/** NaN: nobody knows, so it may be at once. */
-function waitFor({ model, fault }: FailedAttempt): number {
-  const stated =
-    fault.detail.retryAfterMs ?? (fault.code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined);
-  const { retryMs } = model.status();
-  return stated === undefined && retryMs === 0 ? NaN : Math.max(stated ?? 0, retryMs);
+/** NaN: the wait of one of the models is unknown. */
+function retrySeconds(failures: readonly FailedAttempt[]): number {
+  const soonestMs = Math.min(...failures.map(retryMs));
+  return Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(soonestMs / 1000)));
+}
+
+/**
+ * What the provider or the breaker demands, whichever is later. NaN: neither demands anything, so
+ * it may be at once.
+ */
+function retryMs({ model, error }: FailedAttempt): number {
+  const assumed = error.code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined;
+  const stated = error.detail.retryAfterMs ?? assumed;
+  const { retryMs: breakerMs } = model.status();
+  return stated === undefined && breakerMs === 0 ? NaN : Math.max(stated ?? 0, breakerMs);
 }

@@ -1,132 +1,270 @@
-// All attempts at one request, until a provider has answered: the same model again after a passing fault, then, for an alias, the
-// next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md 4.3. After the first real delta there is no way back.
-import { setTimeout as pause } from "node:timers/promises";
+// All attempts at one request, until a model has replied: the same model again after a passing
+// failure, then, for an alias, the next candidate. DESIGN.md "Attempts" and "Commit point", WIRE.md
+// 4.3. After the first real delta there is no way back.
+import type { Clock } from "../clock.ts";
+import { ClientGone, type Cancel } from "../http/cancel.ts";
 import type { AttemptRecord } from "../ledger/ledger.ts";
-import { createMeter, type Meter } from "../ledger/meter.ts";
-import { ProviderError } from "../providers/dialect.ts";
-import { ClientGone } from "../http/cancel.ts";
+import { createMeter, NO_USAGE, type MeterReading } from "../ledger/meter.ts";
+import type { FinishReason, Part } from "../openai/reply.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import { attempt, type AttemptOptions, type Deliver } from "./attempt.ts";
-import { withMoreRoom, type Model } from "./catalog.ts";
-import {
-  attemptDetail,
-  faultWords,
-  outcomeOf,
-  toClientError,
-  type FailedAttempt,
-} from "./failure.ts";
+import { ProviderError } from "../providers/dialect.ts";
+import { attempt, type ReportEvent, type Serving } from "./attempt.ts";
+import type { Pass } from "./breaker.ts";
+import { withMoreRoom } from "./context-room.ts";
+import { attemptOutcome, errorFields, toClientError, type FailedAttempt } from "./failure.ts";
+import type { Model } from "./model.ts";
 
-/** How far a request has come, for the books, whenever it ends: its attempts so far, the model that is asked or that serves, when this
- * one began to answer, and what it has said; an attempt that fails before it has begun costs nothing. */
-export interface Tally {
-  readonly attempts: AttemptRecord[];
-  model: Model;
-  meter: Meter;
-  begunAt?: number;
+/** How far a request has come at the providers when it ends, for the ledger. */
+export interface RequestProgress {
+  /** The model that served, else the last that was asked, else the first candidate. */
+  readonly model: Model;
+  readonly attempts: readonly AttemptRecord[];
+  /** When the model began to reply, by the monotonic clock. Undefined: it did not. */
+  readonly begunAt: number | undefined;
+  /** What is billed. An attempt that failed before it began costs nothing. */
+  readonly reading: MeterReading;
+  /** Null: no model finished a reply. */
+  readonly finishReason: FinishReason | null;
 }
-const SHUT = new ProviderError("model_unavailable", "its breaker is open"); // what stands for the attempt at a model that was not asked
-/** What stands for an attempt on a pooled connection that the provider had already closed. */
-const STALE = new ProviderError(
+
+/** A request without a complete reply. */
+export class CompletionFailed extends Error {
+  readonly progress: RequestProgress;
+  /**
+   * An ApiError: no model began a reply, and this is the client's answer. A ProviderError: the
+   * reply broke off, or the request's time is over. The reason of the cancellation if there was
+   * one. Anything else is a bug.
+   */
+  readonly error: unknown;
+  constructor(progress: RequestProgress, error: unknown) {
+    super("the request was not completed", { cause: error });
+    this.progress = progress;
+    this.error = error;
+  }
+}
+
+/**
+ * Takes a batch of parts from a model. The promise, if there is one, resolves when there is room
+ * for more.
+ */
+export type Deliver = (parts: readonly Part[], serving: Serving) => Promise<unknown> | undefined;
+
+export interface FallbackOptions {
+  /** Aborted when the client has left, or when the request's time is over. */
+  readonly cancel: Cancel;
+  /** The end of the request's time, by the monotonic clock. No retry begins after it. */
+  readonly endsAt: number;
+  /** The account whose request it is. */
+  readonly account: string;
+  readonly clock: Clock;
+  readonly report: ReportEvent;
+}
+
+/** What one attempt came to. */
+interface AttemptResult extends Serving {
+  /** Two if the request was sent again because its pooled connection was closed, else one. */
+  readonly records: readonly AttemptRecord[];
+  readonly begunAt: number | undefined;
+  /** Undefined: the reply is complete. */
+  readonly error: unknown;
+}
+
+/** Stands for the attempt at a model that was not asked. */
+const BREAKER_OPEN = new ProviderError("model_unavailable", "its breaker is open");
+/** Stands for an attempt on a pooled connection that the provider had already closed. */
+const STALE_CONNECTION = new ProviderError(
   "upstream_error",
   "the provider had closed the pooled connection; the request is sent again on a new one",
 );
-/** Tries the candidates in their order and delivers the answer of the first that begins one; throws the ApiError that the client is to
- * see if none does, and what went wrong if it breaks off. */
+
+/** The progress of a request of which no model has been asked yet. `model`: its first candidate. */
+export const notStarted = (model: Model): RequestProgress => ({
+  model,
+  attempts: [],
+  begunAt: undefined,
+  reading: NO_USAGE,
+  finishReason: null,
+});
+
+/**
+ * Asks the candidates in their order, and delivers the reply of the first that begins one. Throws a
+ * CompletionFailed.
+ */
 export async function completeWithFallback(
   chat: ChatRequest,
   candidates: readonly Model[],
-  tally: Tally,
   deliver: Deliver,
-  options: Omit<AttemptOptions, "resent">,
-): Promise<void> {
-  const { cancel, tell, endsAt } = options;
+  options: FallbackOptions,
+): Promise<RequestProgress> {
+  const { cancel, clock } = options;
+  const attempts: AttemptRecord[] = [];
   const failures: FailedAttempt[] = [];
+  let progress = notStarted(candidates[0]!);
   let remaining = candidates;
+  let retries = 0;
   while (remaining.length > 0) {
     const model = remaining[0]!;
-    for (let retries = 0; ; retries += 1) {
-      const pass = model.enter();
-      if (!pass && retries === 0) failures.push({ model, fault: SHUT });
-      if (!pass) break;
-      let startedAt = performance.now();
-      tally.model = model;
-      /** For the books; `thrown` is undefined where the attempt succeeded. */
-      const record = (thrown: unknown): void => {
-        const duration_ms = Math.round(performance.now() - startedAt);
-        tally.attempts.push({
-          model: model.name,
-          provider: model.provider.name,
-          outcome: outcomeOf(thrown),
-          duration_ms,
-          ...attemptDetail(thrown),
-        });
-      };
-      /** A closed pooled connection says nothing of the model: neither the breaker nor max_retries counts it. */
-      const resent = (): void => {
-        record(STALE);
-        tell("stale_connection", model, { level: "info", code: STALE.code, detail: STALE.message });
-        startedAt = performance.now();
-      };
-      const begun: Deliver = (parts) => {
-        if (tally.begunAt === undefined) pass.answered(false);
-        tally.begunAt ??= performance.now();
-        return deliver(parts);
-      };
-      const error: unknown = await attempt(chat, model, tally.meter, begun, {
-        ...options,
-        resent,
-      }).catch((thrown: unknown) => thrown);
-      record(error);
-      if (error === undefined) return pass.answered(true);
-      // After `cancel` only a provider is to blame that had all of the time, and was silent.
-      const silent =
-        tally.begunAt === undefined &&
-        cancel.reason instanceof ProviderError &&
-        failures.every(({ fault }) => fault === SHUT);
-      const faulty =
-        error instanceof ProviderError && error.countsForBreaker && (silent || !cancel.aborted);
-      const answer = error instanceof ProviderError ? error.answer : undefined;
-      const atOnce = error instanceof ProviderError && error.detail.operator === "key";
-      if (faulty) pass.failed(`${error.code}: ${error.message}`, atOnce, answer);
-      else pass.dropped(answer);
-      if (tally.begunAt !== undefined) throw error;
-      if (!(error instanceof ClientGone)) tally.meter = createMeter(chat);
-      if (!(error instanceof ProviderError) || cancel.aborted) throw error;
-      failures.push({ model, fault: error });
-      tell("attempt_failed", model, faultWords(error));
-      if (error.blame === "client" && error.code !== "context_length_exceeded")
-        throw toClientError(chat.model, failures.slice(-1));
-      const wait = waitBefore(error, model, retries);
-      if (performance.now() + wait >= endsAt || model.status().state !== "closed") break;
-      await pause(wait, undefined, { signal: cancel.signal });
+    const pass = model.enter();
+    let wait = Infinity;
+    if (pass) {
+      const result = await tryOnce(chat, { model, pass }, deliver, options);
+      const { error } = result;
+      const isFirst = attempts.length === 0;
+      attempts.push(...result.records);
+      progress = progressOf(result, attempts);
+      if (error === undefined) {
+        pass.answered(true);
+        return progress;
+      }
+      judge(pass, result, cancel, isFirst);
+      if (!(error instanceof ProviderError) || result.begunAt !== undefined || cancel.aborted)
+        throw new CompletionFailed(progress, error);
+      failures.push({ model, error });
+      options.report("attempt_failed", model, errorFields(error));
+      if (isFinal(error))
+        throw new CompletionFailed(progress, toClientError(chat.model, failures.slice(-1)));
+      wait = waitBefore(error, model, retries);
+    } else if (retries === 0) failures.push({ model, error: BREAKER_OPEN });
+
+    const mayRetry = model.status().state === "closed" && clock.monotonic() + wait < options.endsAt;
+    if (mayRetry) {
+      await pause(wait, clock, cancel);
+      if (cancel.aborted) throw new CompletionFailed(progress, cancel.reason);
+      retries += 1;
+    } else {
+      remaining = nextCandidates(remaining.slice(1), failures);
+      retries = 0;
     }
-    remaining = nextCandidates(remaining.slice(1), failures);
   }
-  throw toClientError(chat.model, failures);
+  throw new CompletionFailed(progress, toClientError(chat.model, failures));
 }
 
-/** The candidates that are still to be asked, in their order; once the prompt was too long for a model, only those that may have
- * more room. */
+/** Makes one attempt, and takes its time. */
+async function tryOnce(
+  chat: ChatRequest,
+  { model, pass }: { readonly model: Model; readonly pass: Pass },
+  deliver: Deliver,
+  options: FallbackOptions,
+): Promise<AttemptResult> {
+  const { clock, report } = options;
+  const serving: Serving = { model, meter: createMeter(chat) };
+  const records: AttemptRecord[] = [];
+  let startedAt = clock.monotonic();
+  let begunAt: number | undefined;
+
+  function record(error: unknown): void {
+    const { outcome, ...detail } = attemptOutcome(error);
+    const endedAt = clock.monotonic();
+    const duration_ms = Math.round(endedAt - startedAt);
+    records.push({
+      model: model.name,
+      provider: model.provider.name,
+      outcome,
+      duration_ms,
+      ...detail,
+    });
+    startedAt = endedAt;
+  }
+
+  /**
+   * A closed pooled connection says nothing of the model, so neither the breaker nor max_retries
+   * counts it.
+   */
+  function resent(): void {
+    record(STALE_CONNECTION);
+    const { code, message } = STALE_CONNECTION;
+    report("stale_connection", model, { level: "info", code, detail: message });
+  }
+
+  function take(parts: readonly Part[]): Promise<unknown> | undefined {
+    if (begunAt === undefined) {
+      pass.answered(false);
+      begunAt = clock.monotonic();
+    }
+    return deliver(parts, serving);
+  }
+
+  const error: unknown = await attempt(chat, serving, take, { ...options, resent }).then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  record(error);
+  return { ...serving, records, begunAt, error };
+}
+
+/** What is billed of an attempt: nothing if it failed before it began, unless the client left. */
+function progressOf(
+  { model, meter, begunAt, error }: AttemptResult,
+  attempts: readonly AttemptRecord[],
+): RequestProgress {
+  const isBilled = begunAt !== undefined || error instanceof ClientGone;
+  if (!isBilled) return { ...notStarted(model), attempts };
+  return {
+    model,
+    attempts,
+    begunAt,
+    reading: meter.usage(model.provider.mediaRules),
+    finishReason: meter.finishReason(),
+  };
+}
+
+/**
+ * Tells the breaker how a failed attempt ended. Once the request is cancelled, the provider is to
+ * blame only if it had all of the request's time and was silent.
+ */
+function judge(pass: Pass, result: AttemptResult, cancel: Cancel, isFirst: boolean): void {
+  const { error, begunAt } = result;
+  const wasSilent = isFirst && begunAt === undefined && cancel.reason instanceof ProviderError;
+  const isProvider = error instanceof ProviderError;
+  if (isProvider && error.countsForBreaker && (wasSilent || !cancel.aborted)) pass.failed(error);
+  else pass.dropped(isProvider ? error.answer : undefined);
+}
+
+/**
+ * The request itself is at fault, so no other model is asked. A prompt too long for one model may
+ * fit another.
+ */
+const isFinal = ({ blame, code }: ProviderError): boolean =>
+  blame === "client" && code !== "context_length_exceeded";
+
+/**
+ * The candidates still to be asked. Once the prompt was too long for a model, only those that may
+ * have more room.
+ */
 function nextCandidates(
   remaining: readonly Model[],
   failures: readonly FailedAttempt[],
 ): readonly Model[] {
   const full = failures
-    .filter(({ fault }) => fault.code === "context_length_exceeded")
+    .filter(({ error }) => error.code === "context_length_exceeded")
     .map(({ model }) => model);
   return full.length > 0 ? withMoreRoom(remaining, full) : remaining;
 }
 
-/** How long to wait before the same model is asked again; Infinity: not at all. A silent provider has had its time, one that
- * refuses this gateway will do so again, and one that wants longer than max_wait_ms is left to the next candidate. */
+/**
+ * Milliseconds before the same model is asked again. Infinity: it is not, because it would fail
+ * again or wants too long a wait.
+ */
 function waitBefore(
   { blame, code, detail: { retryAfterMs, permanent } }: ProviderError,
   model: Model,
   retries: number,
 ): number {
   const { max_retries, backoff_ms, max_wait_ms } = model.provider.retry;
-  if (retries >= max_retries || blame !== "provider" || code === "upstream_timeout" || permanent)
-    return Infinity;
+  if (retries >= max_retries) return Infinity;
+  if (blame !== "provider" || permanent) return Infinity;
+  if (code === "upstream_timeout") return Infinity; // a silent provider has had its time
   if (retryAfterMs !== undefined) return retryAfterMs <= max_wait_ms ? retryAfterMs : Infinity;
   return Math.min(max_wait_ms, backoff_ms * 2 ** retries * (0.5 + Math.random() / 2));
+}
+
+/** Resolves after `ms`, or when `cancel` is aborted. */
+function pause(ms: number, clock: Clock, cancel: Cancel): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.after(ms, resolve);
+    cancel.onAbort(() => {
+      timer.cancel();
+      resolve();
+    });
+  });
 }

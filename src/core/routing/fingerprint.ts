@@ -1,22 +1,26 @@
-// system_fingerprint: which provider and which of its models answered, as a keyed hash. Without the key, a secret of this data_dir,
-// nobody can guess names of providers and compare; with it the fingerprint of a model is the same after a restart and in every worker.
+// system_fingerprint: which provider and which of its models answered, as a keyed hash. Without the
+// key nobody can guess names of providers and compare. With it the fingerprint of a model is the
+// same after a restart and in every worker.
 import { createHmac, randomBytes } from "node:crypto";
-import { fingerprintSecretOf } from "../../extensions/books/files.ts";
 import type { Diagnose } from "../diagnose.ts";
 
-const DIGITS = 12; // of the hash: 48 bits, enough to tell backends apart
+/** Hexadecimal digits of the hash: 48 bits, enough to tell backends apart. */
+const DIGITS = 12;
 
-/** The fingerprint of whatever the parts say: `fp_` and hex digits. */
+/** The fingerprint of these parts: `fp_` and hexadecimal digits. */
 export type Fingerprint = (parts: readonly (string | number)[]) => string;
 
-/** The secret is read, and made if it is not there, when the first fingerprint is needed: by then the books have made the folder. */
-export function createFingerprint(dataDir: string, diagnose: Diagnose): Fingerprint {
+/**
+ * `readSecret` returns the key in hexadecimal digits, and throws an Error if it cannot be had. It
+ * is called when the first fingerprint is needed. If it throws, a random key stands in for the life
+ * of this process: there is never a hash without a key.
+ */
+export function createFingerprint(readSecret: () => string, diagnose: Diagnose): Fingerprint {
   let key: string | undefined;
 
-  /** Where the secret cannot be had, a random one stands in for the life of this process: never a hash without a key. */
   function secret(): string {
     try {
-      return fingerprintSecretOf(dataDir);
+      return readSecret();
     } catch (error) {
       const detail = `system_fingerprint will change at the next start: ${(error as Error).message}`;
       diagnose({ event: "fingerprint_secret_unavailable", level: "warn", detail });

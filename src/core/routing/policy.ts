@@ -1,50 +1,67 @@
-// In which order an alias prefers its models, and why: for the catalog, and in words for `explain` and /status.
-import type { Config, ModelConfig } from "../config/schema.ts";
+// The order in which an alias prefers its models, and the reason for each rank: for the catalog,
+// `explain` and /status.
+import type { AliasSettings, ModelSettings, RankingSettings } from "./settings.ts";
 
-type AliasConfig = Config["aliases"] extends Map<string, infer A> ? A : never;
-const OUT = -Infinity; // the score of what is no candidate
+export interface RankedModel {
+  readonly model: string;
+  /** From 1, the best. Null: the model is no candidate. */
+  readonly rank: number | null;
+  /** The reason for the rank, for the operator. */
+  readonly why: string;
+}
 
-/** Of a policy all models, best first (a tie keeps the file's order), with rank null: no candidate; of a list those that it names. */
-export function rank(
-  config: Config,
-  alias: AliasConfig,
-): { model: string; rank: number | null; why: string }[] {
+interface Score {
+  /** The highest is the best. NO_CANDIDATE: the alias does not use the model. */
+  readonly score: number;
+  readonly why: string;
+}
+
+const NO_CANDIDATE = -Infinity;
+/** The score of a candidate that has none: it comes after all others. */
+const LAST = -Number.MAX_VALUE;
+
+/**
+ * With a policy all models, best first; a tie keeps the order of the file. With a list only the
+ * models in it.
+ */
+export function rank(config: RankingSettings, alias: AliasSettings): readonly RankedModel[] {
   if (alias.models)
     return alias.models.map((model, index) => ({
       model,
       rank: index + 1,
       why: `number ${index + 1} of the alias's own list`,
     }));
-  const score = alias.policy === "reasoning" ? byReasoning : byValue;
-  const scored = [...config.models].map(([model, settings]) => ({
-    model,
-    ...score(settings, config.currency),
-  }));
+  const scored = [...config.models].map(([model, settings]) => {
+    const { score, why } =
+      alias.policy === "reasoning" ? byReasoning(settings) : byValue(settings, config.currency);
+    return { model, score, why };
+  });
   scored.sort((a, b) => (a.score === b.score ? 0 : b.score - a.score));
   return scored.map(({ model, score, why }, index) => ({
     model,
-    rank: score === OUT ? null : index + 1,
+    rank: score === NO_CANDIDATE ? null : index + 1,
     why,
   }));
 }
 
-/** Policy "reasoning": models that think, strongest first; one without a score comes after those with one. */
-function byReasoning({ reasoning, reasoning_score }: ModelConfig) {
-  if (!reasoning) return { score: OUT, why: "out: it does not think (reasoning is not true)" };
-  if (reasoning_score === undefined)
-    return { score: -Number.MAX_VALUE, why: "thinks, but has no reasoning_score" };
-  return { score: reasoning_score, why: `reasoning_score ${reasoning_score}` };
+/** Policy "reasoning": models that think, highest reasoning_score first. */
+function byReasoning({ reasoning, reasoning_score: score }: ModelSettings): Score {
+  if (!reasoning)
+    return { score: NO_CANDIDATE, why: "out: it does not think (reasoning is not true)" };
+  if (score === undefined) return { score: LAST, why: "thinks, but has no reasoning_score" };
+  return { score, why: `reasoning_score ${score}` };
 }
 
-/** Policy "value": quality per blended price, 3 parts input at the cache-miss price to 1 part output. Free is the best value. */
-function byValue({ quality_score, price }: ModelConfig, currency: string) {
-  if (quality_score === undefined) return { score: OUT, why: "out: it has no quality_score" };
-  if (!price) return { score: OUT, why: "out: it has no price" };
+/**
+ * Policy "value": quality per blended price, 3 parts input at the cache-miss price to 1 part
+ * output. Free is the best value.
+ */
+function byValue({ quality_score: quality, price }: ModelSettings, currency: string): Score {
+  if (quality === undefined) return { score: NO_CANDIDATE, why: "out: it has no quality_score" };
+  if (!price) return { score: NO_CANDIDATE, why: "out: it has no price" };
   const blend = (3 * price.input_cache_miss + price.output) / 4;
-  const score = blend === 0 ? Infinity : quality_score / blend;
+  const score = blend === 0 ? Infinity : quality / blend;
   const result = blend === 0 ? "free" : score.toFixed(2);
-  return {
-    score,
-    why: `quality_score ${quality_score} / blended price ${+blend.toFixed(6)} ${currency} = ${result}`,
-  };
+  const blended = `${+blend.toFixed(6)} ${currency}`;
+  return { score, why: `quality_score ${quality} / blended price ${blended} = ${result}` };
 }

@@ -1,10 +1,11 @@
-// What a provider said, made fit for the operator's logs, /status and the books: it may quote keys, and it may hold whatever its writer
-// liked. Taken out are the secrets of this configuration, wherever they stand, and everything that looks like a key of anybody's:
-// `sk-...` and its like, what follows Bearer, `key=` and other such names, the user and password of a URL, and long runs of letters and
-// digits. Control characters cannot forge lines or colours. Text that is longer than is looked at is cut first, so the work is bounded,
-// and every pattern takes time in proportion to that bound. What is left out: a short key of somebody else's without any sign of one,
-// and keys that are split by blanks.
-import type { Config } from "../config/schema.ts";
+// What a provider said, made fit for the operator's logs, /status and the books: it may quote keys,
+// and it may hold whatever its writer liked. Taken out are the secrets of this configuration,
+// wherever they stand, and everything that looks like a key of anybody's: `sk-...` and its like,
+// what follows Bearer, `key=` and other such names, the user and password of a URL, and long runs
+// of letters and digits. Control characters cannot forge lines or colours. Text that is longer than
+// is looked at is cut first, so the work is bounded, and every pattern takes time in proportion to
+// that bound. What is left out: a short key of somebody else's without any sign of one, and keys
+// that are split by blanks.
 import { sha256 } from "../hash.ts";
 
 /** Takes the secrets out of a text, and cuts it at 300 characters. */
@@ -17,7 +18,10 @@ const SHORTEST_SECRET = 4; // in characters: placeholders such as "x" are no sec
 const MARK = "[redacted]";
 
 const LINE_ENDS = /[\t\n\v\f\r\u0085\u2028\u2029]/g;
-/** Control and formatting characters, which hide text or turn it around, and halves of surrogate pairs. */
+/**
+ * Control and formatting characters, which hide text or turn it around, and halves of surrogate
+ * pairs.
+ */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}]/gu;
 const WORDS = /[^\s"'`<>(){}[\],;]{4,512}/g;
 const RUNS = /[A-Za-z0-9+/_=-]{20,}/g;
@@ -42,7 +46,10 @@ const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/\bAIza[\w-]{10,}/g, MARK],
 ];
 
-/** `secrets` are taken out wherever they stand, also as base64 and in URLs; words whose SHA-256 is in `digests` likewise. */
+/**
+ * `secrets` are taken out wherever they stand, also as base64 and in URLs; words whose SHA-256 is
+ * in `digests` likewise.
+ */
 export function createRedact(secrets: readonly string[], digests: ReadonlySet<string>): Redact {
   const forms = [...new Set(secrets.filter(isSecret).flatMap(formsOf))];
   forms.sort((a, b) => b.length - a.length); // one may be a part of another
@@ -66,17 +73,6 @@ export function createRedact(secrets: readonly string[], digests: ReadonlySet<st
   };
 }
 
-/** The redaction of what the providers of a configuration say. */
-export function redactionOf({ providers, keys, admin, limits, usage }: Config): Redact {
-  const apiKeys = [...providers.values()].map(({ api_key }) => api_key);
-  const passwords = [limits.store, usage.store].flatMap(passwordsIn);
-  const secrets = [...apiKeys, admin?.password, ...passwords];
-  return createRedact(
-    secrets.filter((secret) => secret !== undefined),
-    new Set(keys.map(({ digest }) => digest)),
-  );
-}
-
 /** The path of a URL, without the keys that may stand in it. */
 export const redactPath = (redact: Redact, path: string): string =>
   path.split("/").map(redact).join("/");
@@ -93,16 +89,6 @@ const formsOf = (secret: string): string[] => [
     .replace(/={1,2}$/, ""),
 ];
 
-/** The password in the address of a store, as it is written there and as it is meant; none in `memory` or `file`. */
-function passwordsIn(address: string): string[] {
-  const written = URL.canParse(address) ? new URL(address).password : "";
-  try {
-    return [written, decodeURIComponent(written)];
-  } catch {
-    return [written]; // a stray `%`
-  }
-}
-
 /** One line of what can be seen, without a last word that the cut may have halved. */
 function readable(text: string): string {
   const line = text.slice(0, READ_CHARS).replace(LINE_ENDS, " ").replace(UNSEEN, "");
@@ -111,8 +97,10 @@ function readable(text: string): string {
   return line.slice(0, lastBlank === -1 ? -LONGEST_WORD : lastBlank).trim();
 }
 
-/** Whether a run is more likely made by chance than a name such as `claude-sonnet-4-5-20250929` or `streamGenerateContent`: by its
- * longest pieces between signs. */
+/**
+ * Whether a run is more likely made by chance than a name such as `claude-sonnet-4-5-20250929` or
+ * `streamGenerateContent`: by its longest pieces between signs.
+ */
 const isRandom = (run: string): boolean => run.split(/[-_/+=]/).some(isRandomPiece);
 
 function isRandomPiece(piece: string): boolean {

@@ -50,6 +50,10 @@ function assertSafe<T extends AdminSettings & { readonly tls?: unknown }>(settin
 export const extension: Extension = {
   name: "admin",
   settings: [admin],
+  secrets(config) {
+    const password = admin.of(config)?.password;
+    return password === undefined ? [] : [password];
+  },
   issues: portIssues,
   warnings: (config) => portWarnings(config, admin.of(config) !== undefined),
   startOnce,

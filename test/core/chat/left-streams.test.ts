@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
-import { createLeftStreams } from "../../../src/core/routing/left-streams.ts";
+import { createLeftStreams } from "../../../src/core/chat/left-streams.ts";
 import {
   costOf,
   COUNTED,
@@ -16,6 +16,7 @@ import {
   usageRecords,
   type Line,
 } from "../../support/books.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import { KEY, readStream, user, type RunningGateway } from "../../support/gateway.ts";
 import {
   chunk,
@@ -370,16 +371,18 @@ describe("closing_ms", { concurrency: 4 }, () => {
 
 describe("the streams that are read on", () => {
   it("are no more than there is room for; a gateway that closes reads none on", () => {
-    const left = createLeftStreams();
+    const left = createLeftStreams(createFakeClock());
     const ended: string[] = [];
-    const forget = left.readOn(NO_END, 2, () => ended.push("first"));
-    left.readOn(NO_END, 2, () => ended.push("second"));
-    left.readOn(NO_END, 2, () => ended.push("third"));
+    const readOn = (name: string) =>
+      left.readOn({ ms: NO_END, maxStreams: 2, end: () => ended.push(name) });
+    const first = readOn("first");
+    readOn("second");
+    readOn("third");
     assert.deepEqual(ended, ["third"], "there is no room for it");
-    forget();
-    left.readOn(NO_END, 2, () => ended.push("fourth"));
+    first.forget();
+    readOn("fourth");
     left.close();
-    left.readOn(NO_END, 2, () => ended.push("fifth"));
+    readOn("fifth");
     assert.deepEqual(ended, ["third", "second", "fourth", "fifth"]);
   });
 });

@@ -10,6 +10,7 @@ import { ended } from "../../support/command.ts";
 import { folder } from "../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../support/gateway.ts";
 import { speak, startProvider, type Provider } from "../../support/provider.ts";
+import { fingerprintSecretOf } from "../../../src/extensions/books/files.ts";
 import { createFingerprint } from "../../../src/core/routing/fingerprint.ts";
 import { run } from "../../support/command.ts";
 
@@ -84,9 +85,12 @@ describe("system_fingerprint", () => {
     const told: unknown[] = [];
     for (const dir of [join(folder(), "missing"), damaged]) {
       const [one, again] = [0, 1].map(() =>
-        createFingerprint(dir, ({ event }) => {
-          told.push(event);
-        }),
+        createFingerprint(
+          () => fingerprintSecretOf(dir),
+          ({ event }) => {
+            told.push(event);
+          },
+        ),
       );
       const first = one!(["lab", "m"]);
       assert.equal(one!(["lab", "m"]), first);

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { checkConfig } from "../../support/config.ts";
-import { createRedact, redactionOf, redactPath } from "../../../src/core/routing/redact.ts";
+import { secretsIn } from "../../../src/core/config/redaction.ts";
+import { createRedact, redactPath } from "../../../src/core/routing/redact.ts";
 import { configFor } from "../../support/gateway.ts";
 
 const redact = createRedact([], new Set());
@@ -82,7 +83,8 @@ describe("secrets of the configuration", () => {
     }),
     {},
   );
-  const own = redactionOf(config);
+  const { texts, digests } = secretsIn(config);
+  const own = createRedact(texts, digests);
   const CASES: [name: string, text: string, shown: string][] = [
     ["a provider's key", "no horse here", "no [redacted] here"],
     ["inside a word", "seahorses", "sea[redacted]s"],

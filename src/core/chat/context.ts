@@ -1,0 +1,46 @@
+// What the steps of a chat request work with.
+import type { Caller, Keyring } from "../accounts/keyring.ts";
+import type { Limiter } from "../accounts/limiter.ts";
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config/schema.ts";
+import type { Diagnose } from "../diagnose.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Observer } from "../observer.ts";
+import type { ChatRequest } from "../openai/request.ts";
+import type { Catalog } from "../routing/catalog.ts";
+import type { Model } from "../routing/model.ts";
+import type { LeftStreams } from "./left-streams.ts";
+
+/** What one configuration decides. A request keeps the snapshot that it began with. */
+export interface ConfigSnapshot {
+  readonly config: Config;
+  readonly keyring: Keyring;
+  readonly catalog: Catalog;
+}
+
+/** What outlives a configuration. */
+export interface ChatServices {
+  readonly limiter: Limiter;
+  readonly ledger: Ledger;
+  readonly observer: Observer;
+  readonly diagnose: Diagnose;
+  readonly clock: Clock;
+  readonly leftStreams: LeftStreams;
+}
+
+/** A request that was admitted and checked, and has candidates. */
+export interface AcceptedRequest {
+  readonly exchange: Exchange;
+  readonly caller: Caller;
+  readonly chat: ChatRequest;
+  readonly config: Config;
+  /** Best first; at least one. */
+  readonly candidates: readonly Model[];
+  /** By the monotonic clock. */
+  readonly startedAt: number;
+  /** Chat requests that this process has in hand at this moment, this one included. */
+  readonly inFlight: () => number;
+  /** Gives back the account's concurrency slot. Only the first call counts. */
+  readonly releaseSlot: () => void;
+}

@@ -1,0 +1,95 @@
+// What a request came to: its entry in the ledger, the access log and the metrics.
+import type { LogFields } from "../http/exchange.ts";
+import type { Opening, Settlement } from "../ledger/ledger.ts";
+import { costOf, formatMoney } from "../ledger/price.ts";
+import type { Model } from "../routing/model.ts";
+import type { RequestProgress } from "../routing/fallback.ts";
+import type { AcceptedRequest, ChatServices } from "./context.ts";
+
+/** How a request ended for its client. */
+export type Outcome = Pick<Settlement, "status" | "httpStatus" | "errorCode">;
+
+export interface LedgerSettlement {
+  /**
+   * Resolves when a provider may be called. Rejects with an ApiError if the ledger cannot be
+   * written.
+   */
+  readonly opened: Promise<void>;
+  /**
+   * Settles the request, and gives back its concurrency slot. Resolves when the last byte of the
+   * reply may leave: at once if the request could not be opened. Only the first call counts.
+   */
+  settle(progress: RequestProgress, outcome: Outcome): Promise<void>;
+}
+
+export function openInLedger(
+  { exchange, caller, chat, config, startedAt, releaseSlot }: AcceptedRequest,
+  { ledger, observer, clock }: ChatServices,
+): LedgerSettlement {
+  const opening: Opening = {
+    requestId: exchange.requestId,
+    account: caller.account,
+    keyId: caller.keyId,
+    modelRequested: chat.model,
+    stream: chat.stream,
+  };
+  const entry = ledger.open(opening);
+  let settled: Promise<void> | undefined;
+
+  function settle(progress: RequestProgress, outcome: Outcome): Promise<void> {
+    const { attempts, begunAt, finishReason, reading } = progress;
+    const model = billedModel(progress, outcome);
+    const settlement: Settlement = {
+      ...outcome,
+      finishReason,
+      attempts,
+      firstTokenMs: begunAt === undefined ? null : Math.round(begunAt - startedAt),
+      modelServed: model?.name ?? null,
+      provider: model?.provider.name ?? null,
+      usage: reading.usage,
+      usageSource: reading.source,
+      cost: formatMoney(costOf(reading.usage, model?.price)),
+      currency: config.currency,
+    };
+    logCharge(exchange.log, settlement);
+    observer.settled?.(opening, settlement, Math.round(clock.monotonic() - startedAt));
+    const written = entry.settle(settlement);
+    return entry.opened.then(
+      () => written,
+      () => undefined,
+    );
+  }
+
+  return {
+    opened: entry.opened,
+    settle(progress, outcome) {
+      releaseSlot(); // before the client hears of the end, so that its next request finds the slot free
+      settled ??= settle(progress, outcome);
+      return settled;
+    },
+  };
+}
+
+/**
+ * The model that served. For a client that left before that: the model that was being asked.
+ * Undefined: there is none.
+ */
+function billedModel(
+  { model, attempts, begunAt, reading }: RequestProgress,
+  { status }: Outcome,
+): Model | undefined {
+  const wasAsked = status === "cancelled" && attempts.length > 0;
+  return wasAsked || begunAt !== undefined || reading.source !== "none" ? model : undefined;
+}
+
+/** The access log has the same figures as the ledger. */
+function logCharge(log: LogFields, settlement: Settlement): void {
+  const { provider, attempts, usage, usageSource, cost, currency } = settlement;
+  log.provider = provider ?? attempts.at(-1)?.provider ?? null;
+  if (usageSource === "estimated") log.usage_source = "estimated";
+  if (usageSource === "none") return;
+  log.prompt_tokens = usage.prompt_tokens;
+  log.completion_tokens = usage.completion_tokens;
+  log.cost = cost;
+  log.currency = currency;
+}

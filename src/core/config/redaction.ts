@@ -1,0 +1,32 @@
+// The secrets of a configuration: what must not show in a log, wherever it stands.
+import type { Extension } from "../extension/extension.ts";
+import type { Config } from "./schema.ts";
+
+export interface ConfigSecrets {
+  /** Keys and passwords, as they are written in the configuration. */
+  readonly texts: readonly string[];
+  /** The SHA-256 of each client's key, in hexadecimal digits. The keys themselves are not kept. */
+  readonly digests: ReadonlySet<string>;
+}
+
+/** Those of the core's settings, and those that extensions name. */
+export function secretsIn(config: Config, extensions: readonly Extension[]): ConfigSecrets {
+  const { providers, keys, limits } = config;
+  const apiKeys = [...providers.values()].flatMap(({ api_key = [] }) => api_key);
+  const added = extensions.flatMap(({ secrets }) => secrets?.(config) ?? []);
+  const texts = [...apiKeys, ...passwordsIn(limits.store), ...added];
+  return { texts, digests: new Set(keys.map(({ digest }) => digest)) };
+}
+
+/**
+ * The password in the address of a store, as it is written there and as it is decoded. Empty in
+ * `memory` or `file`.
+ */
+export function passwordsIn(address: string): string[] {
+  const written = URL.canParse(address) ? new URL(address).password : "";
+  try {
+    return [written, decodeURIComponent(written)];
+  } catch {
+    return [written]; // a stray `%`
+  }
+}

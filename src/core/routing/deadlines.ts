@@ -1,0 +1,94 @@
+// The deadlines of one attempt. At most one of these runs at a time, next to total_ms for the
+// attempt as a whole:
+// - Before the first token: first_token_ms, never extended.
+// - While streaming: idle_ms, restarted by any byte, comments included.
+// - After the finish_reason: closing_ms, restarted by content only.
+// connect_ms is the transport's, because only the transport knows when it connects.
+import type { Clock, Timer } from "../clock.ts";
+import { ProviderError } from "../providers/dialect.ts";
+import type { TimeoutSettings } from "./settings.ts";
+
+/**
+ * The body of a refusal may take so long. The status says most, and must not be lost for a body
+ * that never comes.
+ */
+const REFUSAL_MS = 1_000;
+
+export interface DeadlineSettings {
+  readonly timeouts: Pick<TimeoutSettings, "first_token_ms" | "idle_ms" | "closing_ms">;
+  /** Milliseconds for the attempt as a whole. Undefined: only the request is bounded. */
+  readonly attemptMs: number | undefined;
+}
+
+export interface Deadlines {
+  /** The request was sent: first_token_ms begins. */
+  sent(): void;
+  /** A piece of the reply came: idle_ms begins anew. */
+  streaming(): void;
+  /** Content came after the finish_reason: closing_ms begins anew. */
+  closing(): void;
+  /**
+   * Nothing is expected of the provider for now, because the client has no room or the reply is
+   * complete.
+   */
+  pause(): void;
+  /**
+   * The provider refused: only the body of the refusal is bounded. If it comes too late, the
+   * attempt fails with `error`.
+   */
+  refused(error: () => ProviderError): void;
+  /** Stops all of them. */
+  clear(): void;
+}
+
+/** `expire` is called with the error of the deadline that is over. */
+export function createDeadlines(
+  clock: Clock,
+  { timeouts, attemptMs }: DeadlineSettings,
+  expire: (error: ProviderError) => void,
+): Deadlines {
+  let total: Timer | undefined;
+  let current: Timer | undefined;
+  let currentName = "";
+
+  const start = (name: string, ms: number): Timer =>
+    clock.after(ms, () =>
+      expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`)),
+    );
+
+  /**
+   * Restarts the timer that is running if it is the same deadline, as it is for each piece of a
+   * stream.
+   */
+  function restart(name: keyof DeadlineSettings["timeouts"]): void {
+    if (current && currentName === name) {
+      current.refresh();
+      return;
+    }
+    current?.cancel();
+    current = start(name, timeouts[name]);
+    currentName = name;
+  }
+
+  function pause(): void {
+    current?.cancel();
+    current = undefined;
+  }
+
+  if (attemptMs !== undefined) total = start("total_ms", attemptMs);
+  return {
+    sent: () => restart("first_token_ms"),
+    streaming: () => restart("idle_ms"),
+    closing: () => restart("closing_ms"),
+    pause,
+    refused(error) {
+      pause();
+      total?.cancel();
+      total = clock.after(REFUSAL_MS, () => expire(error()));
+    },
+    clear() {
+      pause();
+      total?.cancel();
+    },
+  };
+}
