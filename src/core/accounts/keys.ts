@@ -175,7 +175,7 @@ function* indexKeys(json: unknown): Generator<void, StoredKeys> {
       }
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error;
-      for (const fault of error.faults) faults.push(movedBy(from, fault));
+      for (const fault of error.issues) faults.push(movedBy(from, fault));
     }
     yield;
   }

@@ -93,14 +93,14 @@ function checked(json: unknown, options: LoadOptions, found: readonly Validation
     if (faults.length === 0) return config;
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    faults.unshift(...error.faults);
+    faults.unshift(...error.issues);
   }
   throw new ValidationError(faults);
 }
 
 /** Faults as programs get them. */
-export const toldFaults = ({ faults }: ValidationError) =>
-  faults.map(({ path, message }) => ({ path: pathText(path), message }));
+export const toldFaults = ({ issues }: ValidationError) =>
+  issues.map(({ path, message }) => ({ path: pathText(path), message }));
 
 /** `load` reads and checks a configuration, or throws; the gateway puts it in force, or throws. What is wrong with it is told. */
 export function reload(

@@ -291,7 +291,7 @@ export function checkConfig(json: unknown, env: Environment, secretsOptional = f
     if (faults.length === 0) return config;
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    faults = [...error.faults, ...faults];
+    faults = [...error.issues, ...faults];
   }
   throw new ValidationError(faults);
 }

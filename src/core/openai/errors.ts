@@ -41,7 +41,7 @@ export const errorBody = ({ message, type, code, param }: ApiError, request_id: 
 /** Whatever was thrown, as the client may see it: what is neither kind of error is a bare 500, its detail kept for the log. */
 export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
-  const fault = thrown instanceof ValidationError ? thrown.faults[0] : undefined;
+  const fault = thrown instanceof ValidationError ? thrown.issues[0] : undefined;
   if (!fault)
     return new ApiError("internal_error", "The gateway failed to handle this request.", {
       cause: thrown,

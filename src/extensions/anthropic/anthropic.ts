@@ -6,7 +6,6 @@ import {
   asObject,
   asString,
   parseJson,
-  sumOf,
   tokenCounter,
 } from "../../core/schema/untrusted-json.ts";
 import { randomHex } from "../../core/ids.ts";
@@ -30,6 +29,7 @@ import {
   type Signatures,
   type Turn,
 } from "../../core/providers/turns.ts";
+import { sumOf } from "../turns/token-sums.ts";
 
 const MIN_BUDGET = 1_024; // the least that a model may be given to think, in tokens
 const SHARES: { readonly [effort: string]: number } = {

@@ -1,13 +1,7 @@
 // Gemini's generateContent and streamGenerateContent. WIRE.md 7b.
 import { randomHex } from "../../core/ids.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
-import {
-  asArray,
-  asObject,
-  asString,
-  sumOf,
-  tokenCounter,
-} from "../../core/schema/untrusted-json.ts";
+import { asArray, asObject, asString, tokenCounter } from "../../core/schema/untrusted-json.ts";
 import type { JsonCounter } from "../../core/schema/json-bounds.ts";
 import { tokenLogprob, type Part, type UsageReport } from "../../core/openai/reply.ts";
 import {
@@ -30,6 +24,7 @@ import {
   type Signatures,
   type Turn,
 } from "../../core/providers/turns.ts";
+import { sumOf } from "../turns/token-sums.ts";
 
 const NO_SIGNATURE = "skip_thought_signature_validator"; // what takes a forgotten signature's place
 /** Tokens to think with, by effort; -1: as many as it likes; the least that models take which cannot stop thinking. */

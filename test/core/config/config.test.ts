@@ -33,7 +33,7 @@ function faultsOf(run: () => unknown): { path: string; code: string; message: st
     run();
   } catch (error) {
     assert.ok(error instanceof ValidationError, `not a ValidationError: ${String(error)}`);
-    return error.faults.map(({ path, code, message }) => ({ path: pathText(path), code, message }));
+    return error.issues.map(({ path, code, message }) => ({ path: pathText(path), code, message }));
   }
   return assert.fail("accepted");
 }
@@ -1073,7 +1073,7 @@ describe("where it comes from", () => {
         () => load({ file }),
         (error) =>
           error instanceof ValidationError &&
-          !/CANARY/.test(JSON.stringify(error.faults) + error.stack),
+          !/CANARY/.test(JSON.stringify(error.issues) + error.stack),
         text,
       );
     }

@@ -33,7 +33,7 @@ function faults(over: object): string[] {
     return [];
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    return error.faults.map(({ path, message }) => `${pathText(path)}: ${message}`);
+    return error.issues.map(({ path, message }) => `${pathText(path)}: ${message}`);
   }
 }
 
