@@ -15,13 +15,10 @@ import { ClientGone } from "../http/cancel.ts";
 import type { Diagnose } from "../diagnose.ts";
 import { chatRequest, type ChatRequest } from "../openai/request.ts";
 import { ApiError, errorBody, toApiError } from "../openai/errors.ts";
-import {
-  createChunkWriter,
-  createWholeWriter,
-  replyHead,
-  type Part,
-  type ReplyWriter,
-} from "../openai/reply.ts";
+import { createChunkWriter } from "../openai/chunk-writer.ts";
+import type { Part } from "../openai/parts.ts";
+import { replyHead, type ReplyWriter } from "../openai/reply.ts";
+import { createWholeWriter } from "../openai/whole-writer.ts";
 import type { Catalog, Model } from "../routing/catalog.ts";
 import { faultWords, toClientError } from "../routing/failure.ts";
 import { completeWithFallback, type Tally } from "../routing/fallback.ts";

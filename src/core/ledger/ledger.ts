@@ -1,6 +1,6 @@
 // The ledger: where each request that goes to a provider is opened before, and settled after, with what it cost. The core has one that
 // keeps nothing; the books (extensions/books) keep a spend log. DESIGN.md "Files under data_dir" has the meaning of the fields.
-import type { Usage } from "../openai/reply.ts";
+import type { Usage } from "../openai/usage.ts";
 import type { UsageSource } from "./meter.ts";
 
 /** What is known of a request when it begins. */

@@ -15,10 +15,9 @@
 // it counts as 1024 x 1024. The length of a WAV is read from its header, other audio counts as 128 kbit/s. A PDF has a page for each
 // 50 KiB; a file that is only named has 10. A file of another type is counted as the text that it holds, four bytes a token.
 import type { ChatRequest, ContentPart } from "../openai/request.ts";
+import type { MediaRules } from "../openai/usage.ts";
 import { asString } from "../schema/untrusted-json.ts";
 
-/** Whose rules apply to a model's prompts. */
-export type MediaRules = "openai" | "anthropic" | "gemini";
 /** What one piece of media is, as far as its tokens depend on it. */
 type Medium =
   | {

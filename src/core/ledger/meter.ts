@@ -1,8 +1,9 @@
 // What a reply came to: how it ended, and how many tokens it took, by the provider's own count if it gave one, else by an
 // estimate that is marked as one.
 import { textOf, type ChatRequest } from "../openai/request.ts";
-import { makeUsage, type FinishReason, type Part, type Usage } from "../openai/reply.ts";
-import { mediaTokens, type MediaRules } from "./media-tokens.ts";
+import type { FinishReason, Part } from "../openai/parts.ts";
+import { makeUsage, type MediaRules, type Usage } from "../openai/usage.ts";
+import { mediaTokens } from "./media-tokens.ts";
 
 export type UsageSource = "provider" | "estimated" | "none";
 export const NO_USAGE = {

@@ -1,7 +1,7 @@
 // Money, exactly: whole pico-units of the currency (1 per million tokens is 1e6 of them a token) as BigInt, never rounded,
 // printed as a decimal string. DESIGN.md "Files", WIRE.md 8.
 import type { ModelConfig } from "../config/schema.ts";
-import type { Usage } from "../openai/reply.ts";
+import type { Usage } from "../openai/usage.ts";
 
 const DECIMALS = 12;
 export const AMOUNT = /^(\d+)(?:\.(\d{1,12}))?$/;

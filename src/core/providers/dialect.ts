@@ -16,7 +16,8 @@ import {
 } from "../schema/checker.ts";
 import type { ErrorCode } from "../openai/errors.ts";
 import { asArray, asObject, asString } from "../schema/untrusted-json.ts";
-import type { FinishReason, Part, UsageReport } from "../openai/reply.ts";
+import type { FinishReason, Part } from "../openai/parts.ts";
+import type { UsageReport } from "../openai/usage.ts";
 import faultsJson from "./faults.json" with { type: "json" };
 import finishReasons from "./finish-reasons.json" with { type: "json" };
 import type { Traits } from "./traits.ts";

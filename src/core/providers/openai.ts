@@ -10,7 +10,9 @@ import {
   tokenCounter,
 } from "../schema/untrusted-json.ts";
 import { randomHex } from "../ids.ts";
-import { tokenLogprob, type Part, type UsageReport } from "../openai/reply.ts";
+import { tokenLogprob } from "../openai/logprobs.ts";
+import type { Part } from "../openai/parts.ts";
+import type { UsageReport } from "../openai/usage.ts";
 import {
   finishPart,
   finishReasonOf,

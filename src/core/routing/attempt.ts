@@ -12,7 +12,7 @@ import { describe } from "../diagnose.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { jsonExcess, MAX_REPLY_VALUES } from "../schema/json-bounds.ts";
-import type { Part } from "../openai/reply.ts";
+import type { Part } from "../openai/parts.ts";
 import type { Model } from "./catalog.ts";
 import { guardDialect, guarded } from "./guard.ts";
 import { redactPath } from "./redact.ts";

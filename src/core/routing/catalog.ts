@@ -1,6 +1,6 @@
 // Which models there are, who serves them, and which a name stands for. SPEC.md "Routing aliases", DESIGN.md "Candidates".
 import type { Caller } from "../accounts/keys.ts";
-import type { MediaRules } from "../ledger/media-tokens.ts";
+import type { MediaRules } from "../openai/usage.ts";
 import { estimatePrompt } from "../ledger/meter.ts";
 import type { Config, ModelConfig, ProviderConfig } from "../config/schema.ts";
 import { createDemoFetch } from "../../extensions/demo/provider.ts";

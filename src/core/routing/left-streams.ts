@@ -1,7 +1,7 @@
 // Streams that their clients left after something of them was delivered. The provider is read on for a short time (`leave_ms`), so that
 // the finish and the usage that are on their way are still billed: leaving just before the end must not be cheaper than staying.
 // Nothing of what comes is kept or delivered. The request's place in flight is free meanwhile; its books are settled in the end.
-import type { Part } from "../openai/reply.ts";
+import type { Part } from "../openai/parts.ts";
 
 /** How much of one stream is read on, in characters of its parts: as much as sockets hold of a stream that was held up by a client that
  * did not read. A provider that sends more in so short a time has no end in sight. */

@@ -9,7 +9,8 @@ import {
   tokenCounter,
 } from "../../core/schema/untrusted-json.ts";
 import { randomHex } from "../../core/ids.ts";
-import type { Part, UsageReport } from "../../core/openai/reply.ts";
+import type { Part } from "../../core/openai/parts.ts";
+import type { UsageReport } from "../../core/openai/usage.ts";
 import {
   finishPart,
   ProviderError,

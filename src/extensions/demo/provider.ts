@@ -5,16 +5,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import { sha256 } from "../../core/hash.ts";
 import type { Transport } from "../../core/upstream/fetch.ts";
 import { textOf, type ChatRequest } from "../../core/openai/request.ts";
-import {
-  createChunkWriter,
-  createWholeWriter,
-  makeUsage,
-  replyHead,
-  type FinishReason,
-  type Part,
-  type TokenLogprob,
-  type Usage,
-} from "../../core/openai/reply.ts";
+import { createChunkWriter } from "../../core/openai/chunk-writer.ts";
+import type { TokenLogprob } from "../../core/openai/logprobs.ts";
+import type { FinishReason, Part } from "../../core/openai/parts.ts";
+import { replyHead } from "../../core/openai/reply.ts";
+import { makeUsage, type Usage } from "../../core/openai/usage.ts";
+import { createWholeWriter } from "../../core/openai/whole-writer.ts";
 import { exampleOf } from "./example.ts";
 
 /** The request that the gateway sends, as far as it is looked at: most fields go out as the check of the client's request left them. */

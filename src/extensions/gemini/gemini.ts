@@ -3,7 +3,9 @@ import { randomHex } from "../../core/ids.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
 import { asArray, asObject, asString, tokenCounter } from "../../core/schema/untrusted-json.ts";
 import type { JsonCounter } from "../../core/schema/json-bounds.ts";
-import { tokenLogprob, type Part, type UsageReport } from "../../core/openai/reply.ts";
+import { tokenLogprob } from "../../core/openai/logprobs.ts";
+import type { Part } from "../../core/openai/parts.ts";
+import type { UsageReport } from "../../core/openai/usage.ts";
 import {
   finishPart,
   ProviderError,
