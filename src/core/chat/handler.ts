@@ -6,7 +6,7 @@ import { createMeter } from "../ledger/meter.ts";
 import { costOf, formatMoney } from "../ledger/price.ts";
 import type { Observer } from "../observer.ts";
 import type { Config } from "../config/schema.ts";
-import { ProviderError } from "../providers/dialect.ts";
+import { ProviderError } from "../providers/provider-error.ts";
 import { readJson } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventSink } from "../http/event-writer.ts";

@@ -1,13 +1,7 @@
 // What an operator writes in gateway.json: every field, its bounds, and what its absence means; its JSON Schema is derived
 // from this. Secrets ("$NAME") are looked up in the environment meanwhile, so that a missing one is a fault like any other.
-import {
-  DIALECTS,
-  vendorPreset,
-  THINKING_SWITCHES,
-  traitFields,
-  VENDORS,
-  type DialectName,
-} from "../providers/traits.ts";
+import { traitFields } from "../providers/traits.ts";
+import { vendorPreset } from "../providers/vendors.ts";
 import {
   array,
   boolean,
@@ -31,6 +25,7 @@ import {
 } from "../schema/checker.ts";
 import { asArray, asObject } from "../schema/untrusted-json.ts";
 import { sha256 } from "../hash.ts";
+import { DIALECTS, dialectNamed, VENDORS } from "./dialects.ts";
 import { ruleFaults } from "./rules.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -82,7 +77,7 @@ const retry = {
   backoff_ms: ms(250),
   max_wait_ms: ms(3_000, 0),
 };
-const traits = partial(traitFields);
+const traits = partial(traitFields(DIALECTS));
 const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
 const tls = optional(strict({ cert_file: nonEmpty, key_file: nonEmpty }));
 /** May be left out: all its fields have defaults. */
@@ -147,7 +142,7 @@ export function configSchema(env: Environment, secretsOptional = false) {
         strict({
           /** `base_url` absent: the vendor's. `pace_ms` is only of the demo dialect: milliseconds between two tokens of a stream. */
           vendor: optional(literal(...VENDORS.keys())),
-          dialect: optional(literal(...DIALECTS)),
+          dialect: optional(literal(...DIALECTS.map(({ name }) => name))),
           base_url: optional(url),
           api_key: credential,
           ...traits,
@@ -156,7 +151,7 @@ export function configSchema(env: Environment, secretsOptional = false) {
           pace_ms: withDefault(integer(0, 10_000), 20),
         }),
         (given) => {
-          const { dialect, base_url = "" } = vendorPreset(given) ?? { dialect: "openai" }; // none: which is a fault already
+          const { dialect, base_url = "" } = vendorPreset(VENDORS, given) ?? { dialect: "openai" }; // none: which is a fault already
           return { ...given, dialect, base_url: given.base_url ?? base_url };
         },
       ),
@@ -329,31 +324,28 @@ function faultsBetween(json: unknown): ValidationIssue[] {
       return;
     faults.push(invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`));
   };
-  /** What a dialect has no words for. */
+  /** What a dialect cannot express. */
   const unfit = (
     at: ValidationIssue["path"],
     { thinking, supports }: Record<string, unknown>,
-    dialect: DialectName = "openai",
+    dialect = "openai",
   ) => {
-    const knows = (each: DialectName) => THINKING_SWITCHES[each].some((name) => name === thinking);
-    const foreign = DIALECTS.some(knows) && !knows(dialect); // what nobody knows is a fault already
-    if (foreign)
+    const { thinkingSwitches = [], unsupported = [] } = dialectNamed(dialect) ?? {};
+    const switchedBy = (switches: readonly string[]) => switches.some((name) => name === thinking);
+    // A value that no dialect knows is an issue of the field itself.
+    const isKnown = DIALECTS.some((definition) => switchedBy(definition.thinkingSwitches));
+    if (isKnown && !switchedBy(thinkingSwitches))
       faults.push(
-        invalid(
-          [...at, "thinking"],
-          `the ${dialect} dialect knows ${THINKING_SWITCHES[dialect].join(", ")}`,
-        ),
+        invalid([...at, "thinking"], `the ${dialect} dialect knows ${thinkingSwitches.join(", ")}`),
       );
-    const mute =
-      dialect === "anthropic"
-        ? asArray(supports).findIndex((each) => each === "logprobs" || each === "audio")
-        : -1;
-    if (mute !== -1)
-      faults.push(invalid([...at, "supports", mute], `the ${dialect} dialect does not know it`));
+    const isUnsupported = (name: unknown) => unsupported.some((capability) => capability === name);
+    const index = asArray(supports).findIndex(isUnsupported);
+    if (index !== -1)
+      faults.push(invalid([...at, "supports", index], `the ${dialect} dialect does not know it`));
   };
   for (const [name, provider] of Object.entries(providers)) {
     const { vendor, dialect, base_url } = asObject(provider);
-    const row = vendorPreset({ vendor, dialect });
+    const row = vendorPreset(VENDORS, { vendor, dialect });
     if ((dialect ?? vendor ?? undefined) === undefined)
       faults.push(invalid(["providers", name, "dialect"], "is required where no vendor is named"));
     if (row && (dialect ?? row.dialect) !== row.dialect)
@@ -366,7 +358,7 @@ function faultsBetween(json: unknown): ValidationIssue[] {
   for (const [name, model] of Object.entries(models)) {
     const { provider } = asObject(model);
     refer(["models", name, "provider"], provider, "provider", providers);
-    const vendor = vendorPreset(asObject(providersByName.get(String(provider))));
+    const vendor = vendorPreset(VENDORS, asObject(providersByName.get(String(provider))));
     unfit(["models", name], asObject(model), vendor?.dialect);
   }
   for (const [name, alias] of Object.entries(aliases)) {

@@ -2,7 +2,9 @@
 // is the only pump: bytes are pushed through the dialect as they come, one batch per read, and nothing is read while the client has no
 // room for the batch before (backpressure). The first batch goes up to and with the first delta, or the end of a reply that has none.
 import type { Meter } from "../ledger/meter.ts";
-import { ProviderError, refusal, wholeReply, type ProviderAnswer } from "../providers/dialect.ts";
+import { wholeReply } from "../providers/decoding.ts";
+import { ProviderError, type ProviderAnswer } from "../providers/provider-error.ts";
+import { refusal } from "../providers/refusal.ts";
 import { consume, parseLarge, readAll } from "../http/body.ts";
 import { Cancel } from "../http/cancel.ts";
 import { createEventReader } from "../http/event-reader.ts";
@@ -121,7 +123,7 @@ export async function attempt(
     return {
       status: answeredStatus,
       path: redactPath(redact, pathname),
-      message: redact(detail.said ?? refusedText) || undefined,
+      message: redact(detail.providerMessage ?? refusedText) || undefined,
     };
   }
 

@@ -1,7 +1,7 @@
 // One circuit breaker a model: a provider that fails again and again is left alone for a while, then tried by one request
 // at a time until one begins to answer. DESIGN.md "Breaker". Only faults of the provider count; a client's never do.
 import type { Config } from "../config/schema.ts";
-import type { ProviderAnswer } from "../providers/dialect.ts";
+import type { ProviderAnswer } from "../providers/provider-error.ts";
 
 const PROBE_RETRY_MS = 1_000; // while a probe is on its way nobody knows how long it takes; others are told to come back soon
 export const BREAKER_STATES = ["closed", "probing", "open"] as const; // from the best to the worst

@@ -3,12 +3,11 @@ import type { Caller } from "../accounts/keys.ts";
 import type { MediaRules } from "../openai/usage.ts";
 import { estimatePrompt } from "../ledger/meter.ts";
 import type { Config, ModelConfig, ProviderConfig } from "../config/schema.ts";
-import { createDemoFetch } from "../../extensions/demo/provider.ts";
-import { createAnthropicDialect } from "../../extensions/anthropic/anthropic.ts";
-import { createGeminiDialect } from "../../extensions/gemini/gemini.ts";
-import { openaiDialect } from "../providers/openai.ts";
-import { withOverrides, traitsOf, type Traits } from "../providers/traits.ts";
-import { createSignatures, type Signatures } from "../providers/turns.ts";
+import { dialectNamed, VENDORS } from "../config/dialects.ts";
+import type { SignatureStore } from "../providers/dialect.ts";
+import { createSignatureStore } from "../providers/signatures.ts";
+import type { Traits } from "../providers/traits.ts";
+import { traitsOf, withOverrides } from "../providers/vendors.ts";
 import type { Transport } from "../upstream/fetch.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { cut, fail } from "../schema/checker.ts";
@@ -26,7 +25,7 @@ export type Catalog = ReturnType<typeof createCatalog>;
  * `fingerprint`. */
 export const createMemory = (fingerprint: Fingerprint) => ({
   breakers: new Map<string, Breaker>(),
-  signatures: createSignatures(),
+  signatures: createSignatureStore(),
   fingerprint,
 });
 
@@ -63,7 +62,7 @@ export function createCatalog(
         name,
         settings,
         provider,
-        traitsOf(config.providers.get(settings.provider)!, settings),
+        traitsOf(VENDORS, config.providers.get(settings.provider)!, settings),
         breaker,
         config.breaker,
         fingerprint,
@@ -250,32 +249,26 @@ function createProvider(
   provider: ProviderConfig,
   config: Config,
   send: Transport,
-  signatures: Signatures,
+  signatures: SignatureStore,
   redact: Redact,
 ) {
-  const dialects = {
-    openai: () => openaiDialect,
-    demo: () => openaiDialect,
-    anthropic: createAnthropicDialect,
-    gemini: createGeminiDialect,
-  };
+  const definition = dialectNamed(provider.dialect)!;
   /** What one provider signed another refuses, and one account's thoughts are nothing for another. */
   const dialectFor = (account: string) => {
     const mine = (id: string) => JSON.stringify([provider.base_url, account, id]);
-    return dialects[provider.dialect]({
+    return definition.create({
       get: (id) => signatures.get(mine(id)),
       set: (id, text) => signatures.set(mine(id), text),
     });
   };
-  const mediaRules: MediaRules = provider.dialect === "demo" ? "openai" : provider.dialect;
   return {
     name,
     dialectFor,
     /** What it says goes through this before anybody reads it. */
     redact,
-    mediaRules,
+    mediaRules: definition.mediaRules,
     baseUrl: provider.base_url,
-    send: provider.dialect === "demo" ? createDemoFetch({ paceMs: provider.pace_ms }) : send,
+    send: definition.transport?.({ paceMs: provider.pace_ms }) ?? send,
     headers: provider.api_key === undefined ? undefined : dialectFor("").auth(provider.api_key),
     timeouts: withOverrides(config.timeouts, provider.timeouts),
     retry: withOverrides(config.retry, provider.retry),

@@ -1,7 +1,7 @@
 // Failed attempts in words: for the books, for the operator, and for the client, who never sees the provider's own: WIRE.md
 // 4.2, the rows of providers' faults. The client's words are in failure.json, a row a code.
 import type { AttemptRecord } from "../ledger/ledger.ts";
-import { ProviderError } from "../providers/dialect.ts";
+import { ProviderError } from "../providers/provider-error.ts";
 import { ClientGone } from "../http/cancel.ts";
 import { ApiError, toApiError } from "../openai/errors.ts";
 import type { Model } from "./catalog.ts";

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { AttemptRecord } from "../ledger/ledger.ts";
 import { createMeter, type Meter } from "../ledger/meter.ts";
-import { ProviderError } from "../providers/dialect.ts";
+import { ProviderError } from "../providers/provider-error.ts";
 import { ClientGone } from "../http/cancel.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { attempt, type AttemptOptions, type Deliver } from "./attempt.ts";

@@ -1,6 +1,7 @@
 // What is odd in a valid configuration: a gateway starts with it, but hardly as it is meant. `check` tells it.
 import type { StoredKeys } from "../../core/accounts/keys.ts";
-import { vendorPreset } from "../../core/providers/traits.ts";
+import { VENDORS } from "../../core/config/dialects.ts";
+import { vendorPreset } from "../../core/providers/vendors.ts";
 import type { ValidationIssue } from "../../core/schema/checker.ts";
 import { rank } from "../../core/routing/policy.ts";
 import { lacksKey, sharePort, usesVendorsAddress } from "../../core/config/rules.ts";
@@ -33,7 +34,7 @@ function keylessProviders({ providers }: Config): Warning[] {
     .filter(([, provider]) => lacksKey(provider) && !usesVendorsAddress(provider))
     .map(([name, provider]) => ({
       path: ["providers", name],
-      message: `has no api_key: ${vendorPreset(provider)?.title ?? name} answers nobody without one, unless base_url adds it`,
+      message: `has no api_key: ${vendorPreset(VENDORS, provider)?.title ?? name} answers nobody without one, unless base_url adds it`,
     }));
 }
 

@@ -10,6 +10,7 @@ import demoConfig from "../../../src/extensions/demo/demo.json" with { type: "js
 import { loadConfig, type LoadOptions } from "../../../src/core/config/load.ts";
 import { checkConfig, configSchema, type Environment } from "../../../src/core/config/schema.ts";
 import { sha256 } from "../../../src/core/hash.ts";
+import { DIALECTS } from "../../../src/core/config/dialects.ts";
 import { traitFields } from "../../../src/core/providers/traits.ts";
 import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { merge } from "../../support/gateway.ts";
@@ -24,7 +25,9 @@ const LAB = {
 };
 
 /** What a provider or a model that says nothing of it has of its vendor's traits. */
-const NO_TRAITS = Object.fromEntries(Object.keys(traitFields).map((name) => [name, undefined]));
+const NO_TRAITS = Object.fromEntries(
+  Object.keys(traitFields(DIALECTS)).map((name) => [name, undefined]),
+);
 const HEX = "0123456789abcdef".repeat(4);
 
 /** The faults of what must be refused, as path and message. */

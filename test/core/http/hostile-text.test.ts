@@ -7,7 +7,7 @@ import { describe, it } from "node:test";
 import { createKeyring, storedKeysIn } from "../../../src/core/accounts/keys.ts";
 import { checkConfig } from "../../../src/core/config/schema.ts";
 import { createGuard, networkOf } from "../../../src/extensions/admin/access.ts";
-import { refusal, throwErrorIn } from "../../../src/core/providers/dialect.ts";
+import { refusal, throwErrorIn } from "../../../src/core/providers/refusal.ts";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";
 import type { Exchange } from "../../../src/core/http/exchange.ts";
 import { requestIdFromBytes } from "../../../src/core/http/request-id.ts";

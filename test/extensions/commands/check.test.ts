@@ -17,7 +17,8 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { repeatedMembers } from "../../../src/core/config/duplicates.ts";
 import { checkConfig } from "../../../src/core/config/schema.ts";
-import { vendorPreset, VENDORS } from "../../../src/core/providers/traits.ts";
+import { VENDORS } from "../../../src/core/config/dialects.ts";
+import { vendorPreset } from "../../../src/core/providers/vendors.ts";
 import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { certificate } from "../../support/certificate.ts";
 import { ended, lines } from "../../support/command.ts";
@@ -55,7 +56,7 @@ describe("a provider's key", () => {
       assert.match(found ?? "", /^providers\.p\.api_key: is required: /);
       assert.deepEqual(others, []);
       assert.deepEqual(faults({ providers: { p: { vendor, api_key: "k" } } }), []);
-      const own = `${vendorPreset({ vendor })?.base_url}/`;
+      const own = `${vendorPreset(VENDORS, { vendor })?.base_url}/`;
       assert.equal(faults({ providers: { p: { vendor, base_url: own } } }).length, 1);
     }
     assert.match(
