@@ -1,7 +1,8 @@
 // Prints README.md's table of providers from the data that the gateway itself goes by (src/core/providers/vendors.json):
 // `node --import tsx scripts/providers.ts`. A test compares the two.
 import { pathToFileURL } from "node:url";
-import { traitsOf, VENDORS } from "../src/core/providers/traits.ts";
+import { VENDORS } from "../src/core/config/dialects.ts";
+import { traitsOf } from "../src/core/providers/vendors.ts";
 
 const CHOICES = {
   all: "yes",
@@ -13,8 +14,8 @@ const list = (names: readonly string[]) => names.map((name) => `\`${name}\``).jo
 export function providersTable(): string {
   const rows = [...VENDORS].map(([vendor, { title, dialect, base_url, note }]) => {
     const [plain, thinking] = [
-      traitsOf({ vendor }, { reasoning: false }),
-      traitsOf({ vendor }, { reasoning: true }),
+      traitsOf(VENDORS, { vendor }, { reasoning: false }),
+      traitsOf(VENDORS, { vendor }, { reasoning: true }),
     ];
     const omitted = thinking.omit.filter((name) => !plain.omit.includes(name));
     const left = [

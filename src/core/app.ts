@@ -7,7 +7,7 @@ import { createLeftStreams } from "./chat/left-streams.ts";
 import { modelRoutes } from "./chat/models.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { demoKeyIssues } from "./config/check.ts";
-import { dialectTable } from "./config/dialects.ts";
+import { createFormats } from "./config/formats.ts";
 import { changedFixedSettings } from "./config/fixed.ts";
 import { secretsIn } from "./config/redaction.ts";
 import type { Config } from "./config/schema.ts";
@@ -71,8 +71,8 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     createCatalog(config, loaded) {
       const { texts, digests } = secretsIn(config, loaded);
       const redact = createRedact(texts, digests);
-      const dialects = dialectTable(loaded);
-      return createCatalog(config, { dialects, transport, redact, memory, clock });
+      const { dialects, presets } = createFormats(loaded, []);
+      return createCatalog(config, { dialects, presets, transport, redact, memory, clock });
     },
   });
   let draining = false;

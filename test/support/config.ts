@@ -9,6 +9,7 @@ import {
   type LoadOptions,
 } from "../../src/core/config/load.ts";
 import type { Config, Environment } from "../../src/core/config/schema.ts";
+import { createFormats } from "../../src/core/config/formats.ts";
 import { createLoader } from "../../src/core/extension/loader.ts";
 import type { Limiter } from "../../src/core/accounts/limiter.ts";
 import type { LineSink, WriteLines } from "../../src/core/http/line-log.ts";
@@ -17,6 +18,10 @@ import { extensions as entries } from "../../src/extensions.ts";
 
 export const loader = createLoader(entries);
 export const allExtensions = await loader.load(() => true);
+
+export const formats = createFormats(allExtensions, entries);
+/** The presets of all vendors. */
+export const VENDORS = formats.presets;
 
 /** Checks a configuration that may use every extension. */
 export const checkConfig = (

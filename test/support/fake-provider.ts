@@ -2,7 +2,7 @@
 // format they are asked in, and a server that refuses what breaks the provider's published rules.
 
 import type { TestContext } from "node:test";
-import { composeReply, type DemoRequest } from "../../src/extensions/demo/provider.ts";
+import { composeReply, type DemoRequest } from "../../src/extensions/demo/reply.ts";
 import { startProvider, status, type Asked, type Provider } from "./provider.ts";
 
 export const PROVIDER_KEY = "sk-provider-secret";

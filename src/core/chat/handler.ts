@@ -7,7 +7,7 @@ import type { Exchange, Handler } from "../http/exchange.ts";
 import { apiErrorOf } from "../error-responses.ts";
 import type { ApiError } from "../openai/errors.ts";
 import { chatRequest, type ChatRequest } from "../openai/request.ts";
-import { ProviderError } from "../providers/dialect.ts";
+import { ProviderError } from "../providers/provider-error.ts";
 import type { ReportEvent } from "../routing/attempt.ts";
 import { errorFields, toClientError } from "../routing/failure.ts";
 import {

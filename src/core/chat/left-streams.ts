@@ -5,7 +5,7 @@
 // at the end.
 import type { Clock } from "../clock.ts";
 import type { Meter } from "../ledger/meter.ts";
-import type { Part } from "../openai/reply.ts";
+import type { Part } from "../openai/parts.ts";
 
 /**
  * Characters of one stream that are read on: as much as sockets hold of a stream that was held up

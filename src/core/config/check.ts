@@ -2,27 +2,30 @@
 import { sha256 } from "../hash.ts";
 import { ValidationError, type ValidationIssue } from "../schema/checker.ts";
 import { isLoopback } from "./fields.ts";
+import { createFormats } from "./formats.ts";
 import { invalid, referenceIssues, repeatedIn } from "./references.ts";
 import { ruleIssues } from "./rules.ts";
 import { configSchema, type Config, type SchemaOptions } from "./schema.ts";
 
 /** Throws one ValidationError with all issues. */
 export function checkConfig(json: unknown, options: SchemaOptions): Config {
-  const between = referenceIssues(json);
-  if (!options.secretsOptional) between.push(...ruleIssues(json), ...extensionIssues(json, options));
+  const { extensions = [], entries = [], secretsOptional = false } = options;
+  const formats = createFormats(extensions, entries);
+  const between = referenceIssues(json, formats);
+  if (!secretsOptional) {
+    between.push(...ruleIssues(json, formats));
+    between.push(...extensions.flatMap(({ issues }) => issues?.(json) ?? []));
+  }
   try {
     const config = configSchema(options)(json, true);
-    if (!options.secretsOptional) between.push(...keyIssues(config));
+    if (!secretsOptional) between.push(...keyIssues(config));
     if (between.length === 0) return config;
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    throw new ValidationError([...error.faults, ...between]);
+    throw new ValidationError([...error.issues, ...between]);
   }
   throw new ValidationError(between);
 }
-
-const extensionIssues = (json: unknown, { extensions = [] }: SchemaOptions) =>
-  extensions.flatMap(({ issues }) => issues?.(json) ?? []);
 
 function keyIssues(config: Config): ValidationIssue[] {
   const repeated = repeatedIn(config.keys.map(({ digest }) => digest));

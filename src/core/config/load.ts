@@ -87,7 +87,7 @@ async function checked(
     if (issues.length === 0) return { config, extensions };
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    throw new ValidationError([...error.faults, ...issues]);
+    throw new ValidationError([...error.issues, ...issues]);
   }
   throw new ValidationError(issues);
 }
@@ -103,5 +103,5 @@ function withOverrides(json: unknown, { host, port }: LoadOptions): unknown {
 }
 
 /** Issues as programs get them. */
-export const issuesAsJson = ({ faults }: ValidationError) =>
-  faults.map(({ path, message }) => ({ path: pathText(path), message }));
+export const issuesAsJson = ({ issues }: ValidationError) =>
+  issues.map(({ path, message }) => ({ path: pathText(path), message }));

@@ -1,13 +1,9 @@
 // What the parts of a configuration say of each other: names that nothing has, names that two things have, and what a dialect has no
 // words for. It looks at the raw JSON, so that an issue of shape elsewhere hides none.
-import {
-  DIALECTS,
-  THINKING_SWITCHES,
-  vendorPreset,
-  type DialectName,
-} from "../providers/traits.ts";
+import { vendorPreset } from "../providers/vendors.ts";
 import type { ValidationIssue } from "../schema/checker.ts";
 import { asArray, asObject } from "../schema/untrusted-json.ts";
+import type { Formats } from "./formats.ts";
 
 type Path = ValidationIssue["path"];
 
@@ -27,17 +23,17 @@ export function repeatedIn(list: readonly unknown[]): number[] {
   });
 }
 
-export function referenceIssues(json: unknown): ValidationIssue[] {
+export function referenceIssues(json: unknown, formats: Formats): ValidationIssue[] {
   const root = asObject(json);
   const providers = asObject(root["providers"]);
   const models = asObject(root["models"]);
   const aliases = asObject(root["aliases"]);
   return [
     ...Object.entries(providers).flatMap(([name, provider]) =>
-      providerIssues(["providers", name], asObject(provider)),
+      providerIssues(["providers", name], asObject(provider), formats),
     ),
     ...Object.entries(models).flatMap(([name, model]) =>
-      modelIssues(["models", name], asObject(model), providers),
+      modelIssues(["models", name], asObject(model), { providers, formats }),
     ),
     ...Object.entries(aliases).flatMap(([name, alias]) =>
       aliasIssues(name, asObject(alias), models),
@@ -62,9 +58,13 @@ function unknownName(
   return [invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`)];
 }
 
-function providerIssues(path: Path, provider: Record<string, unknown>): ValidationIssue[] {
+function providerIssues(
+  path: Path,
+  provider: Record<string, unknown>,
+  formats: Formats,
+): ValidationIssue[] {
   const { vendor, dialect, base_url } = provider;
-  const preset = vendorPreset({ vendor, dialect });
+  const preset = vendorPreset(formats.presets, { vendor, dialect });
   const issues: ValidationIssue[] = [];
   if ((dialect ?? vendor ?? undefined) === undefined)
     issues.push(invalid([...path, "dialect"], "is required where no vendor is named"));
@@ -72,19 +72,20 @@ function providerIssues(path: Path, provider: Record<string, unknown>): Validati
     issues.push(invalid([...path, "dialect"], `this vendor's is "${preset.dialect}"`));
   if (preset && (base_url ?? preset.base_url) === undefined)
     issues.push(invalid([...path, "base_url"], "is required"));
-  return [...issues, ...unsupportedTraits(path, provider, preset?.dialect)];
+  return [...issues, ...unsupportedTraits(path, provider, { formats, dialect: preset?.dialect })];
 }
 
 function modelIssues(
   path: Path,
   model: Record<string, unknown>,
-  providers: Record<string, unknown>,
+  { providers, formats }: { readonly providers: Record<string, unknown>; readonly formats: Formats },
 ): ValidationIssue[] {
   const name = String(model["provider"]);
   const provider = Object.hasOwn(providers, name) ? asObject(providers[name]) : {};
+  const dialect = vendorPreset(formats.presets, provider)?.dialect;
   return [
     ...unknownName([...path, "provider"], model["provider"], "provider", [providers]),
-    ...unsupportedTraits(path, model, vendorPreset(provider)?.dialect),
+    ...unsupportedTraits(path, model, { formats, dialect }),
   ];
 }
 
@@ -102,26 +103,25 @@ function aliasIssues(
   ];
 }
 
-/** What a provider's or a model's dialect has no words for. A value that no dialect knows is an issue already. */
+/** What a provider's or a model's dialect cannot express. A value that no dialect knows is an issue of the field itself. */
 function unsupportedTraits(
   path: Path,
   { thinking, supports }: Record<string, unknown>,
-  dialect: DialectName = "openai",
+  { formats, dialect = "openai" }: { readonly formats: Formats; readonly dialect: string | undefined },
 ): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
-  const knows = (name: DialectName): boolean =>
-    THINKING_SWITCHES[name].some((known) => known === thinking);
-  if (DIALECTS.some(knows) && !knows(dialect)) {
-    const known = THINKING_SWITCHES[dialect].join(", ");
+  const { thinkingSwitches = [], unsupported = [] } = formats.dialects.get(dialect) ?? {};
+  const has = (names: readonly string[], value: unknown): boolean =>
+    names.some((name) => name === value);
+  const isKnown = [...formats.dialects.values()].some((definition) =>
+    has(definition.thinkingSwitches, thinking),
+  );
+  if (isKnown && !has(thinkingSwitches, thinking)) {
+    const known = thinkingSwitches.join(", ");
     issues.push(invalid([...path, "thinking"], `the ${dialect} dialect knows ${known}`));
   }
-  const unsupported =
-    dialect === "anthropic"
-      ? asArray(supports).findIndex((name) => name === "logprobs" || name === "audio")
-      : -1;
-  if (unsupported !== -1) {
-    const at = [...path, "supports", unsupported];
-    issues.push(invalid(at, `the ${dialect} dialect does not know it`));
-  }
+  const at = asArray(supports).findIndex((name) => has(unsupported, name));
+  if (at !== -1)
+    issues.push(invalid([...path, "supports", at], `the ${dialect} dialect does not know it`));
   return issues;
 }

@@ -3,7 +3,8 @@
 import type { Extension, ExtensionEntry } from "../extension/extension.ts";
 import type { CheckContext } from "../extension/setting.ts";
 import { sha256 } from "../hash.ts";
-import { DIALECTS, traitFields, VENDORS, vendorPreset } from "../providers/traits.ts";
+import { traitFields } from "../providers/traits.ts";
+import { vendorPreset } from "../providers/vendors.ts";
 import {
   array,
   boolean,
@@ -24,6 +25,7 @@ import {
   type Infer,
 } from "../schema/checker.ts";
 import { integer, ms, port, positive, section, strict, url } from "./fields.ts";
+import { createFormats, type Formats } from "./formats.ts";
 import { secret, type Environment } from "./secrets.ts";
 
 export type { Environment } from "./secrets.ts";
@@ -70,8 +72,6 @@ const retry = {
   max_wait_ms: ms(3_000, 0),
 };
 
-const traits = partial(traitFields);
-
 const aliasFields = {
   policy: optional(literal("reasoning", "value")),
   models: optional(array(nonEmpty, { min: 1 })),
@@ -81,6 +81,8 @@ const aliasFields = {
 /** The check of gateway.json, with its JSON Schema. */
 export function configSchema(options: SchemaOptions) {
   const context = checkContext(options);
+  const { extensions = [], entries = [] } = options;
+  const formats = createFormats(extensions, entries);
   /** The core's fields of the section at `path`, and those that extensions add to it. */
   const extended = <F extends Fields>(path: string, fields: F): F => ({
     ...fields,
@@ -108,8 +110,8 @@ export function configSchema(options: SchemaOptions) {
         }),
       ),
       data_dir: withDefault(nonEmpty, "./data"),
-      providers: record(providerCheck(context, extended)),
-      models: record(modelCheck(extended)),
+      providers: record(providerCheck(context, formats, extended)),
+      models: record(modelCheck(formats, extended)),
       aliases: withDefault(
         record(
           refine(strict(extended("aliases.*", aliasFields)), (alias) =>
@@ -150,37 +152,39 @@ export function configSchema(options: SchemaOptions) {
   );
 }
 
+const traitsIn = ({ dialects }: Formats) => partial(traitFields([...dialects.values()]));
+
 type Extend = <F extends Fields>(path: string, fields: F) => F;
 
 /** `base_url` absent: the vendor's. */
-const providerCheck = ({ credential }: CheckContext, extended: Extend) =>
+const providerCheck = ({ credential }: CheckContext, formats: Formats, extended: Extend) =>
   refine(
     strict(
       extended("providers.*", {
-        vendor: optional(literal(...VENDORS.keys())),
-        dialect: optional(literal(...DIALECTS)),
+        vendor: optional(literal(...formats.vendorNames)),
+        dialect: optional(literal(...formats.dialectNames)),
         base_url: optional(url),
         api_key: optional(credential),
-        ...traits,
+        ...traitsIn(formats),
         timeouts: optional(strict(partial(timeouts))),
         retry: optional(strict(partial(retry))),
       }),
     ),
     (provider) => {
       // Without a preset the vendor or the dialect is an issue already.
-      const { dialect, base_url = "" } = vendorPreset(provider) ?? { dialect: "openai" };
+      const { dialect, base_url = "" } = vendorPreset(formats.presets, provider) ?? { dialect: "openai" };
       return { ...provider, dialect, base_url: provider.base_url ?? base_url };
     },
   );
 
 /** `upstream_model` absent: the model's own name. */
-const modelCheck = (extended: Extend) =>
+const modelCheck = (formats: Formats, extended: Extend) =>
   strict(
     extended("models.*", {
       provider: nonEmpty,
       upstream_model: optional(nonEmpty),
       reasoning: withDefault(boolean(), false),
-      ...traits,
+      ...traitsIn(formats),
       context_tokens: optional(positive),
       reasoning_score: optional(number()),
       quality_score: optional(number()),

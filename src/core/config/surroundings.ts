@@ -33,7 +33,7 @@ function tlsFaults(section: string, settings: unknown): readonly ValidationIssue
     readTls({ cert_file, key_file }, section);
     return [];
   } catch (error) {
-    if (error instanceof ValidationError) return error.faults;
+    if (error instanceof ValidationError) return error.issues;
     throw error;
   }
 }

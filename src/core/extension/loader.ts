@@ -1,5 +1,5 @@
 // Which extensions are needed, and their loading. An extension that nothing needs is not even evaluated.
-import { vendorPreset } from "../providers/traits.ts";
+import { dialectNameOf } from "../providers/vendors.ts";
 import { asObject } from "../schema/untrusted-json.ts";
 import type { Extension, ExtensionEntry } from "./extension.ts";
 
@@ -29,14 +29,10 @@ export function isNeededBy(json: unknown, entry: ExtensionEntry): boolean {
   const { settings = [], dialects = [], neededBy } = entry;
   if (settings.some((path) => isPresent(json, path.split(".")))) return true;
   if (neededBy?.(json)) return true;
-  const used = Object.values(asObject(asObject(json)["providers"])).map(dialectOf);
+  const providers = Object.values(asObject(asObject(json)["providers"]));
+  const used = providers.map((provider) => dialectNameOf(asObject(provider)));
   return dialects.some((dialect) => used.includes(dialect));
 }
-
-const dialectOf = (provider: unknown): unknown => {
-  const { vendor, dialect } = asObject(provider);
-  return dialect ?? vendorPreset({ vendor, dialect })?.dialect;
-};
 
 /** Whether there is something at a setting's path; a step `*` is any name. */
 function isPresent(json: unknown, [step, ...rest]: readonly string[]): boolean {

@@ -2,7 +2,7 @@
 // settled after with its cost. The core has a ledger that keeps nothing. An extension can keep a
 // spend log instead: DESIGN.md "Files under data_dir" has the meaning of the fields.
 import { ApiError } from "../openai/errors.ts";
-import type { Usage } from "../openai/reply.ts";
+import type { Usage } from "../openai/usage.ts";
 import type { UsageSource } from "./meter.ts";
 
 /** A request when it begins. */

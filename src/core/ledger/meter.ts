@@ -1,8 +1,9 @@
 // Counts one reply: how it ended, and how many tokens it took. The figures are the provider's own
 // if it gave any, else an estimate that is marked as one.
 import { textOf, type ChatRequest } from "../openai/request.ts";
-import { makeUsage, type FinishReason, type Part, type Usage } from "../openai/reply.ts";
-import { mediaTokens, type MediaRules } from "./media-tokens.ts";
+import type { FinishReason, Part } from "../openai/parts.ts";
+import { makeUsage, type MediaRules, type Usage } from "../openai/usage.ts";
+import { mediaTokens } from "./media-tokens.ts";
 
 /**
  * "provider": its own figures. "estimated": at least one figure is an estimate. "none": nothing to

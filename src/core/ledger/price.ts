@@ -1,6 +1,6 @@
 // Money, exactly: whole pico-units of the currency (1 per million tokens is 1e6 of them a token) as
 // BigInt, never rounded, printed as a decimal string. DESIGN.md "Files", WIRE.md 8.
-import type { Usage } from "../openai/reply.ts";
+import type { Usage } from "../openai/usage.ts";
 
 /** What a model costs, in the currency per million tokens, with at most six decimals. */
 export interface Price {

@@ -1,55 +1,94 @@
-// Every error that a client can get: errors.json has the HTTP status and the type of each condition (its code). WIRE.md 4.2. All that is
-// thrown ends in `toApiError`. A code of a provider's fault also stands in dialects/dialect.ts and routing/failure.ts.
-import { ValidationError, pathText } from "../schema/checker.ts";
-import table from "./errors.json" with { type: "json" };
+// Every error that a client can get: the HTTP status and the type of each condition. WIRE.md 4.2.
+// Whatever is thrown while a request is handled becomes one of them in `toApiError`.
+import { pathText, ValidationError } from "../schema/checker.ts";
 
-export type ErrorCode = keyof typeof table;
-/** `param`: the path of the request field that is to blame, `messages[2].role`; `headers`: those of this error, such as Allow. */
+/** By the error's code. */
+const ERRORS = {
+  malformed_request: { status: 400, type: "invalid_request_error" },
+  invalid_json: { status: 400, type: "invalid_request_error" },
+  missing_required_parameter: { status: 400, type: "invalid_request_error" },
+  invalid_type: { status: 400, type: "invalid_request_error" },
+  invalid_value: { status: 400, type: "invalid_request_error" },
+  invalid_parameter_combination: { status: 400, type: "invalid_request_error" },
+  unsupported_value: { status: 400, type: "invalid_request_error" },
+  context_length_exceeded: { status: 400, type: "invalid_request_error" },
+  content_filter: { status: 400, type: "invalid_request_error" },
+  upstream_rejected: { status: 400, type: "invalid_request_error" },
+  unknown_url: { status: 404, type: "invalid_request_error" },
+  model_not_found: { status: 404, type: "invalid_request_error" },
+  method_not_allowed: { status: 405, type: "invalid_request_error" },
+  request_timeout: { status: 408, type: "invalid_request_error" },
+  request_too_large: { status: 413, type: "invalid_request_error" },
+  unsupported_media_type: { status: 415, type: "invalid_request_error" },
+  expectation_failed: { status: 417, type: "invalid_request_error" },
+  headers_too_large: { status: 431, type: "invalid_request_error" },
+  missing_api_key: { status: 401, type: "authentication_error" },
+  invalid_api_key: { status: 401, type: "authentication_error" },
+  api_key_disabled: { status: 401, type: "authentication_error" },
+  model_not_allowed: { status: 403, type: "permission_error" },
+  invalid_password: { status: 401, type: "authentication_error" },
+  host_not_allowed: { status: 403, type: "permission_error" },
+  origin_not_allowed: { status: 403, type: "permission_error" },
+  rate_limit_exceeded: { status: 429, type: "rate_limit_error" },
+  concurrency_limit_exceeded: { status: 429, type: "rate_limit_error" },
+  model_unavailable: { status: 503, type: "service_unavailable_error" },
+  model_overloaded: { status: 503, type: "service_unavailable_error" },
+  upstream_timeout: { status: 503, type: "service_unavailable_error" },
+  upstream_error: { status: 503, type: "service_unavailable_error" },
+  server_overloaded: { status: 503, type: "service_unavailable_error" },
+  internal_error: { status: 500, type: "server_error" },
+} as const;
+
+export type ErrorCode = keyof typeof ERRORS;
+
 interface ErrorDetail {
+  /** The path of the request field with the error: `messages[2].role`. Absent or null: none. */
   readonly param?: string | null;
+  /** Headers of the answer, such as Allow. Absent: none but the usual ones. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** What was thrown, for the log only. */
   readonly cause?: unknown;
 }
 
-/** An error as the client will see it. Its message is for the client's eyes: no provider, address, key or stack. */
+/**
+ * An error as the client sees it. Its message never names a provider, an address, a key or a stack.
+ */
 export class ApiError extends Error {
   readonly code: ErrorCode;
-  readonly param: string | null;
-  readonly headers: Readonly<Record<string, string>>;
   readonly status: number;
   readonly type: string;
-  constructor(
-    code: ErrorCode,
-    message: string,
-    { param = null, headers, cause }: ErrorDetail = {},
-  ) {
-    super(message, { cause });
-    ({ status: this.status, type: this.type } = table[code]);
+  readonly param: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  constructor(code: ErrorCode, message: string, detail: ErrorDetail = {}) {
+    super(message, { cause: detail.cause });
     this.code = code;
-    this.param = param;
-    // SDKs retry 5xx by themselves; each retry of these would buy a long generation again, or meet the same bug (WIRE 4.5).
+    this.status = ERRORS[code].status;
+    this.type = ERRORS[code].type;
+    this.param = detail.param ?? null;
+    // SDKs retry a 5xx by themselves. A retry after one of these would buy a long generation again,
+    // or meet the same bug (WIRE 4.5).
     const noRetry = code === "upstream_timeout" || code === "internal_error";
-    this.headers = { ...headers, ...(noRetry && { "x-should-retry": "false" }) };
+    this.headers = { ...detail.headers, ...(noRetry && { "x-should-retry": "false" }) };
   }
 }
 
-/** The JSON body of an error (SPEC "Errors"; `param` is WIRE.md 4.1's). */
+/** The JSON body of an error (SPEC "Errors", for `param` WIRE.md 4.1). */
 export const errorBody = ({ message, type, code, param }: ApiError, request_id: string) => ({
   error: { message, type, code, param, request_id },
 });
 
-/** Whatever was thrown, as the client may see it: what is neither kind of error is a bare 500, its detail kept for the log. */
+/**
+ * The client's error for anything thrown. An unknown throw is a bare 500: its detail goes to the
+ * log only.
+ */
 export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
-  const fault = thrown instanceof ValidationError ? thrown.faults[0] : undefined;
-  if (!fault)
+  const issue = thrown instanceof ValidationError ? thrown.issues[0] : undefined;
+  if (!issue)
     return new ApiError("internal_error", "The gateway failed to handle this request.", {
       cause: thrown,
     });
-  const param = pathText(fault.path) || null;
-  return new ApiError(
-    fault.code,
-    `${param === null ? "The request body" : `Invalid '${param}'`}: ${fault.message}.`,
-    { param },
-  );
+  const param = pathText(issue.path) || null;
+  const subject = param === null ? "The request body" : `Invalid '${param}'`;
+  return new ApiError(issue.code, `${subject}: ${issue.message}.`, { param });
 }

@@ -1,4 +1,5 @@
-// GET /openapi.json: the contract as an OpenAPI 3.1 document; the schema of a request is taken from the check itself.
+// GET /openapi.json: the contract as an OpenAPI 3.1 document; the schema of a request is taken from
+// the check itself.
 import { chatRequest } from "./request.ts";
 import document from "./openapi.json" with { type: "json" };
 

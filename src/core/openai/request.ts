@@ -1,6 +1,7 @@
-// The request body of POST /v1/chat/completions: fields, ranges, combinations. SPEC.md "Chat completion request" and "Message",
-// WIRE.md 1. It comes out normalised (no nulls, text parts joined, `developer` become `system`), with known fields only.
-// What fields demand of each other is a rule here and, for /openapi.json, a JSON Schema in chat-request.json.
+// The request body of POST /v1/chat/completions: fields, ranges, combinations. SPEC.md "Chat
+// completion request" and "Message", WIRE.md 1. The checked request is normalised (no nulls, text
+// parts joined, `developer` as `system`) and has known fields only. What fields demand of each
+// other is a rule here and, for /openapi.json, a JSON Schema in request.json.
 import published from "./request.json" with { type: "json" };
 import {
   array,
@@ -22,15 +23,21 @@ import {
   type Infer,
 } from "../schema/checker.ts";
 
-/** What one JSON Schema of a client may be, and the parameters of all tools together: a schema is walked and written several times on
- * its way to a provider. Figures are values, and characters of JSON. Providers' own bounds are far lower. */
+/**
+ * One JSON Schema of a client. It is walked and written several times on its way to a provider,
+ * whose own bounds are far lower.
+ */
 const SCHEMA_BOUNDS = { maxValues: 10_000, maxChars: 256 * 1024 };
+/** The parameters of all tools together. */
 const TOOLS_BOUNDS = { maxValues: 40_000, maxChars: 1024 * 1024 };
-/** Of an audio clip's or a file's object: its data is one text. */
+/** The object of an audio clip or a file. Its data is one text. */
 const MEDIA_BOUNDS = { maxValues: 1_000 };
 
 const text = object({ type: literal("text"), text: string() });
-/** An assistant's earlier refusal comes back as a part of its own; to a provider it is text like any other. */
+/**
+ * An assistant's earlier refusal is a part of its own for the client, and text like any other for a
+ * provider.
+ */
 const refusal = refine(object({ type: literal("refusal"), refusal: string() }), (part) => ({
   type: "text" as const,
   text: part.refusal,
@@ -49,7 +56,7 @@ export const textOf = (content: string | readonly ContentPart[]): string =>
   typeof content === "string"
     ? content
     : content.map((part) => (part.type === "text" ? part.text : "")).join("");
-/** A list stays a list only if it holds something else than text. */
+/** A list stays a list only if it has parts other than text. */
 const joinText = (content: string | ContentPart[]) =>
   typeof content !== "string" && content.some((part) => part.type !== "text")
     ? content
@@ -66,12 +73,12 @@ const assistantContent = refine(
   byType({ string: string(), array: array(variant("type", { text, refusal })) }),
   textOf,
 );
-/** `arguments` is a string that a model wrote: it need not be JSON (WIRE 1.4). */
-const called = object({ name: nonEmpty, arguments: withDefault(string(), "") });
+/** A model wrote `arguments`: they need not be JSON (WIRE 1.4). */
+const calledFunction = object({ name: nonEmpty, arguments: withDefault(string(), "") });
 const toolCall = object({
   id: nonEmpty,
   type: withDefault(literal("function"), "function"),
-  function: called,
+  function: calledFunction,
 });
 
 const message = variant("role", {
@@ -86,7 +93,7 @@ const message = variant("role", {
       tool_calls: optional(array(toolCall)),
     }),
     ({ refusal = null, content = refusal, tool_calls = [], ...rest }) => {
-      // The refusal was our own reply to an earlier request, sent back as it was.
+      // A refusal alone was the gateway's own reply to an earlier request, sent back unchanged.
       if (content !== null || tool_calls.length > 0) return { ...rest, content, tool_calls };
       return fail(
         "missing_required_parameter",
@@ -107,23 +114,21 @@ const TOOL_NAME = {
   pattern: /^[A-Za-z0-9_-]{1,64}$/,
   expected: "1 to 64 characters of A-Z a-z 0-9 _ -",
 };
-/** The only type that there is; `rule` says so. */
-const functionType = (rule: string) =>
-  refine(string(), (type) => (type === "function" ? type : fail("unsupported_value", rule)), {
+/** Only "function" passes. `message` is for any other type. */
+const functionType = (message: string) =>
+  refine(string(), (type) => (type === "function" ? type : fail("unsupported_value", message)), {
     const: "function",
   });
-const [description, strict, schema] = [
-  optional(string()),
-  optional(boolean()),
-  optional(jsonObject(100, SCHEMA_BOUNDS)),
-];
+const description = optional(string());
+const strict = optional(boolean());
+const schema = optional(jsonObject(100, SCHEMA_BOUNDS));
 const toolType = functionType('only tools of type "function" are supported');
 const tool = object({
   type: toolType,
   function: object({ name: string(TOOL_NAME), description, parameters: schema, strict }),
 });
 type Tool = Infer<typeof tool>;
-/** Fails at the tool with which the parameters of all tools together become too much. */
+/** Fails at the tool whose parameters, with those of the tools before it, exceed the bounds. */
 function withinBounds(tools: Tool[]): Tool[] {
   const { maxValues, maxChars } = TOOLS_BOUNDS;
   let values = 0;
@@ -145,12 +150,15 @@ const choiceType = functionType(
 );
 const namedTool = object({ type: choiceType, function: object({ name: nonEmpty }) });
 const tokenLimit = optional(number({ min: 1, integer: true }));
-/** Undefined where the client is silent: whether the default is sent depends on the provider (dialects/traits.ts). */
+/**
+ * Undefined where the client sends none: whether the default of 1 is sent depends on the provider
+ * (providers/parameters.ts).
+ */
 const sampling = (max: number) =>
   refine(optional(number({ min: 0, max })), (value) => value, { default: 1 });
 const penalty = optional(number({ min: -2, max: 2 }));
-/** An empty list says as much as none. */
-const listed = <T>(list: T[] | undefined) => (list?.length ? list : undefined);
+/** An empty list means the same as none. */
+const unlessEmpty = <T>(list: T[] | undefined) => (list?.length ? list : undefined);
 const onlyOne = (n: number) =>
   n === 1 ? n : fail("unsupported_value", `only one choice is supported, got ${n}`);
 
@@ -168,9 +176,9 @@ const body = object({
     optional(
       byType({ string: refine(nonEmpty, (text) => [text]), array: array(nonEmpty, { max: 4 }) }),
     ),
-    listed,
+    unlessEmpty,
   ),
-  tools: refine(optional(refine(array(tool, { max: 128 }), withinBounds)), listed),
+  tools: refine(optional(refine(array(tool, { max: 128 }), withinBounds)), unlessEmpty),
   tool_choice: optional(byType({ string: literal("none", "auto", "required"), object: namedTool })),
   response_format: optional(
     variant("type", {
@@ -184,71 +192,75 @@ const body = object({
   ),
   thinking: refine(
     optional(object({ type: literal("enabled", "disabled", "adaptive") })),
-    (given) => given && given.type !== "disabled",
+    (thinking) => thinking && thinking.type !== "disabled",
   ),
   logprobs: withDefault(boolean(), false),
   top_logprobs: optional(number({ min: 0, max: 20, integer: true })),
   stream_options: optional(object({ include_usage: withDefault(boolean(), false) })),
   n: optional(refine(number({ integer: true }), onlyOne, { const: 1 })),
-  // Known to some providers, never an error here: a value that is no use is as good as absent (WIRE 1.2).
+  // Fields that only some providers know are never an error: an invalid value counts as absent
+  // (WIRE 1.2).
   seed: lenient(number({ integer: true })),
   user: lenient(nonEmpty),
   parallel_tool_calls: lenient(boolean()),
   reasoning_effort: lenient(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
 });
 
-/** A checked request. By wire names what the client said, in camel case what that comes to. */
-export type ChatRequest = Readonly<Infer<typeof chatRequest>>;
-const stray = (field: string, rule: string) => fail("invalid_parameter_combination", rule, [field]);
+type Body = Infer<typeof body>;
 
-/** Checks a parsed request body; throws a ValidationError at the first fault. The rules are SPEC.md's and WIRE.md 1's. */
+function checkCombinations({ stream, stream_options, tools, tool_choice }: Body): void {
+  const refuse = (field: string, rule: string) =>
+    fail("invalid_parameter_combination", rule, [field]);
+  if (stream_options && !stream) refuse("stream_options", "may only be set when stream is true");
+  if (tool_choice && tool_choice !== "none" && !tools)
+    refuse("tool_choice", 'may only be set, other than to "none", together with tools');
+  if (typeof tool_choice !== "object") return;
+  const { name } = tool_choice.function;
+  if (!tools?.some((tool) => tool.function.name === name))
+    fail("invalid_value", "names a function that is not among the tools", ["tool_choice"]);
+}
+
+/** A tool's result must answer a call of an assistant message before it. */
+function checkToolResults(messages: readonly Message[]): void {
+  const calls = new Set<string>();
+  for (const [index, message] of messages.entries()) {
+    if (message.role === "assistant") for (const call of message.tool_calls) calls.add(call.id);
+    if (message.role !== "tool" || calls.has(message.tool_call_id)) continue;
+    const path = ["messages", index, "tool_call_id"];
+    fail("invalid_value", "answers no tool call of an assistant message before it", path);
+  }
+}
+
+/**
+ * Checks a parsed request body. Throws a ValidationError with the first issue. Fields in snake_case
+ * are the client's own. Those in camel case are what several of them amount to.
+ */
 export const chatRequest = refine(
   body,
-  (given) => {
-    const {
-      messages,
-      stream,
-      tools,
-      tool_choice,
-      stream_options,
-      max_tokens,
-      max_completion_tokens,
-      reasoning_effort,
-      thinking,
-    } = given;
-    const effort = reasoning_effort === "none" ? undefined : reasoning_effort;
-    if (stream_options && !stream) stray("stream_options", "may only be set when stream is true");
-    if (tool_choice && tool_choice !== "none" && !tools)
-      stray("tool_choice", 'may only be set, other than to "none", together with tools');
-    if (
-      typeof tool_choice === "object" &&
-      !tools?.some((tool) => tool.function.name === tool_choice.function.name)
-    ) {
-      fail("invalid_value", "names a function that is not among the tools", ["tool_choice"]);
-    }
-    const calls = new Set<string>(); // of the messages before
-    for (const [index, message] of messages.entries()) {
-      if (message.role === "assistant") for (const call of message.tool_calls) calls.add(call.id);
-      if (message.role !== "tool" || calls.has(message.tool_call_id)) continue;
-      fail("invalid_value", "answers no tool call of an assistant message before it", [
-        "messages",
-        index,
-        "tool_call_id",
-      ]);
-    }
-    return Object.assign(given, {
-      includeUsage: stream_options?.include_usage ?? false,
-      /** The client is to see the thinking. */
+  (request) => {
+    checkCombinations(request);
+    checkToolResults(request.messages);
+    const { thinking, max_tokens, max_completion_tokens } = request;
+    const effort = request.reasoning_effort === "none" ? undefined : request.reasoning_effort;
+    const limits = [max_tokens, max_completion_tokens].filter((limit) => limit !== undefined);
+    return {
+      ...request,
+      includeUsage: request.stream_options?.include_usage ?? false,
+      /** Whether the client is to see the reasoning. */
       thinking: thinking ?? false,
-      /** The model is to think, seen or unseen. What `thinking` says wins over the effort. */
+      /**
+       * Whether the model is to think, shown or hidden. `thinking` takes precedence over the
+       * effort.
+       */
       wantsThinking: thinking ?? effort !== undefined,
-      /** How deep to think, if the model thinks; undefined: as the provider likes. */
+      /** How deep the model is to think, if it does. Undefined: the provider's own default. */
       effort,
-      maxTokens:
-        max_tokens === undefined
-          ? max_completion_tokens
-          : Math.min(max_tokens, max_completion_tokens ?? max_tokens),
-    });
+      /** The most tokens of the reply. Undefined: the provider's own limit. */
+      maxTokens: limits.length === 0 ? undefined : Math.min(...limits),
+    };
   },
   published.request,
 );
+
+/** A checked request. */
+export type ChatRequest = Readonly<Infer<typeof chatRequest>>;

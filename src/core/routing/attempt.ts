@@ -5,9 +5,12 @@ import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
 import type { Meter } from "../ledger/meter.ts";
-import type { Part } from "../openai/reply.ts";
+import type { Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import { ProviderError, refusal, wholeReply, type Dialect } from "../providers/dialect.ts";
+import { ProviderError } from "../providers/provider-error.ts";
+import { refusal } from "../providers/refusal.ts";
+import { wholeReply } from "../providers/decoding.ts";
+import type { Dialect } from "../providers/dialect.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
@@ -108,7 +111,7 @@ export async function attempt(
         path: redactPath(provider.redact, new URL(provider.baseUrl + request.path).pathname),
         // Of an answer with status 200 only an error's message is kept: the rest of it is the
         // reply.
-        message: provider.redact(reason.detail.said ?? refusalText) || undefined,
+        message: provider.redact(reason.detail.providerMessage ?? refusalText) || undefined,
       };
     throw reason;
   } finally {

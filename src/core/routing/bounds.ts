@@ -1,7 +1,7 @@
 // How much a provider may say. Each part becomes a chunk, and tool calls are remembered: 10,000 of
 // them are 3 MB of chunks.
-import type { Part } from "../openai/reply.ts";
-import { ProviderError } from "../providers/dialect.ts";
+import type { Part } from "../openai/parts.ts";
+import { ProviderError } from "../providers/provider-error.ts";
 
 /**
  * Parts of one event or whole reply, and tool calls of one reply. Providers send a few parts at a

@@ -2,7 +2,7 @@
 // Then one request at a time probes it, until one gets a reply. DESIGN.md "Breaker". Only failures
 // of the provider count.
 import type { Clock } from "../clock.ts";
-import type { ProviderAnswer, ProviderError } from "../providers/dialect.ts";
+import type { ProviderAnswer, ProviderError } from "../providers/provider-error.ts";
 import type { BreakerSettings } from "./settings.ts";
 
 /** From the best to the worst. */

@@ -3,8 +3,9 @@
 import type { Clock } from "../clock.ts";
 import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import { traitsOf } from "../providers/traits.ts";
-import { createSignatures, type Signatures } from "../providers/turns.ts";
+import { traitsOf, type VendorPresets } from "../providers/vendors.ts";
+import type { SignatureStore } from "../providers/dialect.ts";
+import { createSignatureStore } from "../providers/signatures.ts";
 import { cut, fail } from "../schema/checker.ts";
 import type { Transport } from "../upstream/transport.ts";
 import { createBreaker, type Breaker } from "./breaker.ts";
@@ -37,12 +38,13 @@ export interface Catalog {
 export interface CatalogMemory {
   /** A breaker stays as long as it is the same model at the same provider with the same key. */
   readonly breakers: Map<string, Breaker>;
-  readonly signatures: Signatures;
+  readonly signatures: SignatureStore;
   readonly fingerprint: Fingerprint;
 }
 
 export interface CatalogServices {
   readonly dialects: Dialects;
+  readonly presets: VendorPresets;
   readonly transport: Transport;
   readonly redact: Redact;
   readonly memory: CatalogMemory;
@@ -57,7 +59,7 @@ const ADAPTER_VERSION = 3;
 
 export const createMemory = (fingerprint: Fingerprint): CatalogMemory => ({
   breakers: new Map(),
-  signatures: createSignatures(),
+  signatures: createSignatureStore(),
   fingerprint,
 });
 
@@ -105,7 +107,7 @@ export const noSuchModel = (name: string): ApiError =>
 /** The models of a configuration. Breakers of models that are no longer the same are forgotten. */
 function createModels(
   config: RoutingSettings,
-  { memory, clock, ...services }: CatalogServices,
+  { memory, clock, presets, ...services }: CatalogServices,
 ): ReadonlyMap<string, Model> {
   const { breakers, signatures, fingerprint } = memory;
   const providers = new Map<string, Provider>();
@@ -125,7 +127,7 @@ function createModels(
       name,
       provider,
       upstreamModel,
-      traits: traitsOf(config.providers.get(settings.provider)!, settings),
+      traits: traitsOf(presets, config.providers.get(settings.provider)!, settings),
       reasoning: settings.reasoning,
       contextTokens: settings.context_tokens,
       price: settings.price,

@@ -5,7 +5,7 @@
 // - After the finish_reason: closing_ms, restarted by content only.
 // connect_ms is the transport's, because only the transport knows when it connects.
 import type { Clock, Timer } from "../clock.ts";
-import { ProviderError } from "../providers/dialect.ts";
+import { ProviderError } from "../providers/provider-error.ts";
 import type { TimeoutSettings } from "./settings.ts";
 
 /**

@@ -1,7 +1,8 @@
 // The synchronous half of reading a stream: the texts of events in, parts of the reply out.
 import type { Meter } from "../ledger/meter.ts";
-import type { Part } from "../openai/reply.ts";
-import { ProviderError, type Decoder } from "../providers/dialect.ts";
+import type { Part } from "../openai/parts.ts";
+import { ProviderError } from "../providers/provider-error.ts";
+import type { Decoder } from "../providers/dialect.ts";
 import { jsonExcess, MAX_REPLY_VALUES } from "../schema/json-bounds.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { boundedParts, MAX_PARTS, tooMuch } from "./bounds.ts";

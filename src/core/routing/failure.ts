@@ -3,7 +3,7 @@
 import type { AttemptRecord } from "../ledger/ledger.ts";
 import { ClientGone } from "../http/cancel.ts";
 import { ApiError, toApiError } from "../openai/errors.ts";
-import { ProviderError, type ProviderErrorCode } from "../providers/dialect.ts";
+import { ProviderError, type ProviderErrorCode } from "../providers/provider-error.ts";
 import type { Model } from "./model.ts";
 
 export interface FailedAttempt {

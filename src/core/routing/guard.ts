@@ -2,7 +2,8 @@
 // nearly any, so a dialect may throw what nobody foresaw. Such an exception ends this attempt and
 // not the request: it becomes a ProviderError, so that the next candidate is asked, and it is
 // reported, because it is a bug of this program.
-import { ProviderError, type Dialect, type ProviderErrorDetail } from "../providers/dialect.ts";
+import { ProviderError, type ProviderErrorDetail } from "../providers/provider-error.ts";
+import type { Dialect } from "../providers/dialect.ts";
 import { ValidationError } from "../schema/checker.ts";
 import { ApiError } from "../openai/errors.ts";
 

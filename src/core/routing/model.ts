@@ -1,33 +1,18 @@
 // A model and the provider that serves it, as one configuration describes them.
 import type { Price } from "../ledger/price.ts";
-import type { MediaRules } from "../ledger/media-tokens.ts";
-import type { Dialect, Target } from "../providers/dialect.ts";
-import { withOverrides } from "../providers/traits.ts";
-import type { Signatures } from "../providers/turns.ts";
+import type { MediaRules } from "../openai/usage.ts";
+import type { Dialect, DialectDefinition, SignatureStore, Target } from "../providers/dialect.ts";
+import { withOverrides } from "../providers/vendors.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { BreakerStatus, Pass } from "./breaker.ts";
 import type { Redact } from "./redact.ts";
 import type {
-  ProviderSettings,
   RetrySettings,
   RoutingSettings,
   TimeoutSettings,
 } from "./settings.ts";
 
-/** One entry in the table of dialects. */
-export interface DialectDefinition {
-  /** `signatures`: what the providers of this dialect signed for one account. */
-  create(signatures: Signatures): Dialect;
-  /** How the providers of this dialect count media. */
-  readonly mediaRules: MediaRules;
-  /**
-   * Makes the transport of a provider that is not reached through the network. Absent: the
-   * gateway's transport.
-   */
-  readonly transport?: (settings: ProviderSettings) => Transport;
-}
-
-/** Providers by the names of their dialects. */
+/** Dialects by their names. */
 export type Dialects = ReadonlyMap<string, DialectDefinition>;
 
 export interface Provider {
@@ -70,7 +55,7 @@ export interface Model extends Target {
 export interface ProviderServices {
   readonly dialects: Dialects;
   readonly transport: Transport;
-  readonly signatures: Signatures;
+  readonly signatures: SignatureStore;
   readonly redact: Redact;
 }
 

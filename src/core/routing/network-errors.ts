@@ -1,5 +1,5 @@
 // What the network says, as a ProviderError.
-import { ProviderError } from "../providers/dialect.ts";
+import { ProviderError } from "../providers/provider-error.ts";
 import { ConnectTimeout } from "../upstream/transport.ts";
 
 /** Codes of a connection that was never made, as against one that broke off. */

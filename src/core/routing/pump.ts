@@ -4,7 +4,7 @@
 import type { Clock, Timer } from "../clock.ts";
 import type { Cancel } from "../http/cancel.ts";
 import { createEventReader } from "../http/event-reader.ts";
-import type { Part } from "../openai/reply.ts";
+import type { Part } from "../openai/parts.ts";
 import { consume } from "../upstream/body.ts";
 import { tooMuch } from "./bounds.ts";
 import type { Deadlines } from "./deadlines.ts";

@@ -51,8 +51,6 @@ export interface ProviderSettings extends TraitSettings {
   readonly api_key?: string | undefined;
   readonly timeouts?: Overrides<TimeoutSettings> | undefined;
   readonly retry?: Overrides<RetrySettings> | undefined;
-  /** Milliseconds between two tokens of a model that runs inside the gateway. */
-  readonly pace_ms: number;
 }
 
 export interface ModelSettings extends TraitSettings {

@@ -1,5 +1,5 @@
 // The bodies that are read as a whole: replies in one piece of JSON, and refusals.
-import { ProviderError } from "../providers/dialect.ts";
+import { ProviderError } from "../providers/provider-error.ts";
 import { MAX_REPLY_VALUES } from "../schema/json-bounds.ts";
 import { parseLarge } from "../schema/parse-json.ts";
 import { readAll } from "../upstream/body.ts";

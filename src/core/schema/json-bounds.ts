@@ -1,20 +1,34 @@
-// Bounds on JSON texts from outside, counted before JSON.parse sees them. A parse cannot be interrupted, and what it costs depends on
-// what the text holds, not only on its length: for every new sequence of property names V8 makes a hidden class, which takes 2 us and
-// more and much memory, while a value takes 0.02 to 0.3 us. The threat is a text of a few megabytes that stops the process for seconds.
-// Measured on Node 20 with 10 MiB each: 1,000,000 new names in objects of 100 take 3.0 s and 0.5 GB, one object with 1,000,000 names
-// 0.5 s, 3,500,000 empty objects 0.4 s, one long string 0.01 s. Within the bounds below the worst texts that were found take 0.2 s.
-// An honest text repeats its sequences of names: each of 100,000 messages has three values and nothing new.
+// Bounds on JSON texts from outside, counted before JSON.parse sees them. A parse cannot be
+// interrupted, and its cost depends on what the text holds, not only on its length: for each new
+// sequence of property names V8 makes a hidden class, which takes 2 us and more and much memory,
+// while a value takes 0.02 to 0.3 us. The threat is a text of a few megabytes that stops the
+// process for seconds. Measured on Node 20 with 10 MiB each: 1,000,000 new names in objects of 100
+// take 3.0 s and 0.5 GB, one object with 1,000,000 names 0.5 s, 3,500,000 empty objects 0.4 s, one
+// long string 0.01 s. Within the bounds below the worst known texts take 0.2 s. An honest text
+// repeats its sequences of names: each of 100,000 messages has three values and no new sequence.
 
-/** Values of a client's body: its commas and its opening brackets and braces, outside of strings. 100,000 messages of a role and a text
- * have as many. What is done with them after the parse takes three times as long as the parse. */
+/**
+ * The most values in a client's body: its commas and its opening brackets and braces, outside of
+ * strings. 100,000 messages of a role and a text have as many. The work on them after the parse
+ * takes three times as long as the parse.
+ */
 export const MAX_BODY_VALUES = 300_000;
-/** Values of a provider's reply or event: log probabilities of 20 tokens at each of 4,000 positions have as many. */
+/**
+ * The most values in a provider's reply or event: log probabilities of 20 tokens at each of 4,000
+ * positions.
+ */
 export const MAX_REPLY_VALUES = 600_000;
-/** Names of properties that continue an object in a way that no object before it did. */
+/** The most property names that continue an object in a way that no object before it did. */
 export const MAX_NEW_NAMES = 50_000;
-/** So many continuations of one beginning are remembered (V8 keeps 1,536); any other one is new each time that it comes. */
+/**
+ * The continuations of one sequence that are remembered (V8 keeps 1,536). Any further one counts as
+ * new each time.
+ */
 const MAX_SIBLINGS = 1_000;
-/** A shorter text cannot exceed either bound: a value takes a character, a name six with its quotes, colon, value and comma. */
+/**
+ * A shorter text cannot exceed either bound: a value takes a character, a name six with its quotes,
+ * colon, value and comma.
+ */
 const ALWAYS_WITHIN = 256 * 1024;
 
 const QUOTE = 0x22;
@@ -26,25 +40,44 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** The factor of the hash is secret, or a client could choose names that count as one. */
+/**
+ * The factor of the hash is secret. Otherwise a client could choose different names with the same
+ * hash.
+ */
 const FACTOR = Math.floor(Math.random() * 2 ** 31) * 2 + 1;
-function mix(hash: number, code: number): number {
-  const product = Math.imul(hash ^ code, FACTOR);
-  return product ^ (product >>> 15);
+
+/**
+ * The hash of a sequence of names with one more name, which stands in `text` from `start` to the
+ * quote at `end`.
+ */
+function continued(sequence: number, text: string, start: number, end: number): number {
+  let hash = sequence;
+  for (let at = start; at <= end; at += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(at), FACTOR);
+    hash ^= hash >>> 15;
+  }
+  return hash;
 }
 
 export interface JsonCounter {
-  /** Counts one more text. Returns undefined, or what is too much in this text and those before it together. The values of such a text
-   * count no more, as it is not to be parsed, so a smaller one may still pass. */
+  /**
+   * Counts one more text. Returns undefined, or what exceeds the bounds in this text and those
+   * before it together. The values of a text that exceeds them are not counted, because it will not
+   * be parsed: a smaller one may still pass.
+   */
   add(text: string): string | undefined;
 }
 
-/** Counts the texts that are to be parsed for one request. Invalid JSON is counted like any other text: JSON.parse refuses it. */
+/**
+ * Counts all texts that are to be parsed for one request. Invalid JSON counts like any other text:
+ * JSON.parse rejects it.
+ */
 export function createJsonCounter(maxValues: number, maxNewNames = MAX_NEW_NAMES): JsonCounter {
-  /** Of each known sequence of names, by its hash: how many known sequences are longer than it by one name. */
+  /**
+   * By the hash of each known sequence of names, the number of known sequences that are longer by
+   * one name.
+   */
   const continuations = new Map<number, number>([[0, 0]]);
-  const tooManyValues = `more than ${maxValues} values`;
-  const tooManyNames = `more than ${maxNewNames} different property names`;
   let values = 0;
   let newNames = 0;
 
@@ -58,8 +91,8 @@ export function createJsonCounter(maxValues: number, maxNewNames = MAX_NEW_NAMES
   }
 
   function excessIn(text: string): string | undefined {
-    const around: number[] = []; // the sequences of the objects that are open, without the innermost one's
-    let sequence = 0;
+    const outer: number[] = []; // the sequences of the open objects around the innermost one
+    let sequence = 0; // that of the innermost object
     let start = 0; // of the latest string, which is a name if a colon follows
     let end = 0;
     for (let at = 0; at < text.length; at += 1) {
@@ -71,28 +104,26 @@ export function createJsonCounter(maxValues: number, maxNewNames = MAX_NEW_NAMES
           break;
         case COLON: {
           const before = sequence;
-          for (let i = start; i < end; i += 1) sequence = mix(sequence, text.charCodeAt(i));
-          sequence = mix(sequence, QUOTE);
-          start = end; // a colon too many must not buy another pass over a long name
+          sequence = continued(before, text, start, end);
+          start = end; // a second colon must not buy another pass over a long name
           countName(before, sequence);
-          if (newNames > maxNewNames) return tooManyNames;
+          if (newNames > maxNewNames) return `more than ${maxNewNames} different property names`;
           break;
         }
         case OPEN_OBJECT:
         case OPEN_ARRAY:
-          around.push(sequence);
+          outer.push(sequence);
           sequence = 0;
           values += 1;
-          if (values > maxValues) return tooManyValues;
           break;
         case CLOSE_OBJECT:
         case CLOSE_ARRAY:
-          sequence = around.pop() ?? 0;
+          sequence = outer.pop() ?? 0;
           break;
         case COMMA:
           values += 1;
-          if (values > maxValues) return tooManyValues;
       }
+      if (values > maxValues) return `more than ${maxValues} values`;
     }
     return undefined;
   }
@@ -107,7 +138,10 @@ export function createJsonCounter(maxValues: number, maxNewNames = MAX_NEW_NAMES
   };
 }
 
-/** The place of the quote that ends the string whose first character is at `from`; the end of the text if there is none. */
+/**
+ * The index of the quote that ends the string whose first character is at `from`. The text's length
+ * if there is none.
+ */
 function endOfString(text: string, from: number): number {
   let at = from;
   for (; at < text.length; at += 1) {
@@ -118,6 +152,6 @@ function endOfString(text: string, from: number): number {
   return text.length;
 }
 
-/** Undefined, or what is too much in a text for JSON.parse. */
+/** What exceeds the bounds of JSON.parse in a text. Undefined: nothing. */
 export const jsonExcess = (text: string, maxValues: number): string | undefined =>
   text.length <= ALWAYS_WITHIN ? undefined : createJsonCounter(maxValues).add(text);

@@ -1,1 +1,28 @@
-export const extension = { name: "anthropic" };
+// Anthropic's Messages API as a wire format of providers. WIRE.md 7.
+import type { Extension } from "../../core/extension/extension.ts";
+import type { Dialect, DialectDefinition, SignatureStore } from "../../core/providers/dialect.ts";
+import { asObject } from "../../core/schema/untrusted-json.ts";
+import { createAnthropicDecoder } from "./decoder.ts";
+import { requestBody } from "./request.ts";
+
+export const createAnthropicDialect = (signatures: SignatureStore): Dialect => ({
+  auth: (key) => ({ "x-api-key": key }),
+  request: (chat, target) => ({
+    path: "/v1/messages",
+    headers: { "anthropic-version": "2023-06-01" },
+    body: requestBody(chat, target, signatures),
+  }),
+  isReply: (json) => asObject(json)["type"] === "message",
+  decoder: () => createAnthropicDecoder(signatures),
+});
+
+const anthropicDialectDefinition: DialectDefinition = {
+  name: "anthropic",
+  thinkingSwitches: ["adaptive", "budget", "none"],
+  unsupported: ["logprobs", "audio"],
+  appended: { path: "/v1/messages", end: /\/(v1|v1\/messages)$/ },
+  mediaRules: "anthropic",
+  create: createAnthropicDialect,
+};
+
+export const extension: Extension = { name: "anthropic", dialects: [anthropicDialectDefinition] };

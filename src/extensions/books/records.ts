@@ -2,7 +2,7 @@
 // of the stores that keep these. DESIGN.md "Files under data_dir": other programs read these lines, so names and meanings stay.
 import { createHash } from "node:crypto";
 import { asCount, asObject, asString, parseJson } from "../../core/schema/untrusted-json.ts";
-import type { Usage } from "../../core/openai/reply.ts";
+import type { Usage } from "../../core/openai/usage.ts";
 import type { AttemptRecord, Settlement } from "../../core/ledger/ledger.ts";
 import type { UsageSource } from "../../core/ledger/meter.ts";
 import { AMOUNT } from "../../core/ledger/price.ts";

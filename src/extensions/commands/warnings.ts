@@ -1,25 +1,27 @@
 // What is odd in a valid configuration: a gateway starts with it, but hardly as it is meant.
+import type { Formats } from "../../core/config/formats.ts";
 import { lacksKey, usesVendorsAddress } from "../../core/config/rules.ts";
 import type { Config } from "../../core/config/schema.ts";
 import type { Warning } from "../../core/extension/extension.ts";
-import { vendorPreset } from "../../core/providers/traits.ts";
+import { vendorPreset } from "../../core/providers/vendors.ts";
 import { rank } from "../../core/routing/policy.ts";
 import type { ValidationIssue } from "../../core/schema/checker.ts";
 
-export const warningsOf = (config: Config): Warning[] => [
-  ...keylessProviders(config),
+/** `formats`: the vendors that the configuration can name. */
+export const warningsOf = (config: Config, formats: Formats): Warning[] => [
+  ...keylessProviders(config, formats),
   ...hopelessAliases(config),
   ...candidatesOfUnknownSize(config),
   ...deadlineWarnings(config),
 ];
 
-function keylessProviders({ providers }: Config): Warning[] {
-  return [...providers]
-    .filter(([, provider]) => lacksKey(provider) && !usesVendorsAddress(provider))
-    .map(([name, provider]) => ({
-      path: ["providers", name],
-      message: `has no api_key: ${vendorPreset(provider)?.title ?? name} answers nobody without one, unless base_url adds it`,
-    }));
+function keylessProviders({ providers }: Config, { presets }: Formats): Warning[] {
+  return [...providers].flatMap(([name, provider]) => {
+    const preset = vendorPreset(presets, provider);
+    if (!preset || !lacksKey(provider, preset) || usesVendorsAddress(provider, preset)) return [];
+    const message = `has no api_key: ${preset.title} answers nobody without one, unless base_url adds it`;
+    return [{ path: ["providers", name], message }];
+  });
 }
 
 function hopelessAliases(config: Config): Warning[] {

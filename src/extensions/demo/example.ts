@@ -1,68 +1,130 @@
-// A value by example for a JSON Schema, for the demo model's tool calls and structured replies. It knows const, enum, default, type,
-// properties, required, items, minItems, minimum, maximum, a few formats, $ref into the schema itself, and of anyOf, oneOf or allOf the
-// first that is not null. By any other keyword, and where it becomes too deep or too much (the schema is a client's and may refer to
-// itself), the value may not be valid.
+// A value by example for a JSON Schema, for the demo model's tool calls and structured replies. It
+// knows const, enum, default, type, properties, required, items, minItems, minimum, maximum, a few
+// formats, $ref into the schema itself, and of anyOf, oneOf or allOf the first that is not null. By
+// any other keyword the value may not be valid. The schema is a client's and may refer to itself in
+// many places, so depth and number of values are bounded: beyond the bounds every value is null.
 import { asArray, asObject, asString } from "../../core/schema/untrusted-json.ts";
-import stringsJson from "./strings.json" with { type: "json" };
 
-const KNOWN_STRINGS = new Map(Object.entries(stringsJson)); // by their format, or by the name of their property
-const TERSE_DEPTH = 3; // from here on what may be null, empty or left out is: a schema that refers to itself mostly allows an end there
-const MAX_DEPTH = 20; // of the value, with the references that lead there; below it is null
-/** Each value costs 100, and the characters of its schema, so that large ones cannot be repeated. When it is spent all is null. */
-const MAX_COST = 500_000;
+/** The most levels of a value, the references that lead there included. */
+const MAX_DEPTH = 20;
+/**
+ * From this level on an end is taken where the schema allows one: null, an empty list, no optional
+ * property.
+ */
+const TERSE_DEPTH = 3;
+const MAX_VALUES = 2_000;
+/**
+ * A constant or a name counts as one more value for each so many characters: large ones cannot be
+ * repeated.
+ */
+const CHARS_A_VALUE = 100;
 const MAX_ITEMS = 1_000;
-/** `question` fills strings that nothing else is known of. */
-export function exampleOf(schema: Record<string, unknown>, question: string): unknown {
-  let left = MAX_COST;
+/** The alternatives of a choice, and the characters of a reference, that are looked at. */
+const MAX_CHOICES = 100;
+const MAX_REFERENCE_CHARS = 1_000;
 
-  /** `name` is that of the property that the value is for, itself or as an item. */
-  function example(given: unknown, name: string, depth: number): unknown {
-    left -= 100;
-    if (given === undefined || left < 0 || depth > MAX_DEPTH) return null;
-    const here = asObject(given);
-    left -= JSON.stringify(here).length;
-    const terse = depth >= TERSE_DEPTH;
-    const bound = (keyword: string, otherwise: number) =>
-      typeof here[keyword] === "number" ? here[keyword] : otherwise;
-    const stated = [here["const"], asArray(here["enum"])[0], here["default"]].find(
-      (each) => each !== undefined,
-    );
-    if (stated !== undefined) return stated;
-    // `#/$defs/City`: the names on the way there from the whole schema
-    const referred = asString(here["$ref"])
-      ?.split("/")
-      .slice(1)
-      .reduce<unknown>((at, step) => memberOf(asObject(at), step), schema);
-    const choices = here["properties"]
-      ? []
-      : asArray(here["anyOf"] ?? here["oneOf"] ?? here["allOf"]);
-    const instead =
-      referred ??
-      choices.find((each) => (asObject(each)["type"] === "null") === terse) ??
-      choices[0];
-    if (instead !== undefined) return example(instead, name, depth + 1);
-    const types = [here["type"]].flat();
-    const type = types.find((each) => (each === "null") === terse) ?? types[0];
-    if (type === "null") return null;
-    if (type === "boolean") return true;
-    if (type === "integer" || type === "number")
-      return Math.min(Math.max(1, bound("minimum", 1)), bound("maximum", Infinity));
-    const item = () => example(here["items"], name, depth + 1);
-    if (type === "array")
-      return Array.from({ length: Math.min(bound("minItems", terse ? 0 : 1), MAX_ITEMS) }, item);
-    if (type !== "object" && !here["properties"])
-      return KNOWN_STRINGS.get(asString(here["format"]) ?? name) ?? (question || "example");
+/** Strings by their format, or by the name of their property. */
+const KNOWN_STRINGS: ReadonlyMap<string, string> = new Map([
+  ["date", "2026-01-01"],
+  ["date-time", "2026-01-01T12:00:00Z"],
+  ["email", "ada@example.com"],
+  ["uri", "https://example.com/"],
+  ["uuid", "00000000-0000-4000-8000-000000000000"],
+  ["city", "Oslo"],
+]);
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** `question` fills strings of which nothing else is known. */
+export function exampleOf(schema: Schema, question: string): unknown {
+  let valuesLeft = MAX_VALUES;
+
+  /** `name`: that of the property that the value is for, itself or as an item. */
+  function example(node: unknown, name: string, depth: number): unknown {
+    valuesLeft -= 1 + Math.floor(name.length / CHARS_A_VALUE);
+    if (node === undefined || valuesLeft < 0 || depth > MAX_DEPTH) return null;
+    const here = asObject(node);
+    const isTerse = depth >= TERSE_DEPTH;
+    const constant = constantIn(here);
+    if (constant !== undefined) return withCost(constant);
+    const substitute = referredIn(schema, here["$ref"]) ?? choiceIn(here, isTerse);
+    if (substitute !== undefined) return example(substitute, name, depth + 1);
+    return typedExample(here, name, depth);
+  }
+
+  function typedExample(here: Schema, name: string, depth: number): unknown {
+    const isTerse = depth >= TERSE_DEPTH;
+    switch (typeIn(here, isTerse)) {
+      case "null":
+        return null;
+      case "boolean":
+        return true;
+      case "integer":
+      case "number":
+        return Math.min(Math.max(1, bound(here, "minimum", 1)), bound(here, "maximum", Infinity));
+      case "array": {
+        const length = Math.min(bound(here, "minItems", isTerse ? 0 : 1), MAX_ITEMS);
+        return Array.from({ length }, () => example(here["items"], name, depth + 1));
+      }
+      case "object":
+        return exampleObject(here, depth);
+      default:
+        if (here["properties"]) return exampleObject(here, depth);
+        return KNOWN_STRINGS.get(asString(here["format"]) ?? name) ?? (question || "example");
+    }
+  }
+
+  function withCost(constant: unknown): unknown {
+    valuesLeft -= Math.floor(JSON.stringify(constant).length / CHARS_A_VALUE);
+    return constant;
+  }
+
+  function exampleObject(here: Schema, depth: number): object {
     const properties = asObject(here["properties"]);
     const required = asArray(here["required"]).filter((key) => typeof key === "string");
-    const wanted = required.length > 0 || terse ? required : Object.keys(properties); // so that there is something to see
+    // Without required properties all are shown, so that there is something to see.
+    const isSmall = required.length > 0 || depth >= TERSE_DEPTH;
+    const keys = isSmall ? required : Object.keys(properties);
     return Object.fromEntries(
-      wanted.map((key) => [key, example(memberOf(properties, key), key, depth + 1)]),
+      keys.map((key) => [key, example(memberOf(properties, key), key, depth + 1)]),
     );
   }
 
   return example(schema, "", 0);
 }
 
+const constantIn = (here: Schema): unknown =>
+  [here["const"], asArray(here["enum"])[0], here["default"]].find((value) => value !== undefined);
+
+/**
+ * The part of `root` that a reference such as `#/$defs/City` points to. Undefined: there is none.
+ */
+function referredIn(root: Schema, reference: unknown): unknown {
+  const steps = asString(reference)?.slice(0, MAX_REFERENCE_CHARS).split("/").slice(1);
+  return steps?.reduce<unknown>((at, step) => memberOf(asObject(at), step), root);
+}
+
+/**
+ * The first alternative that is null (if `isTerse`) or is not, else the first. Undefined: there are
+ * none.
+ */
+function choiceIn(here: Schema, isTerse: boolean): unknown {
+  if (here["properties"]) return undefined;
+  const all = asArray(here["anyOf"] ?? here["oneOf"] ?? here["allOf"]);
+  const choices = all.slice(0, MAX_CHOICES);
+  return choices.find((choice) => (asObject(choice)["type"] === "null") === isTerse) ?? choices[0];
+}
+
+function typeIn(here: Schema, isTerse: boolean): unknown {
+  const types = [here["type"]].flat().slice(0, MAX_CHOICES);
+  return types.find((type) => (type === "null") === isTerse) ?? types[0];
+}
+
+function bound(here: Schema, keyword: string, otherwise: number): number {
+  const stated = here[keyword];
+  return typeof stated === "number" ? stated : otherwise;
+}
+
 /** The names are a client's: what every object inherits (`constructor`) is no member. */
-const memberOf = (object: Record<string, unknown>, name: string): unknown =>
+const memberOf = (object: Schema, name: string): unknown =>
   Object.hasOwn(object, name) ? object[name] : undefined;

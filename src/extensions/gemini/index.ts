@@ -1,1 +1,28 @@
-export const extension = { name: "gemini" };
+// Gemini's generateContent and streamGenerateContent as a wire format of providers. WIRE.md 7b.
+import type { Extension } from "../../core/extension/extension.ts";
+import type { Dialect, DialectDefinition, SignatureStore } from "../../core/providers/dialect.ts";
+import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";
+import { requestBody } from "./request.ts";
+
+export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({
+  auth: (key) => ({ "x-goog-api-key": key }),
+  request(chat, target) {
+    const { upstreamModel } = target;
+    const model = upstreamModel.includes("/") ? upstreamModel : `models/${upstreamModel}`;
+    const method = chat.stream ? "streamGenerateContent?alt=sse" : "generateContent";
+    return { path: `/v1beta/${model}:${method}`, body: requestBody(chat, target, signatures) };
+  },
+  isReply: (json) => candidateIn(json) !== undefined || isBlocked(json),
+  decoder: () => createGeminiDecoder(signatures),
+});
+
+const geminiDialectDefinition: DialectDefinition = {
+  name: "gemini",
+  thinkingSwitches: ["level", "budget", "none"],
+  unsupported: [],
+  appended: { path: "/v1beta/models/...", end: /\/v1beta(\/.*)?$/ },
+  mediaRules: "gemini",
+  create: createGeminiDialect,
+};
+
+export const extension: Extension = { name: "gemini", dialects: [geminiDialectDefinition] };

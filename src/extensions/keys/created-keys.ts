@@ -100,7 +100,7 @@ function* indexKeys(json: unknown): Generator<void, CreatedKeys> {
       }
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error;
-      for (const issue of error.faults) issues.push(movedBy(from, issue));
+      for (const issue of error.issues) issues.push(movedBy(from, issue));
     }
     yield;
   }

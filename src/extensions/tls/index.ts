@@ -60,7 +60,7 @@ function issuesIn(json: unknown, section: ListenerSection): readonly ValidationI
     readCertificate({ cert_file, key_file }, section);
     return [];
   } catch (error) {
-    if (error instanceof ValidationError) return error.faults;
+    if (error instanceof ValidationError) return error.issues;
     throw error;
   }
 }

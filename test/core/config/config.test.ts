@@ -12,6 +12,7 @@ import { loadConfig } from "../../support/config.ts";
 import { configSchema, type Environment } from "../../../src/core/config/schema.ts";
 import { checkConfig } from "../../support/config.ts";
 import { sha256 } from "../../../src/core/hash.ts";
+import { formats } from "../../support/config.ts";
 import { traitFields } from "../../../src/core/providers/traits.ts";
 import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { merge } from "../../support/gateway.ts";
@@ -26,7 +27,9 @@ const LAB = {
 };
 
 /** What a provider or a model that says nothing of it has of its vendor's traits. */
-const NO_TRAITS = Object.fromEntries(Object.keys(traitFields).map((name) => [name, undefined]));
+const NO_TRAITS = Object.fromEntries(
+  Object.keys(traitFields([...formats.dialects.values()])).map((name) => [name, undefined]),
+);
 const HEX = "0123456789abcdef".repeat(4);
 
 /** The faults of what must be refused, as path and message. */
@@ -35,7 +38,7 @@ function faultsOf(run: () => unknown): { path: string; code: string; message: st
     run();
   } catch (error) {
     assert.ok(error instanceof ValidationError, `not a ValidationError: ${String(error)}`);
-    return error.faults.map(({ path, code, message }) => ({ path: pathText(path), code, message }));
+    return error.issues.map(({ path, code, message }) => ({ path: pathText(path), code, message }));
   }
   return assert.fail("accepted");
 }
@@ -1087,7 +1090,7 @@ describe("where it comes from", () => {
         () => load({ file }),
         (error) =>
           error instanceof ValidationError &&
-          !/CANARY/.test(JSON.stringify(error.faults) + error.stack),
+          !/CANARY/.test(JSON.stringify(error.issues) + error.stack),
         text,
       );
     }

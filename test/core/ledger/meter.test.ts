@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { mediaTokens, type MediaRules } from "../../../src/core/ledger/media-tokens.ts";
+import { mediaTokens } from "../../../src/core/ledger/media-tokens.ts";
+import type { MediaRules } from "../../../src/core/openai/usage.ts";
 import { createMeter, estimatePrompt } from "../../../src/core/ledger/meter.ts";
 import { chatRequest } from "../../../src/core/openai/request.ts";
-import type { Part } from "../../../src/core/openai/reply.ts";
+import type { Part } from "../../../src/core/openai/parts.ts";
 
 const chatOf = (content: unknown) =>
   chatRequest({ model: "m", messages: [{ role: "user", content }] }, true);

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { costOf, formatMoney, parseMoney } from "../../../src/core/ledger/price.ts";
 import { decimal, fraction } from "../../support/books.ts";
-import { makeUsage } from "../../../src/core/openai/reply.ts";
+import { makeUsage } from "../../../src/core/openai/usage.ts";
 import { createRandom } from "../../support/random.ts";
 
 /** A fraction [numerator, denominator], never reduced. */

@@ -3,15 +3,18 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createAnthropicDialect } from "../../../src/extensions/anthropic/anthropic.ts";
-import { wholeReply, type Dialect, type Target } from "../../../src/core/providers/dialect.ts";
-import { createGeminiDialect } from "../../../src/extensions/gemini/gemini.ts";
-import { openaiDialect } from "../../../src/core/providers/openai.ts";
-import { createSignatures } from "../../../src/core/providers/turns.ts";
-import { traitsOf, VENDORS } from "../../../src/core/providers/traits.ts";
+import { createAnthropicDialect } from "../../../src/extensions/anthropic/index.ts";
+import { wholeReply } from "../../../src/core/providers/decoding.ts";
+import type { Dialect, Target } from "../../../src/core/providers/dialect.ts";
+import { createGeminiDialect } from "../../../src/extensions/gemini/index.ts";
+import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
+import { createSignatureStore } from "../../../src/core/providers/signatures.ts";
+import { VENDORS } from "../../support/config.ts";
+import { traitsOf } from "../../../src/core/providers/vendors.ts";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";
 import { chatRequest } from "../../../src/core/openai/request.ts";
-import { makeUsage, type Part } from "../../../src/core/openai/reply.ts";
+import type { Part } from "../../../src/core/openai/parts.ts";
+import { makeUsage } from "../../../src/core/openai/usage.ts";
 import { anthropic } from "../../support/fake-anthropic.ts";
 import { gemini } from "../../support/fake-gemini.ts";
 import { PROVIDER_KEY, rule, sign, type Understood } from "../../support/fake-provider.ts";
@@ -279,7 +282,7 @@ const FORMATS: readonly Format[] = [
   {
     name: "anthropic",
     native: true,
-    dialect: () => createAnthropicDialect(createSignatures()),
+    dialect: () => createAnthropicDialect(createSignatureStore()),
     understand: anthropic.understand,
     provider: { dialect: "anthropic" },
     models: [
@@ -293,7 +296,7 @@ const FORMATS: readonly Format[] = [
   {
     name: "gemini",
     native: true,
-    dialect: () => createGeminiDialect(createSignatures()),
+    dialect: () => createGeminiDialect(createSignatureStore()),
     understand: gemini.understand,
     provider: { dialect: "gemini" },
     models: [{ upstream: "gemini-2.5-m", thinking: "budget" }, { upstream: "gemini-3-m" }],
@@ -340,7 +343,7 @@ describe(`conversations in every format (seed ${SEED})`, () => {
       forAll(format.native ? CONVERSATIONS : CONVERSATIONS / 10, (random, size) => {
         const { upstream, ...own } = random.pick(format.models);
         const reasoning = random.random() < 0.8;
-        const traits = traitsOf(format.provider, {
+        const traits = traitsOf(VENDORS, format.provider, {
           reasoning,
           ...own,
           ...(random.random() < 0.2 && { thinking_off: false }),
@@ -714,7 +717,7 @@ describe(`replies in every format, cut anywhere (seed ${SEED})`, () => {
   const target = (provider: Json, own: object = {}) => ({
     upstreamModel: "m",
     reasoning: true,
-    traits: traitsOf(provider, { reasoning: true, ...own }),
+    traits: traitsOf(VENDORS, provider, { reasoning: true, ...own }),
   });
   const ENCODERS: [
     name: string,
@@ -731,11 +734,16 @@ describe(`replies in every format, cut anywhere (seed ${SEED})`, () => {
     ],
     [
       "anthropic",
-      createAnthropicDialect(createSignatures()),
+      createAnthropicDialect(createSignatureStore()),
       anthropicReply,
       target({ dialect: "anthropic" }),
     ],
-    ["gemini", createGeminiDialect(createSignatures()), geminiReply, target({ dialect: "gemini" })],
+    [
+      "gemini",
+      createGeminiDialect(createSignatureStore()),
+      geminiReply,
+      target({ dialect: "gemini" }),
+    ],
   ];
   for (const [name, dialect, encode, model] of ENCODERS) {
     it(`${name}: streamed it says what it says whole`, () =>

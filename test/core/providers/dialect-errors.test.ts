@@ -3,8 +3,10 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { openaiDialect } from "../../../src/core/providers/openai.ts";
-import { ProviderError, refusal, type Target } from "../../../src/core/providers/dialect.ts";
+import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
+import type { Target } from "../../../src/core/providers/dialect.ts";
+import { ProviderError } from "../../../src/core/providers/provider-error.ts";
+import { refusal } from "../../../src/core/providers/refusal.ts";
 import { guardDialect } from "../../../src/core/routing/guard.ts";
 import { ApiError } from "../../../src/core/openai/errors.ts";
 import { configFor, json, readStream, startGateway, user } from "../../support/gateway.ts";

@@ -2386,7 +2386,7 @@ describe("settings", { concurrency: 2 }, () => {
         () => checkConfig(given, {}),
         (error) => {
           assert.ok(error instanceof ValidationError, String(error));
-          assert.equal(error.faults.length, 1);
+          assert.equal(error.issues.length, 1);
           assert.ok(error.message.includes(path), error.message);
           return true;
         },

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { checkConfig } from "../../support/config.ts";
+import { checkConfig, formats } from "../../support/config.ts";
 import { warningsOf } from "../../../src/extensions/commands/warnings.ts";
 import { ended } from "../../support/command.ts";
 import { configFor, json, startGateway, user } from "../../support/gateway.ts";
@@ -131,7 +131,7 @@ describe("check, of aliases with candidates of unknown size", () => {
 
   it("warns where one of several candidates has no context_tokens, and only there", () => {
     const warned = (given: object) =>
-      warningsOf(checkConfig(given, {})).map(({ path, message }) => [
+      warningsOf(checkConfig(given, {}), formats).map(({ path, message }) => [
         path.join("."),
         message,
       ]);

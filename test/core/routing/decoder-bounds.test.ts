@@ -2,18 +2,20 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createAnthropicDialect } from "../../../src/extensions/anthropic/anthropic.ts";
-import { ProviderError, type Decoder, type Dialect } from "../../../src/core/providers/dialect.ts";
-import { createGeminiDialect } from "../../../src/extensions/gemini/gemini.ts";
-import { openaiDialect } from "../../../src/core/providers/openai.ts";
-import { traitsOf } from "../../../src/core/providers/traits.ts";
-import { createSignatures } from "../../../src/core/providers/turns.ts";
+import { createAnthropicDialect } from "../../../src/extensions/anthropic/index.ts";
+import type { Decoder, Dialect } from "../../../src/core/providers/dialect.ts";
+import { ProviderError } from "../../../src/core/providers/provider-error.ts";
+import { createGeminiDialect } from "../../../src/extensions/gemini/index.ts";
+import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
+import { VENDORS } from "../../support/config.ts";
+import { traitsOf } from "../../../src/core/providers/vendors.ts";
+import { createSignatureStore } from "../../../src/core/providers/signatures.ts";
 
 const decoderOf = (dialect: Dialect, own: object = {}): Decoder =>
   dialect.decoder({
     upstreamModel: "m",
     reasoning: true,
-    traits: traitsOf({ vendor: "generic" }, { reasoning: true, ...own }),
+    traits: traitsOf(VENDORS, { vendor: "generic" }, { reasoning: true, ...own }),
   });
 const delta = (fields: object, finish_reason: string | null = null) => ({
   choices: [{ index: 0, delta: fields, finish_reason }],
@@ -107,7 +109,7 @@ describe("the Anthropic decoder", () => {
   const use = { type: "tool_use", id: "a", name: "f", input: {} };
 
   it("forgets thoughts of more than 4 MiB, and keeps those before the next call", () => {
-    const signatures = createSignatures();
+    const signatures = createSignatureStore();
     const decoder = decoderOf(createAnthropicDialect(signatures));
     decoder.push(start({ type: "thinking", thinking: "" }));
     for (let times = 0; times < 5; times += 1) decoder.push(thinking("x".repeat(1024 * 1024)));
@@ -120,7 +122,7 @@ describe("the Anthropic decoder", () => {
   });
 
   it("takes the same time for each event of new usage fields, and keeps the counts", () => {
-    const decoder = decoderOf(createAnthropicDialect(createSignatures()));
+    const decoder = decoderOf(createAnthropicDialect(createSignatureStore()));
     const event = (usage: object) => ({ type: "message_delta", delta: {}, usage });
     decoder.push({ type: "message_start", message: { usage: { input_tokens: 7 } } });
     assertLinear(() => {
@@ -133,7 +135,7 @@ describe("the Anthropic decoder", () => {
 
 describe("the Gemini decoder", () => {
   it("lists no bytes of a token of a megabyte", () => {
-    const decoder = decoderOf(createGeminiDialect(createSignatures()));
+    const decoder = decoderOf(createGeminiDialect(createSignatureStore()));
     const reply = (token: string) => ({
       candidates: [
         {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { checkConfig } from "../../support/config.ts";
+import { allExtensions, checkConfig } from "../../support/config.ts";
 import { secretsIn } from "../../../src/core/config/redaction.ts";
 import { createRedact, redactPath } from "../../../src/core/routing/redact.ts";
 import { configFor } from "../../support/gateway.ts";
@@ -83,7 +83,7 @@ describe("secrets of the configuration", () => {
     }),
     {},
   );
-  const { texts, digests } = secretsIn(config);
+  const { texts, digests } = secretsIn(config, allExtensions);
   const own = createRedact(texts, digests);
   const CASES: [name: string, text: string, shown: string][] = [
     ["a provider's key", "no horse here", "no [redacted] here"],

@@ -4,10 +4,10 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
-import { checkConfig } from "../../support/config.ts";
-import { createAnthropicDialect } from "../../../src/extensions/anthropic/anthropic.ts";
-import { createSignatures } from "../../../src/core/providers/turns.ts";
-import { traitsOf } from "../../../src/core/providers/traits.ts";
+import { checkConfig, VENDORS } from "../../support/config.ts";
+import { createAnthropicDialect } from "../../../src/extensions/anthropic/index.ts";
+import { createSignatureStore } from "../../../src/core/providers/signatures.ts";
+import { traitsOf } from "../../../src/core/providers/vendors.ts";
 import { costOf, PRICE, priced, settled } from "../../support/books.ts";
 import { startAnthropic } from "../../support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "../../support/fake-provider.ts";
@@ -1617,10 +1617,10 @@ describe("thoughts that come back", { concurrency: 2 }, () => {
   });
 
   it("the end of a message is the end of the stream, although the connection stays", () => {
-    const { push, ended } = createAnthropicDialect(createSignatures()).decoder({
+    const { push, ended } = createAnthropicDialect(createSignatureStore()).decoder({
       upstreamModel: "m",
       reasoning: false,
-      traits: traitsOf({ vendor: "anthropic" }, { reasoning: false }),
+      traits: traitsOf(VENDORS, { vendor: "anthropic" }, { reasoning: false }),
     });
     const over = [
       { type: "message_start", message: {} },
@@ -1716,11 +1716,11 @@ describe("thoughts that come back", { concurrency: 2 }, () => {
   });
 
   const text = "x".repeat(1_000);
-  const kept = (signatures: ReturnType<typeof createSignatures>, ids: readonly string[]) =>
+  const kept = (signatures: ReturnType<typeof createSignatureStore>, ids: readonly string[]) =>
     ids.filter((id) => signatures.get(id) === text);
 
   it("the least recently used are forgotten first", () => {
-    const signatures = createSignatures(4_000); // three, with what each takes beside its text
+    const signatures = createSignatureStore(4_000); // three, with what each takes beside its text
     for (const id of ["a", "b", "c"]) signatures.set(id, text);
     assert.equal(signatures.get("a"), text);
     signatures.set("d", text);
@@ -1737,7 +1737,7 @@ describe("thoughts that come back", { concurrency: 2 }, () => {
   });
 
   it("one that is larger than all is not kept; afterwards there is as much room as before", () => {
-    const signatures = createSignatures(4_000);
+    const signatures = createSignatureStore(4_000);
     const huge = "id".repeat(2_000);
     signatures.set(huge, "");
     assert.equal(signatures.get(huge), undefined);

@@ -16,8 +16,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { repeatedMembers } from "../../../src/core/config/duplicates.ts";
-import { checkConfig } from "../../support/config.ts";
-import { vendorPreset, VENDORS } from "../../../src/core/providers/traits.ts";
+import { checkConfig, VENDORS } from "../../support/config.ts";
+import { vendorPreset } from "../../../src/core/providers/vendors.ts";
 import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { certificate } from "../../support/certificate.ts";
 import { ended, lines } from "../../support/command.ts";
@@ -33,7 +33,7 @@ function faults(over: object): string[] {
     return [];
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    return error.faults.map(({ path, message }) => `${pathText(path)}: ${message}`);
+    return error.issues.map(({ path, message }) => `${pathText(path)}: ${message}`);
   }
 }
 
@@ -55,7 +55,7 @@ describe("a provider's key", () => {
       assert.match(found ?? "", /^providers\.p\.api_key: is required: /);
       assert.deepEqual(others, []);
       assert.deepEqual(faults({ providers: { p: { vendor, api_key: "k" } } }), []);
-      const own = `${vendorPreset({ vendor })?.base_url}/`;
+      const own = `${vendorPreset(VENDORS, { vendor })?.base_url}/`;
       assert.equal(faults({ providers: { p: { vendor, base_url: own } } }).length, 1);
     }
     assert.match(

@@ -263,7 +263,7 @@ describe("who may use the admin listener", () => {
         checkConfig(demo({ admin }), {});
         return [];
       } catch (error) {
-        return (error as ValidationError).faults.map(
+        return (error as ValidationError).issues.map(
           ({ path, message }) => `${path.join(".")}: ${message}`,
         );
       }

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { createDemoFetch } from "../../../src/extensions/demo/provider.ts";
+import { createDemoTransport } from "../../../src/extensions/demo/transport.ts";
 import { Cancel } from "../../../src/core/http/cancel.ts";
 import {
   assemble,
@@ -235,7 +235,7 @@ describe("a stream equals the whole reply", () => {
 
 describe("abort", () => {
   const send = (cancel: Cancel, stream: boolean) =>
-    createDemoFetch({ paceMs: 3_600_000 })("http://demo.invalid", {
+    createDemoTransport({ paceMs: 3_600_000 })("http://demo.invalid", {
       method: "POST",
       headers: {},
       body: JSON.stringify({ ...ASK, stream }),

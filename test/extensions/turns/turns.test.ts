@@ -2,13 +2,13 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ProviderError } from "../../../src/core/providers/dialect.ts";
+import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 import {
   createTextCounter,
   mediaOf,
   objectIn,
   turnsOf,
-} from "../../../src/core/providers/turns.ts";
+} from "../../../src/extensions/turns/index.ts";
 import type { Message } from "../../../src/core/openai/request.ts";
 import { createRandom } from "../../support/random.ts";
 

@@ -1,0 +1,50 @@
+// Token counts: what a provider states, and what the client is billed for. WIRE.md 2.
+
+/** Token statistics of a reply. All counts are in tokens. */
+export interface Usage {
+  readonly prompt_tokens: number;
+  /** Reasoning tokens included. */
+  readonly completion_tokens: number;
+  /** prompt_tokens + completion_tokens. */
+  readonly total_tokens: number;
+  /** The part of the prompt that the provider had in its cache. */
+  readonly prompt_cache_hit_tokens: number;
+  /** prompt_tokens - prompt_cache_hit_tokens. */
+  readonly prompt_cache_miss_tokens: number;
+  /** The cache hits again, where OpenAI's clients look for them. */
+  readonly prompt_tokens_details: { readonly cached_tokens: number };
+  readonly completion_tokens_details: { readonly reasoning_tokens: number };
+}
+
+/** What one event of a provider states of the tokens so far. */
+export interface UsageReport {
+  /** Undefined: the event does not state it. */
+  readonly prompt: number | undefined;
+  /** Undefined: the event does not state it. */
+  readonly completion: number | undefined;
+  /** The part of `prompt` that was cached. 0 where the event states none. */
+  readonly cacheHit: number;
+  /** The part of `completion` that was reasoning. 0 where the event states none. */
+  readonly reasoning: number;
+}
+
+/** The vendor by whose published rules images, audio and files are counted in a prompt. */
+export type MediaRules = "openai" | "anthropic" | "gemini";
+
+/**
+ * Usage from a provider's counts. Sums and shares are computed here and never taken from the
+ * provider.
+ */
+export function makeUsage(counts: { readonly [name in keyof UsageReport]: number }): Usage {
+  const { prompt, completion, cacheHit, reasoning } = counts;
+  const hit = Math.min(cacheHit, prompt);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_cache_hit_tokens: hit,
+    prompt_cache_miss_tokens: prompt - hit,
+    prompt_tokens_details: { cached_tokens: hit },
+    completion_tokens_details: { reasoning_tokens: Math.min(reasoning, completion) },
+  };
+}

@@ -1,0 +1,71 @@
+// The request to an OpenAI-compatible provider.
+import type { ChatRequest, Message } from "../../openai/request.ts";
+import type { Target } from "../dialect.ts";
+import { parametersOf } from "../parameters.ts";
+import type { Traits } from "../traits.ts";
+import { thinkingFields } from "./thinking.ts";
+
+export function requestBody(
+  chat: ChatRequest,
+  { upstreamModel, reasoning, traits }: Target,
+): object {
+  const switchOn = chat.wantsThinking && reasoning;
+  // Some models think without being asked.
+  const cannotStop = !traits.thinking_off || traits.thinking === "always";
+  const thinks = switchOn || (reasoning && cannotStop);
+  const echo = thinks ? echoField(traits) : "none";
+  return {
+    model: upstreamModel,
+    messages: chat.messages.map((message) => messageFields(message, echo)),
+    stream: chat.stream || undefined,
+    // Usage is asked for whether or not the client wants to see it: the bill needs it.
+    stream_options: chat.stream && traits.ask_usage ? { include_usage: true } : undefined,
+    response_format: chat.response_format,
+    ...renamed(parametersOf(chat, traits), traits.rename),
+    ...toolFields(chat, traits),
+    ...(reasoning && thinkingFields(switchOn, chat.effort, traits)),
+  };
+}
+
+type EchoField = NonNullable<Traits["echo"]>;
+
+/** The field in which tool calls that are sent back carry their reasoning. */
+function echoField({ echo, thinking }: Traits): EchoField {
+  return echo ?? (thinking === "thinking" ? "reasoning_content" : "none");
+}
+
+/**
+ * The known fields of a message. With an echo field, tool calls carry their reasoning, if only as
+ * "".
+ */
+function messageFields(message: Message, echo: EchoField): object {
+  if (message.role !== "assistant") return message;
+  const { role, content, tool_calls, reasoning_content = "" } = message;
+  if (tool_calls.length === 0) return { role, content };
+  return { role, content, ...(echo !== "none" && { [echo]: reasoning_content }), tool_calls };
+}
+
+/** Parameters under the provider's names. */
+function renamed(parameters: object, names: Traits["rename"]): object {
+  const fields: { [name: string]: unknown } = { ...parameters };
+  for (const [name, providerName] of names) {
+    const value = fields[name];
+    fields[name] = undefined;
+    fields[providerName] = value;
+  }
+  return fields;
+}
+
+/**
+ * The tools and the tool choice, as far as the provider knows its forms. A request that needs
+ * another form never comes here.
+ */
+function toolFields({ tools, tool_choice: choice }: ChatRequest, traits: Traits): object {
+  if (!tools || (choice === "none" && traits.tool_choice === "auto"))
+    return { parallel_tool_calls: undefined };
+  if (traits.tool_choice !== "any" || choice === "none" || choice === "auto")
+    return { tools, tool_choice: choice };
+  // A named tool is forced by leaving the others out.
+  const isChosen = (name: string) => typeof choice !== "object" || choice.function.name === name;
+  return { tools: tools.filter((tool) => isChosen(tool.function.name)), tool_choice: "any" };
+}

@@ -1,0 +1,48 @@
+// Token counts, wherever an OpenAI-compatible provider puts them.
+import type { UsageReport } from "../../openai/usage.ts";
+import { asArray, asObject, asTokenCount, tokenCounter } from "../../schema/untrusted-json.ts";
+
+/**
+ * The usage of an event, in any of the three places where providers put it. Undefined: it states
+ * none.
+ */
+export function usageIn(json: unknown, hiddenThinkingInTotal: boolean): UsageReport | undefined {
+  const event = asObject(json);
+  const choice = asObject(asArray(event["choices"])[0]);
+  return (
+    readUsage(event["usage"], hiddenThinkingInTotal) ??
+    readUsage(choice["usage"], hiddenThinkingInTotal) ??
+    readUsage(asObject(event["x_groq"])["usage"], hiddenThinkingInTotal)
+  );
+}
+
+function readUsage(stated: unknown, hiddenThinkingInTotal: boolean): UsageReport | undefined {
+  const usage = asObject(stated);
+  const count = tokenCounter(usage);
+  const prompt = count("prompt_tokens");
+  const completion = count("completion_tokens");
+  if ((prompt ?? 0) + (completion ?? 0) === 0) return undefined;
+  const cacheHit = cacheHitIn(usage);
+  const reasoning = tokenCounter(usage["completion_tokens_details"])("reasoning_tokens") ?? 0;
+  if (prompt === undefined || completion === undefined)
+    return { prompt, completion, cacheHit, reasoning };
+  const total = count("total_tokens") ?? 0;
+  // xAI counts reasoning beside completion_tokens, all others inside. xAI's total shows the
+  // difference.
+  const isBeside = reasoning > 0 && total === prompt + completion + reasoning;
+  const counted = completion + (isBeside ? reasoning : 0);
+  const hidden = hiddenThinkingInTotal ? Math.max(0, total - prompt - counted) : 0;
+  return { prompt, completion: counted + hidden, cacheHit, reasoning: reasoning + hidden };
+}
+
+/** The cached part of the prompt, in the first of the fields that states it. */
+function cacheHitIn(usage: Record<string, unknown>): number {
+  const details = asObject(usage["prompt_tokens_details"] ?? usage["prompt_token_details"]);
+  const counts = [
+    usage["prompt_cache_hit_tokens"],
+    usage["num_cached_tokens"],
+    details["cached_tokens"],
+    usage["cached_tokens"],
+  ].map(asTokenCount);
+  return counts.find((count) => count !== undefined) ?? 0;
+}

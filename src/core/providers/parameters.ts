@@ -1,0 +1,59 @@
+// A request's parameters as a provider takes them, by its traits.
+import { createHash } from "node:crypto";
+import type { ChatRequest } from "../openai/request.ts";
+import type { SamplingParameter, Traits } from "./traits.ts";
+
+const DEPTHS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/**
+ * The known depth of thinking nearest to `effort`, the deeper of two. Undefined: none is asked for,
+ * or known.
+ */
+export function effortOf(effort: string | undefined, { efforts }: Traits): string | undefined {
+  if (effort === undefined) return undefined;
+  const depth = (name: string) => DEPTHS.indexOf(name);
+  const distance = (name: string) => Math.abs(depth(name) - depth(effort));
+  return efforts.toSorted((a, b) => distance(a) - distance(b) || depth(b) - depth(a))[0];
+}
+
+interface Sampling {
+  readonly temperature: number | undefined;
+  readonly top_p: number | undefined;
+}
+
+/** SPEC.md's default of both is 1, whatever the provider's own default is. */
+function samplingOf(chat: ChatRequest, traits: Traits): Sampling {
+  const stated = (name: SamplingParameter) => (traits.omit.includes(name) ? undefined : chat[name]);
+  const orDefault = (name: SamplingParameter) => {
+    const isOmitted = traits.omit.includes(name) || traits.defaults_to_one.includes(name);
+    return stated(name) ?? (isOmitted ? undefined : 1);
+  };
+  const onlyTopP = stated("top_p") !== undefined && stated("temperature") === undefined;
+  if (traits.temperature_or_top_p && onlyTopP)
+    return { temperature: undefined, top_p: stated("top_p") };
+  const temperature = orDefault("temperature");
+  return {
+    temperature: temperature && Math.min(temperature, traits.max_temperature),
+    top_p: traits.temperature_or_top_p ? undefined : orDefault("top_p"),
+  };
+}
+
+/** The parameters within the provider's bounds. Those that it does not take are undefined. */
+export function parametersOf(chat: ChatRequest, traits: Traits) {
+  const { frequency_penalty, presence_penalty, stop, seed, maxTokens, user } = chat;
+  const parameters = {
+    ...samplingOf(chat, traits),
+    frequency_penalty,
+    presence_penalty,
+    stop,
+    seed,
+    max_tokens: maxTokens && Math.min(maxTokens, traits.max_output_tokens ?? Infinity),
+    parallel_tool_calls: chat.tools && chat.parallel_tool_calls,
+    logprobs: chat.logprobs || undefined,
+    top_logprobs: chat.logprobs ? chat.top_logprobs : undefined,
+    // Providers ask for a stable pseudonym of the end user. The real name stays here.
+    user: user && createHash("sha256").update(user).digest("hex").slice(0, 32),
+  };
+  for (const name of traits.omit) parameters[name] = undefined;
+  return parameters;
+}

@@ -1,0 +1,92 @@
+// A failed attempt at a provider: what the client may learn of it, who has to act, and whether
+// asking again helps. WIRE.md 4.3.
+import type { ErrorCode } from "../openai/errors.ts";
+import type { UsageReport } from "../openai/usage.ts";
+
+/** The codes that say that the client's request is the cause. */
+const CLIENT_CODES = [
+  "context_length_exceeded",
+  "content_filter",
+  "upstream_rejected",
+] as const satisfies readonly ErrorCode[];
+
+/** The codes of the error table that can be the outcome of an attempt. */
+export type ProviderErrorCode =
+  | "model_unavailable"
+  | "model_overloaded"
+  | "upstream_timeout"
+  | "upstream_error"
+  | (typeof CLIENT_CODES)[number];
+
+export interface ProviderErrorDetail {
+  /** The HTTP status of the answer. Absent: there was none. */
+  readonly status?: number;
+  readonly cause?: unknown;
+  /**
+   * When the provider says that it may be asked again, in milliseconds from now. Absent: it does
+   * not say.
+   */
+  readonly retryAfterMs?: number | undefined;
+  /**
+   * The provider's own message, unredacted: it may hold secrets (routing/redact.ts). Absent: it
+   * sent none.
+   */
+  readonly providerMessage?: string | undefined;
+  /**
+   * The provider refuses this gateway and not this request: its key (or its account), or something
+   * else in its configuration. Absent: it does not.
+   */
+  readonly operator?: "key" | "other" | undefined;
+  /**
+   * Whether the content of this request causes the failure, so that it says nothing about other
+   * requests. Absent: the cause may be the provider's state.
+   */
+  readonly fromContent?: boolean | undefined;
+  /**
+   * Whether the same request fails at this model each time, so that it is not sent again. Absent:
+   * asking again may help.
+   */
+  readonly permanent?: boolean;
+}
+
+/** A provider's answer to a failed attempt, redacted, for the operator only. */
+export interface ProviderAnswer {
+  /** The HTTP status. Undefined: no answer came. */
+  readonly status: number | undefined;
+  /** The path of the request's URL. */
+  readonly path: string;
+  /** The beginning of the provider's own message. Undefined: it sent none. */
+  readonly message: string | undefined;
+}
+
+/**
+ * An attempt that failed. The message is for the operator's log only: it may name what a client
+ * must not see.
+ */
+export class ProviderError extends Error {
+  readonly code: ProviderErrorCode;
+  /** Who can do something about it. */
+  readonly blame: "provider" | "operator" | "client";
+  /**
+   * Whether the breaker counts it. One client's content must never close a model to others, so
+   * neither a request that is refused as the client's mistake nor a generation that failed because
+   * of its content counts.
+   */
+  readonly countsForBreaker: boolean;
+  readonly detail: ProviderErrorDetail;
+  /** Set by the attempt. Absent: the provider was not asked. */
+  answer?: ProviderAnswer;
+  /**
+   * What the event with the error states of the tokens. It is billed like any other figure.
+   * Undefined: nothing.
+   */
+  usage: UsageReport | undefined;
+  constructor(code: ProviderErrorCode, message: string, detail: ProviderErrorDetail = {}) {
+    super(message, { cause: detail.cause });
+    this.code = code;
+    if (CLIENT_CODES.some((clientCode) => clientCode === code)) this.blame = "client";
+    else this.blame = detail.operator ? "operator" : "provider";
+    this.countsForBreaker = this.blame !== "client" && detail.fromContent !== true;
+    this.detail = detail;
+  }
+}

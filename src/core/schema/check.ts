@@ -1,0 +1,85 @@
+// What a check is, and what it reports. A check takes an unknown value and returns it typed, or
+// throws a ValidationError that says where the value is wrong and what was expected. It carries the
+// JSON Schema that it enforces, so the published schema cannot differ from the enforced one. Paths
+// are built while a failure travels outwards (each container puts its own step in front), so a
+// valid value pays nothing for them.
+
+/** A JSON Schema (2020-12) as data. */
+export type JsonSchema = { readonly [keyword: string]: unknown };
+
+/** The code of the API error that a client gets for an issue in its request. */
+export type IssueCode =
+  | "missing_required_parameter"
+  | "invalid_type"
+  | "invalid_value"
+  | "invalid_parameter_combination"
+  | "unsupported_value";
+
+/** One thing that is wrong with a value. */
+export interface ValidationIssue {
+  /** From the root of the checked value: `["messages", 2, "role"]`. Empty: the root itself. */
+  readonly path: readonly (string | number)[];
+  readonly code: IssueCode;
+  /** What was expected, without the path. */
+  readonly message: string;
+}
+
+/** A value that did not pass. Its message has one line for each issue. */
+export class ValidationError extends Error {
+  /** At least one. */
+  readonly issues: readonly ValidationIssue[];
+  constructor(issues: readonly ValidationIssue[]) {
+    super(issues.map(issueText).join("\n"));
+    this.issues = issues;
+  }
+}
+
+export interface Check<T> {
+  /**
+   * Returns the value as T, or throws a ValidationError. With `all`, containers report every issue
+   * below them (for a configuration file). Without it, the first issue ends the check: a hostile
+   * request must not buy more work.
+   */
+  (value: unknown, all?: boolean): T;
+  /** The JSON Schema that the check enforces. */
+  readonly schema: JsonSchema;
+  /** Whether an object may lack the field. Absent: the field is required. */
+  readonly optional?: boolean;
+  /**
+   * Whether null has a meaning of its own. Absent: `optional` and `withDefault` treat null like an
+   * absent field.
+   */
+  readonly takesNull?: boolean;
+}
+
+/** The type of the values that a check returns. */
+export type Infer<C> = C extends Check<infer T> ? T : never;
+
+/** The checks of an object's fields, by name. */
+export type Fields = { readonly [name: string]: Check<unknown> };
+
+const isPlainName = (step: string | number): boolean =>
+  typeof step === "string" && /^[\w$/.-]+$/.test(step) && !step.includes("..");
+
+/**
+ * `messages[2].role`. Names with other characters are quoted: `models["a b"]`. The root is the
+ * empty string.
+ */
+export const pathText = (path: ValidationIssue["path"]): string =>
+  path
+    .map((step) => (isPlainName(step) ? `.${step}` : `[${JSON.stringify(step)}]`))
+    .join("")
+    .replace(/^\./, "");
+
+/** The path, if there is one, and the message. */
+export const issueText = ({ path, message }: ValidationIssue): string =>
+  path.length === 0 ? message : `${pathText(path)}: ${message}`;
+
+/** Throws a ValidationError with one issue. `path` starts at the value that is being checked. */
+export function fail(code: IssueCode, message: string, path: ValidationIssue["path"] = []): never {
+  throw new ValidationError([{ path, code, message }]);
+}
+
+/** Shortens text from outside to at most `max` characters, so that a message can show it. */
+export const cut = (text: string, max = 60): string =>
+  text.length > max ? `${text.slice(0, max - 3)}...` : text;

@@ -1,0 +1,65 @@
+// Checks made of another check: fields that may be absent or null, further rules, and values that
+// never cause an error.
+import { ValidationError, type Check, type Fields, type JsonSchema } from "./check.ts";
+import { makeCheck } from "./typed.ts";
+
+/** Adds null to a schema. Beside a `const`, null as a further type would not let null in. */
+const orNull = ({ default: _, ...schema }: JsonSchema): JsonSchema =>
+  typeof schema["type"] === "string" && !("const" in schema)
+    ? { ...schema, type: [schema["type"], "null"] }
+    : { anyOf: [schema, { type: "null" }] };
+
+/** Returns `fallback` for a field that is absent or null (WIRE 1.1: both mean the same). */
+export function withDefault<T>(check: Check<T>, fallback: NoInfer<T>): Check<T> {
+  const isScalar = fallback !== undefined && typeof fallback !== "object";
+  const schema = { ...orNull(check.schema), ...(isScalar && { default: fallback }) };
+  const isAbsent = (value: unknown): boolean =>
+    value === undefined || (value === null && !check.takesNull);
+  return makeCheck(schema, (value, all) => (isAbsent(value) ? fallback : check(value, all)), {
+    optional: true,
+  });
+}
+
+/** Returns undefined for a field that is absent or null. */
+export const optional = <T>(check: Check<T>): Check<T | undefined> =>
+  withDefault<T | undefined>(check, undefined);
+
+/** The same fields, each of them optional. */
+export const partial = <F extends Fields>(fields: F) =>
+  Object.fromEntries(Object.entries(fields).map(([name, check]) => [name, optional(check)])) as {
+    [K in keyof F]: F[K] extends Check<infer T> ? Check<T | undefined> : never;
+  };
+
+/**
+ * Null is a value and not the same as absent: `"rpm": null` is "unlimited", no `rpm` is "the
+ * default".
+ */
+export const nullable = <T>(check: Check<T>): Check<T | null> =>
+  makeCheck(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)), {
+    takesNull: true,
+  });
+
+/**
+ * A further rule on the typed value. It returns the value (or what the value stands for), or calls
+ * `fail`.
+ */
+export const refine = <T, U>(
+  check: Check<T>,
+  rule: (value: T) => U,
+  keywords: JsonSchema = {},
+): Check<U> =>
+  makeCheck({ ...check.schema, ...keywords }, (value, all) => rule(check(value, all)), check);
+
+/** Returns undefined for a value that does not pass: for fields that must never cause an error. */
+export function lenient<T>(check: Check<T>): Check<T | undefined> {
+  function checkOrDrop(value: unknown): T | undefined {
+    if (value === undefined) return undefined; // the usual case, and creating an Error takes time
+    try {
+      return check(value);
+    } catch (error) {
+      if (error instanceof ValidationError) return undefined;
+      throw error;
+    }
+  }
+  return makeCheck({}, checkOrDrop, { optional: true });
+}

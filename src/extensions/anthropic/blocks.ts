@@ -1,0 +1,50 @@
+// The content blocks of a turn.
+import { createHash } from "node:crypto";
+import type { SignatureStore } from "../../core/providers/dialect.ts";
+import { asArray, parseJson } from "../../core/schema/untrusted-json.ts";
+import { mediaOf, type Item, type Turn } from "../turns/index.ts";
+
+/**
+ * The thinking blocks before a tool call, unchanged. Empty: there were none, or they are forgotten.
+ */
+export const thoughtsBefore = (
+  item: Item | undefined,
+  signatures: SignatureStore,
+): readonly unknown[] =>
+  item?.type === "call" ? asArray(parseJson(signatures.get(item.id) ?? "")) : [];
+
+/** `signatures` is undefined if the model does not think: then thoughts are not sent back. */
+export function contentBlocks(
+  { role, items }: Turn,
+  isLast: boolean,
+  signatures: SignatureStore | undefined,
+): unknown[] {
+  const firstCall = items.find(({ type }) => type === "call");
+  const thoughts = (item: Item | undefined) => (signatures ? thoughtsBefore(item, signatures) : []);
+  const blocks = items.flatMap((item) => [
+    ...(item === firstCall ? [] : thoughts(item)),
+    blockOf(item),
+  ]);
+  // The beginning of an answer must not end in blanks.
+  const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
+  if (begun?.type === "text") blocks.splice(-1, 1, { type: "text", text: begun.text.trimEnd() });
+  // A turn must begin with its first thoughts, even if text came between them and the call.
+  return [...thoughts(firstCall), ...blocks];
+}
+
+function blockOf(item: Item): object {
+  if (item.type === "text") return item;
+  if (item.type === "call")
+    return { type: "tool_use", id: safeId(item.id), name: item.name, input: item.args };
+  if (item.type === "result") {
+    const content = item.content.trim() === "" ? "" : item.content;
+    return { type: "tool_result", tool_use_id: safeId(item.id), content };
+  }
+  const { url, mediaType, data } = mediaOf(item);
+  const source = mediaType ? { type: "base64", media_type: mediaType, data } : { type: "url", url };
+  return { type: item.type === "image_url" ? "image" : "document", source };
+}
+
+/** Another provider's ids may have characters that Anthropic refuses. */
+const safeId = (id: string): string =>
+  /^[\w-]+$/.test(id) ? id : `call_${createHash("sha256").update(id).digest("hex").slice(0, 24)}`;

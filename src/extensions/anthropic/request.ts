@@ -1,0 +1,84 @@
+// The request to Anthropic. WIRE.md 7.1.
+import type { ChatRequest } from "../../core/openai/request.ts";
+import type { SignatureStore, Target } from "../../core/providers/dialect.ts";
+import { parametersOf } from "../../core/providers/parameters.ts";
+import { turnsOf, type Turn } from "../turns/index.ts";
+import { contentBlocks } from "./blocks.ts";
+import { closedSchema } from "./closed-schema.ts";
+import { hasNeededThoughts, thinkingPlan } from "./thinking.ts";
+
+const JSON_ONLY =
+  "Answer with one JSON object and nothing else: no prose around it, no code fence.";
+
+export function requestBody(chat: ChatRequest, target: Target, signatures: SignatureStore): object {
+  const { system, turns } = turnsOf(chat.messages);
+  const parameters = parametersOf(chat, target.traits);
+  const mayThink = hasNeededThoughts(turns, signatures);
+  const { thinks, field, effort, maxTokens } = thinkingPlan(chat, target, mayThink);
+  const schema = replySchema(chat);
+  if (chat.response_format && !schema) system.push(JSON_ONLY);
+  return {
+    model: target.upstreamModel,
+    max_tokens: maxTokens,
+    system: system.join("\n\n") || undefined,
+    messages: turns.map((turn) => ({
+      role: turn.role,
+      content: contentBlocks(turn, turn === turns.at(-1), thinks ? signatures : undefined),
+    })),
+    stream: chat.stream || undefined,
+    // A model that thinks takes neither.
+    temperature: thinks ? undefined : parameters.temperature,
+    top_p: thinks ? undefined : parameters.top_p,
+    stop_sequences: parameters.stop?.filter((sequence) => sequence.trim() !== ""),
+    metadata: parameters.user && { user_id: parameters.user },
+    ...toolFields(chat, turns, { thinks, oneOnly: parameters.parallel_tool_calls === false }),
+    thinking: field,
+    output_config:
+      effort || schema ? { effort, format: schema && { type: "json_schema", schema } } : undefined,
+  };
+}
+
+/** The JSON Schema that the reply must satisfy. Undefined: there is none. */
+function replySchema({ response_format: format }: ChatRequest): unknown {
+  return format?.type === "json_schema" ? closedSchema(format.json_schema.schema) : undefined;
+}
+
+interface ToolOptions {
+  /** Whether the model thinks. Then a tool cannot be forced. */
+  readonly thinks: boolean;
+  /** Whether the model may call one tool at a time only. */
+  readonly oneOnly: boolean;
+}
+
+function toolFields(
+  chat: ChatRequest,
+  turns: readonly Turn[],
+  { thinks, oneOnly }: ToolOptions,
+): object {
+  const tools = declaredTools(chat) ?? calledTools(turns);
+  if (tools.length === 0) return {};
+  const { tool_choice: choice = "none" } = chat;
+  if (choice === "none") return { tools, tool_choice: { type: "none" } };
+  const type = choice === "auto" || thinks ? "auto" : "any";
+  const isNamed = typeof choice === "object" && !thinks;
+  const chosen = isNamed ? { type: "tool", name: choice.function.name } : { type };
+  return { tools, tool_choice: { ...chosen, ...(oneOnly && { disable_parallel_tool_use: true }) } };
+}
+
+const declaredTools = ({ tools }: ChatRequest): readonly object[] | undefined =>
+  tools?.map(({ function: { name, description, parameters, strict } }) => {
+    const input_schema = { ...parameters, type: "object" };
+    return {
+      name,
+      description,
+      input_schema: strict ? closedSchema(input_schema) : input_schema,
+      strict: strict || undefined,
+    };
+  });
+
+/** Tools that were called must be declared, even if they cannot be called any more. */
+function calledTools(turns: readonly Turn[]): readonly object[] {
+  const items = turns.flatMap((turn) => turn.items);
+  const names = new Set(items.flatMap((item) => (item.type === "call" ? [item.name] : [])));
+  return [...names].map((name) => ({ name, input_schema: { type: "object" } }));
+}

@@ -1,0 +1,75 @@
+// How Anthropic's models are made to think, and what that demands of the rest of a request.
+import type { ChatRequest } from "../../core/openai/request.ts";
+import type { SignatureStore, Target } from "../../core/providers/dialect.ts";
+import { effortOf } from "../../core/providers/parameters.ts";
+import type { Turn } from "../turns/index.ts";
+import { thoughtsBefore } from "./blocks.ts";
+
+/** The smallest budget for thinking, in tokens. */
+const MIN_BUDGET = 1_024;
+/** The share of a reply's tokens that is for thinking, by effort. */
+const SHARES: { readonly [effort: string]: number } = {
+  low: 0.2,
+  medium: 0.5,
+  high: 0.8,
+  xhigh: 0.9,
+  max: 0.95,
+};
+const DEFAULT_SHARE = 0.5;
+
+interface ThinkingPlan {
+  /** Whether the model thinks, asked or not. */
+  readonly thinks: boolean;
+  /** The field `thinking`. Undefined: it is not sent. */
+  readonly field: object | undefined;
+  /** Undefined: it is not sent. */
+  readonly effort: string | undefined;
+  /** The most tokens of the reply, thinking included. */
+  readonly maxTokens: number;
+}
+
+/** `mayThink`: see `hasNeededThoughts`. */
+export function thinkingPlan(
+  chat: ChatRequest,
+  { reasoning, traits }: Target,
+  mayThink: boolean,
+): ThinkingPlan {
+  const { max_output_tokens = Infinity } = traits;
+  const stated = Math.min(chat.maxTokens ?? Infinity, max_output_tokens);
+  // The API demands a limit.
+  const limit = stated === Infinity ? MIN_BUDGET : stated;
+  const isSwitchable = reasoning && traits.thinking !== "none";
+  if (!isSwitchable || !chat.wantsThinking || !mayThink) {
+    const canStop = isSwitchable && traits.thinking_off;
+    return {
+      thinks: isSwitchable && !traits.thinking_off,
+      field: canStop ? { type: "disabled" } : undefined,
+      effort: undefined,
+      maxTokens: limit,
+    };
+  }
+  const effort = effortOf(chat.effort, traits);
+  if (traits.thinking !== "budget") {
+    const field = { type: "adaptive", display: "summarized" };
+    return { thinks: true, field, effort, maxTokens: limit };
+  }
+  const share = SHARES[effort ?? ""] ?? DEFAULT_SHARE;
+  const budget_tokens = Math.max(MIN_BUDGET, Math.floor(limit * share));
+  return {
+    thinks: true,
+    field: { type: "enabled", budget_tokens },
+    effort: undefined,
+    // So that the client's tokens are left for the answer.
+    maxTokens: limit <= MIN_BUDGET ? limit + MIN_BUDGET : limit,
+  };
+}
+
+/**
+ * Calls that have just been answered must be sent with the thoughts that led to them. If these are
+ * unknown, the model cannot think in this turn.
+ */
+export function hasNeededThoughts(turns: readonly Turn[], signatures: SignatureStore): boolean {
+  if (turns.at(-1)?.items[0]?.type !== "result") return true;
+  const call = turns.at(-2)?.items.find(({ type }) => type === "call");
+  return thoughtsBefore(call, signatures).length > 0;
+}

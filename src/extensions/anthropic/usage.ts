@@ -1,0 +1,37 @@
+// Anthropic's token counts. WIRE.md 7.2.
+import type { UsageReport } from "../../core/openai/usage.ts";
+import { asObject, tokenCounter } from "../../core/schema/untrusted-json.ts";
+import { sumOf } from "../turns/index.ts";
+
+/** Other fields are not kept: a provider may send new ones in each event. */
+const COUNTS: readonly string[] = [
+  "input_tokens",
+  "cache_creation_input_tokens",
+  "cache_read_input_tokens",
+  "output_tokens",
+  "output_tokens_details",
+];
+
+/**
+ * Reads the usage of each event. Counts are cumulative: a later one replaces an earlier one, unless
+ * it is null. An event that does not count the output says nothing of it: the count of
+ * message_start is not repeated as if it were the final one.
+ */
+export function createUsageReader(): (json: unknown) => UsageReport | undefined {
+  let usage: Record<string, unknown> = {};
+  return (json) => {
+    const event = asObject(json);
+    const latest = asObject(event["usage"] ?? asObject(event["message"])["usage"]);
+    const stated = COUNTS.filter((name) => (latest[name] ?? null) !== null);
+    if (stated.length === 0) return undefined;
+    usage = { ...usage, ...Object.fromEntries(stated.map((name) => [name, latest[name]])) };
+    const count = tokenCounter(usage);
+    const cacheHit = count("cache_read_input_tokens");
+    return {
+      prompt: sumOf(count("input_tokens"), count("cache_creation_input_tokens"), cacheHit),
+      completion: tokenCounter(latest)("output_tokens"),
+      cacheHit: cacheHit ?? 0,
+      reasoning: tokenCounter(usage["output_tokens_details"])("thinking_tokens") ?? 0,
+    };
+  };
+}

@@ -1,0 +1,136 @@
+// A conversation as the native formats want it: the system texts apart, the rest in turns of user
+// and assistant. Neighbours of one role are merged, the user comes first, and each tool call is
+// answered at the beginning of the very next turn.
+import type { ContentPart, Message } from "../../core/openai/request.ts";
+import type { JsonCounter } from "../../core/schema/json-bounds.ts";
+import { createTextCounter, objectIn } from "./text-objects.ts";
+
+interface Call {
+  readonly type: "call";
+  /** Unique in the conversation. */
+  readonly id: string;
+  readonly name: string;
+  readonly args: Record<string, unknown>;
+}
+
+interface Result {
+  readonly type: "result";
+  /** The id of the call that it answers. */
+  readonly id: string;
+  readonly name: string;
+  /** "" for a call that the client left unanswered. */
+  content: string;
+}
+
+export type Item = ContentPart | Call | Result;
+
+export interface Turn {
+  readonly role: "user" | "assistant";
+  /** At least one. */
+  readonly items: Item[];
+}
+
+export interface Conversation {
+  /** The system texts, in their order. */
+  readonly system: string[];
+  /** At least one, the user's first. */
+  readonly turns: Turn[];
+}
+
+/** Comes first where the assistant would. */
+const OPENING: Turn = {
+  role: "user",
+  items: [{ type: "text", text: "(The conversation begins.)" }],
+};
+
+type AssistantMessage = Extract<Message, { readonly role: "assistant" }>;
+
+/**
+ * `texts` counts the conversation's texts that are parsed, here and by the dialect (`objectIn`).
+ */
+export function turnsOf(
+  messages: readonly Message[],
+  texts: JsonCounter = createTextCounter(),
+): Conversation {
+  const system: string[] = [];
+  const turns: Turn[] = [];
+  const uniqueId = createIdMaker();
+  /** The result of the latest call of each id that the client made. */
+  const results = new Map<string, Result>();
+
+  function add(role: Turn["role"], items: readonly Item[]): void {
+    if (items.length > 0 && turns.at(-1)?.role !== role) turns.push({ role, items: [] });
+    // One by one: there may be more than a call can take as arguments.
+    for (const item of items) turns.at(-1)!.items.push(item);
+  }
+
+  function addAssistant({ content, tool_calls }: AssistantMessage): void {
+    add("assistant", itemsOf(content ?? ""));
+    const answers: Result[] = [];
+    for (const call of tool_calls) {
+      const id = uniqueId(call.id);
+      const { name, arguments: text } = call.function;
+      // A model wrote the arguments: they need not be JSON.
+      const args = objectIn(text || "{}", texts) ?? { _raw: text };
+      add("assistant", [{ type: "call", id, name, args }]);
+      const result: Result = { type: "result", id, name, content: "" };
+      results.set(call.id, result);
+      answers.push(result);
+    }
+    add("user", answers);
+  }
+
+  function addResult(id: string, content: string): void {
+    const result = results.get(id);
+    if (result) result.content += result.content === "" ? content : `\n${content}`;
+  }
+
+  for (const message of messages) {
+    switch (message.role) {
+      case "system":
+        if (message.content.trim() !== "") system.push(message.content);
+        break;
+      case "user":
+        add("user", itemsOf(message.content));
+        break;
+      case "assistant":
+        addAssistant(message);
+        break;
+      case "tool":
+        addResult(message.tool_call_id, message.content);
+    }
+  }
+  return { system, turns: turns[0]?.role === "user" ? turns : [OPENING, ...turns] };
+}
+
+/** Without empty texts, which the native formats refuse. */
+function itemsOf(content: string | readonly ContentPart[]): readonly ContentPart[] {
+  const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
+  return parts.filter((part) => part.type !== "text" || part.text.trim() !== "");
+}
+
+/**
+ * Some clients count anew in each turn. An id that was used before gets a number: `call_0`, the
+ * second time `call_0_7`.
+ */
+function createIdMaker(): (clientId: string) => string {
+  const used = new Set<string>();
+  /**
+   * By the client's id, the number after the last one that was tried. Those before it are taken,
+   * and trying them again would cost quadratic time.
+   */
+  const nextNumbers = new Map<string, number>();
+  return (clientId) => {
+    let id = clientId;
+    if (used.has(id)) {
+      let number = Math.max(used.size, nextNumbers.get(clientId) ?? 0);
+      while (used.has(id)) {
+        id = `${clientId}_${number}`;
+        number += 1;
+      }
+      nextNumbers.set(clientId, number);
+    }
+    used.add(id);
+    return id;
+  };
+}

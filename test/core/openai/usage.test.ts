@@ -1,0 +1,27 @@
+// Token statistics from a provider's counts.
+
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { makeUsage } from "../../../src/core/openai/usage.ts";
+
+it("computes sums and shares from the four counts", () => {
+  assert.deepEqual(makeUsage({ prompt: 10, completion: 5, cacheHit: 4, reasoning: 3 }), {
+    prompt_tokens: 10,
+    completion_tokens: 5,
+    total_tokens: 15,
+    prompt_cache_hit_tokens: 4,
+    prompt_cache_miss_tokens: 6,
+    prompt_tokens_details: { cached_tokens: 4 },
+    completion_tokens_details: { reasoning_tokens: 3 },
+  });
+});
+
+it("bounds a share by its whole", () => {
+  const usage = makeUsage({ prompt: 1, completion: 2, cacheHit: 9, reasoning: 9 });
+  assert.deepEqual(
+    [usage.prompt_cache_hit_tokens, usage.prompt_cache_miss_tokens],
+    [1, 0],
+    "cache hits are at most the prompt",
+  );
+  assert.equal(usage.completion_tokens_details.reasoning_tokens, 2);
+});
