@@ -1,19 +1,20 @@
 // The gateway put together: configuration and the world in, an HTTP server out. Which path leads where stands here.
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { createBooks } from "../extensions/books/books.ts";
-import { unwritable } from "../extensions/books/spend-log.ts";
+import { createBooks } from "../extensions/books/index.ts";
 import { createKeyring, createKeyStore, type Caller } from "./accounts/keys.ts";
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
 import { createRedisLimiter } from "../extensions/redis/limiter.ts";
 import { createAdmin, type Report } from "../extensions/admin/admin.ts";
 import { createChatHandler } from "./chat/handler.ts";
 import { readTls } from "../extensions/tls/certificate.ts";
+import { systemClock } from "./clock.ts";
 import { demoKeyFaults, type Config } from "./config/schema.ts";
 import { createFetch, fetchTransport, type Fetch, type Transport } from "./upstream/fetch.ts";
 import { createLineLog, dropEvents, failing, type LineSink, type WriteLines } from "./http/log.ts";
 import type { Diagnose } from "./diagnose.ts";
 import { sendJson, type Exchange, type Routes } from "./http/exchange.ts";
 import { match } from "./http/router.ts";
+import { ledgerUnavailable } from "./ledger/ledger.ts";
 import { createServer, stopping, type AccessLog, type Tls } from "./http/server.ts";
 import { createMetrics } from "../extensions/metrics/metrics.ts";
 import { ValidationError } from "./schema/checker.ts";
@@ -100,7 +101,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
   const limiter = shared ?? own;
   const leftStreams = createLeftStreams();
   const loop = monitorEventLoopDelay({ resolution: LOOK_MS });
-  const books = createBooks(initial, now, diagnose);
+  const books = createBooks(initial, { clock: { ...systemClock, now }, diagnose });
   const created = Math.floor(now() / 1000);
   let draining = false;
 
@@ -178,7 +179,7 @@ export function createGateway(initial: Config, deps: GatewayDeps = {}) {
     "/readyz": {
       GET: ({ res }) => {
         const models = [...inForce().catalog.models.values()];
-        if (books.status().spendFault !== null) throw unwritable();
+        if (books.status().spendFault !== null) throw ledgerUnavailable();
         if (models.every((model) => model.status().retryMs > 0))
           throw new ApiError("model_unavailable", "No model can serve at the moment.");
         sendJson(res, 200, { status: "ready" }, { "Cache-Control": "no-store" });

@@ -4,13 +4,8 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import {
-  failUnreadable,
-  parseJsonFile,
-  readJson,
-  replaceFile,
-  textIn,
-} from "../../extensions/books/files.ts";
+import { failUnreadable, parseJsonFile, readJson, textIn } from "../config/json-file.ts";
+import { replaceFile } from "../config/replace-file.ts";
 import {
   MAX_KEYS_BYTES,
   readRegularFile,

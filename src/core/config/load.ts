@@ -1,10 +1,10 @@
 // Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo; and from the file again whenever it
 // changes, or somebody says so: all or nothing, a faulty file changes nothing.
-import { failUnreadable, parseJsonFile, textIn } from "../../extensions/books/files.ts";
 import type { Diagnose } from "../diagnose.ts";
 import { ValidationError, isObject, pathText, type ValidationIssue } from "../schema/checker.ts";
 import demoConfig from "../../extensions/demo/demo.json" with { type: "json" };
 import { repeatedMembers } from "./duplicates.ts";
+import { failUnreadable, parseJsonFile, textIn } from "./json-file.ts";
 import {
   MAX_CONFIG_BYTES,
   readRegularFile,

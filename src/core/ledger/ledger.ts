@@ -1,5 +1,6 @@
 // The ledger: where each request that goes to a provider is opened before, and settled after, with what it cost. The core has one that
 // keeps nothing; the books (extensions/books) keep a spend log. DESIGN.md "Files under data_dir" has the meaning of the fields.
+import { ApiError } from "../openai/errors.ts";
 import type { Usage } from "../openai/reply.ts";
 import type { UsageSource } from "./meter.ts";
 
@@ -58,6 +59,13 @@ export interface LedgerEntry {
   /** Resolves when the last byte of the reply may leave. Only the first call counts. */
   settle(settlement: Settlement): Promise<void>;
 }
+
+/** The 503 while the ledger cannot be written: no client gets an answer that cannot be billed. */
+export const ledgerUnavailable = (cause?: unknown): ApiError =>
+  new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", {
+    headers: { "Retry-After": "1" },
+    cause,
+  });
 
 export interface Ledger {
   open(opening: Opening): LedgerEntry;

@@ -1,7 +1,7 @@
 // system_fingerprint: which provider and which of its models answered, as a keyed hash. Without the key, a secret of this data_dir,
 // nobody can guess names of providers and compare; with it the fingerprint of a model is the same after a restart and in every worker.
 import { createHmac, randomBytes } from "node:crypto";
-import { fingerprintSecretOf } from "../../extensions/books/files.ts";
+import { fingerprintSecretOf } from "../config/secret-file.ts";
 import type { Diagnose } from "../diagnose.ts";
 
 const DIGITS = 12; // of the hash: 48 bits, enough to tell backends apart

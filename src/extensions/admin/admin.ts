@@ -1,13 +1,13 @@
 // The admin listener: what the gateway is doing, for its operator. On a loopback address of its own, without keys. Where several
 // processes serve, each reports and the answers are of all.
-import type { Books } from "../books/books.ts";
-import { ledgerOf } from "../books/sync.ts";
+import { costRoutes } from "../billing/index.ts";
+import { openBooks, type BooksStatus } from "../books/index.ts";
 import type { Keyring } from "../../core/accounts/keys.ts";
 import type { Limiter } from "../../core/accounts/limiter.ts";
+import { systemClock } from "../../core/clock.ts";
 import { readTls } from "../tls/certificate.ts";
 import { hasDemoKey, type Config } from "../../core/config/schema.ts";
 import { createGuard } from "./access.ts";
-import { costRoutes } from "../books/cost-routes.ts";
 import { createLive } from "../console/live.ts";
 import { page, tryRoute } from "../console/page.ts";
 import { failing } from "../../core/http/log.ts";
@@ -34,7 +34,7 @@ export interface Report {
     readonly breaker: ReturnType<Breaker["status"]>;
   }[];
   readonly ranking: Catalog["ranking"];
-  readonly books: ReturnType<Books["status"]>;
+  readonly books: BooksStatus;
   readonly limitsFault: string | null;
   readonly loadedAt: string;
 }
@@ -133,7 +133,7 @@ export function createAdmin(
     return { status, samples: merge(all.map(({ samples }) => samples)) };
   }
   let publicAddress = "";
-  const ledger = ledgerOf(config, Date.now, diagnose);
+  const books = openBooks(config, { clock: systemClock, diagnose });
   const live = createLive(look, () => publicAddress);
   const options = {
     receive_ms: config.server.receive_ms,
@@ -151,7 +151,7 @@ export function createAdmin(
     },
     "/events": { GET: live.open },
     "/try": { POST: tryRoute(() => publicAddress) },
-    ...costRoutes(ledger),
+    ...costRoutes(books),
     "/openapi.json": { GET: ({ res }) => sendJson(res, 200, openapiText) },
     "/status": {
       async GET({ res }) {
@@ -205,7 +205,7 @@ export function createAdmin(
     async close(): Promise<void> {
       live.close();
       await server.close(0);
-      await ledger.store.close();
+      await books.store.close();
     },
   };
 }

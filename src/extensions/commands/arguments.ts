@@ -1,6 +1,6 @@
 // The command line, read: which commands there are, what each takes, and what is wrong with what was typed.
 import { parseArgs } from "node:util";
-import { isDay, MONTH } from "../books/billing.ts";
+import { isDay, MONTH } from "../billing/index.ts";
 import COMMANDS from "./commands.json" with { type: "json" };
 
 /** A mistake in the arguments: one line on stderr, exit 2. */

@@ -2,7 +2,12 @@
 // what it throws is told on standard error, with exit code 1.
 import { join } from "node:path";
 import { loadPeer } from "../../core/config/peer.ts";
-import { withLock, ledgerOf } from "../books/sync.ts";
+import { systemClock } from "../../core/clock.ts";
+import { withLock } from "../../core/config/process-lock.ts";
+import { auditCommand } from "../audit/index.ts";
+import { statementCommand, traceCommand } from "../billing/index.ts";
+import { openBooks, usageSyncCommand } from "../books/index.ts";
+import { rebuildCommand } from "../rebuild/index.ts";
 import {
   createKey,
   fixedKeys,
@@ -16,7 +21,6 @@ import { warningsOf } from "./warnings.ts";
 import { pathText } from "../../core/schema/checker.ts";
 import { rank } from "../../core/routing/policy.ts";
 import { HELP, UsageError, type Arguments } from "./arguments.ts";
-import { BOOKS_COMMANDS } from "../books/commands.ts";
 import words from "./explain.json" with { type: "json" };
 import { answer, settings, table, type Run } from "./terminal.ts";
 
@@ -28,7 +32,8 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
       env: terminal.env,
       here: true,
     });
-    await ledgerOf(config, Date.now, () => undefined).store.close(); // are the packages that its stores need installed?
+    // Fails if a package that the stores need is not installed.
+    await openBooks(config, { clock: systemClock, diagnose: () => undefined }).store.close();
     if (config.limits.store !== "memory") loadPeer("redis", "limits.store");
     const found = warningsOf(config, storedKeysIn(config.data_dir), Date.now());
     const warnings = found.map(({ path, message }) => ({ path: pathText(path), message }));
@@ -82,8 +87,9 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
       models: names,
       expires: expires === undefined ? null : new Date(expires).toISOString(),
     };
-    const { key, stored } = await withLock(join(config.data_dir, "spend"), "keys", () =>
-      createKey(keyFile(config.data_dir), given, Date.now()),
+    const { key, stored } = await withLock(
+      { dir: join(config.data_dir, "spend"), name: "keys" },
+      () => createKey(keyFile(config.data_dir), given, Date.now()),
     );
     terminal.say(
       `${stored.key_id} of account ${account}: the key is shown this once, only its SHA-256 is kept`,
@@ -104,7 +110,7 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   },
   async "keys revoke"(args, terminal) {
     const config = settings(args, terminal);
-    const revoked = await withLock(join(config.data_dir, "spend"), "keys", () =>
+    const revoked = await withLock({ dir: join(config.data_dir, "spend"), name: "keys" }, () =>
       revokeKey(keyFile(config.data_dir), args.operand, Date.now()),
     );
     if (revoked)
@@ -121,5 +127,9 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
         : `there is no key ${args.operand}; 'keys list' shows them`,
     );
   },
-  ...BOOKS_COMMANDS,
+  "usage sync": usageSyncCommand,
+  "billing statement": statementCommand,
+  "billing trace": traceCommand,
+  "books rebuild": rebuildCommand,
+  audit: auditCommand,
 };

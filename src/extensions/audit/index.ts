@@ -1,0 +1,3 @@
+// What other extensions and the program use of the audit.
+export { auditBooks, type AuditResult } from "./audit.ts";
+export { auditCommand } from "./audit-command.ts";

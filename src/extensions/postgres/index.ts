@@ -1,0 +1,2 @@
+// What the books use of this extension.
+export { createPostgresStore } from "./store.ts";

@@ -1,0 +1,3 @@
+// What other extensions and the program use of the rebuild.
+export { rebuildBooks, type RebuildResult } from "./rebuild.ts";
+export { rebuildCommand } from "./rebuild-command.ts";
