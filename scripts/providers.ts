@@ -1,7 +1,7 @@
 // Prints README.md's table of providers from the data that the gateway itself goes by (src/core/providers/vendors.json):
 // `node --import tsx scripts/providers.ts`. A test compares the two.
 import { pathToFileURL } from "node:url";
-import { VENDORS } from "../src/core/config/dialects.ts";
+import { VENDORS } from "../test/support/config.ts";
 import { traitsOf } from "../src/core/providers/vendors.ts";
 
 const CHOICES = {

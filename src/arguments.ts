@@ -60,7 +60,9 @@ function leadingWords(argv: readonly string[]): readonly string[] {
 
 /** The command that the first two words, or the first one, name. */
 const commandAt = (words: readonly string[], names: readonly string[]): string | undefined =>
-  [words.slice(0, 2).join(" "), words[0]].find((name) => name !== undefined && names.includes(name));
+  [words.slice(0, 2).join(" "), words[0]].find(
+    (name) => name !== undefined && names.includes(name),
+  );
 
 const unknownCommand = (words: readonly string[], names: readonly string[]): UsageError => {
   const typed = words.slice(0, 2).join(" ");
@@ -99,8 +101,7 @@ function parse(argv: readonly string[], commands: readonly Command[]): Parsed {
 
 function operandOf({ operand }: Command, rest: readonly string[]): string {
   const unexpected = operand === undefined ? rest : rest.slice(1);
-  if (unexpected.length > 0)
-    throw new UsageError(`unexpected argument '${unexpected.join(" ")}'`);
+  if (unexpected.length > 0) throw new UsageError(`unexpected argument '${unexpected.join(" ")}'`);
   return rest[0] ?? "";
 }
 

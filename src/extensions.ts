@@ -29,6 +29,18 @@ export const extensions: readonly ExtensionEntry[] = [
     load: () => import("./extensions/books/index.ts"),
   },
   {
+    name: "billing",
+    commands: ["billing statement", "billing trace"],
+    serves: true,
+    load: () => import("./extensions/billing/index.ts"),
+  },
+  {
+    name: "rebuild",
+    commands: ["books rebuild"],
+    load: () => import("./extensions/rebuild/index.ts"),
+  },
+  { name: "audit", commands: ["audit"], load: () => import("./extensions/audit/index.ts") },
+  {
     name: "postgres",
     neededBy: (json) => differs(json, "usage", "store", "file"),
     load: () => import("./extensions/postgres/index.ts"),

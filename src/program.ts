@@ -1,21 +1,12 @@
 // The program: a command line to a command. `serve` is here, from the configuration to the end; the others are in extensions.
 import cluster from "node:cluster";
 import type { Writable } from "node:stream";
-import {
-  DEFAULT_COMMAND,
-  helpText,
-  readCommandLine,
-  type CommandTable,
-} from "./arguments.ts";
+import { DEFAULT_COMMAND, helpText, readCommandLine, type CommandTable } from "./arguments.ts";
 import { createGateway } from "./core/app.ts";
 import { DEFAULT_FILE, issuesAsJson, loadConfig, type LoadOptions } from "./core/config/load.ts";
 import type { Config, Environment } from "./core/config/schema.ts";
 import { watchFile } from "./core/config/watch.ts";
-import {
-  UsageError,
-  type Command,
-  type CommandArguments,
-} from "./core/extension/command.ts";
+import { UsageError, type Command, type CommandArguments } from "./core/extension/command.ts";
 import type {
   Extension,
   ExtensionEntry,

@@ -36,8 +36,9 @@ function withDependents(name: string): ReadonlySet<string> {
 
 /** Takes the lines of these extensions out of the table. Each line is an object that ends with its `load`. */
 const withoutEntries = (table: string, deleted: ReadonlySet<string>): string =>
-  table.replace(/^ {2}\{(?: name: "|\n {4}name: ")([a-z-]+)"[\s\S]*?^ {2}\},\n|^ {2}\{ name: "([a-z-]+)".*\},\n/gm, (entry, first, second) =>
-    deleted.has(first ?? second) ? "" : entry,
+  table.replace(
+    /^ {2}\{(?: name: "|\n {4}name: ")([a-z-]+)"[\s\S]*?^ {2}\},\n|^ {2}\{ name: "([a-z-]+)".*\},\n/gm,
+    (entry, first, second) => (deleted.has(first ?? second) ? "" : entry),
   );
 
 /** A copy of the project without these extensions. */
@@ -66,7 +67,12 @@ function assertNoTypeErrors(place: string): void {
 
 async function assertServes(t: TestContext, place: string): Promise<void> {
   const outfile = join(place, "gateway.mjs");
-  buildSync({ ...ONE_FILE, entryPoints: [join(place, "src/main.ts")], outfile, define: texts(place) });
+  buildSync({
+    ...ONE_FILE,
+    entryPoints: [join(place, "src/main.ts")],
+    outfile,
+    define: texts(place),
+  });
   const provider = await startProvider(t, { m: speak("Hello.") });
   const config = {
     server: { port: 0 },

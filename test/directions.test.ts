@@ -7,7 +7,9 @@ import { describe, it } from "node:test";
 import { importsOf, sourcesIn, type Import } from "./support/imports.ts";
 
 /** Files of the core that every folder may import. They import none but each other. */
-const LEAVES = ["clock", "diagnose", "embedded", "hash", "ids"].map((name) => `src/core/${name}.ts`);
+const LEAVES = ["clock", "diagnose", "embedded", "hash", "ids"].map(
+  (name) => `src/core/${name}.ts`,
+);
 
 /** What a folder of the core may import beside node:, the leaves and itself: folders of the core, or single files of them. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
@@ -84,7 +86,8 @@ describe("import directions", () => {
         isExtension(from) && isExtension(to) && extensionOf(from) !== extensionOf(to),
     );
     const wrong = crossing.filter(
-      ({ from, to }) => !to.endsWith("/index.ts") || !readmeOf(from).includes(`\`${extensionOf(to)}\``),
+      ({ from, to }) =>
+        !to.endsWith("/index.ts") || !readmeOf(from).includes(`\`${extensionOf(to)}\``),
     );
     assert.deepEqual(wrong.map(text), []);
   });

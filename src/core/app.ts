@@ -11,6 +11,7 @@ import { createFormats } from "./config/formats.ts";
 import { changedFixedSettings } from "./config/fixed.ts";
 import { secretsIn } from "./config/redaction.ts";
 import type { Config } from "./config/schema.ts";
+import { fingerprintSecretOf } from "./config/secret-file.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
 import type { Extension, RunningGateway } from "./extension/extension.ts";
 import { createHost, secureListener, type HostRunner } from "./extension/host.ts";
@@ -60,7 +61,9 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const limiter = options.sharedLimiter ?? createLimiter(clock.monotonic);
   const parts = startParts({ config: initial, extensions, clock, diagnose, limiter });
   const transport = options.transport ?? parts.transport ?? fetchTransport();
-  const memory = createMemory(createFingerprint(initial.data_dir, diagnose));
+  const memory = createMemory(
+    createFingerprint(() => fingerprintSecretOf(initial.data_dir), diagnose),
+  );
   const secure = secureListener(initial, "server", extensions);
   const leftStreams = createLeftStreams(clock);
   const loop = createLoopDelay();

@@ -1,6 +1,9 @@
 // Configurations and gateways with every extension, for tests.
 
-import { createGateway as createCoreGateway, type Gateway as CoreGateway } from "../../src/core/app.ts";
+import {
+  createGateway as createCoreGateway,
+  type Gateway as CoreGateway,
+} from "../../src/core/app.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { checkConfig as checkCoreConfig } from "../../src/core/config/check.ts";
 import {

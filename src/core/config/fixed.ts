@@ -25,7 +25,12 @@ export function changedFixedSettings(
   const added = extensions.flatMap(({ settings = [] }) =>
     settings
       .filter(({ fixed }) => fixed)
-      .map((setting): FixedSetting => ({ name: setting.path, valueIn: (config) => setting.of(config) })),
+      .map(
+        (setting): FixedSetting => ({
+          name: setting.path,
+          valueIn: (config) => setting.of(config),
+        }),
+      ),
   );
   const text = ({ valueIn }: FixedSetting, config: Config) => JSON.stringify(valueIn(config));
   return [...CORE, ...added]

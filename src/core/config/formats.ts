@@ -22,7 +22,10 @@ export function createFormats(
 ): Formats {
   const added = extensions.flatMap(({ dialects = [] }) => dialects);
   const definitions = [openaiDialectDefinition, ...added];
-  const names = [...definitions.map(({ name }) => name), ...entries.flatMap((entry) => entry.dialects ?? [])];
+  const names = [
+    ...definitions.map(({ name }) => name),
+    ...entries.flatMap((entry) => entry.dialects ?? []),
+  ];
   const dialectNames = [...new Set(names)];
   return {
     dialects: new Map(definitions.map((definition) => [definition.name, definition])),

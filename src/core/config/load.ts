@@ -2,9 +2,9 @@
 import { isNeededBy, type Loader } from "../extension/loader.ts";
 import type { Extension } from "../extension/extension.ts";
 import { isObject, pathText, ValidationError, type ValidationIssue } from "../schema/checker.ts";
-import { failUnreadable, parseJsonFile, textIn } from "../../extensions/books/files.ts";
 import { checkConfig } from "./check.ts";
 import { repeatedMembers } from "./duplicates.ts";
+import { failUnreadable, parseJsonFile, textIn } from "./json-file.ts";
 import {
   MAX_CONFIG_BYTES,
   readRegularFileLater,

@@ -78,7 +78,10 @@ function providerIssues(
 function modelIssues(
   path: Path,
   model: Record<string, unknown>,
-  { providers, formats }: { readonly providers: Record<string, unknown>; readonly formats: Formats },
+  {
+    providers,
+    formats,
+  }: { readonly providers: Record<string, unknown>; readonly formats: Formats },
 ): ValidationIssue[] {
   const name = String(model["provider"]);
   const provider = Object.hasOwn(providers, name) ? asObject(providers[name]) : {};
@@ -107,7 +110,10 @@ function aliasIssues(
 function unsupportedTraits(
   path: Path,
   { thinking, supports }: Record<string, unknown>,
-  { formats, dialect = "openai" }: { readonly formats: Formats; readonly dialect: string | undefined },
+  {
+    formats,
+    dialect = "openai",
+  }: { readonly formats: Formats; readonly dialect: string | undefined },
 ): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
   const { thinkingSwitches = [], unsupported = [] } = formats.dialects.get(dialect) ?? {};

@@ -172,7 +172,9 @@ const providerCheck = ({ credential }: CheckContext, formats: Formats, extended:
     ),
     (provider) => {
       // Without a preset the vendor or the dialect is an issue already.
-      const { dialect, base_url = "" } = vendorPreset(formats.presets, provider) ?? { dialect: "openai" };
+      const { dialect, base_url = "" } = vendorPreset(formats.presets, provider) ?? {
+        dialect: "openai",
+      };
       return { ...provider, dialect, base_url: provider.base_url ?? base_url };
     },
   );
@@ -235,7 +237,10 @@ function checkContext(options: SchemaOptions): CheckContext {
     storeAddress(path, builtIn) {
       if (secretsOptional && path === "limits.store") return secret(env, false);
       const stores = extensions.flatMap(({ store }) => (store?.setting === path ? [store] : []));
-      const expected = [JSON.stringify(builtIn), ...stores.map((store) => `the address of ${store.expected}`)];
+      const expected = [
+        JSON.stringify(builtIn),
+        ...stores.map((store) => `the address of ${store.expected}`),
+      ];
       return refine(secret(env), (text) => {
         const isStore = stores.some(({ scheme }) => scheme.test(text) && URL.canParse(text));
         // The address may hold a password, so it is not repeated.

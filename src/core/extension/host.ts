@@ -47,7 +47,10 @@ export function createHost(sources: HostSources): HostRunner {
       const reports = await sources.reports();
       const status = statusOf(sources.current(), reports, sources.extensions);
       const observed = sources.observed ? [sources.observed()] : [];
-      const look = { status, extensions: [...reports.map((report) => report.extensions), ...observed] };
+      const look = {
+        status,
+        extensions: [...reports.map((report) => report.extensions), ...observed],
+      };
       for (const listener of listeners) listener(look);
       return look;
     },

@@ -64,18 +64,18 @@ export interface LedgerEntry {
   settle(settlement: Settlement): Promise<void>;
 }
 
-export interface Ledger {
-  open(opening: Opening): LedgerEntry;
-  /** Why the ledger cannot be written, for the operator. Null: it can. */
-  fault(): string | null;
-}
-
-/** What a client gets while the ledger cannot be written: nobody may get an answer that cannot be billed. */
+/** The 503 while the ledger cannot be written: no client gets an answer that cannot be billed. */
 export const ledgerUnavailable = (cause?: unknown): ApiError =>
   new ApiError("server_overloaded", "The gateway cannot take requests at the moment.", {
     headers: { "Retry-After": "1" },
     cause,
   });
+
+export interface Ledger {
+  open(opening: Opening): LedgerEntry;
+  /** Why the ledger cannot be written, for the operator. Null: it can. */
+  fault(): string | null;
+}
 
 /** The ledger that keeps nothing. No request waits for it. */
 export const noLedger: Ledger = {

@@ -6,11 +6,7 @@ import { withOverrides } from "../providers/vendors.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { BreakerStatus, Pass } from "./breaker.ts";
 import type { Redact } from "./redact.ts";
-import type {
-  RetrySettings,
-  RoutingSettings,
-  TimeoutSettings,
-} from "./settings.ts";
+import type { RetrySettings, RoutingSettings, TimeoutSettings } from "./settings.ts";
 
 /** Dialects by their names. */
 export type Dialects = ReadonlyMap<string, DialectDefinition>;

@@ -1,77 +1,67 @@
-// The books of a running gateway: every request that goes to a provider is opened in the spend log before, and settled in
-// it after, with what it cost; in the background the usage sync copies what was settled. DESIGN.md "Files under data_dir".
-import { setTimeout as pause } from "node:timers/promises";
+// The books of a running gateway. Every request that goes to a provider is opened in the spend log
+// before, and settled in it after, with what it cost. In the background the usage sync copies
+// settled requests into the usage store.
 import type { Config } from "../../core/config/schema.ts";
+import { BusyError, withLock } from "../../core/config/process-lock.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
-import type { Ledger as RequestLedger } from "../../core/ledger/ledger.ts";
-import { settleRecord } from "./records.ts";
-import type { StoreFault } from "./usage-store.ts";
-import { createSpendLog } from "./spend-log.ts";
-import { recover } from "./recovery.ts";
-import { BusyError, withLock, ledgerOf, syncUsage } from "./sync.ts";
+import type { Ledger } from "../../core/ledger/ledger.ts";
+import type { StoreFault } from "../../core/ledger/usage-store.ts";
+import { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
+import { spend, usage } from "./settings.ts";
+import { settleRecord } from "./spend-log/records.ts";
+import { recover } from "./spend-log/recovery.ts";
+import { createSpendLog, type SpendLog } from "./spend-log/spend-log.ts";
+import { repeat, waitAtMost } from "./timers.ts";
+import { syncUsage } from "./usage/sync.ts";
 
-const LAST_SYNC_MS = 5_000; // what the last sync has not copied by then the next process will
-export type Books = ReturnType<typeof createBooks>;
-export function createBooks(config: Config, now: () => number, diagnose: Diagnose) {
-  const ledger = ledgerOf(config, now, diagnose);
-  const log = createSpendLog(ledger.dir, config.spend.segment_bytes, now, diagnose);
-  // Nobody knows how much an earlier process has left. Two clocks: the wall clock may be set back, and would hide a lag.
-  let syncedAt = { wall: -Infinity, monotonic: -Infinity };
-  let syncFault: string | null = null;
-  let timer: NodeJS.Timeout | undefined;
-  let syncing: Promise<void> | undefined;
+/** How long close() waits for the last sync. What is not copied by then the next process copies. */
+const LAST_SYNC_MS = 5_000;
 
-  /** Faults that the last pass found and worked around: each is told when it is new. */
-  let knownFaults: readonly string[] = [];
-  function tellFaults(faults: readonly StoreFault[]): void {
-    for (const { event, detail } of faults) {
-      if (!knownFaults.includes(detail)) diagnose({ event, level: "error", detail });
-    }
-    knownFaults = faults.map(({ detail }) => detail);
-  }
+/** How the books are at the moment. */
+export interface BooksStatus {
+  /** Why the spend log cannot be written, so that requests are refused. Null: it can. */
+  readonly spendFault: string | null;
+  /** What was wrong with the last sync. Null: nothing. */
+  readonly syncFault: string | null;
+  /**
+   * Everything settled longer ago than this, in milliseconds, is in the usage records. Infinity
+   * before the first sync.
+   */
+  readonly lagMs: number;
+}
 
-  /** Does `work`, which resolves with the faults that it found, if no other process is at it; what goes wrong is told once, and so is
-   * that it goes right again. */
-  async function tend(work: () => Promise<readonly StoreFault[]>): Promise<void> {
-    try {
-      await log.restore(); // or what a restored copy says would be taken for all there is
-      const faults = await withLock(ledger.dir, "books", work, 0);
-      tellFaults(faults);
-      const [fault] = faults;
-      if (syncFault !== null && !fault) diagnose({ event: "usage_sync_recovered", level: "info" });
-      syncFault = fault?.detail ?? null;
-    } catch (error) {
-      if (error instanceof BusyError) return;
-      const { message } = error as Error;
-      if (syncFault === null)
-        diagnose({
-          event: "usage_sync_failed",
-          level: "error",
-          detail: `the spend log waits: ${message}`,
-        });
-      syncFault = message;
-    }
-  }
+/** The ledger of a gateway with books, and what starts and stops it. */
+export interface Books extends Ledger {
+  /**
+   * Opens the spend log, recovers what dead processes have left, and starts the sync. Rejects with
+   * a ValidationError if data_dir can never be used. Anything that may pass is in `status`.
+   */
+  start(): Promise<void>;
+  status(): BooksStatus;
+  /** Waits for the last settle lines, runs a last sync, and closes all files. */
+  close(): Promise<void>;
+}
 
-  async function pass(): Promise<readonly StoreFault[]> {
-    const began = { wall: now(), monotonic: performance.now() };
-    const { faults } = await syncUsage(ledger);
-    syncedAt = began;
-    return faults;
-  }
-  async function recoverOnly(): Promise<readonly StoreFault[]> {
-    await recover(ledger);
-    ledger.retention.isClockSteady(); // a jump from here on will be noticed
-    return [];
-  }
-  const syncSoon = () => {
-    syncing ??= tend(pass).finally(() => (syncing = undefined));
-  };
+/**
+ * The books that a configuration names. Throws a ValidationError if the package that the store
+ * needs is missing.
+ */
+export function createBooks(config: Config, options: BooksOptions): Books {
+  const files = openBooks(config, options);
+  const { clock, diagnose } = options;
+  const log = createSpendLog({
+    dir: files.spendDir,
+    segmentBytes: spend.of(config).segment_bytes,
+    clock,
+    diagnose,
+  });
+  const background = createBackgroundSync(files, log);
+  let stopSyncing = (): void => undefined;
 
-  const requestLedger: RequestLedger = {
+  return {
     open({ requestId, account, keyId, modelRequested, stream }) {
       const entry = log.open({
-        time: new Date(now()).toISOString(),
+        time: new Date(clock.now()).toISOString(),
         gateway_request_id: requestId,
         account,
         key_id: keyId,
@@ -82,36 +72,130 @@ export function createBooks(config: Config, now: () => number, diagnose: Diagnos
       return {
         opened: entry.opened,
         settle(settlement) {
-          settled ??= entry.settle(settleRecord(entry.record, now(), settlement));
+          settled ??= entry.settle(settleRecord(entry.record, clock.now(), settlement));
           return settled;
         },
       };
     },
-    fault: () => log.fault(),
-  };
-
-  return {
-    ...requestLedger,
-    /** Opens the spend log, recovers what dead processes left, starts the sync. What fails for the time being is in `status`. */
-    async start(): Promise<void> {
+    fault: log.fault,
+    async start() {
       await log.start();
-      await tend(recoverOnly);
-      syncSoon();
-      timer = setInterval(syncSoon, config.usage.sync_ms).unref();
+      await background.recover();
+      background.syncSoon();
+      stopSyncing = repeat(clock, usage.of(config).sync_ms, background.syncSoon);
     },
-    /** The faults are null while there is none. All that was settled longer ago than `lagMs` is in the usage records. */
     status: () => ({
       spendFault: log.fault(),
-      syncFault,
-      lagMs: Math.max(0, now() - syncedAt.wall, performance.now() - syncedAt.monotonic),
+      syncFault: background.fault(),
+      lagMs: background.lagMs(),
     }),
-    async close(): Promise<void> {
-      clearInterval(timer);
+    async close() {
+      stopSyncing();
       await log.close();
-      const lastSync = Promise.resolve(syncing)
-        .then(() => tend(pass))
-        .then(() => ledger.store.close());
-      await Promise.race([lastSync, pause(LAST_SYNC_MS, undefined, { ref: false })]);
+      const lastSync = background.syncOnceMore().then(() => files.store.close());
+      await waitAtMost(clock, LAST_SYNC_MS, lastSync);
+    },
+  };
+}
+
+/**
+ * The usage sync of a running gateway. Each method resolves, whatever goes wrong: faults are
+ * reported once.
+ */
+interface BackgroundSync {
+  /** Settles what dead processes have left, without copying anything. */
+  recover(): Promise<void>;
+  /** Begins a pass, unless one is under way. */
+  syncSoon(): void;
+  /** Waits for the pass that is under way, and runs another. */
+  syncOnceMore(): Promise<void>;
+  /** What was wrong with the last pass; null: nothing. */
+  fault(): string | null;
+  /** How long ago the last whole pass began, in milliseconds. */
+  lagMs(): number;
+}
+
+function createBackgroundSync(files: BooksFiles, log: SpendLog): BackgroundSync {
+  const { spendDir, clock, diagnose } = files;
+  const faults = createFaultReports(diagnose);
+  // An earlier process may have left any amount. Both clocks are asked: the wall clock may be set
+  // back, and would hide a lag.
+  let syncedAt = { wall: -Infinity, monotonic: -Infinity };
+  let syncing: Promise<void> | undefined;
+
+  /** Does work that resolves with its faults, if no other process works on the books. */
+  async function run(work: () => Promise<readonly StoreFault[]>): Promise<void> {
+    try {
+      // Otherwise the work would take a restored older copy for everything that there is.
+      await log.restore();
+      const lock = { dir: spendDir, name: "books", patienceMs: 0, clock } as const;
+      faults.worked(await withLock(lock, work));
+    } catch (error) {
+      if (!(error instanceof BusyError)) faults.failed((error as Error).message);
+    }
+  }
+
+  async function pass(): Promise<readonly StoreFault[]> {
+    const began = { wall: clock.now(), monotonic: clock.monotonic() };
+    const result = await syncUsage(files);
+    syncedAt = began;
+    return result.faults;
+  }
+
+  async function recoverOnly(): Promise<readonly StoreFault[]> {
+    await recover(files);
+    files.retention.isClockSteady(); // From here on a jump of the clock is noticed.
+    return [];
+  }
+
+  return {
+    recover: () => run(recoverOnly),
+    syncSoon() {
+      syncing ??= run(pass).finally(() => {
+        syncing = undefined;
+      });
+    },
+    async syncOnceMore() {
+      await syncing;
+      await run(pass);
+    },
+    fault: faults.current,
+    lagMs: () => Math.max(0, clock.now() - syncedAt.wall, clock.monotonic() - syncedAt.monotonic),
+  };
+}
+
+/**
+ * What is wrong with the sync, and what the operator hears of it: each fault once, and that it is
+ * over.
+ */
+interface FaultReports {
+  /** What was wrong with the last pass; null: nothing. */
+  current(): string | null;
+  /** A pass has come to its end, and has worked around these faults. */
+  worked(faults: readonly StoreFault[]): void;
+  /** A pass has failed. */
+  failed(message: string): void;
+}
+
+function createFaultReports(diagnose: Diagnose): FaultReports {
+  let current: string | null = null;
+  /** The faults of the pass before. */
+  let known: readonly string[] = [];
+  return {
+    current: () => current,
+    worked(faults) {
+      for (const { event, detail } of faults) {
+        if (!known.includes(detail)) diagnose({ event, level: "error", detail });
+      }
+      known = faults.map(({ detail }) => detail);
+      const [first] = faults;
+      if (current !== null && !first) diagnose({ event: "usage_sync_recovered", level: "info" });
+      current = first?.detail ?? null;
+    },
+    failed(message) {
+      const detail = `the spend log waits: ${message}`;
+      if (current === null) diagnose({ event: "usage_sync_failed", level: "error", detail });
+      current = message;
     },
   };
 }

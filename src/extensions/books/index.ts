@@ -1,1 +1,37 @@
-export const extension = { name: "books" };
+// The extension, and what other extensions use of the books.
+export { extension } from "./extension.ts";
+export { createBooks, type Books, type BooksStatus } from "./books.ts";
+export {
+  hasSpendLog,
+  warnOf,
+  withBooks,
+  withCopiedBooks,
+  type BooksContext,
+} from "./books-command.ts";
+export { BooksFault } from "./books-fault.ts";
+export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
+export { readLines } from "./read-lines.ts";
+export { readSegment } from "./spend-log/read-segment.ts";
+export { parseSpendLine, type SettleRecord, type SpendRecord } from "./spend-log/records.ts";
+export { recover } from "./spend-log/recovery.ts";
+export { claimFileOf, segmentsIn, strangersIn } from "./spend-log/segment-names.ts";
+export {
+  addSums,
+  costText,
+  createMonthSummer,
+  isSameSum,
+  NO_RECORDS,
+  type MonthSums,
+  type RecordSum,
+} from "./usage/record-sums.ts";
+export { retiredMonths } from "./usage/retired.ts";
+export { byIdentity, copiedBytes, describeStale } from "./usage/segment-progress.ts";
+export { addToSum, emptySum } from "./usage/sums.ts";
+export { copySettled, syncUsage, type SyncResult } from "./usage/sync.ts";
+export {
+  BUCKETS,
+  bucketOf,
+  fingerprint,
+  recordText,
+  usageRecord,
+} from "./usage/usage-record.ts";

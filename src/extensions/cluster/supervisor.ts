@@ -7,7 +7,11 @@ import { createLimiter } from "../../core/accounts/limiter.ts";
 import { assertFits } from "../../core/app.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { Config } from "../../core/config/schema.ts";
-import type { Extension, RunningGateway, SuperviseOptions } from "../../core/extension/extension.ts";
+import type {
+  Extension,
+  RunningGateway,
+  SuperviseOptions,
+} from "../../core/extension/extension.ts";
 import { createHost, secureListener } from "../../core/extension/host.ts";
 import type { Report } from "../../core/extension/report.ts";
 import { startObservations } from "../../core/extension/parts.ts";

@@ -48,12 +48,15 @@ export function runWorker(program: WorkerProgram): () => void {
     serving.then((gateway) => gateway && program.end(gateway));
   }
 
-  worker.on("message", ({ decisions = [], configuration, report, stop: toStop }: PrimaryMessage) => {
-    for (const decision of decisions) limiter.decided(decision);
-    if (configuration) configure(configuration);
-    if (report) serving?.then((gateway) => gateway && send({ report: gateway.report() }));
-    if (toStop) stop();
-  });
+  worker.on(
+    "message",
+    ({ decisions = [], configuration, report, stop: toStop }: PrimaryMessage) => {
+      for (const decision of decisions) limiter.decided(decision);
+      if (configuration) configure(configuration);
+      if (report) serving?.then((gateway) => gateway && send({ report: gateway.report() }));
+      if (toStop) stop();
+    },
+  );
   worker.send({ born: true });
   return stop;
 }
@@ -90,8 +93,7 @@ function createRemoteLimiter(send: (message: WorkerMessage) => void): RemoteLimi
     },
     // At once: the first process must know of it before the client knows that its answer has ended.
     release(request) {
-      if (request.maxInFlight !== null)
-        send({ admit: takeQuestions(), released: plain(request) });
+      if (request.maxInFlight !== null) send({ admit: takeQuestions(), released: plain(request) });
     },
     used: () => 0, // the first process knows
     decided: (decision) => waiting.shift()?.(decision),

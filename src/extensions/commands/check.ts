@@ -11,10 +11,12 @@ export const check: Command = {
     const { config, extensions, source } = await terminal.load(args, { here: true });
     for (const { assertReady } of extensions) assertReady?.(config, extensions);
     const found = extensions.flatMap((extension) => extension.warnings?.(config) ?? []);
-    const warnings = [...warningsOf(config, createFormats(extensions, [])), ...found].map(({ path, message }) => ({
-      path: pathText(path),
-      message,
-    }));
+    const warnings = [...warningsOf(config, createFormats(extensions, [])), ...found].map(
+      ({ path, message }) => ({
+        path: pathText(path),
+        message,
+      }),
+    );
     for (const { path, message } of warnings) terminal.warn(`warning: ${path} ${message}`);
     const counts = {
       models: config.models.size,

@@ -1,5 +1,6 @@
 // The commands `keys create`, `keys list` and `keys revoke`.
 import { join } from "node:path";
+import { withLock, type LockOptions } from "../../core/config/process-lock.ts";
 import { configuredKeys } from "../../core/accounts/keyring.ts";
 import {
   UsageError,
@@ -9,7 +10,6 @@ import {
   type Terminal,
 } from "../../core/extension/command.ts";
 import { table } from "../../core/extension/table.ts";
-import { withLock } from "../books/sync.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
 
 const JSON_OPTION = { json: {} };
@@ -25,12 +25,13 @@ const COLUMNS = [
   "revoked",
 ] as const;
 
-/** Where processes lock each other out of keys.json. */
-const lockFolder = (dataDir: string): string => join(dataDir, "spend");
+/** What keeps other processes from writing keys.json meanwhile. */
+const lockOf = (dataDir: string): LockOptions => ({ dir: join(dataDir, "spend"), name: "keys" });
 
 const isDateToCome = (text: string): boolean => {
   const day = text.slice(0, 10);
-  const isDay = /^\d{4}-\d\d-\d\d$/.test(day) && new Date(`${day}T00:00:00Z`).toJSON()?.startsWith(day);
+  const isDay =
+    /^\d{4}-\d\d-\d\d$/.test(day) && new Date(`${day}T00:00:00Z`).toJSON()?.startsWith(day);
   return Boolean(isDay) && Date.parse(text) > Date.now();
 };
 
@@ -48,7 +49,7 @@ async function create(args: CommandArguments, terminal: Terminal): Promise<void>
     models: names,
     expires: expires === undefined ? null : new Date(expires).toISOString(),
   };
-  const { key, stored } = await withLock(lockFolder(config.data_dir), "keys", () =>
+  const { key, stored } = await withLock(lockOf(config.data_dir), () =>
     createKey(keyFile(config.data_dir), terms, Date.now()),
   );
   terminal.warn(
@@ -80,7 +81,7 @@ const keysIn = (config: CommandConfig["config"]) =>
 async function revoke(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { config } = await terminal.load(args, NO_SECRETS);
   const { operand: id } = args;
-  const revoked = await withLock(lockFolder(config.data_dir), "keys", () =>
+  const revoked = await withLock(lockOf(config.data_dir), () =>
     revokeKey(keyFile(config.data_dir), id, Date.now()),
   );
   if (!revoked) {

@@ -3,12 +3,14 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { keyIdOf, type CreatedKeys } from "../../core/accounts/keyring.ts";
+import { failUnreadable, parseJsonFile, readJson, textIn } from "../../core/config/json-file.ts";
 import {
   MAX_KEYS_BYTES,
   readRegularFile,
   whyUnreadable,
   type FileContent,
 } from "../../core/config/regular-file.ts";
+import { replaceFile } from "../../core/config/replace-file.ts";
 import { watchFile, type Found } from "../../core/config/watch.ts";
 import type { KeySource, KeySourceOptions } from "../../core/extension/extension.ts";
 import { sha256 } from "../../core/hash.ts";
@@ -24,13 +26,6 @@ import {
   ValidationError,
   type ValidationIssue,
 } from "../../core/schema/checker.ts";
-import {
-  failUnreadable,
-  parseJsonFile,
-  readJson,
-  replaceFile,
-  textIn,
-} from "../books/files.ts";
 
 const time = refine(nonEmpty, (text) =>
   Number.isNaN(Date.parse(text)) ? fail("invalid_value", "expected a time in ISO 8601") : text,

@@ -67,8 +67,7 @@ function labelsOf({ labels = [] }: Family, values: string): string[] {
   return labels.map((label, at) => `${label}="${escaped(list[at] ?? "")}"`);
 }
 
-const escaped = (value: string): string =>
-  value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n");
+const escaped = (value: string): string => value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n");
 
 const lineOf = (name: string, labels: readonly string[], value: number): string =>
   `${name}${labels.length > 0 ? `{${labels.join()}}` : ""} ${numberText(value)}`;

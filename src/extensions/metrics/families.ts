@@ -13,177 +13,85 @@ export interface Family {
 }
 
 export const FAMILIES = {
-  "chat_gateway_requests_total": {
-    "type": "counter",
-    "help": "Responses by path, status and, where it was known by then, model.",
-    "labels": [
-      "path",
-      "status",
-      "model"
-    ]
+  chat_gateway_requests_total: {
+    type: "counter",
+    help: "Responses by path, status and, where it was known by then, model.",
+    labels: ["path", "status", "model"],
   },
-  "chat_gateway_attempts_total": {
-    "type": "counter",
-    "help": "Attempts at a provider by how they ended: completed, cancelled, or the error code.",
-    "labels": [
-      "provider",
-      "model",
-      "outcome"
-    ]
+  chat_gateway_attempts_total: {
+    type: "counter",
+    help: "Attempts at a provider by how they ended: completed, cancelled, or the error code.",
+    labels: ["provider", "model", "outcome"],
   },
-  "gen_ai_server_request_duration_seconds": {
-    "type": "histogram",
-    "help": "From a chat request's being opened in the books to its end.",
-    "labels": [
-      "gen_ai_provider_name",
-      "gen_ai_response_model",
-      "gen_ai_request_model",
-      "error_type"
+  gen_ai_server_request_duration_seconds: {
+    type: "histogram",
+    help: "From a chat request's being opened in the books to its end.",
+    labels: ["gen_ai_provider_name", "gen_ai_response_model", "gen_ai_request_model", "error_type"],
+    buckets: [
+      0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
+      163.84, 327.68, 655.36,
     ],
-    "buckets": [
-      0.01,
-      0.02,
-      0.04,
-      0.08,
-      0.16,
-      0.32,
-      0.64,
-      1.28,
-      2.56,
-      5.12,
-      10.24,
-      20.48,
-      40.96,
-      81.92,
-      163.84,
-      327.68,
-      655.36
-    ]
   },
-  "gen_ai_server_time_to_first_token_seconds": {
-    "type": "histogram",
-    "help": "Until the first text, thinking or tool call; of a whole reply, until it is there.",
-    "labels": [
-      "gen_ai_provider_name",
-      "gen_ai_response_model"
+  gen_ai_server_time_to_first_token_seconds: {
+    type: "histogram",
+    help: "Until the first text, thinking or tool call; of a whole reply, until it is there.",
+    labels: ["gen_ai_provider_name", "gen_ai_response_model"],
+    buckets: [0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 120],
+  },
+  chat_gateway_time_between_chunks_seconds: {
+    type: "histogram",
+    help: "Between two pieces of a streamed reply.",
+    labels: ["gen_ai_response_model"],
+    buckets: [
+      0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 10, 30,
     ],
-    "buckets": [
-      0.01,
-      0.02,
-      0.04,
-      0.06,
-      0.08,
-      0.1,
-      0.25,
-      0.5,
-      0.75,
-      1,
-      2.5,
-      5,
-      7.5,
-      10,
-      30,
-      60,
-      120
-    ]
   },
-  "chat_gateway_time_between_chunks_seconds": {
-    "type": "histogram",
-    "help": "Between two pieces of a streamed reply.",
-    "labels": [
-      "gen_ai_response_model"
-    ],
-    "buckets": [
-      0.001,
-      0.0025,
-      0.005,
-      0.01,
-      0.025,
-      0.05,
-      0.075,
-      0.1,
-      0.15,
-      0.2,
-      0.3,
-      0.5,
-      1,
-      2.5,
-      10,
-      30
-    ]
+  gen_ai_client_token_usage: {
+    type: "histogram",
+    help: "Tokens of a request.",
+    labels: ["gen_ai_token_type", "gen_ai_provider_name", "gen_ai_response_model"],
+    buckets: [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304],
   },
-  "gen_ai_client_token_usage": {
-    "type": "histogram",
-    "help": "Tokens of a request.",
-    "labels": [
-      "gen_ai_token_type",
-      "gen_ai_provider_name",
-      "gen_ai_response_model"
-    ],
-    "buckets": [
-      1,
-      4,
-      16,
-      64,
-      256,
-      1024,
-      4096,
-      16384,
-      65536,
-      262144,
-      1048576,
-      4194304
-    ]
+  chat_gateway_cost_total: {
+    type: "counter",
+    help: "What was settled; the exact sums are in the books.",
+    labels: ["model", "currency"],
   },
-  "chat_gateway_cost_total": {
-    "type": "counter",
-    "help": "What was settled; the exact sums are in the books.",
-    "labels": [
-      "model",
-      "currency"
-    ]
+  chat_gateway_log_lines_dropped_total: {
+    type: "counter",
+    help: "Lines that were not written because the reader of the log was behind.",
+    labels: ["log"],
   },
-  "chat_gateway_log_lines_dropped_total": {
-    "type": "counter",
-    "help": "Lines that were not written because the reader of the log was behind.",
-    "labels": [
-      "log"
-    ]
+  chat_gateway_in_flight_requests: {
+    type: "gauge",
+    help: "Requests that have not had their whole answer.",
   },
-  "chat_gateway_in_flight_requests": {
-    "type": "gauge",
-    "help": "Requests that have not had their whole answer."
+  chat_gateway_workers: {
+    type: "gauge",
+    help: "Processes that serve.",
   },
-  "chat_gateway_workers": {
-    "type": "gauge",
-    "help": "Processes that serve."
+  chat_gateway_breaker_state: {
+    type: "gauge",
+    help: "0 closed, 1 probing, 2 open.",
+    labels: ["model"],
   },
-  "chat_gateway_breaker_state": {
-    "type": "gauge",
-    "help": "0 closed, 1 probing, 2 open.",
-    "labels": [
-      "model"
-    ]
+  chat_gateway_event_loop_delay_seconds: {
+    type: "summary",
+    help: "By how much the event loop was late, in the worst few seconds since these figures were last looked at.",
+    labels: ["quantile"],
   },
-  "chat_gateway_event_loop_delay_seconds": {
-    "type": "summary",
-    "help": "By how much the event loop was late, in the worst few seconds since these figures were last looked at.",
-    "labels": [
-      "quantile"
-    ]
+  chat_gateway_limits_store_up: {
+    type: "gauge",
+    help: "1 if the store of the limits can be asked; 0: limits.on_error is in force.",
   },
-  "chat_gateway_limits_store_up": {
-    "type": "gauge",
-    "help": "1 if the store of the limits can be asked; 0: limits.on_error is in force."
+  chat_gateway_spend_log_writable: {
+    type: "gauge",
+    help: "1 if the spend log can be written; 0: requests are refused.",
   },
-  "chat_gateway_spend_log_writable": {
-    "type": "gauge",
-    "help": "1 if the spend log can be written; 0: requests are refused."
+  chat_gateway_usage_sync_lag_seconds: {
+    type: "gauge",
+    help: "All that was settled longer ago than this is in the usage records.",
   },
-  "chat_gateway_usage_sync_lag_seconds": {
-    "type": "gauge",
-    "help": "All that was settled longer ago than this is in the usage records."
-  }
 } as const satisfies Readonly<Record<string, Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;

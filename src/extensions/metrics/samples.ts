@@ -61,7 +61,10 @@ function growth(
 ): object {
   const entries = [...family].map(([labels, figures]) => {
     const earlier = before?.get(labels);
-    return [labels, figures.map((figure, at) => Math.max(0, figure - (earlier?.[at] ?? 0)))] as const;
+    return [
+      labels,
+      figures.map((figure, at) => Math.max(0, figure - (earlier?.[at] ?? 0))),
+    ] as const;
   });
   return Object.fromEntries(entries.filter(([, figures]) => figures.some((figure) => figure > 0)));
 }

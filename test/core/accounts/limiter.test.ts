@@ -207,7 +207,6 @@ describe("the window", () => {
     assert.equal(one(1).admitted, false);
     assert.deepEqual(one(3), { admitted: true, limit: 3, remaining: 1, resetMs: WINDOW_MS });
   });
-
 });
 
 describe("the ring of times", () => {

@@ -329,10 +329,14 @@ describe("ranges", () => {
   });
 
   it("tls: both files or neither", () => {
-    assert.deepEqual((accepted({ server: { tls: { cert_file: "c", key_file: "k" } } }).server as { tls?: unknown }).tls, {
-      cert_file: "c",
-      key_file: "k",
-    });
+    assert.deepEqual(
+      (accepted({ server: { tls: { cert_file: "c", key_file: "k" } } }).server as { tls?: unknown })
+        .tls,
+      {
+        cert_file: "c",
+        key_file: "k",
+      },
+    );
     assert.deepEqual(pathsOf({ server: { tls: { cert_file: "c" } } }), ["server.tls.key_file"]);
   });
 
@@ -1011,7 +1015,10 @@ describe("where it comes from", () => {
 
   it("a broken ./gateway.json is an error, not the demo", async (t) => {
     written(t, "{", "gateway.json");
-    assert.match((await rejectedWith(() => load()))[0]?.message ?? "", /^gateway\.json is not JSON/);
+    assert.match(
+      (await rejectedWith(() => load()))[0]?.message ?? "",
+      /^gateway\.json is not JSON/,
+    );
   });
 
   it("a named file goes before ./gateway.json", async (t) => {
@@ -1022,16 +1029,18 @@ describe("where it comes from", () => {
 
   it("a named file that is missing is an error, not the demo", async (t) => {
     directory(t);
-    assert.deepEqual(
-      await rejectedWith(() => load({ file: "nowhere.json" })),
-      [{ path: "", code: "invalid_value", message: "cannot read nowhere.json: ENOENT" }],
-    );
+    assert.deepEqual(await rejectedWith(() => load({ file: "nowhere.json" })), [
+      { path: "", code: "invalid_value", message: "cannot read nowhere.json: ENOENT" },
+    ]);
   });
 
   it("a directory in its place is an error", async (t) => {
     directory(t);
     mkdirSync("gateway.json");
-    assert.equal((await rejectedWith(() => load()))[0]?.message, "cannot read gateway.json: EISDIR");
+    assert.equal(
+      (await rejectedWith(() => load()))[0]?.message,
+      "cannot read gateway.json: EISDIR",
+    );
   });
 
   it("a BOM does not matter", async (t) => {
@@ -1054,16 +1063,13 @@ describe("where it comes from", () => {
   ] as const) {
     it(`${what} is told with its line and column`, async (t) => {
       const file = written(t, text);
-      assert.deepEqual(
-        await rejectedWith(() => load({ file })),
-        [
-          {
-            path: "",
-            code: "invalid_value",
-            message: `${file} is not JSON: the fault is at line ${line}, column ${column}`,
-          },
-        ],
-      );
+      assert.deepEqual(await rejectedWith(() => load({ file })), [
+        {
+          path: "",
+          code: "invalid_value",
+          message: `${file} is not JSON: the fault is at line ${line}, column ${column}`,
+        },
+      ]);
     });
   }
 

@@ -277,8 +277,7 @@ describe("100,000 created keys", () => {
     list[4_321].rpm = -1;
     writeFileSync(keys, JSON.stringify(list));
     assert.throws(
-      () =>
-        watchKeys({ dataDir: data, changed: () => undefined, diagnose: () => undefined }),
+      () => watchKeys({ dataDir: data, changed: () => undefined, diagnose: () => undefined }),
       /^Error: \[10\]\.account: .*\n\[4321\]\.rpm: [^\n]*$/,
     );
   });

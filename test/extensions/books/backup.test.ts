@@ -1,4 +1,5 @@
-// README, "Backup and restore": its blocks are run word for word, and what it says of each loss is tried.
+// README, "Backup and restore": its blocks are run word for word, and what it says of each loss is
+// tried.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -78,7 +79,8 @@ it("a lost cursor, a lost usage folder, and usage records that are older than th
   const { cwd, dir, script } = place();
   const first = await busy(t, cwd);
   await waitFor(() => usageCount(dir) > 40, "some records", 20_000);
-  // The gateway goes on meanwhile: first what says how much of the records counts, then the records, which only grow.
+  // The gateway goes on meanwhile: first what says how much of the records counts, then the
+  // records, which only grow.
   const older = join(cwd, "older");
   mkdirSync(older);
   const months = readdirSync(join(dir, "usage")).filter((name) => name.endsWith(".jsonl"));

@@ -1,5 +1,5 @@
-// A gateway whose socket is deleted under its hands is not taken for dead; and where a request was settled as interrupted all the
-// same, what its own process says of it wins.
+// A gateway whose socket is deleted under its hands is not taken for dead; and where a request was
+// settled as interrupted all the same, what its own process says of it wins.
 
 import assert from "node:assert/strict";
 import {
@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { isLockHeld } from "../../../src/extensions/books/files.ts";
+import { isLockHeld } from "../../../src/core/config/process-lock.ts";
 import {
   configFile,
   entries,

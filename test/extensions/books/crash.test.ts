@@ -1,4 +1,5 @@
-// Kills with SIGKILL: the real process dies at random moments under load, and the books are right nevertheless.
+// Kills with SIGKILL: the real process dies at random moments under load, and the books are right
+// nevertheless.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -74,7 +75,10 @@ function start(t: TestContext, program: Program, config: string) {
   };
 }
 
-/** A provider that never answers; `asked` resolves when it has been asked, and so when that is in the spend log. */
+/**
+ * A provider that never answers; `asked` resolves when it has been asked, and so when that is in
+ * the spend log.
+ */
 async function silentProvider(t: TestContext): Promise<{ url: string; asked: Promise<unknown> }> {
   const server = http.createServer(() => undefined);
   server.listen(0, "127.0.0.1");
@@ -164,7 +168,8 @@ it("a gateway that the system holds up between two calls, while another process 
   const provider = await silentProvider(t);
   const { config, dataDir } = place(folder, provider.url);
   const program = bundled(folder);
-  // Each listen() of the gateway begins half a second late, so that its sockets are there before they answer.
+  // Each listen() of the gateway begins half a second late, so that its sockets are there before
+  // they answer.
   const slow = {
     ...program,
     command: [

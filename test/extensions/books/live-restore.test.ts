@@ -1,12 +1,13 @@
-// The books of a gateway whose data_dir is emptied, or restored from an older copy, while it serves: every reply that a client
-// had whole is billed, once.
+// The books of a gateway whose data_dir is emptied, or restored from an older copy, while it
+// serves: every reply that a client had whole is billed, once.
 
 import assert from "node:assert/strict";
 import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { createSpendLog } from "../../../src/extensions/books/spend-log.ts";
-import { recover } from "../../../src/extensions/books/recovery.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { createSpendLog } from "../../../src/extensions/books/spend-log/spend-log.ts";
+import { recover } from "../../../src/extensions/books/spend-log/recovery.ts";
 import {
   configFile,
   openLine,
@@ -167,8 +168,13 @@ describe("a segment that is put back", { concurrency: 2 }, () => {
   async function log(t: TestContext) {
     const dir = folder();
     const told: Record<string, unknown>[] = [];
-    const spend = createSpendLog(join(dir, "spend"), 1024 ** 2, Date.now, (event) => {
-      told.push(event);
+    const spend = createSpendLog({
+      dir: join(dir, "spend"),
+      segmentBytes: 1024 ** 2,
+      clock: systemClock,
+      diagnose: (event) => {
+        told.push(event);
+      },
     });
     await spend.start();
     t.after(() => spend.close());
@@ -234,9 +240,9 @@ describe("a segment that is put back", { concurrency: 2 }, () => {
     cpSync(copy, at);
     writeFileSync(at.replace(/jsonl$/, "open"), "1");
     await recover({
-      dir: join(dir, "spend"),
+      spendDir: join(dir, "spend"),
       currency: "USD",
-      now: Date.now,
+      clock: systemClock,
       diagnose: () => undefined,
     });
     assert.equal(settles(dir).at(-1)!["status"], "interrupted");

@@ -1,12 +1,12 @@
-// What a process that died leaves behind: requests that were opened and never settled are settled as interrupted, once,
-// whoever starts and however often; a torn last line is cut off, wherever it was torn; nobody touches what a living process
-// writes.
+// What a process that died leaves behind: requests that were opened and never settled are settled
+// as interrupted, once, whoever starts and however often; a torn last line is cut off, wherever it
+// was torn; nobody touches what a living process writes.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { acquireSocketLock } from "../../../src/extensions/books/files.ts";
+import { acquireSocketLock } from "../../../src/core/config/process-lock.ts";
 import {
   configFile,
   entries,
@@ -30,7 +30,10 @@ import { configFor, demo, KEY, readStream, startGateway, user } from "../../supp
 import { held, silent, startProvider } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
-/** A gateway that closes waits for up to 2 s for the last settle lines and then for up to 5 s for its last sync. */
+/**
+ * A gateway that closes waits for up to 2 s for the last settle lines and then for up to 5 s for
+ * its last sync.
+ */
 const CLOSE_MS = 10_000;
 
 /** A gateway on `dir` that calls nobody. */

@@ -1,4 +1,5 @@
-// When segments are deleted: by all that says how old they are, and never by a clock that has just jumped.
+// When segments are deleted: by all that says how old they are, and never by a clock that has just
+// jumped.
 
 import assert from "node:assert/strict";
 import {
@@ -32,7 +33,10 @@ const DAY = 86_400_000;
 const START = Date.parse("2026-03-01T12:00:00Z");
 const KEEP = { spend: { keep_days: 10 } };
 
-/** A segment with one request that ended at `time`, last written then, named after the day of `named`. */
+/**
+ * A segment with one request that ended at `time`, last written then, named after the day of
+ * `named`.
+ */
 function segmentOf(dir: string, n: number, time: number, named = time): string {
   const name = `${new Date(named).toISOString().slice(0, 10)}.${String(n).padStart(4, "0")}.jsonl`;
   const at = new Date(time).toISOString();
@@ -98,7 +102,8 @@ describe("a clock that is ahead by more than keep_days, and then right again", (
     const clock = { now: START + 900 * DAY };
     const run = await serve(t, dir, KEEP, { now: () => clock.now });
     await run.ask(1);
-    // The cursor is written last: when it counts the record, no sync that would replace it is at work.
+    // The cursor is written last: when it counts the record, no sync that would replace it is at
+    // work.
     const cursor = join(dir, "usage", "cursor.json");
     const counts = () =>
       existsSync(cursor) && /"months":\{"[\d-]+":[1-9]/.test(readFileSync(cursor, "utf8"));
@@ -175,7 +180,10 @@ const pair = (n: number, day: string) => [
   settleLine(n, { time: `${day}T12:00:01.500Z` }),
 ];
 
-/** Six requests of two months in two segments that were copied and deleted; one of them was taken for dead, and was not. */
+/**
+ * Six requests of two months in two segments that were copied and deleted; one of them was taken
+ * for dead, and was not.
+ */
 async function retiredBooks(t: TestContext): Promise<string> {
   const dir = folder();
   const [open, settle] = pair(3, "2024-01-31");

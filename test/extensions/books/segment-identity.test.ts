@@ -1,5 +1,5 @@
-// The usage sync knows a segment by what is in it: whatever was deleted, restored or copied, each request is billed once, and
-// what does not fit is told.
+// The usage sync knows a segment by what is in it: whatever was deleted, restored or copied, each
+// request is billed once, and what does not fit is told.
 
 import assert from "node:assert/strict";
 import { appendFileSync, cpSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";

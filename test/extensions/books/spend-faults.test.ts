@@ -1,5 +1,6 @@
-// When the spend log cannot be written nobody gets an answer that could not be billed: requests are refused before a
-// provider is called, what is on its way waits with its last byte, and all goes on by itself when there is room again.
+// When the spend log cannot be written nobody gets an answer that could not be billed: requests are
+// refused before a provider is called, what is on its way waits with its last byte, and all goes on
+// by itself when there is room again.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -82,7 +83,9 @@ async function recovered(gw: RunningGateway, ms = 4_000): Promise<void> {
 }
 
 describe("a data_dir that cannot be made", { concurrency: 4 }, () => {
-  /** `path`: where, seen from a folder, data_dir is to be; `obstacle`: the file that is in the way. */
+  /**
+   * `path`: where, seen from a folder, data_dir is to be; `obstacle`: the file that is in the way.
+   */
   const CASES: [name: string, path: string, obstacle: string][] = [
     ["a file stands in its place", "data", "data"],
     ["a file stands in its parent's place", "there/data", "there"],
@@ -199,8 +202,9 @@ describe("a full disk", { concurrency: 2 }, () => {
   }
 
   /**
-   * Asks until a line cannot be written: how many were answered before (in the room that was left of the last page), and the
-   * status of the last one, which is refused if it was its open line, and has to wait if it was its settle line.
+   * Asks until a line cannot be written: how many were answered before (in the room that was left
+   * of the last page), and the status of the last one, which is refused if it was its open line,
+   * and has to wait if it was its settle line.
    */
   async function untilFault(
     gw: RunningGateway,

@@ -1,5 +1,5 @@
-// The spend log: a line before a provider is called and one before the reply's last byte leaves, what they say of every way
-// in which a request can end, and the segments in which they stand.
+// The spend log: a line before a provider is called and one before the reply's last byte leaves,
+// what they say of every way in which a request can end, and the segments in which they stand.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, statSync } from "node:fs";
@@ -186,7 +186,9 @@ describe("how a request ended", { concurrency: 4 }, () => {
     ],
   };
 
-  /** Before any output: what the client gets is in the books, nothing was used, and nothing is owed. */
+  /**
+   * Before any output: what the client gets is in the books, nothing was used, and nothing is owed.
+   */
   const FAILED: [name: string, behaviour: Behaviour, http: number, code: string, over?: object][] =
     [
       ["a provider's 500", fail(500), 503, "upstream_error"],

@@ -1,5 +1,6 @@
-// Whose and how much: the usage and the cost in the spend log are the provider's figures at the price of the model that
-// served, whatever the client asked for, however many attempts it took; and what was refused stands in no book.
+// Whose and how much: the usage and the cost in the spend log are the provider's figures at the
+// price of the model that served, whatever the client asked for, however many attempts it took; and
+// what was refused stands in no book.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

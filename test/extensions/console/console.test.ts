@@ -9,10 +9,11 @@ import http, { type IncomingHttpHeaders } from "node:http";
 import https from "node:https";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { statement } from "../../../src/extensions/books/billing.ts";
-import { createFileStore } from "../../../src/extensions/books/file-store.ts";
-import { withLock, ledgerOf, syncUsage } from "../../../src/extensions/books/sync.ts";
-import { checkConfig } from "../../support/config.ts";
+import { statement } from "../../../src/extensions/billing/statement.ts";
+import { createFileStore } from "../../../src/extensions/books/file-store/file-store.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { copySettled, openBooks } from "../../../src/extensions/books/index.ts";
+import { allExtensions, checkConfig } from "../../support/config.ts";
 import type { ValidationError } from "../../../src/core/schema/checker.ts";
 import {
   handMade,
@@ -554,8 +555,8 @@ async function withSpend(t: TestContext, write: (dir: string) => void, over: obj
   const config = configFor("http://127.0.0.1:1", ["m"], { data_dir: dir, ...over });
   mkdirSync(join(dir, "spend"));
   write(dir);
-  const ledger = ledgerOf(checkConfig(config, {}), Date.now, () => undefined);
-  await withLock(ledger.dir, "books", () => syncUsage(ledger));
+  const options = { clock: systemClock, diagnose: () => undefined };
+  await copySettled(openBooks(checkConfig(config, {}), options));
   const gw = await startGateway(t, config);
   return { dir, gw, get: (path: string) => ask(adminOf(gw), path) };
 }

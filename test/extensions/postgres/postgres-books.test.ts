@@ -1,5 +1,6 @@
-// Usage records in PostgreSQL when a data_dir is not what it was: emptied, restored, copied; marks of earlier versions; a rebuild.
-// Skipped where PostgreSQL or the package `pg` (npm ci in test/clients) is not installed; REQUIRE_POSTGRES=1 forbids that.
+// Usage records in PostgreSQL when a data_dir is not what it was: emptied, restored, copied; marks
+// of earlier versions; a rebuild. Skipped where PostgreSQL or the package `pg` (npm ci in
+// test/clients) is not installed; REQUIRE_POSTGRES=1 forbids that.
 
 import assert from "node:assert/strict";
 import {

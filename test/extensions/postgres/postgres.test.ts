@@ -1,5 +1,6 @@
-// Usage records in PostgreSQL, a real one: the real process against a server of the tests' own that is killed, stopped and not
-// there. Skipped where PostgreSQL or the package `pg` (npm ci in test/clients) is not installed; REQUIRE_POSTGRES=1 forbids that.
+// Usage records in PostgreSQL, a real one: the real process against a server of the tests' own that
+// is killed, stopped and not there. Skipped where PostgreSQL or the package `pg` (npm ci in
+// test/clients) is not installed; REQUIRE_POSTGRES=1 forbids that.
 
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -48,7 +49,10 @@ interface Place {
 interface Site {
   readonly url: string;
   readonly provider: CrashProvider;
-  /** A data_dir and a configuration that keeps its usage records in the database, unless it says where else. */
+  /**
+   * A data_dir and a configuration that keeps its usage records in the database, unless it says
+   * where else.
+   */
   place(name: string, store?: string): Place;
   /** Starts a gateway; it is gone when the test ends, and never said the password. */
   serve(place: Place): Running;
@@ -314,7 +318,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
       if (copied > 0 && copied < requests) halfWay += 1;
     }
     assert.ok(halfWay > 0, "at least one was killed half-way");
-    // If records had come without the cursor they would be copied again, and counted; if the cursor without records, be missing.
+    // If records had come without the cursor they would be copied again, and counted; if the cursor
+    // without records, be missing.
     const { stdout } = await at.run(["usage", "sync", "--once"], place);
     assert.equal(stdout, `${requests - copied} usage records copied\n`);
     assert.deepEqual(checkRecords(readSpend([place.dataDir]), await at.records()).slice(0, 10), []);

@@ -1,0 +1,40 @@
+// Files that appear or change as a whole: a reader, and a process that dies, never leave half of
+// one.
+import { linkSync, rmSync } from "node:fs";
+import { open, rename, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+
+/**
+ * Replaces a file's content, all of it or none, and brings it to the disk. Only the owner may read
+ * the file. The caller makes sure that no other process replaces it at the same time.
+ */
+export async function replaceFile(path: string, content: string): Promise<void> {
+  await writeFile(`${path}.new`, content, { mode: 0o600, flush: true });
+  await rename(`${path}.new`, path);
+  await syncToDisk(dirname(path));
+}
+
+/**
+ * Brings a file's content, or the names in a folder, to the disk: a power failure leaves them
+ * there.
+ */
+export async function syncToDisk(path: string): Promise<void> {
+  const file = await open(path);
+  await file.sync().finally(() => file.close());
+}
+
+/**
+ * Moves the file at `draft` to `path`, unless something is there already: unlike a rename, this
+ * replaces nothing. Returns false if something was there. The draft is gone in any case.
+ */
+export function moveUnlessTaken(draft: string, path: string): boolean {
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    return false;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return true;
+}

@@ -1,0 +1,110 @@
+// `billing statement` and `billing trace`.
+import type { Command } from "../../core/extension/command.ts";
+import { table } from "../../core/extension/table.ts";
+import { withCopiedBooks } from "../books/index.ts";
+import { MONTH } from "./calendar.ts";
+import { statement, statementCsv } from "./statement.ts";
+
+const STATEMENT_COLUMNS = [
+  "model",
+  "requests",
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "completion_tokens",
+  "cost",
+] as const;
+
+const TRACE_COLUMNS = [
+  "account",
+  "key_id",
+  "model",
+  "provider",
+  "status",
+  "prompt_tokens",
+  "completion_tokens",
+  "cost",
+  "currency",
+  "ended_at",
+  "usage_id",
+] as const;
+
+/** What an account owes for a month, by model; as CSV record by record. */
+const runStatement = withCopiedBooks(async ({ books, args, terminal }) => {
+  const { store } = books;
+  const { account = "", month = "", json, currency: asked } = args.values;
+  const format = args.values["format"] ?? (json === undefined ? "table" : "json");
+  if (format === "csv") {
+    const { print } = terminal;
+    return await statementCsv(store, { filter: { account, month }, currency: asked, print });
+  }
+  const currency = asked ?? books.currency;
+  const bill = await statement(store, { account, month, currency });
+  if (bill.total.requests === 0) terminal.warn(`${account} has no usage records in ${month}`);
+  for (const [other, requests] of Object.entries(bill.other_currencies))
+    terminal.warn(
+      `warning: ${requests} requests were billed in ${other} and are not in these sums: ` +
+        `--currency ${other} has them`,
+    );
+  const rows = table(STATEMENT_COLUMNS, [...bill.lines, { model: "total", ...bill.total }]);
+  const text = `${account}, ${month}, in ${currency}\n${rows}`;
+  if (format === "json") return await terminal.print(`${JSON.stringify(bill)}\n`);
+  return await terminal.print(text);
+});
+
+/** The usage records of a request id. They are printed in batches, because there may be many. */
+const runTrace = withCopiedBooks(async ({ books, args, terminal }) => {
+  const json = args.values["json"] !== undefined;
+  const requestId = args.operand;
+  let found = 0;
+  if (json) await terminal.print(`{"gateway_request_id":${JSON.stringify(requestId)},"records":[`);
+  for await (const records of books.store.records({ requestId })) {
+    if (json) {
+      const separator = found > 0 ? "," : "";
+      await terminal.print(`${separator}${JSON.stringify(records).slice(1, -1)}`);
+    } else {
+      await terminal.print(table(TRACE_COLUMNS, records));
+    }
+    found += records.length;
+  }
+  if (json) await terminal.print("]}\n");
+  if (found === 0)
+    throw new Error(
+      `no usage record has the gateway_request_id ${JSON.stringify(requestId)}: ` +
+        "it is on its way, or no provider was called",
+    );
+});
+
+const CURRENCY = /^[A-Z]{3}$/;
+const FORMATS = ["table", "csv", "json"];
+
+export const statementCommand: Command = {
+  summary: "what an account owes, by model; as csv by request",
+  options: {
+    account: { value: "A", required: true },
+    month: {
+      value: "YYYY-MM",
+      required: true,
+      test: (text) => MONTH.test(text),
+      expected: "a month such as 2026-11",
+    },
+    format: {
+      value: "table|csv|json",
+      test: (text) => FORMATS.includes(text),
+      expected: "table, csv or json",
+    },
+    currency: {
+      value: "C",
+      test: (text) => CURRENCY.test(text),
+      expected: "three capital letters such as USD",
+    },
+    json: {},
+  },
+  run: runStatement,
+};
+
+export const traceCommand: Command = {
+  summary: "the usage records of a request id, and their account",
+  operand: "REQUEST_ID",
+  options: { json: {} },
+  run: runTrace,
+};

@@ -1,0 +1,97 @@
+// All that is known of a request id: its usage records, and its lines in the spend log, which have
+// the attempts.
+import { join } from "node:path";
+import { DAY_MS } from "../../core/config/fields.ts";
+import type { Cancellation, UsageRecord } from "../../core/ledger/usage-store.ts";
+import {
+  copiedBytes,
+  parseSpendLine,
+  readLines,
+  segmentsIn,
+  type BooksFiles,
+  type SpendRecord,
+} from "../books/index.ts";
+
+/** How many usage records, and how many requests of the spend log, a trace has at most. */
+const MAX_ROWS = 500;
+
+/** Which request to trace. */
+export interface TraceOptions {
+  /** The gateway_request_id. */
+  readonly requestId: string;
+  /**
+   * Look only at the segments of the spend log of this day, `YYYY-MM-DD`, and the one before: they
+   * have what was settled just now. Absent: look at the usage records, and at the segments of their
+   * days.
+   */
+  readonly day?: string | undefined;
+  /** Tells that nobody waits for the answer any more. */
+  readonly cancel: Cancellation;
+}
+
+/** What is known of a request. */
+export interface Trace {
+  readonly gateway_request_id: string;
+  readonly records: readonly UsageRecord[];
+  /** The last line of each request with the id: what was settled, or else what was opened. */
+  readonly spend: readonly SpendRecord[];
+}
+
+/** Finds a request in the books. Throws `cancel.reason` if nobody waits any more. */
+export async function traceRequest(books: BooksFiles, options: TraceOptions): Promise<Trace> {
+  const { requestId, day, cancel } = options;
+  const records: UsageRecord[] = [];
+  if (day === undefined) {
+    for await (const batch of books.store.records({ requestId, cancel })) {
+      records.push(...batch);
+      if (records.length >= MAX_ROWS) break;
+    }
+  }
+  const starts = day === undefined ? records.map(({ started_at }) => started_at) : [day];
+  const spend = await spendLines(books, daysAround(starts), options);
+  return { gateway_request_id: requestId, records, spend };
+}
+
+/** These days and those before. A segment has the name of the day on which it was begun. */
+const daysAround = (times: readonly string[]): ReadonlySet<string> =>
+  new Set(
+    times.flatMap((time) =>
+      [0, DAY_MS].map((back) => new Date(Date.parse(time) - back).toISOString().slice(0, 10)),
+    ),
+  );
+
+/**
+ * Finds the lines of the request in the segments of some days, and in what has not been copied yet.
+ */
+async function spendLines(
+  books: BooksFiles,
+  days: ReadonlySet<string>,
+  options: TraceOptions,
+): Promise<readonly SpendRecord[]> {
+  const { spendDir, reader, store } = books;
+  const found = new Map<string, SpendRecord>();
+  const copied = copiedBytes(spendDir, reader, await store.marks());
+  for (const segment of segmentsIn(spendDir)) {
+    const from = days.has(segment.slice(0, 10)) ? 0 : copied.get(segment);
+    for await (const record of recordsIn(join(spendDir, segment), from, options)) {
+      // A settle line takes the place of the open line.
+      if (found.size < MAX_ROWS || found.has(record.spend_id)) found.set(record.spend_id, record);
+    }
+  }
+  return [...found.values()];
+}
+
+async function* recordsIn(
+  path: string,
+  from: number | undefined,
+  { requestId, cancel }: TraceOptions,
+): AsyncGenerator<SpendRecord> {
+  const wanted = `"gateway_request_id":${JSON.stringify(requestId)}`;
+  for await (const { lines } of readLines(path, { from })) {
+    if (cancel.aborted) throw cancel.reason;
+    for (const line of lines.filter((text) => text.includes(wanted))) {
+      const record = parseSpendLine(line);
+      if (record) yield record;
+    }
+  }
+}

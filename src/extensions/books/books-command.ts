@@ -1,0 +1,56 @@
+// What every command that works on the books has in common.
+import { existsSync } from "node:fs";
+import { systemClock } from "../../core/clock.ts";
+import type { Config } from "../../core/config/schema.ts";
+import type { Command, CommandArguments, Terminal } from "../../core/extension/command.ts";
+import type { StoreFault } from "../../core/ledger/usage-store.ts";
+import { openBooks, type BooksFiles } from "./books-files.ts";
+import { isFileStore, usage } from "./settings.ts";
+import { copySettled } from "./usage/sync.ts";
+
+/** What a command on the books works with. */
+export interface BooksContext {
+  readonly books: BooksFiles;
+  readonly config: Config;
+  readonly args: CommandArguments;
+  readonly terminal: Terminal;
+}
+
+/** Does what a command is for. Resolves with its exit code; undefined is 0. */
+export type BooksWork = (context: BooksContext) => Promise<number | void>;
+
+/** Runs a command that works on the books. They are closed when the work has ended. */
+export const withBooks =
+  (work: BooksWork): Command["run"] =>
+  async (args, terminal) => {
+    const { config, extensions } = await terminal.load(args, { withoutSecrets: true });
+    const diagnose = (event: object): void => terminal.warn(JSON.stringify(event));
+    const books = openBooks(config, { clock: systemClock, diagnose, extensions });
+    return await work({ books, config, args, terminal }).finally(() => books.store.close());
+  };
+
+/** Runs a command that reads usage records. Everything that is settled by now is copied before. */
+export const withCopiedBooks = (work: BooksWork): Command["run"] =>
+  withBooks(async (context) => {
+    if (hasSpendLog(context)) {
+      const { faults } = await copySettled(context.books);
+      warnOf(context.terminal, faults);
+    }
+    return await work(context);
+  });
+
+/**
+ * Whether there is a spend log to copy from. Throws if there is none and the usage records are in
+ * files, because then there are no books at all. A database may have records of other gateways.
+ */
+export function hasSpendLog({ books, config }: BooksContext): boolean {
+  if (existsSync(books.spendDir)) return true;
+  if (isFileStore(usage.of(config).store))
+    throw new Error(`there are no books in ${config.data_dir}: no gateway has run with it`);
+  return false;
+}
+
+/** Prints faults as warnings on standard error. */
+export function warnOf(terminal: Terminal, faults: readonly StoreFault[]): void {
+  for (const { detail } of faults) terminal.warn(`warning: ${detail}`);
+}

@@ -1,0 +1,180 @@
+// The usage store in files, one a month. Records are found by reading the lines.
+import { existsSync, mkdirSync } from "node:fs";
+import type {
+  Mark,
+  RecordKey,
+  UsageChange,
+  UsageFilter,
+  UsageRecord,
+  UsageStore,
+} from "../../../core/ledger/usage-store.ts";
+import { fail } from "../../../core/schema/checker.ts";
+import { parseJson } from "../../../core/schema/untrusted-json.ts";
+import { BooksFault } from "../books-fault.ts";
+import { readLines } from "../read-lines.ts";
+import { parseUsageLine, usageIdIn } from "../usage/usage-record.ts";
+import type { Cursor } from "./cursor.ts";
+import { createMonthFiles, type MonthFiles } from "./month-files.ts";
+import { createMonthSums } from "./month-sums.ts";
+import { rebuildMonths } from "./rebuild-months.ts";
+import { replaceRecords } from "./rewrite-months.ts";
+
+/** How many records are handed over at once. */
+const BATCH = 1_000;
+/** How much of a file is read at once for them: many may be reading at the same time. */
+const BATCH_BYTES = 128 * 1024;
+
+/** The store in the folder `dir`, which is made when the first record comes. */
+export function createFileStore(dir: string): UsageStore {
+  const files = createMonthFiles(dir);
+  const parse = (line: string, month: string): UsageRecord =>
+    (parseJson(line) ?? failUnreadableLine(files, month, line)) as UsageRecord;
+
+  /** Throws a BooksFault if records that count are missing. */
+  function readCursor(): Cursor {
+    const [fault] = files.faults();
+    if (fault) throw new BooksFault(fault.detail);
+    return files.readCursor();
+  }
+
+  return {
+    marks: async () => files.readCursor().marks,
+    inspect: async () => files.faults(),
+    async holds(records) {
+      const found = new Set<string>();
+      const cursor = readCursor();
+      for (const [month, ids] of idsByMonth(records)) {
+        const to = cursor.months.get(month) ?? 0;
+        for await (const { lines } of readLines(files.pathOf(month, cursor), { to })) {
+          for (const id of lines.map(usageIdIn)) if (ids.has(id)) found.add(id);
+        }
+      }
+      return found;
+    },
+    async commit(change) {
+      const marks = (old: readonly Mark[]) => marksAfter(old, change);
+      if (change.corrections.size === 0) return files.append(textsByMonth(change.records), marks);
+      readCursor();
+      return replaceRecords(files, change, marks);
+    },
+    rebuild(readSettled, marks) {
+      mkdirSync(dir, { recursive: true, mode: 0o700 });
+      return rebuildMonths(files, readSettled, marks);
+    },
+    async *records(filter) {
+      const cursor = filter.onUnreadable ? files.readCursor() : readCursor();
+      yield* readRecords({ files, cursor, parse }, filter);
+    },
+    sums: createMonthSums({ files, readCursor, parse }),
+    close: async () => undefined,
+  };
+}
+
+function failUnreadableLine(files: MonthFiles, month: string, line: string): never {
+  const path = files.pathOf(month, files.readCursor());
+  return fail(
+    "invalid_value",
+    `${path} holds a line that is no usage record: ${line.slice(0, 80)}`,
+  );
+}
+
+/** What is read. */
+interface Source {
+  readonly files: MonthFiles;
+  readonly cursor: Cursor;
+  /** Throws if a line is no record. */
+  readonly parse: (line: string, month: string) => UsageRecord;
+}
+
+/** UsageStore.records() of the file store. */
+async function* readRecords(
+  source: Source,
+  filter: UsageFilter,
+): AsyncGenerator<readonly UsageRecord[]> {
+  const { onUnreadable } = filter;
+  let toSkip = filter.skip ?? 0;
+  let found: UsageRecord[] = [];
+  for await (const { month, lines } of matchingLines(source, filter)) {
+    for (const line of lines.slice(toSkip)) {
+      const record = onUnreadable ? parseUsageLine(line) : source.parse(line, month);
+      if (record) found.push(record);
+      else onUnreadable?.(`${month}.jsonl: ${JSON.stringify(line.slice(0, 80))}`);
+    }
+    toSkip = Math.max(0, toSkip - lines.length);
+    if (found.length < BATCH) continue;
+    yield found;
+    found = [];
+  }
+  if (found.length > 0) yield found;
+}
+
+/** Some lines of a month that match. */
+interface MonthLines {
+  readonly month: string;
+  readonly lines: readonly string[];
+}
+
+async function* matchingLines(
+  { files, cursor }: Source,
+  filter: UsageFilter,
+): AsyncGenerator<MonthLines> {
+  const { cancel, month: onlyMonth } = filter;
+  const matches = lineMatcher(filter);
+  const months = [...cursor.months].filter(([month]) => month === (onlyMonth ?? month)).sort();
+  for (const [month, size] of months) {
+    const path = files.pathOf(month, cursor);
+    if (filter.onUnreadable && !existsSync(path)) continue; // inspect() reports that.
+    for await (const { lines } of readLines(path, { to: size, batchBytes: BATCH_BYTES })) {
+      if (cancel?.aborted) throw cancel.reason;
+      yield { month, lines: lines.filter(matches) };
+    }
+  }
+}
+
+/**
+ * Whether a line matches a filter, without parsing the line: most lines are passed over. Inside a
+ * text quotes are escaped, so the text of one column never matches another.
+ */
+function lineMatcher({ account, model, requestId, day }: UsageFilter): (line: string) => boolean {
+  const columns = { account, model, gateway_request_id: requestId };
+  const texts = Object.entries(columns)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `"${name}":${JSON.stringify(value)}`);
+  if (day !== undefined) texts.push(`"ended_at":"${day}T`);
+  return (line) => texts.every((text) => line.includes(text));
+}
+
+/** The usage_ids of records, by the month in which they ended. */
+function idsByMonth(records: readonly RecordKey[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const months = new Map<string, Set<string>>();
+  for (const { usage_id, ended_at } of records) {
+    const month = ended_at.slice(0, 7);
+    const ids = months.get(month) ?? new Set();
+    months.set(month, ids.add(usage_id));
+  }
+  return months;
+}
+
+/** The lines of records, by the month in which they ended. */
+function textsByMonth(records: readonly UsageRecord[]): ReadonlyMap<string, string> {
+  const texts = new Map<string, string[]>();
+  for (const record of records) {
+    const month = record.ended_at.slice(0, 7);
+    const lines = texts.get(month) ?? [];
+    lines.push(`${JSON.stringify(record)}\n`);
+    texts.set(month, lines);
+  }
+  return new Map([...texts].map(([month, lines]) => [month, lines.join("")]));
+}
+
+function marksAfter(old: readonly Mark[], { put, drop }: UsageChange): readonly Mark[] {
+  const replaced = [...put, ...drop];
+  const kept = old.filter((mark) => !replaced.some((other) => isSameMark(mark, other)));
+  return [...kept, ...put];
+}
+
+const isSameMark = (a: Mark, b: Mark): boolean =>
+  a.identity === b.identity &&
+  a.position === b.position &&
+  a.tail === b.tail &&
+  (a.identity !== null || a.segment === b.segment);

@@ -1,0 +1,155 @@
+// The lines of the spend log: one when a request begins, one when it has ended. Other programs read
+// them, so names and meanings of the fields stay.
+import type { AttemptRecord, Settlement } from "../../../core/ledger/ledger.ts";
+import type { UsageSource } from "../../../core/ledger/meter.ts";
+import { AMOUNT } from "../../../core/ledger/price.ts";
+import type { Usage } from "../../../core/openai/usage.ts";
+import { asCount, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
+
+/** The beginning of a request, written before a provider is called. */
+export interface OpenRecord {
+  readonly type: "open";
+  /** `sp_` and 32 hex digits. It is unique, whatever request id the client sent. */
+  readonly spend_id: string;
+  /** ISO 8601 in UTC. */
+  readonly time: string;
+  readonly gateway_request_id: string;
+  readonly account: string;
+  readonly key_id: string;
+  /** The model or alias that the client named. */
+  readonly model_requested: string;
+  readonly stream: boolean;
+}
+
+/** The token counts of a request. */
+export interface TokenCounts {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+  readonly prompt_cache_hit_tokens: number;
+  readonly prompt_cache_miss_tokens: number;
+  readonly reasoning_tokens: number;
+}
+
+/** The end of a request. */
+export interface SettleRecord {
+  readonly type: "settle";
+  readonly spend_id: string;
+  /**
+   * When it ended, in ISO 8601 and UTC. Never before it began, even if the wall clock was set back
+   * meanwhile.
+   */
+  readonly time: string;
+  readonly gateway_request_id: string;
+  readonly account: string;
+  readonly key_id: string;
+  readonly model_requested: string;
+  /** The canonical name of the model that served. Null if no provider began to answer. */
+  readonly model_served: string | null;
+  readonly provider: string | null;
+  readonly status: Settlement["status"];
+  /** Of the answer to the client; 499 if the client left; null if nobody knows. */
+  readonly http_status: number | null;
+  readonly error_code: string | null;
+  /** Null until the provider has finished its reply. */
+  readonly finish_reason: string | null;
+  readonly attempts: readonly AttemptRecord[];
+  readonly usage: TokenCounts;
+  readonly usage_source: UsageSource;
+  /** A decimal number, exact, in `currency`. */
+  readonly cost: string;
+  readonly currency: string;
+  /**
+   * Milliseconds from the beginning to the first text, thinking or tool call. Null if none came.
+   */
+  readonly first_token_ms: number | null;
+  /** Milliseconds from the beginning to the end. */
+  readonly duration_ms: number;
+}
+
+/** A line of the spend log. */
+export type SpendRecord = OpenRecord | SettleRecord;
+
+/** Fields of both lines, and of a usage record under the same or another name. */
+const TEXTS = [
+  "spend_id",
+  "time",
+  "gateway_request_id",
+  "account",
+  "key_id",
+  "model_requested",
+] as const;
+
+/** The token counts of a request, in the order in which the books have them. */
+export const COUNTS = [
+  "prompt_tokens",
+  "completion_tokens",
+  "total_tokens",
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "reasoning_tokens",
+] as const satisfies readonly (keyof TokenCounts)[];
+
+const countsOf = (usage: Usage): TokenCounts => ({
+  prompt_tokens: usage.prompt_tokens,
+  completion_tokens: usage.completion_tokens,
+  total_tokens: usage.total_tokens,
+  prompt_cache_hit_tokens: usage.prompt_cache_hit_tokens,
+  prompt_cache_miss_tokens: usage.prompt_cache_miss_tokens,
+  reasoning_tokens: usage.completion_tokens_details.reasoning_tokens,
+});
+
+/**
+ * The settle line of a request that was opened by `open` and ended at `now`, in milliseconds of the
+ * wall clock. Each field is named, because copying objects would take longer than everything else
+ * about the line.
+ */
+export function settleRecord(open: OpenRecord, now: number, settlement: Settlement): SettleRecord {
+  const startedAt = Date.parse(open.time);
+  const endedAt = Math.max(now, startedAt);
+  return {
+    type: "settle",
+    spend_id: open.spend_id,
+    time: new Date(endedAt).toISOString(),
+    gateway_request_id: open.gateway_request_id,
+    account: open.account,
+    key_id: open.key_id,
+    model_requested: open.model_requested,
+    model_served: settlement.modelServed,
+    provider: settlement.provider,
+    status: settlement.status,
+    http_status: settlement.httpStatus,
+    error_code: settlement.errorCode,
+    finish_reason: settlement.finishReason,
+    attempts: settlement.attempts,
+    usage: countsOf(settlement.usage),
+    usage_source: settlement.usageSource,
+    cost: settlement.cost,
+    currency: settlement.currency,
+    first_token_ms: settlement.firstTokenMs,
+    duration_ms: endedAt - startedAt,
+  };
+}
+
+/**
+ * Reads a line. Undefined if another program wrote it, or a field that is billed is missing or
+ * malformed.
+ */
+export function parseSpendLine(line: string): SpendRecord | undefined {
+  const record = asObject(parseJson(line));
+  const hasTexts =
+    TEXTS.every((name) => typeof record[name] === "string") &&
+    !Number.isNaN(Date.parse(String(record["time"])));
+  if (!hasTexts) return undefined;
+  const isReadable = record["type"] === "open" || (record["type"] === "settle" && isBilled(record));
+  return isReadable ? (record as unknown as SpendRecord) : undefined;
+}
+
+function isBilled(record: Record<string, unknown>): boolean {
+  const usage = asObject(record["usage"]);
+  return (
+    COUNTS.every((name) => asCount(usage[name]) !== undefined) &&
+    asCount(record["duration_ms"]) !== undefined &&
+    AMOUNT.test(asString(record["cost"]) ?? "")
+  );
+}

@@ -1,0 +1,42 @@
+// `usage sync`: copies settled requests into the usage records, once or again and again.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "../../core/extension/command.ts";
+import { warnOf, withBooks } from "./books-command.ts";
+import { usage } from "./settings.ts";
+import { copySettled, type SyncResult } from "./usage/sync.ts";
+
+/**
+ * With --once one pass, whose error ends the command; else a pass every usage.sync_ms until the
+ * command is stopped.
+ */
+const run = withBooks(async ({ books, config, args, terminal }) => {
+  const once = args.values["once"] !== undefined;
+  /** The warnings of the pass before, which are not repeated. */
+  let known = new Set<string>();
+
+  async function report({ copied, faults }: SyncResult): Promise<void> {
+    const fresh = faults.filter(({ detail }) => !known.has(detail));
+    warnOf(terminal, fresh);
+    known = new Set(faults.map(({ detail }) => detail));
+    if (once || copied > 0)
+      await terminal.answer(args, { copied }, `${copied} usage records copied\n`);
+  }
+
+  if (once) return await report(await copySettled(books));
+  while (!terminal.stopped.aborted) {
+    try {
+      await report(await copySettled(books));
+    } catch (error) {
+      terminal.warn((error as Error).message);
+    }
+    const pause = sleep(usage.of(config).sync_ms, undefined, { signal: terminal.stopped });
+    await pause.catch(() => undefined);
+  }
+});
+
+export const usageSyncCommand: Command = {
+  summary: "copy settled spend into the usage records, again and again unless --once",
+  options: { once: {}, json: {} },
+  stopsBySignal: true,
+  run,
+};

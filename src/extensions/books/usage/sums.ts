@@ -1,0 +1,22 @@
+// Sums of usage records.
+import type { Sum } from "../../../core/ledger/usage-store.ts";
+
+/** The sum of no records. */
+export const emptySum = (): Sum => ({
+  requests: 0,
+  prompt_cache_hit_tokens: 0,
+  prompt_cache_miss_tokens: 0,
+  completion_tokens: 0,
+  reasoning_tokens: 0,
+  cost: 0n,
+});
+
+/** Adds `part` to `sum`. */
+export function addToSum(sum: Sum, part: Sum): void {
+  sum.requests += part.requests;
+  sum.prompt_cache_hit_tokens += part.prompt_cache_hit_tokens;
+  sum.prompt_cache_miss_tokens += part.prompt_cache_miss_tokens;
+  sum.completion_tokens += part.completion_tokens;
+  sum.reasoning_tokens += part.reasoning_tokens;
+  sum.cost += part.cost;
+}

@@ -1,0 +1,29 @@
+// `books rebuild`: makes the usage records anew, and prints what that changed.
+import { existsSync } from "node:fs";
+import type { Command } from "../../core/extension/command.ts";
+import { withLock } from "../../core/config/process-lock.ts";
+import { withBooks } from "../books/index.ts";
+import { rebuildBooks } from "./rebuild.ts";
+
+const run = withBooks(async ({ books, config, args, terminal }) => {
+  if (!existsSync(books.spendDir))
+    throw new Error(`there is no spend log in ${config.data_dir} to make usage records from`);
+  const lock = { dir: books.spendDir, name: "books", clock: books.clock } as const;
+  const { mended, ...counts } = await withLock(lock, () => rebuildBooks(books));
+  for (const fault of mended) terminal.warn(`was wrong: ${fault}`);
+  if (counts.unreadable > 0)
+    terminal.warn(`warning: ${counts.unreadable} lines of the spend log cannot be read`);
+  const { added, changed, removed, unchanged, left } = counts;
+  const text =
+    `usage records: ${added} added, ${changed} changed, ${removed} removed, ` +
+    `${unchanged} as the spend log has them; ` +
+    `${left} have no lines there and were left as they were\n`;
+  await terminal.answer(args, counts, text);
+});
+
+/** Rebuilds the usage records from the spend log, which must be there. */
+export const rebuildCommand: Command = {
+  summary: "make the usage records anew from the spend log, and tell what that changed",
+  options: { json: {} },
+  run,
+};
