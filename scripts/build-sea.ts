@@ -21,7 +21,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { build, type Plugin } from "esbuild";
-import { CONSOLE } from "./build.ts";
+import { EMBEDDED } from "./build.ts";
 
 const POSTJECT = "postject@1.0.0-alpha.6";
 /** Stands in executables of Node that look for a program in themselves. */
@@ -68,7 +68,7 @@ async function writeCommonJs(file: string): Promise<void> {
     target: "node20.19",
     logLevel: "error",
     plugins: [withoutTopLevelAwait],
-    define: { ...CONSOLE, "import.meta.url": "executableUrl" },
+    define: { ...EMBEDDED, "import.meta.url": "executableUrl" },
     banner: {
       js: `const executableUrl = require("node:url").pathToFileURL(process.execPath).href; ${dropPath('require("node:cluster")')}`,
     },

@@ -2,12 +2,15 @@
 // `npm run build`.
 import { readFileSync } from "node:fs";
 import { build } from "esbuild";
+import { page, topics } from "../src/extensions/manual/index.ts";
 
-/** What a build of one file puts into the program: the console's page, which otherwise is read from its file. */
-export const CONSOLE = {
-  CONSOLE_PAGE: JSON.stringify(
-    readFileSync(new URL("../src/extensions/console/index.html", import.meta.url), "utf8"),
-  ),
+const consolePage = new URL("../src/extensions/console/index.html", import.meta.url);
+const manualPages = topics().map(({ name }) => [name, page(name)]);
+
+/** Constants that a build of one file defines: texts that the program otherwise reads from the files of its sources. */
+export const EMBEDDED = {
+  CONSOLE_PAGE: JSON.stringify(readFileSync(consolePage, "utf8")),
+  MANUAL_PAGES: JSON.stringify(Object.fromEntries(manualPages)),
 };
 
 if (import.meta.filename === process.argv[1]) {
@@ -20,6 +23,6 @@ if (import.meta.filename === process.argv[1]) {
     format: "esm",
     target: "node20.19",
     logLevel: "warning",
-    define: CONSOLE,
+    define: EMBEDDED,
   });
 }

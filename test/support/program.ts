@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { buildSync } from "esbuild";
-import { CONSOLE } from "../../scripts/build.ts";
+import { EMBEDDED } from "../../scripts/build.ts";
 import { within } from "./wait.ts";
 
 /** What is run, and where: a peer package is looked for in that folder. */
@@ -38,7 +38,7 @@ export function bundled(place: string, cwd = place): Program {
       format: "esm",
       target: "node20.19",
       logLevel: "error",
-      define: CONSOLE,
+      define: EMBEDDED,
     });
   return { args: [outfile], cwd };
 }

@@ -10,6 +10,7 @@ import { createGuard } from "./access.ts";
 import { costRoutes } from "../books/cost-routes.ts";
 import { createLive } from "../console/live.ts";
 import { page, tryRoute } from "../console/page.ts";
+import { manualRoutes } from "../manual/index.ts";
 import { failing } from "../../core/http/log.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import { sendJson, type Routes } from "../../core/http/exchange.ts";
@@ -152,6 +153,7 @@ export function createAdmin(
     "/events": { GET: live.open },
     "/try": { POST: tryRoute(() => publicAddress) },
     ...costRoutes(ledger),
+    ...manualRoutes,
     "/openapi.json": { GET: ({ res }) => sendJson(res, 200, openapiText) },
     "/status": {
       async GET({ res }) {

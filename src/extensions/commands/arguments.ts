@@ -40,6 +40,7 @@ const parse = (argv: readonly string[]) =>
 export type Values = ReturnType<typeof parse>["values"];
 export interface Arguments {
   readonly command: CommandName | "help";
+  /** The argument that is no option; of `help` a topic of the manual. Empty if there is none. */
   readonly operand: string;
   readonly values: Values;
 }
@@ -66,7 +67,9 @@ export function readArguments(argv: readonly string[]): Arguments {
     throw new UsageError((error as Error).message.split(/\.[ \n]|\n/)[0]!);
   }
   const { values, positionals } = parsed;
-  if (values.help || positionals[0] === "help") return { command: "help", operand: "", values };
+  if (values.help) return { command: "help", operand: "", values };
+  if (positionals[0] === "help")
+    return { command: "help", operand: positionals.slice(1).join(" "), values };
   const words = positionals.slice(0, 2).join(" ");
   let command: string;
   if (words === "") command = "serve";

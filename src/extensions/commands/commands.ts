@@ -17,11 +17,14 @@ import { pathText } from "../../core/schema/checker.ts";
 import { rank } from "../../core/routing/policy.ts";
 import { HELP, UsageError, type Arguments } from "./arguments.ts";
 import { BOOKS_COMMANDS } from "../books/commands.ts";
+import { page, topics } from "../manual/index.ts";
 import words from "./explain.json" with { type: "json" };
 import { answer, settings, table, type Run } from "./terminal.ts";
 
 export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, Run>> = {
-  help: (_, { print }) => print(`${HELP}\n`),
+  help: async ({ operand }, { print }) => {
+    await print(operand === "" ? `${HELP}\n\n${topicList()}` : manualPage(operand));
+  },
   async check(args, terminal) {
     const { config, source } = loadConfig({
       file: args.values.config,
@@ -123,3 +126,20 @@ export const COMMANDS: Readonly<Record<Exclude<Arguments["command"], "serve">, R
   },
   ...BOOKS_COMMANDS,
 };
+
+/** The topics of the manual as `help` lists them. */
+function topicList(): string {
+  const list = topics();
+  const width = Math.max(...list.map(({ name }) => name.length));
+  const lines = list.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}\n`);
+  return `The manual: \`help TOPIC\` prints a page.\n\n${lines.join("")}`;
+}
+
+function manualPage(name: string): string {
+  const text = page(name);
+  if (text !== undefined) return text;
+  const names = topics().map((topic) => topic.name);
+  throw new UsageError(
+    `the manual has no topic ${JSON.stringify(name)}; topics: ${names.join(", ")}`,
+  );
+}

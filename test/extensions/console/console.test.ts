@@ -910,6 +910,8 @@ describe("the OpenAPI document", () => {
       "/",
       "/costs",
       "/events",
+      "/manual",
+      "/manual/{topic}",
       "/metrics",
       "/status",
       "/trace",
