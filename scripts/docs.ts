@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { configSchema } from "../src/core/config/schema.ts";
-import errors from "../src/core/openai/errors.json" with { type: "json" };
+import { ERRORS } from "../src/core/openai/errors.ts";
 import type { JsonSchema } from "../src/core/schema/checker.ts";
 import commands from "../src/extensions/commands/commands.json" with { type: "json" };
 import metrics from "../src/extensions/metrics/metrics.json" with { type: "json" };
@@ -57,7 +57,7 @@ const FILLED: Readonly<Record<string, () => Facts>> = {
 
 /** The names of all commands, errors and metrics, which the manual must have. */
 export const COMMAND_NAMES = Object.keys(commands);
-export const ERROR_CODES = Object.keys(errors);
+export const ERROR_CODES = Object.keys(ERRORS);
 export const METRIC_NAMES = Object.keys(metrics);
 /** The options of all commands, as their synopses show them. */
 export const OPTIONS = [
@@ -162,7 +162,7 @@ function fieldFacts(): Facts {
 }
 
 function errorFacts(): Facts {
-  const rows = Object.entries(errors).map(
+  const rows = Object.entries(ERRORS).map(
     ([code, { status, type }]) => [code, [String(status), `\`${type}\``]] as const,
   );
   return new Map(rows);

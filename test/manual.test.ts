@@ -2,7 +2,7 @@
 // are those of the program, their links resolve, and the program shows every page.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
 import {
@@ -114,6 +114,14 @@ describe("completeness", () => {
         .map((field) => field.path)
         .sort(),
     );
+  });
+
+  it("every folder of the core and every extension is in internals", () => {
+    const text = textOf("internals");
+    for (const folder of ["src/core", "src/extensions"])
+      for (const entry of readdirSync(folder, { withFileTypes: true }))
+        if (entry.isDirectory())
+          assert.ok(text.includes(`\`${folder}/${entry.name}\``), `${folder}/${entry.name}`);
   });
 
   it("every error code has one row in errors", () => {

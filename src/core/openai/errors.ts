@@ -3,6 +3,8 @@
 import { ValidationError, pathText } from "../schema/checker.ts";
 import table from "./errors.json" with { type: "json" };
 
+/** Status and type of every error, by its code. The manual's table is made from it. */
+export const ERRORS = table;
 export type ErrorCode = keyof typeof table;
 /** `param`: the path of the request field that is to blame, `messages[2].role`; `headers`: those of this error, such as Allow. */
 interface ErrorDetail {
