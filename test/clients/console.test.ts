@@ -336,7 +336,7 @@ describe("the console in a browser", {
     }
     await list.getByText("Errors", { exact: true }).click();
     const row = page.locator("#page tr", { hasText: "model_not_found" });
-    assert.match(await row.innerText(), /404\s+invalid_request_error\s+The model or alias/);
+    assert.match((await row.textContent())!, /404invalid_request_errorThe model or alias/);
     await assertAccessible(page, "manual");
     await list.getByText("Books", { exact: true }).click();
     await page.locator("#page").getByRole("button", { name: "Security" }).first().click();
