@@ -1,46 +1,50 @@
-// Prints README.md's table of providers from the data that the gateway itself goes by (src/core/providers/vendors.json):
-// `node --import tsx scripts/providers.ts`. A test compares the two.
-import { pathToFileURL } from "node:url";
-import { VENDORS } from "../test/support/config.ts";
+// The manual's table of providers, made from the vendor presets that the gateway itself goes by
+// (src/core/providers). `npm run docs` writes it into src/manual/providers.md; a test compares the two.
 import { traitsOf } from "../src/core/providers/vendors.ts";
+import { VENDORS } from "../test/support/config.ts";
 
-const CHOICES = {
-  all: "yes",
-  any: "yes; a named one by leaving the others out",
+const TOOL_CHOICES = {
+  all: "all forms",
+  any: "all forms; a named tool by leaving the others out",
   auto: "`none`, `auto`",
 };
-const list = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(" ") || "-";
+
+const HEAD = [
+  "| Provider | `vendor` | Default `base_url` | `thinking` | `supports` | `tool_choice` | Omitted | Notes |",
+  "|---|---|---|---|---|---|---|---|",
+];
 
 export function providersTable(): string {
-  const rows = [...VENDORS].map(([vendor, { title, dialect, base_url, note }]) => {
-    const [plain, thinking] = [
-      traitsOf(VENDORS, { vendor }, { reasoning: false }),
-      traitsOf(VENDORS, { vendor }, { reasoning: true }),
-    ];
-    const omitted = thinking.omit.filter((name) => !plain.omit.includes(name));
-    const left = [
-      list(plain.omit),
-      ...(omitted.length > 0 ? [`by models that think ${list(omitted)}`] : []),
-    ]
-      .filter((text) => text !== "-")
-      .join("; ");
-    const address = dialect === "demo" || base_url === undefined ? "" : `<br>${base_url}`;
-    const cells = [
-      title,
-      `\`${vendor}\`${address}`,
-      `\`${plain.thinking}\``,
-      list(plain.supports),
-      CHOICES[plain.tool_choice],
-      left || "-",
-      note,
-    ];
-    return `| ${cells.join(" | ")} |`;
-  });
-  return [
-    "| Provider | `vendor` | `thinking` | `supports` | `tool_choice` | Not taken | |",
-    `|${"---|".repeat(7)}`,
-    ...rows,
-  ].join("\n");
+  const rows = [...VENDORS.keys()].map(rowOf);
+  return [...HEAD, ...rows].join("\n");
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) console.log(providersTable());
+function rowOf(vendor: string): string {
+  const { title, dialect, base_url, note } = VENDORS.get(vendor)!;
+  const { thinking, supports, tool_choice } = traitsOf(VENDORS, { vendor }, { reasoning: false });
+  const hasAddress = dialect !== "demo" && base_url !== undefined;
+  const cells = [
+    title,
+    `\`${vendor}\``,
+    hasAddress ? base_url : "none",
+    `\`${thinking}\``,
+    codes(supports),
+    TOOL_CHOICES[tool_choice],
+    omittedBy(vendor),
+    note,
+  ];
+  return `| ${cells.join(" | ")} |`;
+}
+
+/** The parameters that are not sent: to all models of a vendor, and further ones to its reasoning models. */
+function omittedBy(vendor: string): string {
+  const always = traitsOf(VENDORS, { vendor }, { reasoning: false }).omit;
+  const whileReasoning = traitsOf(VENDORS, { vendor }, { reasoning: true }).omit;
+  const further = whileReasoning.filter((name) => !always.includes(name));
+  const parts = [];
+  if (always.length > 0) parts.push(codes(always));
+  if (further.length > 0) parts.push(`for reasoning models: ${codes(further)}`);
+  return parts.join("; ") || "none";
+}
+
+const codes = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(" ");

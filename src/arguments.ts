@@ -6,6 +6,7 @@ import {
   type CommandArguments,
   type CommandOption,
 } from "./core/extension/command.ts";
+import type { Topic } from "./core/extension/manual.ts";
 
 /** The commands that there are. Their code is loaded when it is needed. */
 export interface CommandTable {
@@ -122,21 +123,32 @@ function assertComplete(name: string, command: Command, args: CommandArguments):
   }
 }
 
-/** What `help` prints of the commands. */
-export function helpText(commands: ReadonlyMap<string, Command>): string {
+/** What `help` prints of the commands and of the manual's topics. */
+export function helpText(commands: ReadonlyMap<string, Command>, topics: readonly Topic[]): string {
   const lines = [...commands].map(
-    ([name, command]) => `  ${[name, ...synopsisOf(command)].join(" ")}\n      ${command.summary}`,
+    ([name, command]) => `  ${synopsis(name, command)}\n      ${command.summary}`,
   );
   return `chat-gateway: a chat-completions gateway
 
 ${lines.join("\n")}
 
 Without --config: ./gateway.json if it is there, else the built-in demo configuration.
-`;
+${topicList(topics)}`;
 }
 
+function topicList(topics: readonly Topic[]): string {
+  if (topics.length === 0) return "";
+  const width = Math.max(...topics.map(({ name }) => name.length));
+  const lines = topics.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}\n`);
+  return `\nThe manual: \`help TOPIC\` prints a page.\n\n${lines.join("")}`;
+}
+
+/** A command as `help` and the manual show it. */
+export const synopsis = (name: string, command: Omit<Command, "run">): string =>
+  [name, ...synopsisOf(command)].join(" ");
+
 /** The operand in capitals, then the options; what may be left out is in brackets. */
-function synopsisOf({ operand, options = {} }: Command): string[] {
+function synopsisOf({ operand, options = {} }: Omit<Command, "run">): string[] {
   const shown = Object.entries(options).map(([name, { value, required }]) => {
     const text = value === undefined ? `--${name}` : `--${name} ${value}`;
     return required ? text : `[${text}]`;

@@ -82,6 +82,12 @@ export const extensions: readonly ExtensionEntry[] = [
     hasConfig: true,
     load: () => import("./extensions/demo/index.ts"),
   },
+  {
+    name: "manual",
+    hasManual: true,
+    serves: true,
+    load: () => import("./extensions/manual/index.ts"),
+  },
   { name: "console", serves: true, load: () => import("./extensions/console/index.ts") },
   {
     name: "admin",

@@ -77,16 +77,12 @@ async function runCommand(
   const stop = new AbortController();
   const terminal = createTerminal(world, loader, stop.signal);
   const serve: Command = {
-    summary: "run the gateway (the default command)",
-    options: {
-      host: { value: "H" },
-      port: { value: "N", test: isPort, expected: "a number from 0 to 65535" },
-    },
+    ...serveCommand,
     run: (args) => (cluster.isWorker ? work(world, loader) : serveGateway(args, world, loader)),
   };
   const table = commandTable(loader, serve);
   const { name, command, args } = await readCommandLine(argv, table);
-  if (!command) return await terminal.print(helpText(await table.load(table.names)));
+  if (!command) return await terminal.print(await helpAbout(args.operand, table, loader));
   if (name !== DEFAULT_COMMAND) {
     world.signals.leaveToSystem(["SIGHUP"]);
     if (command.stopsBySignal) world.signals.onStop(() => stop.abort());
@@ -96,6 +92,28 @@ async function runCommand(
 }
 
 const isPort = (text: string): boolean => /^\d{1,5}$/.test(text) && Number(text) <= 65_535;
+
+/** What `serve` is, but for what it does. */
+export const serveCommand: Omit<Command, "run"> = {
+  summary: "run the gateway (the default command)",
+  options: {
+    host: { value: "H" },
+    port: { value: "N", test: isPort, expected: "a number from 0 to 65535" },
+  },
+};
+
+/** What `help` prints: a page of the manual, or without a topic the commands and the topics. Rejects with a UsageError. */
+async function helpAbout(topic: string, table: CommandTable, loader: Loader): Promise<string> {
+  const [extension] = await loader.load(({ hasManual }) => hasManual === true);
+  const manual = extension?.manual;
+  if (topic === "") return helpText(await table.load(table.names), manual?.topics() ?? []);
+  const page = manual?.page(topic);
+  if (page !== undefined) return page;
+  const names = (manual?.topics() ?? []).map(({ name }) => name);
+  throw new UsageError(
+    `the manual has no topic ${JSON.stringify(topic)}; topics: ${names.join(", ")}`,
+  );
+}
 
 /** `serve`, and the commands that extensions bring. */
 function commandTable(loader: Loader, serve: Command): CommandTable {

@@ -1,6 +1,6 @@
-// The README keeps its word: every shell block in it is run as it stands (only the port is a free one), or is run word for
-// word by .ci/run; the configuration example is valid; the size that it states is true. The blocks in other languages
-// are run in test/clients, where the SDKs are.
+// README.md and the manual keep their word: every shell block is run as it is (only the port is a free one), or is run word for
+// word by .ci/run; configuration examples are valid. Blocks in JavaScript and Python are run in test/clients, where the SDKs are;
+// those of the page "Backup and restore" in test/extensions/books and test/extensions/postgres.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -10,13 +10,41 @@ import { join } from "node:path";
 import { after, describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
 import { levelOf, LEVELS } from "../scripts/conformance/suite.ts";
+import { checkConfig } from "./support/config.ts";
 import { parseMoney } from "../src/core/ledger/price.ts";
 import { demo, startGateway } from "./support/gateway.ts";
-import { blocksOf } from "./support/readme.ts";
+import { allBlocks, blocksOf, pages } from "./support/readme.ts";
 import { waitFor, within } from "./support/wait.ts";
 
-const shell = blocksOf("sh");
-const readme = readFileSync("README.md", "utf8");
+/** The beginning of each shell block, by page: a new block needs a test below. */
+const KNOWN: Readonly<Record<string, readonly string[]>> = {
+  README: [
+    "npm ci && npm start",
+    "curl -s ",
+    "export DEEPSEEK_API_KEY=",
+    "npm start --silent -- help",
+    "npm ci && npm test",
+  ],
+  api: ["curl -sN ", "curl -sN "],
+  books: ["npm start --silent -- billing trace", "cat data/spend/*.jsonl | jq"],
+  commands: ["npm start --silent -- keys create"],
+  comparison: ["npm run conformance -- "],
+  configuration: ["export DEEPSEEK_API_KEY="],
+  contributing: ["npm ci --prefix test/clients"],
+  deploying: ["npm run build"],
+  performance: ["npm ci && npm ci --prefix test/clients"],
+};
+const LANGUAGES = ["sh", "bash", "json", "js", "python", "nginx", "text"];
+
+/** The first shell block of a page that begins so. */
+function shellBlock(page: string, beginning: string, at = 0): string {
+  const block = blocksOf("sh", page).filter((text) => text.startsWith(beginning))[at];
+  assert.ok(block !== undefined, `${page} has no block that begins with ${beginning}`);
+  return block;
+}
+
+const calls = allBlocks().filter(({ language, text }) => language === "sh" && /^curl/.test(text));
+const thinkingCall = shellBlock("api", "curl", 1);
 const noJq = spawnSync("jq", ["--version"]).status === 0 ? false : "there is no jq here";
 const ci = readFileSync(".ci/run", "utf8");
 
@@ -66,41 +94,31 @@ after(() => rmSync(folder, { recursive: true }));
 writeFileSync(join(folder, "demo.json"), JSON.stringify(demo()));
 const own = existsSync("gateway.json") ? ` --config ${join(folder, "demo.json")}` : "";
 
-describe("README", () => {
-  it("has the shell blocks that this test knows how to run", () => {
-    const kinds = shell.map((block) =>
-      block.startsWith("curl") ? "curl" : block.split(/\s/).slice(0, 4).join(" "),
-    );
-    assert.deepEqual(
-      kinds,
-      [
-        "npm ci && npm",
-        "curl",
-        "curl",
-        "curl",
-        "npm start --silent --",
-        "npm start --silent --",
-        "export DEEPSEEK_API_KEY=sk-from-deepseek ANTHROPIC_API_KEY=sk-from-anthropic ACME_KEY=sk-for-your-client",
-        "cat data/spend/*.jsonl | jq",
-        "npm ci && npm",
-        "npm run build node",
-        "npm ci --prefix test/clients",
-        "npm run conformance --",
-        "npm ci && npm ci --prefix test/clients",
-      ].map((kind) => kind.split(/\s/).slice(0, 4).join(" ")),
-    );
+describe("README and manual", () => {
+  it("have the shell blocks that this test knows how to run", () => {
+    for (const { name } of pages()) {
+      const blocks = blocksOf("sh", name);
+      const known = KNOWN[name] ?? [];
+      assert.equal(blocks.length, known.length, `shell blocks of ${name}`);
+      for (const [at, beginning] of known.entries())
+        assert.ok(blocks[at]!.startsWith(beginning), `${name}: ${blocks[at]}`);
+    }
+  });
+
+  it("name the language of every block", () => {
+    for (const { page, language, text } of allBlocks())
+      assert.ok(LANGUAGES.includes(language), `${page}: ${language || "none"} of ${text}`);
   });
 
   it("npm ci && npm start", async (t) => {
-    assert.equal(shell[0], "npm ci && npm start");
+    assert.equal(shellBlock("README", "npm ci"), "npm ci && npm start");
     assert.ok(ci.includes("npm ci && npm test"), ".ci/run installs the same way");
     const address = await serve(t, `npm start -- --port 0${own}`);
     assert.equal((await fetch(`${address}/healthz`)).status, 200);
   });
 
-  shell.forEach((block, index) => {
-    if (!block.startsWith("curl")) return;
-    it(`call ${index}: ${/"model": "([^"]+)"/.exec(block)?.[1]}`, async (t) => {
+  for (const { page, text: block } of calls) {
+    it(`a call of ${page}: ${/"model": "([^"]+)"/.exec(block)?.[1]}`, async (t) => {
       const gateway = await startGateway(t, demo());
       assert.ok(block.includes("http://127.0.0.1:8080"));
       const output = await run(block.replace("http://127.0.0.1:8080", gateway.url));
@@ -115,6 +133,12 @@ describe("README", () => {
       );
       if (block.includes("X-Request-Id")) await gateway.accessOf("my-first-thought");
     });
+  }
+
+  it("the manual by the command help", async () => {
+    const [list, page] = shellBlock("README", "npm start --silent -- help").split("\n");
+    assert.match(await run(list!), /^ {2}configuration {2,}\S/m);
+    assert.equal(await run(page!), readFileSync("src/manual/configuration.md", "utf8"));
   });
 
   it("the books: trace, statement, audit, keys, and the same sum by jq", {
@@ -126,20 +150,23 @@ describe("README", () => {
     writeFileSync(config, JSON.stringify(demo({ data_dir })));
     const gateway = await startGateway(t, demo({ data_dir }));
     for (let calls = 0; calls < 3; calls += 1)
-      await run(shell[3]!.replace("http://127.0.0.1:8080", gateway.url));
+      await run(thinkingCall.replace("http://127.0.0.1:8080", gateway.url));
     const commands = (block: string) =>
       block.split("\n").map((line) => `${line} --config ${config}`);
-    const [traced, , audited] = await Promise.all(commands(shell[4]!).map(run));
+    const books = commands(shellBlock("books", "npm start"));
+    const keys = commands(shellBlock("commands", "npm start"));
+    const [traced, , audited] = await Promise.all(books.map(run));
     assert.equal(traced!.match(/demo-reasoner {2}demo {2,}completed/g)?.length, 3);
     assert.match(
       audited!,
       /^settled 3 for \S+ USD; recorded 3 for .*\nproved: 3 requests settled from .*\nthe books are right\n$/,
     );
-    const key = await run(commands(shell[5]!)[0]!);
+    const key = await run(keys[0]!);
     assert.match(key, /^sk-\S{32}\n|\nsk-\S{32}\n/);
-    assert.match(await run(commands(shell[5]!)[1]!), /acme +laptop +60 +auto\/chat/);
-    const { lines } = JSON.parse(await run(`${commands(shell[4]!)[1]} --json`));
-    const summed = JSON.parse(await run(shell[7]!.replace("data/spend", join(data_dir, "spend"))));
+    assert.match(await run(keys[1]!), /acme +laptop +60 +auto\/chat/);
+    const { lines } = JSON.parse(await run(`${books[1]} --json`));
+    const sum = shellBlock("books", "cat").replace("data/spend", join(data_dir, "spend"));
+    const summed = JSON.parse(await run(sum));
     assert.deepEqual(Object.keys(summed), ["demo-reasoner"]);
     assert.equal(summed["demo-reasoner"].requests, 3);
     const { units, micro, pico } = summed["demo-reasoner"];
@@ -149,28 +176,49 @@ describe("README", () => {
     );
   });
 
-  it("a configuration of one's own: check it, serve it", async (t) => {
+  /** The lines of a page's block that uses the configuration before it, which is in a folder of its own. */
+  function configured(t: TestContext, page: string): readonly string[] {
     const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
     t.after(() => rmSync(folder, { recursive: true }));
     const file = join(folder, "gateway.json");
-    writeFileSync(file, blocksOf("json")[0]!);
-    const [environment, check, explain, server] = shell[6]!
-      .replaceAll("gateway.json", file)
-      .split("\n");
+    writeFileSync(file, blocksOf("json", page)[0]!);
+    return shellBlock(page, "export").replaceAll("gateway.json", file).split("\n");
+  }
+  /** Serves, and asks for the models with the client's key. */
+  async function serveModels(t: TestContext, script: string): Promise<void> {
+    const address = await serve(t, `${script} --port 0`);
+    const models = await fetch(`${address}/v1/models`, {
+      headers: { authorization: "Bearer sk-for-your-client" },
+    });
+    assert.equal(models.status, 200);
+  }
+
+  it("README's configuration: check it, serve it", async (t) => {
+    const [environment, check, server] = configured(t, "README");
+    assert.match(await run(`${environment}\n${check}`), /is valid: 1 models, 2 aliases, 1 keys/);
+    await serveModels(t, `${environment}\n${server}`);
+  });
+
+  it("the manual's configuration: check it, explain it, serve it", async (t) => {
+    const [environment, check, explain, server] = configured(t, "configuration");
     assert.match(await run(`${environment}\n${check}`), /is valid: 3 models, 3 aliases, 1 keys/);
     assert.match(
       await run(`${environment}\n${explain}`),
       /1 +qwen-local .*= 960\.00[^\n]*\n +2 +deepseek-chat .*= 234\.92/,
     );
-    const address = await serve(t, `${environment}\n${server} --port 0`);
-    const models = await fetch(`${address}/v1/models`, {
-      headers: { authorization: "Bearer sk-for-your-client" },
-    });
-    assert.equal(models.status, 200);
+    await serveModels(t, `${environment}\n${server}`);
+  });
+
+  it("every configuration in the manual is valid", () => {
+    for (const { page, language, text } of allBlocks()) {
+      if (language !== "json") continue;
+      const secrets = [...text.matchAll(/"\$(\w+)"/g)].map(([, name]) => [name, `sk-for-${name}`]);
+      assert.doesNotThrow(() => checkConfig(JSON.parse(text), Object.fromEntries(secrets)), page);
+    }
   });
 
   it("the built file", async (t) => {
-    const [build, start] = shell[9]!.split("\n");
+    const [build, start] = shellBlock("deploying", "npm run build").split("\n");
     await run(build!);
     const address = await serve(t, `exec ${start!.replace("8080", "0")}${own}`);
     assert.equal((await fetch(`${address}/healthz`)).status, 200);
@@ -178,15 +226,17 @@ describe("README", () => {
 
   it("the conformance of a running gateway", async (t) => {
     const gateway = await startGateway(t, demo());
-    assert.ok(shell[11]!.includes("http://127.0.0.1:8080"));
+    const block = shellBlock("comparison", "npm run conformance");
+    assert.ok(block.includes("http://127.0.0.1:8080"));
     assert.match(
-      await run(shell[11]!.replace("http://127.0.0.1:8080", gateway.url)),
+      await run(block.replace("http://127.0.0.1:8080", gateway.url)),
       /^spec +(\d+) checks: \1 passed, 0 failed, 0 skipped$/m,
     );
+    const comparison = readFileSync("src/manual/comparison.md", "utf8");
     for (const level of LEVELS) {
       const checks = CHECKS.filter((check) => levelOf(check) === level).length;
       assert.match(
-        readme,
+        comparison,
         new RegExp(`${checks} (checks )?of what [^(]*\\(\`${level}\`\\)`),
         `${level} has ${checks} checks`,
       );
@@ -194,7 +244,7 @@ describe("README", () => {
   });
 
   it("the benchmark's scripts are there", async () => {
-    const [, peers, bench] = shell[12]!.split("\n");
+    const [, peers, bench] = shellBlock("performance", "npm ci").split("\n");
     assert.equal(spawnSync("bash", ["-n", peers!]).status, 0);
     assert.ok(statSync(peers!).mode & 0o100, `${peers} can be run`);
     assert.equal(bench, "npm run bench");
@@ -206,7 +256,8 @@ describe("README", () => {
   });
 
   it("the blocks that install from the registry are run by .ci/run, word for word", () => {
-    for (const block of [shell[8]!, shell[10]!])
+    const blocks = [shellBlock("README", "npm ci", 1), shellBlock("contributing", "npm ci")];
+    for (const block of blocks)
       for (const line of block.split("\n")) assert.ok(ci.includes(line), line);
   });
 });

@@ -7,6 +7,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { promisify } from "node:util";
+import { topics } from "../../src/extensions/manual/index.ts";
 import { only, settled, usageCount } from "../support/books.ts";
 import { folder } from "../support/folder.ts";
 import { demo, merge } from "../support/gateway.ts";
@@ -37,7 +38,7 @@ const FLAGS = [
 ];
 const pictures = process.env["CONSOLE_PICTURES"];
 const month = () => new Date().toISOString().slice(0, 7);
-const clients = new URL("", import.meta.url).pathname;
+const clients = new URL(".", import.meta.url).pathname;
 
 describe("the console in a browser", {
   skip:
@@ -317,6 +318,31 @@ describe("the console in a browser", {
     await ahead.locator("#charts .card", { hasText: /^Requests a second0\.\d/ }).waitFor();
   });
 
+  it("shows every page of the manual as readable text, and follows its links", async (t) => {
+    const { admin } = await serve(t);
+    const page = await open(t, admin, {}, "#manual");
+    const list = page.locator("#topics button");
+    await list.first().waitFor();
+    assert.equal(await list.count(), topics().length);
+    for (const { title } of topics()) {
+      await list.getByText(title, { exact: true }).click();
+      await page.locator("#page h2", { hasText: title }).waitFor();
+      const signs = await page.evaluate(() => {
+        const shown = document.querySelector("#page")!.cloneNode(true) as HTMLElement;
+        for (const code of shown.querySelectorAll("pre, code")) code.remove();
+        return /\*\*|`|\|[ -]|\]\(|<!--|^#/m.exec(shown.textContent!)?.[0];
+      });
+      assert.equal(signs, undefined, `${title} shows a sign of Markdown`);
+    }
+    await list.getByText("Errors", { exact: true }).click();
+    const row = page.locator("#page tr", { hasText: "model_not_found" });
+    assert.match((await row.textContent())!, /404invalid_request_errorThe model or alias/);
+    await assertAccessible(page, "manual");
+    await list.getByText("Books", { exact: true }).click();
+    await page.locator("#page").getByRole("button", { name: "Security" }).first().click();
+    await page.locator("#page h2", { hasText: "Security" }).waitFor();
+  });
+
   it("a model's breaker is seen to open when its provider goes down, and to close when it is back; a page that hears nothing says so", async (t) => {
     let behaviour: Behaviour = status(200, completion({ content: "Here I am." }));
     const provider = await startProvider(t, (asked) => behaviour(asked));
@@ -498,12 +524,16 @@ describe("the console in a browser", {
     await outcome(page, /^Finished: stop$/);
     assert.match(await told(page, "Cost"), /^0,0\d+\s\$$/);
     await page.locator("#tab-try").focus();
-    for (const part of ["costs", "now", "try"]) {
+    const shown: Readonly<Record<string, string>> = {
+      costs: '#records[aria-busy="false"]',
+      manual: "#topics button",
+    };
+    for (const part of ["costs", "manual", "now", "try"]) {
       await page.keyboard.press("ArrowRight");
       assert.equal(await page.evaluate(() => document.activeElement?.id), `tab-${part}`);
       assert.equal(await page.locator(`#${part}`).isVisible(), true);
       await page
-        .locator(part === "costs" ? '#records[aria-busy="false"]' : "#models")
+        .locator(shown[part] ?? "#models")
         .first()
         .waitFor({ state: "attached" });
       assert.equal(

@@ -15,6 +15,7 @@ import type { DialectDefinition } from "../providers/dialect.ts";
 import type { ValidationIssue } from "../schema/checker.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { Command } from "./command.ts";
+import type { Manual } from "./manual.ts";
 import type { Host, Report } from "./report.ts";
 import type { Setting } from "./setting.ts";
 
@@ -27,6 +28,8 @@ export interface ExtensionEntry {
   readonly dialects?: readonly string[];
   /** The commands that it brings. It is loaded when one is run, and for `help`. */
   readonly commands?: readonly string[];
+  /** It brings the manual: it is loaded for `help`. */
+  readonly hasManual?: boolean;
   /** It brings the configuration of a program without a file. At most one extension does. */
   readonly hasConfig?: boolean;
   /** Its `supervise` starts processes, which need its `work`. At most one extension does. */
@@ -46,6 +49,8 @@ export interface Extension {
   /** What a program without a file runs with: JSON, as if it had been read. */
   readonly builtInConfig?: unknown;
   readonly commands?: Readonly<Record<string, Command>>;
+  /** What `help` prints. At most one extension brings it. */
+  readonly manual?: Manual;
   /** A store outside of the process that one of the settings can name. */
   readonly store?: StoreAddress;
   /** Opens the usage records at the address of `store`. Throws a ValidationError if a package is missing. */

@@ -3,7 +3,7 @@
 import { pathText, ValidationError } from "../schema/checker.ts";
 
 /** By the error's code. */
-const ERRORS = {
+export const ERRORS = {
   malformed_request: { status: 400, type: "invalid_request_error" },
   invalid_json: { status: 400, type: "invalid_request_error" },
   missing_required_parameter: { status: 400, type: "invalid_request_error" },

@@ -1,5 +1,4 @@
-// README, "Backup and restore": its blocks are run word for word, and what it says of each loss is
-// tried.
+// The manual's page "Backup and restore": its blocks are run word for word, and what it says of each loss is tried.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -13,10 +12,10 @@ import { bundled, launch } from "../../support/program.ts";
 import { blocksOf } from "../../support/readme.ts";
 import { settled, waitFor, within } from "../../support/wait.ts";
 
-const [copy = "", restore = ""] = blocksOf("bash");
+const [copy = "", restore = ""] = blocksOf("bash", "backup");
 const BUILT = bundled(folder()).args[0]!;
 
-/** A folder as the README has it: the program in dist, the books in data. */
+/** A folder as the manual has it: the program in dist, the books in data. */
 function place() {
   const cwd = folder();
   mkdirSync(join(cwd, "dist"));

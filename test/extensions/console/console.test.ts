@@ -555,7 +555,7 @@ async function withSpend(t: TestContext, write: (dir: string) => void, over: obj
   const config = configFor("http://127.0.0.1:1", ["m"], { data_dir: dir, ...over });
   mkdirSync(join(dir, "spend"));
   write(dir);
-  const options = { clock: systemClock, diagnose: () => undefined };
+  const options = { clock: systemClock, diagnose: () => undefined, extensions: allExtensions };
   await copySettled(openBooks(checkConfig(config, {}), options));
   const gw = await startGateway(t, config);
   return { dir, gw, get: (path: string) => ask(adminOf(gw), path) };
@@ -911,6 +911,8 @@ describe("the OpenAPI document", () => {
       "/",
       "/costs",
       "/events",
+      "/manual",
+      "/manual/{topic}",
       "/metrics",
       "/status",
       "/trace",

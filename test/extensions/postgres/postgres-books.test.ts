@@ -216,7 +216,7 @@ describe("PostgreSQL, and a data_dir that is not what it was", { skip: noPostgre
     }
     await Promise.all(both.map((each) => each.stop()));
     assert.equal((await at.audit(dir)).code, 1);
-    const block = blocksOf("bash").find((text) => text.includes("gateway-id"))!;
+    const block = blocksOf("bash", "backup").find((text) => text.includes("gateway-id"))!;
     await runScript(block.replace(/\bcopy\//g, "clone/"), at.base);
     await db.query(at.url, "UPDATE usage_sources SET seen_at = now() - interval '2 hours'");
     assert.deepEqual((await at.audit(dir)).found.differences, []);

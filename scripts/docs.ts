@@ -1,0 +1,208 @@
+// Writes what README.md and the manual's pages take from the program: `npm run docs`. Tests fail while a page differs.
+//
+// A table between `<!-- generated: NAME -->` and `<!-- end -->` is written whole. In a table between `<!-- filled: NAME -->` and
+// `<!-- end -->` the first column names what a row is about, the last one is written by hand, and the columns between are filled in.
+// README.md states the size of the sources between `<!-- size -->` and `<!-- end -->`.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { configSchema } from "../src/core/config/schema.ts";
+import { ERRORS } from "../src/core/openai/errors.ts";
+import type { JsonSchema } from "../src/core/schema/checker.ts";
+import { synopsis } from "../src/arguments.ts";
+import { FAMILIES, type Family } from "../src/extensions/metrics/families.ts";
+import { serveCommand } from "../src/program.ts";
+import { allExtensions } from "../test/support/config.ts";
+import { providersTable } from "./providers.ts";
+import { sizeText } from "./size.ts";
+
+export const MANUAL = new URL("../src/manual/", import.meta.url);
+
+/** What the program knows of one row, by the name of the row. */
+type Facts = ReadonlyMap<string, readonly string[]>;
+
+/** A field of the configuration, as the manual states it. */
+interface Field {
+  /** `server.port`, `providers.P.api_key`, `keys[].account`. */
+  readonly path: string;
+  readonly type: string;
+  /** The default as JSON, "required", or "none" if absence has a meaning of its own. */
+  readonly fallback: string;
+}
+
+/** The names that stand for any key of a dictionary of the configuration. */
+const PLACEHOLDERS: Readonly<Record<string, string>> = {
+  providers: "P",
+  models: "M",
+  aliases: "A",
+  accounts: "A",
+};
+
+/** Longer lists of names are in the text of the page. */
+const MAX_LISTED_NAMES = 12;
+
+const GENERATED: Readonly<Record<string, () => string>> = {
+  providers: providersTable,
+  commands: commandsTable,
+  metrics: metricsTable,
+};
+
+const FILLED: Readonly<Record<string, () => Facts>> = {
+  fields: fieldFacts,
+  errors: errorFacts,
+};
+
+const commands = new Map([
+  ["serve", serveCommand],
+  ...allExtensions.flatMap((extension) => Object.entries(extension.commands ?? {})),
+]);
+
+/** The names of all commands, errors and metrics, which the manual must have. */
+export const COMMAND_NAMES = [...commands.keys()];
+export const ERROR_CODES = Object.keys(ERRORS);
+export const METRIC_NAMES = Object.keys(FAMILIES);
+/** The options of all commands, as their synopses show them. */
+export const OPTIONS = [
+  ...new Set(
+    [...commands.values()].flatMap(({ options = {} }) =>
+      Object.keys(options).map((name) => `--${name}`),
+    ),
+  ),
+];
+
+/** All fields of gateway.json that hold a value. */
+export function configurationFields(): Field[] {
+  return fieldsIn(configSchema({ env: {}, extensions: allExtensions }).schema, "", true);
+}
+
+/** The page with its tables as the program has them. Throws if a row is about something that the program does not have. */
+export function withTables(page: string): string {
+  return page
+    .replace(
+      /(<!-- generated: (\w+) -->\n)[\s\S]*?(<!-- end -->)/g,
+      (_, start: string, name: string, end: string) => `${start}${GENERATED[name]!()}\n${end}`,
+    )
+    .replace(
+      /(<!-- filled: (\w+) -->\n)([\s\S]*?)(<!-- end -->)/g,
+      (_, start: string, name: string, table: string, end: string) =>
+        `${start}${filled(table, FILLED[name]!())}${end}`,
+    );
+}
+
+function filled(table: string, facts: Facts): string {
+  return table
+    .split("\n")
+    .map((line) => (line.startsWith("| `") ? filledRow(line, facts) : line))
+    .join("\n");
+}
+
+/** A row may be about several names, of which the facts must be the same. */
+function filledRow(line: string, facts: Facts): string {
+  const cells = line.split(/(?<!\\)\|/).slice(1, -1);
+  const [first = ""] = cells;
+  const last = cells.at(-1) ?? "";
+  const known = namesIn(first).map((name) => {
+    const fact = facts.get(name);
+    if (!fact) throw new Error(`the manual has a row for ${name}, which does not exist`);
+    return fact.map((cell) => ` ${cell} `).join("|");
+  });
+  if (new Set(known).size !== 1) throw new Error(`one row for different things: ${first}`);
+  return `|${first}|${known[0]}|${last}|`;
+}
+
+/** The names between backticks. */
+export const namesIn = (text: string): string[] =>
+  [...text.matchAll(/`([^`]+)`/g)].map(([, name]) => name!);
+
+function fieldsIn(schema: JsonSchema, path: string, isRequired: boolean): Field[] {
+  const own = withoutNull(schema);
+  const properties = own["properties"] as Record<string, JsonSchema> | undefined;
+  if (properties) {
+    const required = (own["required"] ?? []) as readonly string[];
+    return Object.entries(properties).flatMap(([name, child]) =>
+      fieldsIn(child, path === "" ? name : `${path}.${name}`, required.includes(name)),
+    );
+  }
+  const entries = own["additionalProperties"] as JsonSchema | undefined;
+  if (entries && isObjectSchema(entries))
+    return fieldsIn(entries, `${path}.${PLACEHOLDERS[path]}`, false);
+  const items = own["items"] as JsonSchema | undefined;
+  if (items && isObjectSchema(items)) return fieldsIn(items, `${path}[]`, false);
+  return [{ path, type: typeText(own), fallback: fallbackText(schema, isRequired) }];
+}
+
+const isObjectSchema = (schema: JsonSchema): boolean =>
+  withoutNull(schema)["properties"] !== undefined;
+
+/** Null says the same as absence, or has its meaning in the text. */
+function withoutNull(schema: JsonSchema): JsonSchema {
+  const choices = schema["anyOf"] as readonly JsonSchema[] | undefined;
+  const [choice] = choices ?? [];
+  return choice ? withoutNull(choice) : schema;
+}
+
+function fallbackText(schema: JsonSchema, isRequired: boolean): string {
+  if ("default" in schema) return `\`${JSON.stringify(schema["default"])}\``;
+  return isRequired ? "required" : "none";
+}
+
+function typeText(schema: JsonSchema): string {
+  const names = schema["enum"] as readonly string[] | undefined;
+  if (names) return names.length > MAX_LISTED_NAMES ? "name" : listed(names);
+  const [type] = [schema["type"]].flat();
+  if (type === "array") return `list of ${typeText(withoutNull(schema["items"] as JsonSchema))}`;
+  return `${type}${rangeText(schema)}`;
+}
+
+const listed = (names: readonly string[]): string =>
+  names.map((name) => `\`"${name}"\``).join(", ");
+
+function rangeText({ minimum, maximum }: JsonSchema): string {
+  if (minimum === undefined) return "";
+  if (maximum === undefined || maximum === Number.MAX_SAFE_INTEGER) return `, at least ${minimum}`;
+  return `, ${minimum} to ${maximum}`;
+}
+
+function fieldFacts(): Facts {
+  return new Map(configurationFields().map(({ path, type, fallback }) => [path, [type, fallback]]));
+}
+
+function errorFacts(): Facts {
+  const rows = Object.entries(ERRORS).map(
+    ([code, { status, type }]) => [code, [String(status), `\`${type}\``]] as const,
+  );
+  return new Map(rows);
+}
+
+function commandsTable(): string {
+  const rows = [...commands].map(([name, command]) => {
+    const shown = synopsis(name, command).replace(" [--config FILE]", "").replaceAll("|", "\\|");
+    return `| \`${shown}\` | ${command.summary} |`;
+  });
+  return ["| Command | What it does |", "|---|---|", ...rows].join("\n");
+}
+
+function metricsTable(): string {
+  const rows = Object.entries<Family>(FAMILIES).map(([name, { type, help, labels = [] }]) => {
+    const labelNames = labels.map((label) => `\`${label}\``).join(" ") || "none";
+    return `| \`${name}\` | ${type} | ${labelNames} | ${help} |`;
+  });
+  return ["| Metric | Type | Labels | Meaning |", "|---|---|---|---|", ...rows].join("\n");
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  for (const name of readdirSync(MANUAL).filter((file) => file.endsWith(".md")))
+    update(new URL(name, MANUAL), withTables);
+  update(new URL("../README.md", import.meta.url), withSize);
+}
+
+function update(file: URL, change: (text: string) => string): void {
+  const text = readFileSync(file, "utf8");
+  const updated = change(text);
+  if (updated === text) return;
+  writeFileSync(file, updated);
+  console.log(`written: ${file.pathname}`);
+}
+
+function withSize(text: string): string {
+  return text.replace(/(<!-- size -->\n)[^<]*/, (_, start: string) => `${start}${sizeText()}\n`);
+}

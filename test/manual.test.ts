@@ -1,0 +1,196 @@
+// The manual and README.md: they are complete (every field, error, metric, command and option has its place), their generated tables
+// are those of the program, their links resolve, and the program shows every page.
+
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, it } from "node:test";
+import {
+  COMMAND_NAMES,
+  configurationFields,
+  ERROR_CODES,
+  METRIC_NAMES,
+  namesIn,
+  OPTIONS,
+  withTables,
+} from "../scripts/docs.ts";
+import { manual } from "../src/extensions/manual/index.ts";
+import { ended } from "./support/command.ts";
+import { demo, startGateway } from "./support/gateway.ts";
+import { pages } from "./support/readme.ts";
+
+/** Bytes of README.md: a newcomer reads it in a few minutes. */
+const README_BYTES = 8_192;
+/** Characters of a summary, so that a line of `help` stays short. */
+const SUMMARY_CHARS = 95;
+
+const textOf = (topic: string): string => manual.page(topic) ?? assert.fail(`no page ${topic}`);
+
+/** The first cells of all rows of the tables that stand in a page's marked blocks of this kind. */
+function firstCells(text: string, marker: string): string[] {
+  const blocks = [
+    ...text.matchAll(new RegExp(`<!-- ${marker} -->\\n([\\s\\S]*?)<!-- end -->`, "g")),
+  ];
+  return blocks.flatMap(([, table]) =>
+    table!
+      .split("\n")
+      .filter((line) => line.startsWith("| `"))
+      .map((line) => line.split(/(?<!\\)\|/)[1]!),
+  );
+}
+
+/** The headings of a page as the anchors that a Markdown viewer gives them. */
+function anchorsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+describe("README.md", () => {
+  it(`is at most ${README_BYTES} bytes`, () => {
+    const { size } = statSync("README.md");
+    assert.ok(size <= README_BYTES, `${size} bytes`);
+  });
+
+  it("links every page of the manual", () => {
+    const readme = readFileSync("README.md", "utf8");
+    for (const { name, title } of manual.topics())
+      assert.ok(readme.includes(`[${title}](src/manual/${name}.md)`), name);
+  });
+});
+
+describe("the pages of the manual", () => {
+  for (const { name, title, summary } of manual.topics()) {
+    it(`${name} begins with a title and one sentence about it`, () => {
+      assert.match(name, /^[a-z]+$/);
+      assert.ok(textOf(name).startsWith(`# ${title}\n\n`));
+      assert.match(title, /^[A-Z]/);
+      assert.match(summary, /^[A-Z][^.]*\.$/);
+      assert.ok(summary.length <= SUMMARY_CHARS, `${summary.length} characters`);
+    });
+
+    it(`${name} has the tables that \`npm run docs\` writes`, () => {
+      assert.equal(textOf(name), withTables(textOf(name)));
+    });
+  }
+});
+
+describe("links and paths of README.md and the manual", () => {
+  const all = pages();
+
+  it("every relative link resolves, its anchor included", () => {
+    for (const { path, text } of all) {
+      for (const [, target] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+        if (/^https?:/.test(target!)) continue;
+        const [file = "", anchor] = target!.split("#");
+        const linked = file === "" ? path : join(dirname(path), file);
+        assert.ok(existsSync(linked), `${path} links ${target}`);
+        if (anchor !== undefined)
+          assert.ok(anchorsOf(readFileSync(linked, "utf8")).includes(anchor), `${path}: ${target}`);
+      }
+    }
+  });
+
+  it("every path of the sources, the tests and the scripts exists", () => {
+    for (const { path, text } of all) {
+      for (const [named] of text.matchAll(/(?<![\w/.])(src|test|scripts)\/[\w./-]*\w/g)) {
+        // A name in capitals stands for any name.
+        const known = named.replace(/\/[A-Z]+$/, "");
+        assert.ok(existsSync(known), `${path} names ${named}`);
+      }
+    }
+  });
+});
+
+describe("completeness", () => {
+  it("every field of the configuration has one row in configuration, and no other field has", () => {
+    const rows = firstCells(textOf("configuration"), "filled: fields").flatMap(namesIn);
+    assert.deepEqual(
+      rows.sort(),
+      configurationFields()
+        .map((field) => field.path)
+        .sort(),
+    );
+  });
+
+  it("every folder of the core and every extension is in internals", () => {
+    const text = textOf("internals");
+    for (const folder of ["src/core", "src/extensions"])
+      for (const entry of readdirSync(folder, { withFileTypes: true }))
+        if (entry.isDirectory())
+          assert.ok(text.includes(`\`${folder}/${entry.name}\``), `${folder}/${entry.name}`);
+  });
+
+  it("every error code has one row in errors", () => {
+    const rows = firstCells(textOf("errors"), "filled: errors").flatMap(namesIn);
+    assert.deepEqual(rows.sort(), [...ERROR_CODES].sort());
+  });
+
+  it("every metric has one row in console", () => {
+    const rows = firstCells(textOf("console"), "generated: metrics").flatMap(namesIn);
+    assert.deepEqual(rows.sort(), [...METRIC_NAMES].sort());
+  });
+
+  it("every command and every option is in commands", () => {
+    const rows = firstCells(textOf("commands"), "generated: commands").join("\n");
+    for (const command of COMMAND_NAMES) assert.ok(rows.includes(`\`${command}`), command);
+    const options = textOf("commands").split("\n## Options\n")[1]!.split("\n## ")[0]!;
+    for (const option of [...OPTIONS, "--config"])
+      assert.ok(options.includes(`\`${option}`), option);
+  });
+});
+
+describe("the program shows the manual", () => {
+  it("help lists the commands, then every topic with its summary", async (t) => {
+    const { code, stdout, stderr } = await ended(t, ["help"]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.match(stdout, /serve \[--config FILE\]/);
+    const lines = stdout.split("\n").map((line) => line.trim().split(/ {2,}/));
+    for (const { name, summary } of manual.topics())
+      assert.ok(
+        lines.some(([first, second]) => first === name && second === summary),
+        name,
+      );
+  });
+
+  it("help TOPIC prints each page from the built file", async (t) => {
+    const printed = await Promise.all(
+      manual.topics().map(({ name }) => ended(t, ["help", name]).then(({ stdout }) => stdout)),
+    );
+    assert.deepEqual(
+      printed,
+      manual.topics().map(({ name }) => textOf(name)),
+    );
+  });
+
+  it("help with an unknown topic names the topics on stderr and exits with 2", async (t) => {
+    for (const topic of ["nonsense", "toString", "two words"]) {
+      const { code, stdout, stderr } = await ended(t, ["help", topic]);
+      assert.deepEqual([code, stdout], [2, ""]);
+      assert.match(stderr, /^chat-gateway: [^\n]*no topic "[^\n]*topics: api, backup, [^\n]*\n$/);
+    }
+  });
+
+  it("the admin listener serves the list and the pages as Markdown", async (t) => {
+    const { gateway } = await startGateway(t, demo());
+    const admin = gateway.adminAddress();
+    const list = await fetch(`${admin}/manual`);
+    assert.equal(list.headers.get("content-type"), "text/markdown; charset=utf-8");
+    const lines = (await list.text()).split("\n").filter((line) => line.startsWith("- "));
+    assert.deepEqual(
+      lines,
+      manual.topics().map(({ name, title, summary }) => `- [${title}](${name}.md): ${summary}`),
+    );
+    for (const { name } of manual.topics()) {
+      const response = await fetch(`${admin}/manual/${name}`);
+      assert.equal(response.headers.get("content-type"), "text/markdown; charset=utf-8");
+      assert.equal(await response.text(), textOf(name));
+    }
+    const unknown = await fetch(`${admin}/manual/nonsense`);
+    assert.equal(unknown.status, 404);
+    assert.equal(((await unknown.json()) as any).error.code, "unknown_url");
+  });
+});
