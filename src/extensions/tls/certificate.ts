@@ -20,8 +20,9 @@ export interface CertificatePair {
 }
 
 /**
- * Reads both files. Throws a ValidationError with the path of each file that cannot be read, or with
- * the path of `tls` if they are not a pair. `section` is the part of the configuration that has it.
+ * Reads both files. Throws a ValidationError with the path of each file that cannot be read, or
+ * with the path of `tls` if they are not a pair. `section` is the part of the configuration that
+ * has `tls`.
  */
 export function readTls(files: CertificateFiles, section = "server"): CertificatePair {
   const faults: ValidationIssue[] = [];
