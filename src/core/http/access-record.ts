@@ -23,13 +23,16 @@ export interface AccessRecord extends Readonly<LogFields> {
 /** Receives the record of every response when it has left or has been broken off. */
 export type AccessLog = (record: AccessRecord) => void;
 
-/** What a record is made of. */
-export interface LoggedResponse {
+/** Of an exchange, or of a request that could not be parsed and has no method and URL. */
+export interface LoggedRequest {
   readonly requestId: string;
-  /** Method and URL are absent if the request could not be parsed. */
   readonly req: { readonly method?: string | undefined; readonly url?: string | undefined };
   readonly log: LogFields;
-  /** The wall clock at the end of the response, in milliseconds. */
+}
+
+/** How and when a response ended. */
+export interface LoggedEnd {
+  /** The wall clock, in milliseconds. */
   readonly time: number;
   readonly status: number;
   readonly durationMs: number;
@@ -41,15 +44,15 @@ const shortened = (text: string): string =>
 const optionalText = (text: string | null | undefined): string | undefined =>
   text === null || text === undefined ? undefined : shortened(text);
 
-export function accessRecord(response: LoggedResponse): AccessRecord {
-  const { requestId, req, log, time, status, durationMs } = response;
+export function accessRecord(request: LoggedRequest, end: LoggedEnd): AccessRecord {
+  const { requestId, req, log } = request;
   return {
-    time: new Date(time).toISOString(),
+    time: new Date(end.time).toISOString(),
     request_id: requestId,
     method: req.method ?? null,
     path: req.url === undefined ? null : shortened(pathOf(req.url)),
-    status,
-    duration_ms: Math.round(durationMs * 1000) / 1000,
+    status: end.status,
+    duration_ms: Math.round(end.durationMs * 1000) / 1000,
     account: log.account ?? null,
     key_id: log.key_id ?? null,
     model: log.model ?? null,

@@ -42,8 +42,8 @@ function checkHeaders({ headers }: IncomingMessage, maxBytes: number): void {
 }
 
 /**
- * Resolves with the pieces of a body, at its end or with the piece that exceeds `maxBytes`; the rest
- * is thrown away. Rejects with the reason of `cancel`, which is aborted if the body breaks off.
+ * Resolves with the pieces of a body, at its end or with the piece that exceeds `maxBytes`. The
+ * rest is thrown away. Rejects with the reason of `cancel`, which is aborted if the body is cut.
  */
 function collect(req: IncomingMessage, maxBytes: number, cancel: Cancel): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];

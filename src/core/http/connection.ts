@@ -34,7 +34,7 @@ export const isResponseOwed = ({ req, res }: LiveExchange): boolean =>
 
 export interface Connection {
   readonly socket: Duplex;
-  /** Exchanges that are not over, oldest first. Requests are pipelined: only the first has `res.socket`. */
+  /** Exchanges that are not over, oldest first. Only the response of the first is being sent. */
   readonly live: Set<LiveExchange>;
   /** The exchange that began last, over or not. Absent before the first one. */
   latest?: LiveExchange;

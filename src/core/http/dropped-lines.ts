@@ -1,5 +1,5 @@
-// What happens when a log drops lines because its reader is too slow: they are counted, and when the
-// reader has caught up, a diagnostic says how many are missing.
+// What happens when a log drops lines because its reader is too slow: they are counted, and when
+// the reader has caught up, a diagnostic says how many are missing.
 import type { Diagnose } from "../diagnose.ts";
 import type { DropEvents } from "./line-log.ts";
 

@@ -1,5 +1,5 @@
-// What can be wrong with a request as HTTP, whatever it asks for. Whoever creates the server renders
-// these errors, and all others, for the client.
+// What can be wrong with a request as HTTP, whatever it asks for. The server is given a function
+// that renders these errors, and all others, for the client.
 
 /** What is wrong with a request, or with the way in which it arrived. */
 export type HttpErrorReason =
@@ -15,17 +15,16 @@ export type HttpErrorReason =
   | "empty_body"
   | "invalid_utf8";
 
+/** Headers of a response, by name. */
+export type ResponseHeaders = Readonly<Record<string, string>>;
+
 /** The message is for the client. */
 export class HttpError extends Error {
   readonly reason: HttpErrorReason;
-  /** Headers that the response to this request must have, such as Allow. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** Headers that the response must have, such as Allow. */
+  readonly headers: ResponseHeaders;
 
-  constructor(
-    reason: HttpErrorReason,
-    message: string,
-    headers: Readonly<Record<string, string>> = {},
-  ) {
+  constructor(reason: HttpErrorReason, message: string, headers: ResponseHeaders = {}) {
     super(message);
     this.reason = reason;
     this.headers = headers;

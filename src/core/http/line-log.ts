@@ -19,13 +19,9 @@ export interface LineSink {
 }
 
 export const sinkOf = (stream: Writable): LineSink => ({
-  write: (lines) => {
-    stream.write(lines);
-  },
+  write: (lines) => stream.write(lines),
   backlog: () => stream.writableLength,
-  onceDrained: (listener) => {
-    stream.once("drain", listener);
-  },
+  onceDrained: (listener) => stream.once("drain", listener),
 });
 
 const sinkOfFunction = (write: WriteLines): LineSink => ({

@@ -1,5 +1,5 @@
-// Errors for what arrives on a socket and is no request for a handler: bytes that Node cannot parse,
-// requests that take too long to arrive, CONNECT, and the preface of HTTP/2.
+// Errors for what arrives on a socket and is no request for a handler: bytes that Node cannot
+// parse, requests that take too long to arrive, CONNECT, and the preface of HTTP/2.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { isResponseOwed, type Connection, type Connections } from "./connection.ts";

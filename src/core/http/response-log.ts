@@ -24,17 +24,16 @@ export function createResponseLog(access: AccessLog, clock: Clock): ResponseLog 
   let onSettled: (() => void) | undefined;
 
   function ended(exchange: LiveExchange, status: number): void {
-    const { requestId, req, log, startedAt } = exchange;
-    const durationMs = clock.monotonic() - startedAt;
-    const response = { requestId, req, log, time: clock.now(), status, durationMs };
+    const durationMs = clock.monotonic() - exchange.startedAt;
+    const end = { time: clock.now(), status, durationMs };
     if (exchange.delivered || exchange.handled) {
-      access(accessRecord(response));
+      access(accessRecord(exchange, end));
       return;
     }
     const write = (): void => {
       if (!waiting.delete(write)) return;
       timer.cancel();
-      access(accessRecord(response));
+      access(accessRecord(exchange, end));
       if (waiting.size === 0) onSettled?.();
     };
     const timer = clock.after(HANDLER_MS, write);
@@ -43,9 +42,9 @@ export function createResponseLog(access: AccessLog, clock: Clock): ResponseLog 
   }
 
   function refused(error: ErrorResponse, requestId: string, req: Partial<IncomingMessage>): void {
-    const { status, code } = error;
-    const log = { error_code: code };
-    access(accessRecord({ requestId, req, log, time: clock.now(), status, durationMs: 0 }));
+    const log = { error_code: error.code };
+    const end = { time: clock.now(), status: error.status, durationMs: 0 };
+    access(accessRecord({ requestId, req, log }, end));
   }
 
   async function settle(ms: number): Promise<void> {

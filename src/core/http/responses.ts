@@ -1,11 +1,12 @@
 // Responses that are one JSON document: successes, and every error.
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
+import type { ResponseHeaders } from "./http-error.ts";
 
 /** An error as the client gets it. */
 export interface ErrorResponse {
   readonly status: number;
   /** Headers beside Content-Type and Content-Length. */
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: ResponseHeaders;
   /** A JSON document. */
   readonly body: string;
   /** For the access log. */
@@ -30,7 +31,7 @@ export function sendJson(
   res: ServerResponse,
   status: number,
   body: unknown,
-  headers: Readonly<Record<string, string>> = {},
+  headers: ResponseHeaders = {},
 ): void {
   const text = typeof body === "string" ? body : JSON.stringify(body);
   const head = {

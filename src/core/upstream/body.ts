@@ -1,22 +1,23 @@
-// Reads the body of a provider's response, piece by piece or as a whole.
+// The body of a provider's answer, read piece by piece or as a whole.
 import { Readable } from "node:stream";
 import { setImmediate as turnEnd } from "node:timers/promises";
 
 /**
- * After a piece that took this long to process, other connections get a turn of the event loop. The
- * kernel hands over some 30 pieces of 64 KB in one turn.
+ * After a piece that kept the reader busy for this many milliseconds, other work has a turn: the
+ * kernel hands over some 30 pieces of 64 KB in one turn of the event loop.
  */
 const LONG_MS = 10;
 
-/** The promise, if there is one, resolves when there is room for the next piece. */
-export type TakePiece = (bytes: Uint8Array) => Promise<unknown> | undefined | void;
-
 /**
- * Hands over a body piece by piece. Resolves at its end; rejects with what the body or `take`
- * throws. It listens to Node's own streams, because iterating over one costs more than everything
- * else that is done with a piece.
+ * Passes each piece of a body to `take`, and pauses the body until the promise resolves if `take`
+ * returns one. Resolves at the body's end. Rejects with the body's error, or with what `take`
+ * throws. Node's own streams are read through events: iterating over one costs more than all other
+ * work on a piece.
  */
-export function consume(body: AsyncIterable<Uint8Array>, take: TakePiece): Promise<void> {
+export function consume(
+  body: AsyncIterable<Uint8Array>,
+  take: (bytes: Uint8Array) => Promise<unknown> | undefined | void,
+): Promise<void> {
   const stream = body instanceof Readable ? body : Readable.from(body);
   return new Promise<void>((resolve, reject) => {
     stream.on("data", (bytes: Buffer) => {
@@ -28,7 +29,7 @@ export function consume(body: AsyncIterable<Uint8Array>, take: TakePiece): Promi
         stream.pause();
         room.then(() => stream.resume(), reject);
       } catch (error) {
-        stream.removeAllListeners("data"); // More pieces may arrive in this turn.
+        stream.removeAllListeners("data"); // more data may come in this very turn
         reject(error);
       }
     });
@@ -37,8 +38,8 @@ export function consume(body: AsyncIterable<Uint8Array>, take: TakePiece): Promi
 }
 
 /**
- * Reads the pieces of a body, up to and with the one that makes it larger than `maxBytes`; the rest
- * is thrown away. `progress` is called for every other piece. Rejects as `consume` does.
+ * Collects the pieces of a body, up to and with the one that makes it larger than `maxBytes`.
+ * `progress` is called after every other piece.
  */
 export function readAll(
   body: AsyncIterable<Uint8Array>,
@@ -48,13 +49,12 @@ export function readAll(
   const pieces: Uint8Array[] = [];
   let size = 0;
   return new Promise((resolve, reject) => {
-    const take = (bytes: Uint8Array): void => {
-      if (size > maxBytes) return;
+    consume(body, (bytes) => {
+      if (size > maxBytes) return; // the result is complete: the rest is thrown away
       size += bytes.length;
       pieces.push(bytes);
       if (size > maxBytes) resolve(pieces);
       else progress?.();
-    };
-    consume(body, take).then(() => resolve(pieces), reject);
+    }).then(() => resolve(pieces), reject);
   });
 }

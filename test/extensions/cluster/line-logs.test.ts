@@ -6,7 +6,7 @@ import net from "node:net";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { describe, it } from "node:test";
-import { createLineLog, MAX_BACKLOG, sinkOf } from "../../../src/core/http/line-log.ts";
+import { sinkOf } from "../../../src/core/http/line-log.ts";
 import { folder } from "../../support/folder.ts";
 import { demo, startGateway } from "../../support/gateway.ts";
 import { launch, quickest } from "../../support/program.ts";
@@ -37,50 +37,6 @@ function stalled() {
     },
   };
 }
-
-describe("a line log", () => {
-  it("keeps 8 MB for a reader that stalls, drops the rest, and tells how much when it goes on", async () => {
-    const reader = stalled();
-    let dropped = 0;
-    const recovered: number[] = [];
-    const log = createLineLog(sinkOf(reader.stream), {
-      dropped: () => (dropped += 1),
-      recovered: (lines) => recovered.push(lines),
-    });
-    const line = { text: "x".repeat(1_000) };
-    const count = 20_000;
-    for (let at = 0; at < count; at += 1) {
-      log.write(line);
-      if (at % 100 === 99) await new Promise(setImmediate);
-    }
-    assert.ok(reader.stream.writableLength <= MAX_BACKLOG, `${reader.stream.writableLength}`);
-    assert.ok(reader.stream.writableLength > MAX_BACKLOG * 0.9, "what may be kept is kept");
-    assert.ok(dropped > count / 2);
-    assert.deepEqual(recovered, []);
-    reader.resume();
-    await waitFor(() => recovered.length > 0, "the log to recover");
-    assert.deepEqual(recovered, [dropped]);
-    assert.equal(reader.lines().length + dropped, count);
-    log.write(line);
-    log.flush();
-    assert.equal(reader.lines().length + dropped, count + 1, "it goes on");
-    assert.ok(
-      reader.lines().every((each) => JSON.parse(each).text.length === 1_000),
-      "whole lines",
-    );
-  });
-
-  it("drops nothing for a reader that keeps up, however much comes in one turn", async () => {
-    const lines: string[] = [];
-    const log = createLineLog((text) => lines.push(...text.trim().split("\n")), {
-      dropped: () => assert.fail("a line was dropped"),
-      recovered: () => assert.fail("nothing was dropped"),
-    });
-    for (let at = 0; at < 20_000; at += 1) log.write({ at, text: "x".repeat(1_000) });
-    await new Promise(setImmediate);
-    assert.equal(lines.length, 20_000);
-  });
-});
 
 describe("the gateway's logs", () => {
   it("a diagnostics reader that stalls is told in its own log how many lines it has missed", async (t) => {

@@ -1,0 +1,144 @@
+// The paths of the public listener beside chat completions.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { demo, json, startGateway } from "../support/gateway.ts";
+import { chunkShape, completionShape } from "../support/shapes.ts";
+import { rawRequest } from "../support/raw.ts";
+
+const GENERATED = /^req_[0-9a-f]{32}$/;
+
+const close = "Connection: close\r\n";
+
+describe("routes", () => {
+  it("healthz: 200 without a key, GET and HEAD", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const response = await fetch(`${gateway.url}/healthz?probe=1`);
+    assert.equal(response.status, 200);
+    assert.deepEqual(await json(response), { status: "ok" });
+    assert.equal(response.headers.get("cache-control"), "no-store");
+    assert.match(response.headers.get("x-request-id")!, GENERATED);
+    const head = await fetch(`${gateway.url}/healthz`, { method: "HEAD" });
+    assert.equal(head.status, 200);
+    assert.equal(await head.text(), "");
+  });
+
+  it("unknown path 404, wrong method 405 with Allow", async (t) => {
+    const gateway = await startGateway(t, demo());
+    for (const path of [
+      "/",
+      "/v1",
+      "/v1/chat/completions/",
+      "/constructor",
+      "/__proto__",
+      "//healthz",
+    ]) {
+      const response = await fetch(gateway.url + path, { method: "POST" });
+      assert.equal(response.status, 404, path);
+      assert.equal((await json(response)).error.code, "unknown_url");
+    }
+    const wrong = await fetch(`${gateway.url}/v1/chat/completions`);
+    assert.equal(wrong.status, 405);
+    assert.equal(wrong.headers.get("allow"), "POST");
+    assert.equal((await json(wrong)).error.code, "method_not_allowed");
+    const health = await fetch(`${gateway.url}/healthz`, { method: "DELETE" });
+    assert.equal(health.status, 405);
+    assert.equal(health.headers.get("allow"), "GET, HEAD");
+  });
+
+  it("takes the absolute form of a proxy", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const answer = await rawRequest(
+      gateway.url,
+      `GET http://gateway.test/healthz?x=1 HTTP/1.1\r\nHost: gateway.test\r\n${close}\r\n`,
+    );
+    assert.equal(answer.status, 200);
+  });
+
+  it("an HTTP/1.0 client needs no Host", async (t) => {
+    const gateway = await startGateway(t, demo());
+    assert.equal((await rawRequest(gateway.url, "GET /healthz HTTP/1.0\r\n\r\n")).status, 200);
+  });
+
+  it("models: the canonical names and enabled aliases that the key may use", async (t) => {
+    const config = demo({
+      aliases: { "team/off": { models: ["demo-chat"], enabled: false } },
+      keys: [
+        { account: "demo", key: "sk-demo" },
+        { account: "demo", key: "sk-narrow", models: ["auto/chat", "demo-reasoner"] },
+      ],
+    });
+    const gateway = await startGateway(t, config);
+    const list = async (key: string) => {
+      const response = await fetch(`${gateway.url}/v1/models`, {
+        headers: { authorization: `Bearer ${key}` },
+      });
+      assert.equal(response.status, 200);
+      const body = await json(response);
+      assert.equal(body.object, "list");
+      for (const model of body.data)
+        assert.deepEqual(Object.keys(model), [
+          "id",
+          "object",
+          "created",
+          "owned_by",
+          "context_length",
+          "max_output_tokens",
+          "capabilities",
+        ]);
+      return body.data.map((model: { id: string }) => model.id);
+    };
+    assert.deepEqual(await list("sk-demo"), [
+      "demo-chat",
+      "demo-reasoner",
+      "auto/reasoning",
+      "auto/chat",
+    ]);
+    assert.deepEqual(await list("sk-narrow"), ["demo-reasoner", "auto/chat"]);
+    assert.equal((await fetch(`${gateway.url}/v1/models`)).status, 401);
+  });
+
+  it("openapi.json: the document, with the schemas that are enforced", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const response = await fetch(`${gateway.url}/openapi.json`);
+    assert.equal(response.status, 200);
+    const document = await json(response);
+    assert.equal(document.openapi, "3.1.0");
+    // What is published of replies is what the tests hold all replies against.
+    assert.deepEqual(
+      document.components.schemas.ChatCompletion,
+      JSON.parse(JSON.stringify(completionShape.schema)),
+    );
+    assert.deepEqual(
+      document.components.schemas.ChatCompletionChunk,
+      JSON.parse(JSON.stringify(chunkShape.schema)),
+    );
+    const request = document.components.schemas.ChatCompletionRequest;
+    assert.deepEqual(request.required, ["model", "messages"]);
+    const { temperature, n, tools, tool_choice } = request.properties;
+    assert.deepEqual([temperature.minimum, temperature.maximum], [0, 2]);
+    assert.deepEqual(n, {
+      anyOf: [{ type: "integer", maximum: 2 ** 53 - 1, const: 1 }, { type: "null" }],
+    });
+    for (const { properties } of [tools.items, tool_choice.anyOf[0].anyOf[1]])
+      assert.deepEqual(properties.type, { type: "string", const: "function" });
+    assert.deepEqual(request.dependentSchemas.stream_options.anyOf[1], {
+      properties: { stream: { const: true } },
+      required: ["stream"],
+    });
+    assert.deepEqual(request.dependentSchemas.tool_choice.anyOf[1], {
+      properties: { tools: { type: "array", minItems: 1 } },
+      required: ["tools"],
+    });
+    const assistant = request.properties.messages.items.anyOf.find(
+      ({ properties }: any) => properties.role.enum[0] === "assistant",
+    );
+    assert.deepEqual(
+      assistant.anyOf.flatMap(({ required }: any) => required),
+      ["content", "refusal", "tool_calls"],
+    );
+    const refs = JSON.stringify(document).match(/#\/components\/schemas\/\w+/g) ?? [];
+    assert.ok(refs.length > 5);
+    for (const ref of refs) assert.ok(document.components.schemas[ref.split("/").at(-1)!], ref);
+  });
+});

@@ -1,0 +1,85 @@
+// Whatever is thrown, as the response that the client gets.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  internalErrorReporter,
+  renderError,
+  shuttingDown,
+} from "../../src/core/error-responses.ts";
+import { HttpError, type HttpErrorReason } from "../../src/core/http/http-error.ts";
+import { ApiError } from "../../src/core/openai/errors.ts";
+import { fail } from "../../src/core/schema/checker.ts";
+
+const http: readonly (readonly [reason: HttpErrorReason, status: number, code: string])[] = [
+  ["malformed_request", 400, "malformed_request"],
+  ["missing_host", 400, "malformed_request"],
+  ["unknown_url", 404, "unknown_url"],
+  ["method_not_allowed", 405, "method_not_allowed"],
+  ["request_timeout", 408, "request_timeout"],
+  ["request_too_large", 413, "request_too_large"],
+  ["unsupported_media_type", 415, "unsupported_media_type"],
+  ["expectation_failed", 417, "expectation_failed"],
+  ["headers_too_large", 431, "headers_too_large"],
+  ["empty_body", 400, "invalid_json"],
+  ["invalid_utf8", 400, "invalid_json"],
+];
+
+describe("renderError", () => {
+  for (const [reason, status, code] of http)
+    it(`renders the HTTP error ${reason} as ${status} ${code}`, () => {
+      const headers = { Allow: "GET" };
+      const { body, ...rest } = renderError(new HttpError(reason, "No.", headers), "req_1");
+      assert.deepEqual(rest, { status, headers, code, param: null, isInternal: false });
+      const type = "invalid_request_error";
+      assert.deepEqual(JSON.parse(body), {
+        error: { message: "No.", type, code, param: null, request_id: "req_1" },
+      });
+    });
+
+  it("renders an error of the API with its param", () => {
+    const error = new ApiError("model_not_found", "There is no such model.", { param: "model" });
+    const { status, code, param, isInternal } = renderError(error, "req_1");
+    assert.deepEqual(
+      { status, code, param, isInternal },
+      { status: 404, code: "model_not_found", param: "model", isInternal: false },
+    );
+  });
+
+  it("renders an error of a check with the path of the field", () => {
+    let thrown: unknown;
+    try {
+      fail("invalid_type", "expected a string, got a number", ["messages", 2, "role"]);
+    } catch (error) {
+      thrown = error;
+    }
+    const { status, code, param, body } = renderError(thrown, "req_1");
+    assert.deepEqual([status, code, param], [400, "invalid_type", "messages[2].role"]);
+    assert.match(body, /Invalid 'messages\[2\]\.role': expected a string, got a number\./);
+  });
+
+  for (const thrown of [new TypeError("secret detail"), "secret detail", undefined])
+    it(`renders ${typeof thrown} that is no error of ours as a bare 500`, () => {
+      const { status, code, body, headers, isInternal } = renderError(thrown, "req_1");
+      assert.deepEqual([status, code, isInternal], [500, "internal_error", true]);
+      assert.deepEqual(headers, { "x-should-retry": "false" });
+      assert.doesNotMatch(body, /secret/);
+    });
+
+  it("renders the shutdown as a 503 that may be retried", () => {
+    const { status, code, headers } = renderError(shuttingDown(), "req_1");
+    assert.deepEqual([status, code], [503, "server_overloaded"]);
+    assert.deepEqual(headers, { "Retry-After": "1" });
+  });
+});
+
+describe("internalErrorReporter", () => {
+  it("diagnoses what was thrown, with its cause", () => {
+    const events: Readonly<Record<string, unknown>>[] = [];
+    const report = internalErrorReporter((event) => events.push(event));
+    report({ requestId: "req_1" }, new Error("outer", { cause: new Error("inner") }));
+    const { detail, ...rest } = events[0]!;
+    assert.deepEqual(rest, { event: "internal_error", level: "error", request_id: "req_1" });
+    assert.match(String(detail), /outer[\s\S]*caused by Error: inner/);
+  });
+});

@@ -1,0 +1,105 @@
+// A request's body as text: what is refused, and why.
+
+import assert from "node:assert/strict";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { describe, it } from "node:test";
+import { readBody } from "../../../src/core/http/body.ts";
+import { Cancel, ClientGone } from "../../../src/core/http/cancel.ts";
+import { HttpError, type HttpErrorReason } from "../../../src/core/http/http-error.ts";
+import { within } from "../../support/wait.ts";
+
+/** An exchange whose body arrives in these pieces; null: it has more to come. */
+function exchangeOf(
+  pieces: readonly (Buffer | string | null)[],
+  headers: { readonly [name: string]: string } = {},
+) {
+  let continued = 0;
+  const body = new Readable({ read: () => undefined });
+  for (const piece of pieces) if (piece !== null) body.push(piece);
+  if (!pieces.includes(null)) body.push(null);
+  const req = Object.assign(body, { headers: { ...headers }, httpVersion: "1.1" });
+  const res = { writeContinue: () => (continued += 1) };
+  return {
+    req: req as unknown as IncomingMessage,
+    res: res as unknown as ServerResponse,
+    cancel: new Cancel(),
+    continued: () => continued,
+  };
+}
+
+const read = (pieces: readonly (Buffer | string | null)[], headers = {}, maxBytes = 100) =>
+  within(readBody(exchangeOf(pieces, headers), maxBytes), "the body");
+
+const refusal = (reason: HttpErrorReason) => (error: unknown) =>
+  error instanceof HttpError && error.reason === reason;
+
+describe("readBody", () => {
+  it("joins the pieces, also where a character is cut", async () => {
+    const bytes = Buffer.from("\u00e9\u20ac\u{1f600}");
+    const pieces = [...bytes].map((byte) => Buffer.from([byte]));
+    assert.equal(await read(pieces), "\u00e9\u20ac\u{1f600}");
+  });
+
+  it("drops one byte order mark at the start", async () => {
+    assert.equal(await read(["\ufeff{}"]), "{}");
+    assert.equal(await read(["\ufeff\ufeff{}"]), "\ufeff{}");
+  });
+
+  it("takes a body of exactly the bound, and refuses one more byte", async () => {
+    assert.equal(await read(["x".repeat(60), "y".repeat(40)]), "x".repeat(60) + "y".repeat(40));
+    await assert.rejects(read(["x".repeat(60), "y".repeat(41), null]), {
+      reason: "request_too_large",
+      message: "The request body is larger than 100 bytes.",
+    });
+  });
+
+  it("refuses a stated length over the bound before the body comes", async () => {
+    const headers = { "content-length": "101", expect: "100-continue" };
+    const exchange = exchangeOf([null], headers);
+    await assert.rejects(readBody(exchange, 100), refusal("request_too_large"));
+    assert.equal(exchange.continued(), 0);
+  });
+
+  it("refuses an empty body, and bytes that are not UTF-8", async () => {
+    await assert.rejects(read([]), refusal("empty_body"));
+    await assert.rejects(read([Buffer.from([0x7b, 0xff])]), refusal("invalid_utf8"));
+  });
+
+  for (const type of ["application/json", "Application/JSON ; charset=utf-8", "application/x+json"])
+    it(`takes the content type ${type}`, async () => {
+      assert.equal(await read(["{}"], { "content-type": type }), "{}");
+    });
+
+  for (const type of ["text/plain", "application/jsonx", "", "application/+json"])
+    it(`refuses the content type ${JSON.stringify(type)}`, async () => {
+      await assert.rejects(read(["{}"], { "content-type": type }), {
+        reason: "unsupported_media_type",
+        message: "Content-Type must be application/json.",
+      });
+    });
+
+  it("refuses a compressed body", async () => {
+    assert.equal(await read(["{}"], { "content-encoding": " Identity" }), "{}");
+    await assert.rejects(
+      read(["{}"], { "content-encoding": "gzip" }),
+      refusal("unsupported_media_type"),
+    );
+  });
+
+  it("asks for the body once if the client waits for that", async () => {
+    const exchange = exchangeOf(["{}"], { expect: "100-continue" });
+    assert.equal(await readBody(exchange, 100), "{}");
+    assert.equal(exchange.continued(), 1);
+    assert.equal(exchange.req.headers.expect, undefined);
+  });
+
+  it("rejects with the reason of cancel if that comes first", async () => {
+    const exchange = exchangeOf(["{", null]);
+    const reading = readBody(exchange, 100);
+    exchange.req.destroy(new Error("reset"));
+    const reason = new ClientGone("left");
+    exchange.cancel.abort(reason);
+    await assert.rejects(within(reading, "the rejection"), (error) => error === reason);
+  });
+});

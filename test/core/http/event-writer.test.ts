@@ -1,0 +1,134 @@
+// Server-sent events as they are written: when the head is sent, comments in silence, backpressure.
+
+import assert from "node:assert/strict";
+import { ServerResponse, type IncomingMessage } from "node:http";
+import { Duplex } from "node:stream";
+import type { Socket } from "node:net";
+import { describe, it } from "node:test";
+import { setImmediate as turnEnd } from "node:timers/promises";
+import { Cancel } from "../../../src/core/http/cancel.ts";
+import { createEventReader } from "../../../src/core/http/event-reader.ts";
+import { createEventSink } from "../../../src/core/http/event-writer.ts";
+import { createTestClock } from "../../support/clock.ts";
+import { within } from "../../support/wait.ts";
+
+const KEEP_ALIVE_MS = 15_000;
+
+/** A sink over a response of Node's own, whose socket takes bytes only while it is not held. */
+function start() {
+  let text = "";
+  let held: (() => void) | undefined;
+  let isHeld = false;
+  const socket = new Duplex({
+    read: () => undefined,
+    write(bytes: Buffer, _, done) {
+      text += bytes.toString();
+      if (isHeld) held = done;
+      else done();
+    },
+  });
+  const request = { method: "GET", httpVersionMajor: 1, httpVersionMinor: 0, headers: {} };
+  const res = new ServerResponse(request as IncomingMessage);
+  res.sendDate = false;
+  res.assignSocket(socket as Socket);
+  socket.on("drain", () => res.emit("drain")); // As Node's server does.
+  const clock = createTestClock();
+  const cancel = new Cancel();
+  return {
+    res,
+    clock,
+    cancel,
+    sink: createEventSink(res, KEEP_ALIVE_MS, cancel, clock),
+    head: () => text.slice(0, text.indexOf("\r\n\r\n")),
+    body: () => text.slice(text.indexOf("\r\n\r\n") + 4),
+    text: () => text,
+    hold() {
+      isHeld = true;
+    },
+    letGo() {
+      isHeld = false;
+      held?.();
+    },
+  };
+}
+
+describe("event sink", () => {
+  it("sends the head with the first events, and not before", async () => {
+    const { sink, head, body, text, res } = start();
+    assert.equal(text(), "");
+    assert.equal(res.headersSent, false);
+    assert.equal(sink.write("data: a\n\n"), undefined);
+    await turnEnd();
+    assert.match(head(), /^HTTP\/1\.1 200 OK\r\n/);
+    assert.match(head(), /\r\nContent-Type: text\/event-stream; charset=utf-8\r\n/);
+    assert.match(head(), /\r\nCache-Control: no-cache, no-transform\r\n/);
+    assert.match(head(), /\r\nX-Accel-Buffering: no\r\n/);
+    sink.end("data: b\n\n");
+    sink.release();
+    await turnEnd();
+    assert.equal(body(), "data: a\n\ndata: b\n\n");
+  });
+
+  it("sends a comment after each time of silence, with the head if there was none", async () => {
+    const { sink, clock, head, body } = start();
+    clock.advance(KEEP_ALIVE_MS - 1);
+    await turnEnd();
+    assert.equal(body(), "");
+    clock.advance(1);
+    await turnEnd();
+    assert.match(head(), /^HTTP\/1\.1 200 OK\r\n/);
+    clock.advance(KEEP_ALIVE_MS);
+    await turnEnd();
+    assert.equal(body(), ": keep-alive\n\n".repeat(2));
+    clock.advance(KEEP_ALIVE_MS - 1);
+    sink.write("data: a\n\n");
+    clock.advance(KEEP_ALIVE_MS - 1);
+    await turnEnd();
+    assert.equal(body(), `${": keep-alive\n\n".repeat(2)}data: a\n\n`);
+    sink.release();
+  });
+
+  it("sends no comment after release", async () => {
+    const { sink, clock, text } = start();
+    sink.release();
+    clock.advance(10 * KEEP_ALIVE_MS);
+    await turnEnd();
+    assert.equal(text(), "");
+    assert.equal(clock.timers(), 0);
+  });
+
+  it("waits for a client that has no room, and adds no comments to what it has not read", async () => {
+    const { sink, clock, body, hold, letGo, res } = start();
+    hold();
+    const large = `data: ${"x".repeat(100_000)}\n\n`;
+    const room = sink.write(large);
+    assert.ok(room instanceof Promise);
+    assert.equal(res.writableNeedDrain, true);
+    clock.advance(3 * KEEP_ALIVE_MS);
+    await turnEnd();
+    letGo();
+    await within(room, "room for more");
+    assert.doesNotMatch(body(), /keep-alive/);
+    sink.release();
+  });
+
+  it("stops waiting for a client that has left", async () => {
+    const { sink, cancel, hold } = start();
+    hold();
+    const room = sink.write(`data: ${"x".repeat(100_000)}\n\n`);
+    cancel.abort(new Error("left"));
+    await assert.rejects(within(room!, "the rejection"), { name: "AbortError" });
+    sink.release();
+  });
+
+  it("writes what the event reader reads", async () => {
+    const { sink, body } = start();
+    const events = ["a", '{"text":"\u00e9\u{1f600}"}', "[DONE]"];
+    for (const event of events) sink.write(`data: ${event}\n\n`);
+    sink.end("");
+    sink.release();
+    await turnEnd();
+    const reader = createEventReader();
+    assert.deepEqual([...reader.push(Buffer.from(body())), ...reader.end()], events);
+  });
+});

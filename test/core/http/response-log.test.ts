@@ -1,0 +1,98 @@
+// When the line of a response is written to the access log.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { AccessRecord } from "../../../src/core/http/access-record.ts";
+import type { LiveExchange } from "../../../src/core/http/connection.ts";
+import { createResponseLog } from "../../../src/core/http/response-log.ts";
+import { createTestClock } from "../../support/clock.ts";
+import { within } from "../../support/wait.ts";
+
+function start() {
+  const records: AccessRecord[] = [];
+  const clock = createTestClock(Date.UTC(2025, 0, 2, 3, 4, 5));
+  const log = createResponseLog((record) => records.push(record), clock);
+  /** An exchange that began now. */
+  const exchange = (over: Partial<LiveExchange> = {}): LiveExchange => {
+    const req = { method: "POST", url: "/v1/chat/completions?x" };
+    const base = { requestId: "req_1", req, log: {}, startedAt: clock.monotonic() };
+    return { ...base, delivered: false, handled: false, ...over } as unknown as LiveExchange;
+  };
+  return { records, clock, log, exchange };
+}
+
+describe("response log", () => {
+  it("writes the line of a whole response at its end", () => {
+    const { records, clock, log, exchange } = start();
+    const whole = exchange({ delivered: true });
+    clock.advance(12.3456);
+    log.ended(whole, 200);
+    const { time, request_id, method, path, status, duration_ms, account } = records[0]!;
+    assert.deepEqual(
+      { time, request_id, method, path, status, duration_ms, account },
+      {
+        time: "2025-01-02T03:04:05.012Z",
+        request_id: "req_1",
+        method: "POST",
+        path: "/v1/chat/completions",
+        status: 200,
+        duration_ms: 12.346,
+        account: null,
+      },
+    );
+    assert.equal(clock.timers(), 0);
+  });
+
+  it("waits for the handler if the client left early, and logs what it learns", () => {
+    const { records, clock, log, exchange } = start();
+    const left = exchange();
+    clock.advance(5);
+    log.ended(left, 499);
+    assert.equal(records.length, 0);
+    clock.advance(100);
+    left.log.cost = "0.1";
+    left.onHandled?.();
+    left.onHandled?.();
+    assert.equal(records.length, 1);
+    const { status, duration_ms, cost } = records[0]!;
+    assert.deepEqual({ status, duration_ms, cost }, { status: 499, duration_ms: 5, cost: "0.1" });
+    assert.equal(clock.timers(), 0);
+  });
+
+  it("waits for a handler no longer than 10 s", () => {
+    const { records, clock, log, exchange } = start();
+    const left = exchange();
+    log.ended(left, 499);
+    clock.advance(9_999);
+    assert.equal(records.length, 0);
+    clock.advance(1);
+    assert.equal(records.length, 1);
+    left.onHandled?.();
+    assert.equal(records.length, 1);
+  });
+
+  it("settles when the last line is written, or when the time is over", async () => {
+    const { records, clock, log, exchange } = start();
+    await within(log.settle(1_000), "nothing to wait for");
+    const first = exchange();
+    log.ended(first, 499);
+    log.ended(exchange(), 499);
+    const settled = log.settle(1_000);
+    clock.advance(500);
+    first.onHandled?.();
+    assert.equal(records.length, 1);
+    clock.advance(500);
+    await within(settled, "the last line");
+    assert.equal(records.length, 2);
+    assert.equal(clock.timers(), 0);
+  });
+
+  it("writes a line for an error that belongs to no exchange", () => {
+    const { records, log } = start();
+    const error = { status: 400, code: "malformed_request", headers: {}, body: "" };
+    log.refused({ ...error, param: null, isInternal: false }, "req_2", {});
+    const { request_id, method, path, status, duration_ms, error_code } = records[0]!;
+    assert.deepEqual([request_id, method, path], ["req_2", null, null]);
+    assert.deepEqual([status, duration_ms, error_code], [400, 0, "malformed_request"]);
+  });
+});

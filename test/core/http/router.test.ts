@@ -1,0 +1,112 @@
+// Which handler a request is for, and what the client reads if there is none.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { HttpError } from "../../../src/core/http/http-error.ts";
+import { match, pathOf, route } from "../../../src/core/http/router.ts";
+
+const handlers = {
+  chat: () => undefined,
+  list: () => undefined,
+  one: () => undefined,
+  put: () => undefined,
+};
+const routes = {
+  "/v1/chat/completions": { POST: handlers.chat },
+  "/v1/models": { GET: handlers.list },
+  "/v1/models/{id}": { GET: handlers.one, PUT: handlers.put },
+};
+
+/** The error that finding the handler throws. */
+function errorOf(method: string, path: string): HttpError {
+  try {
+    route(routes, method, path);
+  } catch (error) {
+    assert.ok(error instanceof HttpError);
+    return error;
+  }
+  return assert.fail(`${method} ${path} has a handler`);
+}
+
+describe("pathOf", () => {
+  const cases: readonly (readonly [url: string, path: string])[] = [
+    ["/healthz", "/healthz"],
+    ["/healthz?x=1", "/healthz"],
+    ["/healthz#part", "/healthz"],
+    ["/a?b#c?d", "/a"],
+    ["http://gateway.test/healthz?x", "/healthz"],
+    ["HTTPS://gateway.test:8080/healthz", "/healthz"],
+    ["http://gateway.test", "/"],
+    ["http://gateway.test?x", ""],
+    ["*", "*"],
+    ["", "/"],
+  ];
+  for (const [url, path] of cases)
+    it(`takes ${JSON.stringify(path)} from ${JSON.stringify(url)}`, () => {
+      assert.equal(pathOf(url), path);
+    });
+});
+
+describe("match", () => {
+  const cases: readonly (readonly [path: string, found: ReturnType<typeof match>])[] = [
+    ["/v1/models", { pattern: "/v1/models", parameter: "" }],
+    ["/v1/models/m", { pattern: "/v1/models/{id}", parameter: "m" }],
+    ["/v1/models/team/fast", { pattern: "/v1/models/{id}", parameter: "team/fast" }],
+    ["/v1/models/a%2Fb%20c", { pattern: "/v1/models/{id}", parameter: "a/b c" }],
+    ["/v1/models/100%", { pattern: "/v1/models/{id}", parameter: "100%" }],
+    ["/v1/models/{id}", { pattern: "/v1/models/{id}", parameter: "{id}" }],
+    ["/v1/models/", undefined],
+    ["/v1/Models", undefined],
+    ["/", undefined],
+    ["constructor", undefined],
+  ];
+  for (const [path, found] of cases)
+    it(`${found ? "finds" : "does not find"} ${path}`, () => {
+      assert.deepEqual(match(routes, path), found);
+    });
+});
+
+describe("route", () => {
+  it("finds the handler by the method", () => {
+    assert.equal(route(routes, "POST", "/v1/chat/completions").handler, handlers.chat);
+    const found = route(routes, "PUT", "/v1/models/m");
+    assert.deepEqual(found, { handler: handlers.put, parameter: "m" });
+  });
+
+  it("handles HEAD as GET where there is no handler for HEAD", () => {
+    assert.equal(route(routes, "HEAD", "/v1/models").handler, handlers.list);
+  });
+
+  it("refuses another method and says which ones there are", () => {
+    const error = errorOf("DELETE", "/v1/models/m");
+    assert.equal(error.reason, "method_not_allowed");
+    assert.equal(error.message, "This path answers GET and HEAD and PUT only.");
+    assert.deepEqual(error.headers, { Allow: "GET, HEAD, PUT" });
+  });
+
+  it("refuses HEAD where there is no GET", () => {
+    const { headers } = errorOf("HEAD", "/v1/chat/completions");
+    assert.deepEqual(headers, { Allow: "POST" });
+  });
+
+  it("takes no name that every object has for a method", () => {
+    assert.equal(errorOf("constructor", "/v1/models").reason, "method_not_allowed");
+  });
+
+  const suggestions: readonly (readonly [path: string, message: string])[] = [
+    ["/nowhere", 'There is nothing at the path "/nowhere".'],
+    ["/models", 'There is nothing at the path "/models"; did you mean /v1/models?'],
+    [
+      "/v1/v1/chat/completions",
+      'There is nothing at the path "/v1/v1/chat/completions"; did you mean /v1/chat/completions?',
+    ],
+    ["/v1/models/", 'There is nothing at the path "/v1/models/"; did you mean /v1/models?'],
+    [`/${"p".repeat(200)}`, `There is nothing at the path "/${"p".repeat(116)}...".`],
+  ];
+  for (const [path, message] of suggestions)
+    it(`answers ${path.slice(0, 40)} with a suggestion where one fits`, () => {
+      const error = errorOf("GET", path);
+      assert.equal(error.reason, "unknown_url");
+      assert.equal(error.message, message);
+    });
+});

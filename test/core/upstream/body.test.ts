@@ -1,0 +1,96 @@
+// The body of a provider's response: read piece by piece, and as a whole within a bound.
+
+import assert from "node:assert/strict";
+import { Readable } from "node:stream";
+import { describe, it } from "node:test";
+import { setImmediate as turnEnd } from "node:timers/promises";
+import { consume, readAll } from "../../../src/core/upstream/body.ts";
+import { within } from "../../support/wait.ts";
+
+const bytesOf = (...texts: string[]): Buffer[] => texts.map((text) => Buffer.from(text));
+const textOf = (pieces: readonly Uint8Array[]): string => Buffer.concat(pieces).toString();
+
+async function* failing(): AsyncGenerator<Uint8Array> {
+  yield Buffer.from("a");
+  throw new Error("broken off");
+}
+
+describe("consume", () => {
+  it("hands over every piece in order, of a stream and of an iterable", async () => {
+    for (const body of [Readable.from(bytesOf("a", "b", "c")), bytesOf("a", "b", "c")]) {
+      const pieces: Uint8Array[] = [];
+      const done = consume(body as AsyncIterable<Uint8Array>, (piece) => {
+        pieces.push(piece);
+      });
+      await within(done, "the end");
+      assert.equal(textOf(pieces), "abc");
+    }
+  });
+
+  it("hands over nothing while there is no room", async () => {
+    let makeRoom = (): void => undefined;
+    let taken = 0;
+    const done = consume(Readable.from(bytesOf("a", "b")), () => {
+      taken += 1;
+      return taken === 1 ? new Promise<void>((resolve) => (makeRoom = resolve)) : undefined;
+    });
+    for (let turns = 0; turns < 5; turns += 1) await turnEnd();
+    assert.equal(taken, 1);
+    makeRoom();
+    await within(done, "the end");
+    assert.equal(taken, 2);
+  });
+
+  it("rejects with what the body throws", async () => {
+    const done = consume(failing(), () => undefined);
+    await assert.rejects(within(done, "the rejection"), { message: "broken off" });
+  });
+
+  it("rejects with what the reader throws, and hands over nothing more", async () => {
+    let taken = 0;
+    const done = consume(Readable.from(bytesOf("a", "b")), () => {
+      taken += 1;
+      throw new Error("refused");
+    });
+    await assert.rejects(within(done, "the rejection"), { message: "refused" });
+    await turnEnd();
+    assert.equal(taken, 1);
+  });
+
+  it("rejects if there will never be room", async () => {
+    const done = consume(Readable.from(bytesOf("a", "b", "c")), () =>
+      Promise.reject(new Error("left")),
+    );
+    await assert.rejects(within(done, "the rejection"), { message: "left" });
+  });
+});
+
+describe("readAll", () => {
+  it("reads a body of exactly the bound", async () => {
+    let calls = 0;
+    const body = Readable.from(bytesOf("ab", "cd"));
+    const pieces = await within(
+      readAll(body, 4, () => (calls += 1)),
+      "the body",
+    );
+    assert.equal(textOf(pieces), "abcd");
+    assert.equal(calls, 2);
+  });
+
+  it("resolves with the piece that exceeds the bound, and throws the rest away", async () => {
+    let calls = 0;
+    const body = Readable.from(bytesOf("ab", "cde", "f"));
+    const pieces = await within(
+      readAll(body, 4, () => (calls += 1)),
+      "the body",
+    );
+    assert.equal(textOf(pieces), "abcde");
+    assert.equal(calls, 1);
+  });
+
+  it("rejects if the body breaks off", async () => {
+    await assert.rejects(within(readAll(failing(), 10), "the rejection"), {
+      message: "broken off",
+    });
+  });
+});
