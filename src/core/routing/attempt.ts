@@ -31,19 +31,20 @@ export interface Serving {
   readonly meter: Meter;
 }
 
-export interface AttemptOptions {
-  /**
-   * Aborted when the client has left, or when the request's time is over. The attempt then throws
-   * its reason.
-   */
+/** What all attempts at one request have in common. */
+export interface RequestContext {
+  /** Aborted when the client has left, or when the request's time is over. */
   readonly cancel: Cancel;
+  /** The end of the request's time, by the monotonic clock. No retry begins after it. */
+  readonly endsAt: number;
   /** The account whose request it is. */
   readonly account: string;
   readonly clock: Clock;
   readonly report: ReportEvent;
-  /**
-   * Called when the request is sent once more, because its pooled connection was already closed.
-   */
+}
+
+export interface AttemptOptions extends RequestContext {
+  /** Called when the request is sent once more, because its pooled connection was closed. */
   readonly resent: () => void;
 }
 
