@@ -81,7 +81,7 @@ export interface Lab {
   readonly asked: readonly string[];
 }
 
-const TIMEOUTS = {
+export const TIMEOUTS = {
   connect_ms: 5_000,
   first_token_ms: 60_000,
   idle_ms: 30_000,

@@ -6,7 +6,7 @@ import { ProviderError } from "../../../src/core/providers/dialect.ts";
 import { createDeadlines } from "../../../src/core/routing/deadlines.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
-const TIMEOUTS = { first_token_ms: 60_000, idle_ms: 30_000, closing_ms: 2_000 };
+import { TIMEOUTS } from "../../support/routing.ts";
 
 function setUp(attemptMs?: number) {
   const clock = createFakeClock();
