@@ -64,7 +64,7 @@ export function createChatHandler(current: () => ConfigSnapshot, services: ChatS
         releaseSlot();
       }
     } catch (error) {
-      leave(); // a request that is refused makes room at once, even if its client is slow to read the refusal
+      leave(); // at once, even if the client is slow to read the refusal
       throw error;
     }
   };

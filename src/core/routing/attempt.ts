@@ -138,7 +138,9 @@ function send(
   });
 }
 
-/** The error of an answer other than 200. Its text may be a page, or be cut: the words still count. */
+/**
+ * The error of an answer other than 200. Its text may be a page, or be cut: the words still count.
+ */
 const refusalOf = ({ status, headers }: FetchResponse, text: string, report: ReportBug) =>
   guarded(report, () => refusal(status, headers, parseJson(text) ?? text), { status });
 
@@ -174,7 +176,9 @@ async function readWhole(
   await deliver(parts);
 }
 
-/** Reads a reply that comes as a stream. If the client wants it whole, it is delivered at its end. */
+/**
+ * Reads a reply that comes as a stream. If the client wants it whole, it is delivered at its end.
+ */
 async function readStream(
   { chat, model, meter, dialect, options, cancel, deadlines }: Call,
   body: AsyncIterable<Uint8Array>,
@@ -206,6 +210,8 @@ async function readStream(
   if (!chat.stream) await deliver(collected);
 }
 
-/** The request was ended by other causes than its time or its client, such as the gateway's closing. */
+/**
+ * The request was ended by other causes than its time or its client, such as the gateway's closing.
+ */
 const isStopped = ({ aborted, reason }: Cancel): boolean =>
   aborted && !(reason instanceof ProviderError) && !(reason instanceof ClientGone);

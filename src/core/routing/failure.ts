@@ -20,7 +20,8 @@ const MAX_RETRY_SECONDS = 60;
 
 /**
  * By code: the request field that is to blame, and the message for the client. `{requested}` is the
- * name that the client sent, `{room}` the size of the largest context window, `{seconds}` Retry-After.
+ * name that the client sent, `{room}` the size of the largest context window, `{seconds}`
+ * Retry-After.
  */
 const CLIENT_ERRORS: { readonly [code in ProviderErrorCode]: ClientError } = {
   context_length_exceeded: [

@@ -97,7 +97,7 @@ describe("an open breaker", () => {
     assert.ok(enter(), "a probe without a result makes room for the next");
   });
 
-  it("closes when a probe's reply begins, and opens at one more failure until it is complete", () => {
+  it("closes when a probe's reply begins, and opens at a failure before its end", () => {
     const { clock, enter, status, open } = setUp();
     open();
     clock.advance(SETTINGS.cooldown_ms);

@@ -15,7 +15,10 @@ const usage: Part = {
 };
 const finish: Part = { type: "finish", reason: "stop" };
 
-/** Events are lists of parts, as JSON; `{"error":true}` is a provider's error, `{"bug":true}` one of ours. */
+/**
+ * Events are lists of parts, as JSON; `{"error":true}` is a provider's error, `{"bug":true}` one of
+ * ours.
+ */
 function setUp(ended?: () => boolean) {
   const meter = createMeter(chatOf());
   const push = (event: unknown): Part[] => {

@@ -18,7 +18,7 @@ describe("policy reasoning", () => {
     equal: { reasoning: true, reasoning_score: 80 },
   });
 
-  it("ranks the strongest first, keeps ties in order, and leaves out models that do not think", () => {
+  it("ranks the strongest first, and leaves out models that do not think", () => {
     const ranked = rank(settings, { policy: "reasoning", enabled: true });
     assert.deepEqual(order(ranked), [
       ["strong", 1],
