@@ -14,7 +14,9 @@ interface Entry {
   readonly listener: () => void;
 }
 
-/** `wall`: where the wall clock begins, in milliseconds since 1970. The monotonic clock begins at 0. */
+/**
+ * `wall`: where the wall clock begins, in milliseconds since 1970. The monotonic clock begins at 0.
+ */
 export function createFakeClock(wall = 1_700_000_000_000): FakeClock {
   let time = 0;
   const entries = new Set<Entry>();

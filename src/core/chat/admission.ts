@@ -36,7 +36,9 @@ export function requireAdmission(
   if (rejectedBy === "in_flight")
     throw new ApiError(
       "concurrency_limit_exceeded",
-      `Concurrency limit exceeded: this account may have ${caller.maxInFlight} requests in flight. Retry after 1 seconds.`,
+      "Concurrency limit exceeded: " +
+        `this account may have ${caller.maxInFlight} requests in flight. ` +
+        "Retry after 1 seconds.",
       SOON,
     );
   if (limit === null) return;

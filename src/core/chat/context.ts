@@ -8,6 +8,7 @@ import type { Exchange } from "../http/exchange.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Observer } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
+import type { ReportEvent } from "../routing/attempt.ts";
 import type { Catalog } from "../routing/catalog.ts";
 import type { Model } from "../routing/model.ts";
 import type { LeftStreams } from "./left-streams.ts";
@@ -41,6 +42,8 @@ export interface AcceptedRequest {
   readonly startedAt: number;
   /** Chat requests that this process has in hand at this moment, this one included. */
   readonly inFlight: () => number;
+  /** Tells the operator what happened to a model. */
+  readonly report: ReportEvent;
   /** Gives back the account's concurrency slot. Only the first call counts. */
   readonly releaseSlot: () => void;
 }

@@ -52,7 +52,7 @@ export function createDelivery(request: AcceptedRequest, services: ChatServices)
 
   function begin({ name, fingerprint, reasoning }: Model): ReplyWriter {
     log.model = name;
-    const head = replyHead(name, fingerprint, clock.now());
+    const head = replyHead(name, fingerprint(), clock.now());
     const options = {
       showReasoning: chat.thinking && reasoning,
       showLogprobs: chat.logprobs,

@@ -2,6 +2,7 @@
 // candidates, open in the ledger, complete with fallback, deliver, settle. SPEC.md "Endpoints",
 // DESIGN.md "Order".
 import type { Config } from "../config/schema.ts";
+import type { Diagnose } from "../diagnose.ts";
 import { ClientGone } from "../http/cancel.ts";
 import type { Exchange, Handler } from "../http/exchange.ts";
 import { apiErrorOf } from "../error-responses.ts";
@@ -20,10 +21,13 @@ import { requireAdmission, authenticate, refuseOverload } from "./admission.ts";
 import type { AcceptedRequest, ChatServices, ConfigSnapshot } from "./context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { readJson } from "./request-body.ts";
-import { openInLedger, type LedgerSettlement } from "./settlement.ts";
+import { openInLedger, type LedgerSettlement, type Outcome } from "./settlement.ts";
+
+const COMPLETED: Outcome = { status: "completed", httpStatus: 200, errorCode: null };
+const CANCELLED: Outcome = { status: "cancelled", httpStatus: 499, errorCode: null };
 
 export function createChatHandler(current: () => ConfigSnapshot, services: ChatServices): Handler {
-  const { limiter, clock } = services;
+  const { limiter, clock, diagnose } = services;
   let inFlight = 0;
 
   return async (exchange) => {
@@ -45,24 +49,23 @@ export function createChatHandler(current: () => ConfigSnapshot, services: ChatS
       try {
         const chat = await readRequest(exchange, config);
         const candidates = catalog.candidates(chat, caller);
-        await answer(
-          {
-            exchange,
-            caller,
-            chat,
-            config,
-            candidates,
-            startedAt: clock.monotonic(),
-            inFlight: () => inFlight,
-            releaseSlot,
-          },
-          services,
-        );
+        const request: AcceptedRequest = {
+          exchange,
+          caller,
+          chat,
+          config,
+          candidates,
+          releaseSlot,
+          startedAt: clock.monotonic(),
+          inFlight: () => inFlight,
+          report: reporterFor(exchange, diagnose),
+        };
+        await answer(request, services);
       } finally {
         releaseSlot();
       }
     } catch (error) {
-      leave(); // a request that is refused makes room at once, even if its client is slow to read the refusal
+      leave(); // at once, even if the client is slow to read the refusal
       throw error;
     }
   };
@@ -85,14 +88,6 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
   const { total_ms } = config.timeouts;
   const settlement = openInLedger(request, services);
   const delivery = createDelivery(request, services);
-  const report: ReportEvent = (event, { name, provider }, fields) =>
-    services.diagnose({
-      event,
-      request_id: exchange.requestId,
-      model: name,
-      provider: provider.name,
-      ...fields,
-    });
   exchange.expire(
     total_ms,
     () => new ProviderError("upstream_timeout", `not finished within total_ms of ${total_ms} ms`),
@@ -106,25 +101,16 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
       endsAt: request.startedAt + total_ms,
       account: request.caller.account,
       clock: services.clock,
-      report,
+      report: request.report,
     });
-    await delivery.complete(progress, () =>
-      settlement.settle(progress, { status: "completed", httpStatus: 200, errorCode: null }),
-    );
+    await delivery.complete(progress, () => settlement.settle(progress, COMPLETED));
   } catch (thrown) {
     const failure =
       thrown instanceof CompletionFailed ? thrown : new CompletionFailed(progress, thrown);
-    throw await endWithError(failure, request, { settlement, delivery, report });
+    throw await endWithError(failure, request, settlement, delivery);
   } finally {
     delivery.close();
   }
-}
-
-/** What ends a request. */
-interface Endings {
-  readonly settlement: LedgerSettlement;
-  readonly delivery: Delivery;
-  readonly report: ReportEvent;
 }
 
 /**
@@ -133,12 +119,13 @@ interface Endings {
  */
 async function endWithError(
   { progress, error: thrown }: CompletionFailed,
-  { exchange: { cancel }, chat }: AcceptedRequest,
-  { settlement, delivery, report }: Endings,
+  { exchange: { cancel }, chat, report }: AcceptedRequest,
+  settlement: LedgerSettlement,
+  delivery: Delivery,
 ): Promise<unknown> {
   const error: unknown = cancel.aborted ? cancel.reason : thrown;
   if (error instanceof ClientGone) {
-    await settlement.settle(progress, { status: "cancelled", httpStatus: 499, errorCode: null });
+    await settlement.settle(progress, CANCELLED);
     return error;
   }
   if (error instanceof ProviderError) {
@@ -159,6 +146,12 @@ const clientErrorOf = (error: unknown, chat: ChatRequest, { model }: RequestProg
   error instanceof ProviderError
     ? toClientError(chat.model, [{ model, error }])
     : apiErrorOf(error);
+
+/** Writes the operator's log lines about one request. */
+const reporterFor =
+  ({ requestId }: Exchange, diagnose: Diagnose): ReportEvent =>
+  (event, { name, provider }, fields) =>
+    diagnose({ event, request_id: requestId, model: name, provider: provider.name, ...fields });
 
 /** Only the first call of the returned function does anything. */
 function once(action: () => void): () => void {

@@ -3,7 +3,7 @@
 // billed: leaving just before the end must not be cheaper than staying. Nothing of what comes is
 // kept or delivered. The request's concurrency slot is free meanwhile; it is settled in the ledger
 // at the end.
-import type { Clock } from "../clock.ts";
+import type { Clock, Timer } from "../clock.ts";
 import type { Meter } from "../ledger/meter.ts";
 import type { Part } from "../openai/parts.ts";
 
@@ -11,7 +11,7 @@ import type { Part } from "../openai/parts.ts";
  * Characters of one stream that are read on: as much as sockets hold of a stream that was held up
  * by a client that did not read. A provider that sends more in so short a time has no end in sight.
  */
-export const MAX_READ_ON_CHARS = 16 * 1024 * 1024;
+const MAX_READ_ON_CHARS = 16 * 1024 * 1024;
 
 export interface ReadOnOptions {
   /** Milliseconds. If it is not more than 0, the stream ends at once. */
@@ -48,34 +48,29 @@ export function createLeftStreams(clock: Clock): LeftStreams {
   const ends = new Set<() => void>();
   let closed = false;
 
-  /** Returns a function that forgets the timer. */
-  function endAfter({ ms, maxStreams, end }: ReadOnOptions): () => void {
-    if (closed || ms <= 0 || ends.size >= maxStreams) {
-      end();
-      return () => undefined;
-    }
-    const timer = clock.after(ms, endNow);
-    function forget(): void {
-      timer.cancel();
-      ends.delete(endNow);
-    }
-    function endNow(): void {
-      forget();
-      end();
-    }
-    ends.add(endNow);
-    return forget;
-  }
-
   return {
-    readOn(options) {
+    readOn({ ms, maxStreams, end }) {
       let chars = 0;
+      let timer: Timer | undefined;
+      function forget(): void {
+        timer?.cancel();
+        ends.delete(endNow);
+      }
+      function endNow(): void {
+        forget();
+        end();
+      }
+      if (closed || ms <= 0 || ends.size >= maxStreams) end();
+      else {
+        timer = clock.after(ms, endNow);
+        ends.add(endNow);
+      }
       return {
         observe(parts, meter) {
           chars += charsIn(parts);
-          if (meter.isFinal() || chars > MAX_READ_ON_CHARS) options.end();
+          if (meter.isFinal() || chars > MAX_READ_ON_CHARS) end();
         },
-        forget: endAfter(options),
+        forget,
       };
     },
     close() {

@@ -63,7 +63,8 @@ export function openInLedger(
   return {
     opened: entry.opened,
     settle(progress, outcome) {
-      releaseSlot(); // before the client hears of the end, so that its next request finds the slot free
+      // Before the client sees the end of its reply, so that its next request finds the slot free.
+      releaseSlot();
       settled ??= settle(progress, outcome);
       return settled;
     },

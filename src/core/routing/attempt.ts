@@ -14,7 +14,7 @@ import type { Dialect } from "../providers/dialect.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
-import { boundedParts } from "./bounds.ts";
+import { boundedParts, upstreamError } from "./bounds.ts";
 import { createDeadlines, type Deadlines } from "./deadlines.ts";
 import { createEventDecoding } from "./event-decoding.ts";
 import { guardDialect, guarded, type ReportBug } from "./guard.ts";
@@ -34,28 +34,30 @@ export interface Serving {
   readonly meter: Meter;
 }
 
-export interface AttemptOptions {
-  /**
-   * Aborted when the client has left, or when the request's time is over. The attempt then throws
-   * its reason.
-   */
+/** What all attempts at one request have in common. */
+export interface RequestContext {
+  /** Aborted when the client has left, or when the request's time is over. */
   readonly cancel: Cancel;
+  /** The end of the request's time, by the monotonic clock. No retry begins after it. */
+  readonly endsAt: number;
   /** The account whose request it is. */
   readonly account: string;
   readonly clock: Clock;
   readonly report: ReportEvent;
-  /**
-   * Called when the request is sent once more, because its pooled connection was already closed.
-   */
+}
+
+export interface AttemptOptions extends RequestContext {
+  /** Called when the request is sent once more, because its pooled connection was closed. */
   readonly resent: () => void;
 }
 
-/** The parts of an attempt that its steps share. */
-interface Call {
+/** What the steps of an attempt share. */
+interface Call extends Serving {
   readonly chat: ChatRequest;
-  readonly serving: Serving;
+  /** The provider is asked for a stream. */
+  readonly stream: boolean;
   readonly dialect: Dialect;
-  readonly request: ReturnType<Dialect["request"]>;
+  readonly options: AttemptOptions;
   /** Ends this attempt. */
   readonly cancel: Cancel;
   readonly deadlines: Deadlines;
@@ -68,11 +70,10 @@ interface Call {
  */
 export async function attempt(
   chat: ChatRequest,
-  serving: Serving,
+  { model, meter }: Serving,
   deliver: TakeParts,
   options: AttemptOptions,
 ): Promise<void> {
-  const { model } = serving;
   const { provider } = model;
   const reportBug = (bug: unknown) =>
     options.report("internal_error", model, { level: "error", detail: describe(bug) });
@@ -82,26 +83,18 @@ export async function attempt(
   const cancel = new Cancel();
   const detach = options.cancel.onAbort(() => cancel.abort(options.cancel.reason));
   const deadlines = createDeadlines(options.clock, provider, (error) => cancel.abort(error));
-  const call: Call = { chat, serving, dialect, request, cancel, deadlines, reportBug };
+  const call = { chat, model, meter, stream, dialect, options, cancel, deadlines, reportBug };
   let status: number | undefined;
   let refusalText = "";
   try {
-    const response = await send(call, stream, options.resent);
+    const response = await send(call, request);
     status = response.status;
     if (status !== 200) {
       deadlines.refused(() => refusal(response.status, response.headers, ""));
       refusalText = await readRefusal(response.body);
       throw refusalOf(response, refusalText, reportBug);
     }
-    const body = acceptedBody(response);
-    const mediaType = mediaTypeOf(response);
-    if (stream && mediaType === "text/event-stream") await readStream(call, body, deliver, options);
-    else if (mediaType === "application/json") await readWhole(call, body, deliver);
-    else
-      throw new ProviderError(
-        "upstream_error",
-        "the answer has another content type than was asked for",
-      );
+    await readReply(call, response, deliver);
   } catch (error) {
     cancel.abort(fromNetwork(error)); // unless it was aborted before: the first reason counts
     const { reason } = cancel;
@@ -109,8 +102,7 @@ export async function attempt(
       reason.answer ??= {
         status,
         path: redactPath(provider.redact, new URL(provider.baseUrl + request.path).pathname),
-        // Of an answer with status 200 only an error's message is kept: the rest of it is the
-        // reply.
+        // With status 200 only an error's message is kept: the rest of the answer is the reply.
         message: provider.redact(reason.detail.providerMessage ?? refusalText) || undefined,
       };
     throw reason;
@@ -125,13 +117,12 @@ export async function attempt(
  * to it.
  */
 function send(
-  { serving: { model }, request, cancel, deadlines, reportBug }: Call,
-  stream: boolean,
-  resent: () => void,
+  { model, stream, options, cancel, deadlines, reportBug }: Call,
+  { path, headers, body }: ReturnType<Dialect["request"]>,
 ): Promise<UpstreamResponse> {
   const { provider } = model;
-  const write = () => JSON.stringify({ ...request.body, ...model.traits.extra });
-  return provider.transport(provider.baseUrl + request.path, {
+  const write = () => JSON.stringify({ ...body, ...model.traits.extra });
+  return provider.transport(provider.baseUrl + path, {
     method: "POST",
     redirect: "manual",
     headers: {
@@ -140,49 +131,47 @@ function send(
       "Accept-Encoding": "identity",
       "User-Agent": "chat-gateway",
       ...provider.headers,
-      ...request.headers,
+      ...headers,
     },
     body: guarded(reportBug, write, { permanent: true }),
     cancel,
     connectMs: provider.timeouts.connect_ms,
     sent: deadlines.sent,
-    resent,
+    resent: options.resent,
   });
 }
 
 /**
- * The error of an answer other than 200. A page, or half of something, may still have words that
- * tell.
+ * The error of an answer other than 200. Its text may be a page, or be cut: the words still count.
  */
 const refusalOf = ({ status, headers }: UpstreamResponse, text: string, report: ReportBug) =>
   guarded(report, () => refusal(status, headers, parseJson(text) ?? text), { status });
 
-/**
- * The body of an answer that can be read. Throws a ProviderError if it has none, or a compressed
- * one.
- */
-function acceptedBody({ body, headers }: UpstreamResponse): AsyncIterable<Uint8Array> {
-  if (!body) throw new ProviderError("upstream_error", "the answer has no body");
+/** Reads the reply in whichever form it came. Throws a ProviderError if it cannot be read. */
+function readReply(
+  call: Call,
+  { body, headers }: UpstreamResponse,
+  deliver: TakeParts,
+): Promise<void> {
+  if (!body) throw upstreamError("the answer has no body");
   const encoding = headers.get("content-encoding")?.toLowerCase() ?? "identity";
-  if (encoding === "identity") return body;
-  throw new ProviderError(
-    "upstream_error",
-    "the answer is compressed although identity was asked for",
-  );
+  if (encoding !== "identity")
+    throw upstreamError("the answer is compressed although identity was asked for");
+  const mediaType = headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
+  if (call.stream && mediaType === "text/event-stream") return readStream(call, body, deliver);
+  if (mediaType === "application/json") return readWhole(call, body, deliver);
+  throw upstreamError("the answer has another content type than was asked for");
 }
-
-const mediaTypeOf = ({ headers }: UpstreamResponse): string =>
-  headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 
 /** Reads a reply that comes as one JSON document. */
 async function readWhole(
-  { serving: { model, meter }, dialect, cancel, deadlines }: Call,
+  { model, meter, dialect, cancel, deadlines }: Call,
   body: AsyncIterable<Uint8Array>,
   deliver: TakeParts,
 ): Promise<void> {
   const { maxReplyBytes } = model.provider;
   const pieces = await readAll(body, maxReplyBytes, deadlines.streaming);
-  deadlines.pause(); // it is all there; parsing a large one takes more than a turn of the event loop
+  deadlines.pause(); // all of it is there; parsing may take more than a turn of the event loop
   const json = await parseReply(pieces, maxReplyBytes);
   if (cancel.aborted) throw cancel.reason;
   const parts = boundedParts(wholeReply(dialect, json, model));
@@ -191,16 +180,13 @@ async function readWhole(
 }
 
 /**
- * Reads a reply that comes as a stream. One that the client wants whole is delivered at its end.
+ * Reads a reply that comes as a stream. If the client wants it whole, it is delivered at its end.
  */
 async function readStream(
-  call: Call,
+  { chat, model, meter, dialect, options, cancel, deadlines }: Call,
   body: AsyncIterable<Uint8Array>,
   deliver: TakeParts,
-  { clock, report, cancel: requestCancel }: AttemptOptions,
 ): Promise<void> {
-  const { chat, serving, dialect, cancel, deadlines } = call;
-  const { model, meter } = serving;
   const { maxReplyBytes, timeouts } = model.provider;
   const decoding = createEventDecoding(dialect.decoder(model), meter);
   const collected: Part[] = [];
@@ -212,25 +198,23 @@ async function readStream(
     await pump(body, decoding, chat.stream ? deliver : collect, {
       cancel,
       deadlines,
-      clock,
+      clock: options.clock,
       maxBytes: chat.stream ? Infinity : maxReplyBytes,
       closingMs: timeouts.closing_ms,
     });
   } catch (error) {
-    if (!decoding.isFinished() || isStopped(requestCancel)) throw error;
+    if (!decoding.isFinished() || isStopped(options.cancel)) throw error;
     cancel.abort(error); // what breaks after the finish takes nothing from the reply
   } finally {
-    if (decoding.unreadable() > 0)
-      report("unreadable_events", model, { events: decoding.unreadable() });
+    const events = decoding.unreadable();
+    if (events > 0) options.report("unreadable_events", model, { events });
   }
-  if (!decoding.isFinished())
-    throw new ProviderError("upstream_error", "the stream ended without a finish_reason");
+  if (!decoding.isFinished()) throw upstreamError("the stream ended without a finish_reason");
   if (!chat.stream) await deliver(collected);
 }
 
 /**
- * The request was aborted by something other than its own deadline or a client that left, such as
- * the gateway's closing.
+ * The request was ended by other causes than its time or its client, such as the gateway's closing.
  */
 const isStopped = ({ aborted, reason }: Cancel): boolean =>
   aborted && !(reason instanceof ProviderError) && !(reason instanceof ClientGone);

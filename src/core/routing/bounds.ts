@@ -3,6 +3,10 @@
 import type { Part } from "../openai/parts.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 
+/** An answer that is no good reply. The message is for the operator. */
+export const upstreamError = (message: string, cause?: unknown): ProviderError =>
+  new ProviderError("upstream_error", message, { cause });
+
 /**
  * Parts of one event or whole reply, and tool calls of one reply. Providers send a few parts at a
  * time.

@@ -1,22 +1,24 @@
 // The models and aliases of one configuration, and which models may serve a request. SPEC.md
 // "Routing aliases", DESIGN.md "Candidates".
-import type { Clock } from "../clock.ts";
 import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import { traitsOf, type VendorPresets } from "../providers/vendors.ts";
-import type { SignatureStore } from "../providers/dialect.ts";
+import { traitsOf } from "../providers/vendors.ts";
 import { createSignatureStore } from "../providers/signatures.ts";
 import { cut, fail } from "../schema/checker.ts";
-import type { Transport } from "../upstream/transport.ts";
-import { createBreaker, type Breaker } from "./breaker.ts";
+import { createBreaker } from "./breaker.ts";
 import { capabilitiesOf, type Capabilities } from "./capabilities.ts";
 import { withRoom } from "./context-room.ts";
 import type { Fingerprint } from "./fingerprint.ts";
-import { createProvider, type Dialects, type Model, type Provider } from "./model.ts";
+import {
+  createProvider,
+  type CatalogMemory,
+  type CatalogServices,
+  type Model,
+  type Provider,
+} from "./model.ts";
 import { rank, type RankedModel } from "./policy.ts";
-import type { Redact } from "./redact.ts";
 import { requirementsOf } from "./requirements.ts";
-import type { ModelAccess, ModelSettings, RoutingSettings } from "./settings.ts";
+import type { ModelAccess, RoutingSettings } from "./settings.ts";
 
 export interface Catalog {
   /** By canonical name. */
@@ -32,23 +34,6 @@ export interface Catalog {
   names(access: ModelAccess): readonly string[];
   /** What a client may expect of one of these names. */
   capabilities(name: string, access: ModelAccess): Capabilities;
-}
-
-/** What outlives a configuration. */
-export interface CatalogMemory {
-  /** A breaker stays as long as it is the same model at the same provider with the same key. */
-  readonly breakers: Map<string, Breaker>;
-  readonly signatures: SignatureStore;
-  readonly fingerprint: Fingerprint;
-}
-
-export interface CatalogServices {
-  readonly dialects: Dialects;
-  readonly presets: VendorPresets;
-  readonly transport: Transport;
-  readonly redact: Redact;
-  readonly memory: CatalogMemory;
-  readonly clock: Clock;
 }
 
 /**
@@ -67,13 +52,10 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
   const models = createModels(config, services);
   const ranking = new Map([...config.aliases].map(([name, alias]) => [name, rank(config, alias)]));
   const aliases = new Map<string, readonly Model[]>();
-  for (const [name, { enabled }] of config.aliases) {
-    const ranked = ranking.get(name)!.filter((entry) => entry.rank !== null);
-    if (enabled)
-      aliases.set(
-        name,
-        ranked.map(({ model }) => models.get(model)!),
-      );
+  for (const [name, ranked] of ranking) {
+    const candidates = ranked.filter((entry) => entry.rank !== null);
+    const listed = candidates.map(({ model }) => models.get(model)!);
+    if (config.aliases.get(name)!.enabled) aliases.set(name, listed);
   }
 
   /**
@@ -107,40 +89,44 @@ export const noSuchModel = (name: string): ApiError =>
 /** The models of a configuration. Breakers of models that are no longer the same are forgotten. */
 function createModels(
   config: RoutingSettings,
-  { memory, clock, presets, ...services }: CatalogServices,
+  services: CatalogServices,
 ): ReadonlyMap<string, Model> {
-  const { breakers, signatures, fingerprint } = memory;
-  const providers = new Map<string, Provider>();
-  for (const name of config.providers.keys())
-    providers.set(name, createProvider(name, config, { ...services, signatures }));
+  const { breakers, fingerprint } = services.memory;
   const earlier = new Map(breakers);
   breakers.clear();
-
-  function createModel(name: string, settings: ModelSettings): Model {
+  const providers = new Map<string, Provider>();
+  for (const name of config.providers.keys())
+    providers.set(name, createProvider(name, config, services));
+  const models = new Map<string, Model>();
+  for (const [name, settings] of config.models) {
     const provider = providers.get(settings.provider)!;
     const upstreamModel = settings.upstream_model ?? name;
     const key = JSON.stringify([name, upstreamModel, provider.baseUrl, provider.headers]);
-    const breaker = earlier.get(key) ?? createBreaker(clock);
+    const breaker = earlier.get(key) ?? createBreaker(services.clock);
     breakers.set(key, breaker);
-    let fingerprintText: string | undefined;
-    return {
+    models.set(name, {
       name,
       provider,
       upstreamModel,
-      traits: traitsOf(presets, config.providers.get(settings.provider)!, settings),
+      traits: traitsOf(services.presets, config.providers.get(settings.provider)!, settings),
       reasoning: settings.reasoning,
       contextTokens: settings.context_tokens,
       price: settings.price,
-      get fingerprint() {
-        fingerprintText ??= fingerprint([provider.name, upstreamModel, ADAPTER_VERSION]);
-        return fingerprintText;
-      },
+      fingerprint: cached(() => fingerprint([provider.name, upstreamModel, ADAPTER_VERSION])),
       enter: () => breaker.enter(config.breaker),
       status: () => breaker.status(config.breaker),
-    };
+    });
   }
+  return models;
+}
 
-  return new Map([...config.models].map(([name, settings]) => [name, createModel(name, settings)]));
+/** Computes a text once, when it is first needed. */
+function cached(compute: () => string): () => string {
+  let text: string | undefined;
+  return () => {
+    text ??= compute();
+    return text;
+  };
 }
 
 /**

@@ -6,19 +6,13 @@
 // connect_ms is the transport's, because only the transport knows when it connects.
 import type { Clock, Timer } from "../clock.ts";
 import { ProviderError } from "../providers/provider-error.ts";
-import type { TimeoutSettings } from "./settings.ts";
+import type { Provider } from "./model.ts";
 
 /**
  * The body of a refusal may take so long. The status says most, and must not be lost for a body
  * that never comes.
  */
 const REFUSAL_MS = 1_000;
-
-export interface DeadlineSettings {
-  readonly timeouts: Pick<TimeoutSettings, "first_token_ms" | "idle_ms" | "closing_ms">;
-  /** Milliseconds for the attempt as a whole. Undefined: only the request is bounded. */
-  readonly attemptMs: number | undefined;
-}
 
 export interface Deadlines {
   /** The request was sent: first_token_ms begins. */
@@ -44,7 +38,7 @@ export interface Deadlines {
 /** `expire` is called with the error of the deadline that is over. */
 export function createDeadlines(
   clock: Clock,
-  { timeouts, attemptMs }: DeadlineSettings,
+  { timeouts, attemptMs }: Pick<Provider, "timeouts" | "attemptMs">,
   expire: (error: ProviderError) => void,
 ): Deadlines {
   let total: Timer | undefined;
@@ -60,7 +54,7 @@ export function createDeadlines(
    * Restarts the timer that is running if it is the same deadline, as it is for each piece of a
    * stream.
    */
-  function restart(name: keyof DeadlineSettings["timeouts"]): void {
+  function restart(name: "first_token_ms" | "idle_ms" | "closing_ms"): void {
     if (current && currentName === name) {
       current.refresh();
       return;

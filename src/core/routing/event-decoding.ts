@@ -78,7 +78,8 @@ export function createEventDecoding(decoder: Decoder, meter: Meter): EventDecodi
       for (const data of events) {
         ended = data === "[DONE]";
         if (ended || !decode(data)) break;
-        ended = decoder.ended?.() === true; // asked after each event, so that it is the same one however the bytes were cut
+        // Asked after each event, so that it does not depend on how the bytes were cut.
+        ended = decoder.ended?.() === true;
         if (ended) break;
       }
       return contentParts > before;

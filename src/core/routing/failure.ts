@@ -11,57 +11,32 @@ export interface FailedAttempt {
   readonly error: ProviderError;
 }
 
-/** What a message can name. */
-interface MessageValues {
-  /** The model or alias that the client sent. */
-  readonly requested: string;
-  /** Of Retry-After. NaN: unknown. */
-  readonly seconds: number;
-  /** The size of the largest context window, as text. */
-  readonly room: string;
-}
-
-interface ClientMessage {
-  readonly param: "messages" | "model" | null;
-  readonly message: (values: MessageValues) => string;
-}
+type ClientError = readonly [param: string | null, message: string];
 
 /** A provider is overloaded for so long, where it does not say so itself. */
 const DEFAULT_RETRY_MS = 5_000;
 /** The longest Retry-After that clients obey (WIRE.md 4.4). */
 const MAX_RETRY_SECONDS = 60;
 
-const CLIENT_MESSAGES: { readonly [code in ProviderErrorCode]: ClientMessage } = {
-  context_length_exceeded: {
-    param: "messages",
-    message: ({ room }) =>
-      `The prompt is too long; this model's maximum context length is ${room}.`,
-  },
-  content_filter: {
-    param: "messages",
-    message: () => "The prompt was refused by the model's content filter.",
-  },
-  upstream_rejected: {
-    param: null,
-    message: () => "The model refused this request as invalid.",
-  },
-  upstream_timeout: {
-    param: "model",
-    message: ({ requested }) => `The model '${requested}' did not answer in time.`,
-  },
-  upstream_error: {
-    param: "model",
-    message: ({ requested }) => `The model '${requested}' failed before its reply was complete.`,
-  },
-  model_unavailable: {
-    param: "model",
-    message: ({ requested }) => `The model '${requested}' is unavailable at the moment.`,
-  },
-  model_overloaded: {
-    param: "model",
-    message: ({ requested, seconds }) =>
-      `The model '${requested}' is overloaded. Retry after ${seconds} seconds.`,
-  },
+/**
+ * By code: the request field that is to blame, and the message for the client. `{requested}` is the
+ * name that the client sent, `{room}` the size of the largest context window, `{seconds}`
+ * Retry-After.
+ */
+const CLIENT_ERRORS: { readonly [code in ProviderErrorCode]: ClientError } = {
+  context_length_exceeded: [
+    "messages",
+    "The prompt is too long; this model's maximum context length is {room}.",
+  ],
+  content_filter: ["messages", "The prompt was refused by the model's content filter."],
+  upstream_rejected: [null, "The model refused this request as invalid."],
+  upstream_timeout: ["model", "The model '{requested}' did not answer in time."],
+  upstream_error: ["model", "The model '{requested}' failed before its reply was complete."],
+  model_unavailable: ["model", "The model '{requested}' is unavailable at the moment."],
+  model_overloaded: [
+    "model",
+    "The model '{requested}' is overloaded. Retry after {seconds} seconds.",
+  ],
 };
 
 /** What the ledger keeps of an attempt's end. `error` undefined: the attempt succeeded. */
@@ -110,8 +85,12 @@ export function toClientError(requested: string, failures: readonly FailedAttemp
   const code = codes.size === 1 ? [...codes][0]! : "model_unavailable";
   const seconds = retrySeconds(decisive);
   const room = Math.max(...decisive.map(({ model }) => model.contextTokens ?? 0));
-  const { message, param } = CLIENT_MESSAGES[code];
-  const text = message({ requested, seconds, room: room === 0 ? "smaller" : `${room} tokens` });
+  const [param, message] = CLIENT_ERRORS[code];
+  // The client's text comes last, and from a function, so that nothing in it is replaced.
+  const text = message
+    .replace("{room}", room === 0 ? "smaller" : `${room} tokens`)
+    .replace("{seconds}", String(seconds))
+    .replace("{requested}", () => requested);
   const canRetry = code === "model_unavailable" || code === "model_overloaded";
   if (!canRetry || Number.isNaN(seconds)) return new ApiError(code, text, { param });
   return new ApiError(code, text, { param, headers: { "Retry-After": String(seconds) } });

@@ -8,7 +8,7 @@ import { createMeter, NO_USAGE, type MeterReading } from "../ledger/meter.ts";
 import type { FinishReason, Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { ProviderError } from "../providers/provider-error.ts";
-import { attempt, type ReportEvent, type Serving } from "./attempt.ts";
+import { attempt, type RequestContext, type Serving } from "./attempt.ts";
 import type { Pass } from "./breaker.ts";
 import { withMoreRoom } from "./context-room.ts";
 import { attemptOutcome, errorFields, toClientError, type FailedAttempt } from "./failure.ts";
@@ -49,17 +49,6 @@ export class CompletionFailed extends Error {
  */
 export type Deliver = (parts: readonly Part[], serving: Serving) => Promise<unknown> | undefined;
 
-export interface FallbackOptions {
-  /** Aborted when the client has left, or when the request's time is over. */
-  readonly cancel: Cancel;
-  /** The end of the request's time, by the monotonic clock. No retry begins after it. */
-  readonly endsAt: number;
-  /** The account whose request it is. */
-  readonly account: string;
-  readonly clock: Clock;
-  readonly report: ReportEvent;
-}
-
 /** What one attempt came to. */
 interface AttemptResult extends Serving {
   /** Two if the request was sent again because its pooled connection was closed, else one. */
@@ -94,9 +83,9 @@ export async function completeWithFallback(
   chat: ChatRequest,
   candidates: readonly Model[],
   deliver: Deliver,
-  options: FallbackOptions,
+  context: RequestContext,
 ): Promise<RequestProgress> {
-  const { cancel, clock } = options;
+  const { cancel, clock, endsAt } = context;
   const attempts: AttemptRecord[] = [];
   const failures: FailedAttempt[] = [];
   let progress = notStarted(candidates[0]!);
@@ -107,27 +96,17 @@ export async function completeWithFallback(
     const pass = model.enter();
     let wait = Infinity;
     if (pass) {
-      const result = await tryOnce(chat, { model, pass }, deliver, options);
-      const { error } = result;
       const isFirst = attempts.length === 0;
+      const result = await tryOnce(chat, { model, pass, isFirst }, deliver, context);
       attempts.push(...result.records);
       progress = progressOf(result, attempts);
-      if (error === undefined) {
-        pass.answered(true);
-        return progress;
-      }
-      judge(pass, result, cancel, isFirst);
-      if (!(error instanceof ProviderError) || result.begunAt !== undefined || cancel.aborted)
-        throw new CompletionFailed(progress, error);
+      if (result.error === undefined) return progress;
+      const error = recoverable(result, progress, chat.model, context);
       failures.push({ model, error });
-      options.report("attempt_failed", model, errorFields(error));
-      if (isFinal(error))
-        throw new CompletionFailed(progress, toClientError(chat.model, failures.slice(-1)));
       wait = waitBefore(error, model, retries);
     } else if (retries === 0) failures.push({ model, error: BREAKER_OPEN });
 
-    const mayRetry = model.status().state === "closed" && clock.monotonic() + wait < options.endsAt;
-    if (mayRetry) {
+    if (clock.monotonic() + wait < endsAt && model.status().state === "closed") {
       await pause(wait, clock, cancel);
       if (cancel.aborted) throw new CompletionFailed(progress, cancel.reason);
       retries += 1;
@@ -139,14 +118,14 @@ export async function completeWithFallback(
   throw new CompletionFailed(progress, toClientError(chat.model, failures));
 }
 
-/** Makes one attempt, and takes its time. */
+/** Makes one attempt, takes its time, and tells the breaker how it ended. */
 async function tryOnce(
   chat: ChatRequest,
-  { model, pass }: { readonly model: Model; readonly pass: Pass },
+  { model, pass, isFirst }: { model: Model; pass: Pass; isFirst: boolean },
   deliver: Deliver,
-  options: FallbackOptions,
+  context: RequestContext,
 ): Promise<AttemptResult> {
-  const { clock, report } = options;
+  const { clock, report, cancel } = context;
   const serving: Serving = { model, meter: createMeter(chat) };
   const records: AttemptRecord[] = [];
   let startedAt = clock.monotonic();
@@ -184,11 +163,14 @@ async function tryOnce(
     return deliver(parts, serving);
   }
 
-  const error: unknown = await attempt(chat, serving, take, { ...options, resent }).then(
+  const error: unknown = await attempt(chat, serving, take, { ...context, resent }).then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
   record(error);
+  if (error === undefined) pass.answered(true);
+  else if (isEvidence(error, cancel, isFirst && begunAt === undefined)) pass.failed(error);
+  else pass.dropped(error instanceof ProviderError ? error.answer : undefined);
   return { ...serving, records, begunAt, error };
 }
 
@@ -209,23 +191,32 @@ function progressOf(
 }
 
 /**
- * Tells the breaker how a failed attempt ended. Once the request is cancelled, the provider is to
- * blame only if it had all of the request's time and was silent.
+ * Whether an attempt's error counts against its provider. Once the request is cancelled, that is
+ * only so if its time is over and the provider had all of it, and was silent.
  */
-function judge(pass: Pass, result: AttemptResult, cancel: Cancel, isFirst: boolean): void {
-  const { error, begunAt } = result;
-  const wasSilent = isFirst && begunAt === undefined && cancel.reason instanceof ProviderError;
-  const isProvider = error instanceof ProviderError;
-  if (isProvider && error.countsForBreaker && (wasSilent || !cancel.aborted)) pass.failed(error);
-  else pass.dropped(isProvider ? error.answer : undefined);
+function isEvidence(error: unknown, cancel: Cancel, hadAllTime: boolean): error is ProviderError {
+  if (!(error instanceof ProviderError) || !error.countsForBreaker) return false;
+  return !cancel.aborted || (hadAllTime && cancel.reason instanceof ProviderError);
 }
 
 /**
- * The request itself is at fault, so no other model is asked. A prompt too long for one model may
- * fit another.
+ * The error of an attempt after which another one may be made. Throws a CompletionFailed if none
+ * may. `requested`: the model that the client named.
  */
-const isFinal = ({ blame, code }: ProviderError): boolean =>
-  blame === "client" && code !== "context_length_exceeded";
+function recoverable(
+  { model, error, begunAt }: AttemptResult,
+  progress: RequestProgress,
+  requested: string,
+  { cancel, report }: RequestContext,
+): ProviderError {
+  if (cancel.aborted || begunAt !== undefined || !(error instanceof ProviderError))
+    throw new CompletionFailed(progress, error);
+  report("attempt_failed", model, errorFields(error));
+  // The request itself is at fault, but a prompt that is too long for one model may fit another.
+  if (error.blame === "client" && error.code !== "context_length_exceeded")
+    throw new CompletionFailed(progress, toClientError(requested, [{ model, error }]));
+  return error;
+}
 
 /**
  * The candidates still to be asked. Once the prompt was too long for a model, only those that may

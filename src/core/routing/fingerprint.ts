@@ -22,7 +22,8 @@ export function createFingerprint(readSecret: () => string, diagnose: Diagnose):
     try {
       return readSecret();
     } catch (error) {
-      const detail = `system_fingerprint will change at the next start: ${(error as Error).message}`;
+      const { message } = error as Error;
+      const detail = `system_fingerprint will change at the next start: ${message}`;
       diagnose({ event: "fingerprint_secret_unavailable", level: "warn", detail });
       return randomBytes(32).toString("hex");
     }

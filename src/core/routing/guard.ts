@@ -1,19 +1,15 @@
-// Contains a dialect's own errors. A provider's JSON can have any shape and a client's request
-// nearly any, so a dialect may throw what nobody foresaw. Such an exception ends this attempt and
-// not the request: it becomes a ProviderError, so that the next candidate is asked, and it is
-// reported, because it is a bug of this program.
+// Contains the unexpected exceptions of dialects. A provider's JSON can have any shape, and a
+// client's request nearly any. Such an exception ends the attempt and not the request: it becomes a
+// ProviderError, so that the next candidate is asked, and it is reported as a bug of this program.
 import { ProviderError, type ProviderErrorDetail } from "../providers/provider-error.ts";
 import type { Dialect } from "../providers/dialect.ts";
 import { ValidationError } from "../schema/checker.ts";
 import { ApiError } from "../openai/errors.ts";
 
-/** Is told of each exception that is a bug of this program. */
+/** Called with each exception that is a bug of this program. */
 export type ReportBug = (bug: unknown) => void;
 
-/**
- * The result of `work`, a dialect's; throws a ProviderError, or the error that the client is to
- * see.
- */
+/** The result of a dialect's `work`. Throws a ProviderError, or the error for the client. */
 export function guarded<T>(report: ReportBug, work: () => T, detail: ProviderErrorDetail = {}): T {
   try {
     return work();
@@ -25,8 +21,7 @@ export function guarded<T>(report: ReportBug, work: () => T, detail: ProviderErr
     if (expected) throw error;
     // V8 throws a RangeError for what is too deep or too long for it: a bound, and no bug.
     if (!(error instanceof RangeError)) report(error);
-    // The breaker does not count it: the cause is what this request or its reply says, and our own
-    // reading of it.
+    // The cause is this request or its reply, so the breaker does not count it.
     const message = error instanceof Error ? error.message : "an exception that is no Error";
     throw new ProviderError("upstream_error", `the dialect failed: ${message}`, {
       ...detail,

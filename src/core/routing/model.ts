@@ -1,15 +1,14 @@
 // A model and the provider that serves it, as one configuration describes them.
+import type { Clock } from "../clock.ts";
 import type { Price } from "../ledger/price.ts";
 import type { MediaRules } from "../openai/usage.ts";
 import type { Dialect, DialectDefinition, SignatureStore, Target } from "../providers/dialect.ts";
-import { withOverrides } from "../providers/vendors.ts";
+import { withOverrides, type VendorPresets } from "../providers/vendors.ts";
 import type { Transport } from "../upstream/transport.ts";
-import type { BreakerStatus, Pass } from "./breaker.ts";
+import type { Breaker, BreakerStatus, Pass } from "./breaker.ts";
+import type { Fingerprint } from "./fingerprint.ts";
 import type { Redact } from "./redact.ts";
 import type { RetrySettings, RoutingSettings, TimeoutSettings } from "./settings.ts";
-
-/** Dialects by their names. */
-export type Dialects = ReadonlyMap<string, DialectDefinition>;
 
 export interface Provider {
   readonly name: string;
@@ -40,40 +39,50 @@ export interface Model extends Target {
   /** Undefined: the model costs nothing. */
   readonly price: Price | undefined;
   /** The system_fingerprint of its replies. */
-  readonly fingerprint: string;
+  fingerprint(): string;
   /** A pass for one attempt. Undefined: the model's breaker is open. */
   enter(): Pass | undefined;
   /** The state of the model's breaker. */
   status(): BreakerStatus;
 }
 
-/** What all providers of a configuration share. */
-export interface ProviderServices {
-  readonly dialects: Dialects;
-  readonly transport: Transport;
+/** What outlives a configuration. */
+export interface CatalogMemory {
+  /** A breaker stays as long as it is the same model at the same provider with the same key. */
+  readonly breakers: Map<string, Breaker>;
   readonly signatures: SignatureStore;
+  readonly fingerprint: Fingerprint;
+}
+
+export interface CatalogServices {
+  /** By name. */
+  readonly dialects: ReadonlyMap<string, DialectDefinition>;
+  readonly presets: VendorPresets;
+  readonly transport: Transport;
   readonly redact: Redact;
+  readonly memory: CatalogMemory;
+  readonly clock: Clock;
 }
 
 /** `config` has a provider of this name. */
 export function createProvider(
   name: string,
   config: RoutingSettings,
-  { dialects, transport, signatures, redact }: ProviderServices,
+  { dialects, transport, memory, redact }: CatalogServices,
 ): Provider {
   const settings = config.providers.get(name)!;
   const definition = dialects.get(settings.dialect);
   if (!definition) throw new TypeError(`there is no dialect ${settings.dialect}`);
 
   /**
-   * Signatures are kept apart by provider and account: other providers refuse them, and other
+   * SignatureStore are kept apart by provider and account: other providers refuse them, and other
    * accounts must not see them.
    */
   function dialectFor(account: string): Dialect {
     const keyOf = (id: string) => JSON.stringify([settings.base_url, account, id]);
     return definition!.create({
-      get: (id) => signatures.get(keyOf(id)),
-      set: (id, text) => signatures.set(keyOf(id), text),
+      get: (id) => memory.signatures.get(keyOf(id)),
+      set: (id, text) => memory.signatures.set(keyOf(id), text),
     });
   }
 

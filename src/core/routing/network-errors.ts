@@ -3,8 +3,10 @@ import { ProviderError } from "../providers/provider-error.ts";
 import { ConnectTimeout } from "../upstream/transport.ts";
 
 /** Codes of a connection that was never made, as against one that broke off. */
-const UNREACHABLE =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/;
+const UNREACHABLE = new RegExp(
+  "^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN" +
+    "|ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)",
+);
 
 /**
  * Whatever an attempt threw, as a ProviderError if the network or a bound caused it. A bug of this

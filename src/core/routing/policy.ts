@@ -1,6 +1,6 @@
 // The order in which an alias prefers its models, and the reason for each rank: for the catalog,
 // `explain` and /status.
-import type { AliasSettings, ModelSettings, RankingSettings } from "./settings.ts";
+import type { AliasSettings, ModelSettings, RoutingSettings } from "./settings.ts";
 
 export interface RankedModel {
   readonly model: string;
@@ -9,6 +9,9 @@ export interface RankedModel {
   /** The reason for the rank, for the operator. */
   readonly why: string;
 }
+
+/** What a policy looks at. */
+type RankingSettings = Pick<RoutingSettings, "models" | "currency">;
 
 interface Score {
   /** The highest is the best. NO_CANDIDATE: the alias does not use the model. */

@@ -1,20 +1,25 @@
-// What a provider said, made fit for the operator's logs, /status and the books: it may quote keys,
-// and it may hold whatever its writer liked. Taken out are the secrets of this configuration,
-// wherever they stand, and everything that looks like a key of anybody's: `sk-...` and its like,
-// what follows Bearer, `key=` and other such names, the user and password of a URL, and long runs
-// of letters and digits. Control characters cannot forge lines or colours. Text that is longer than
-// is looked at is cut first, so the work is bounded, and every pattern takes time in proportion to
-// that bound. What is left out: a short key of somebody else's without any sign of one, and keys
-// that are split by blanks.
+// Makes a provider's text fit for the operator's logs, /status and the ledger. It may quote keys,
+// and it may hold anything. Taken out are the secrets of this configuration wherever they stand,
+// and everything that looks like a key: `sk-...` and its like, what follows Bearer, `key=` and
+// other such names, the user and password of a URL, and long runs of letters and digits. Control
+// characters are removed, so that they cannot forge lines or colours.
+//
+// The work is bounded: a long text is cut first, and every pattern takes time in proportion to that
+// bound. Not found are a short key of another party without any sign of a key, and keys that are
+// split by blanks.
 import { sha256 } from "../hash.ts";
 
 /** Takes the secrets out of a text, and cuts it at 300 characters. */
 export type Redact = (text: string) => string;
 
-const READ_CHARS = 4_096; // of a text that are looked at
+/** Characters of a text that are looked at. */
+const READ_CHARS = 4_096;
+/** Characters of a text that are left. */
 const SHOWN_CHARS = 300;
-const LONGEST_WORD = 512; // in characters: a secret is not longer
-const SHORTEST_SECRET = 4; // in characters: placeholders such as "x" are no secrets, and would garble every text
+/** No secret has more characters. */
+const LONGEST_WORD = 512;
+/** Placeholders such as "x" are no secrets: taking them out would garble every text. */
+const SHORTEST_SECRET = 4;
 const MARK = "[redacted]";
 
 const LINE_ENDS = /[\t\n\v\f\r\u0085\u2028\u2029]/g;
@@ -26,6 +31,12 @@ const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}]/gu;
 const WORDS = /[^\s"'`<>(){}[\],;]{4,512}/g;
 const RUNS = /[A-Za-z0-9+/_=-]{20,}/g;
 const CAMEL_CASE = /^[A-Z]?[a-z]{2,14}(?:[A-Z][a-z]{2,14})*$/;
+/** `api_key: ...` and its like: a name, a sign of assignment, and the secret. */
+const NAMED_SECRET = new RegExp(
+  "(api[ _-]?key|access[ _-]?key|secret|token|passw(?:or)?d|credential)" +
+    /(["']?\s{0,4}(?:provided|given|is)?\s{0,4}[:=]\s{0,4}["']?)[^\s"'`,;&]+/.source,
+  "gi",
+);
 const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/:\/\/\S{1,512}@/g, `://${MARK}@`],
   [/\bBearer\s{1,4}(?!token\b|auth)[^\s"'`,;]+/gi, `Bearer ${MARK}`],
@@ -33,13 +44,11 @@ const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
     /\b(authorization["']?\s{0,4}[:=]\s{0,4}["']?)(?:(?:basic|bearer|token)\s{1,4})?[^\s"'`,;]+/gi,
     `$1${MARK}`,
   ],
-  [
-    /(api[ _-]?key|access[ _-]?key|secret|token|passw(?:or)?d|credential)(["']?\s{0,4}(?:provided|given|is)?\s{0,4}[:=]\s{0,4}["']?)[^\s"'`,;&]+/gi,
-    `$1$2${MARK}`,
-  ],
+  [NAMED_SECRET, `$1$2${MARK}`],
   [/(key=["']?)[^\s"'`,;&]+/gi, `$1${MARK}`],
   [/(\bpass(?:phrase|code)?=["']?)[^\s"'`,;&]+/gi, `$1${MARK}`],
-  [/\beyJ[\w-]{6,}\.[\w-]+(?:\.[\w-]*)?/g, MARK], // a JSON web token: three parts, of which the last may be short
+  // A JSON web token: three parts, of which the last may be short.
+  [/\beyJ[\w-]{6,}\.[\w-]+(?:\.[\w-]*)?/g, MARK],
   [/\bxox[a-z]-[^\s"'`,;<>(){}[\]\\]{3,}/g, MARK],
   [/\b[sprc]k[-_][^\s"'`,;<>(){}[\]\\]{3,}/g, MARK],
   [/\b(?:gsk|csk|xai|pplx|hf|nvapi|tgp|gh[pousr]|glpat)[-_][^\s"'`,;<>(){}[\]\\]{10,}/g, MARK],

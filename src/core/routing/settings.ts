@@ -74,22 +74,17 @@ export interface AliasSettings {
   readonly enabled: boolean;
 }
 
-/** What a policy ranks. */
-export interface RankingSettings {
+export interface RoutingSettings {
   readonly models: ReadonlyMap<string, ModelSettings>;
-  readonly currency: string;
-}
-
-export interface RoutingSettings extends RankingSettings {
   readonly providers: ReadonlyMap<string, ProviderSettings>;
   readonly aliases: ReadonlyMap<string, AliasSettings>;
   readonly timeouts: TimeoutSettings;
   readonly retry: RetrySettings;
   readonly breaker: BreakerSettings;
-  readonly server: {
-    /** Bytes of a provider's whole reply. */
-    readonly max_reply_bytes: number;
-  };
+  /** `max_reply_bytes`: bytes of a provider's whole reply. */
+  readonly server: { readonly max_reply_bytes: number };
+  /** The currency of prices, three capital letters. */
+  readonly currency: string;
 }
 
 /** The names of models and aliases that an API key may use. */

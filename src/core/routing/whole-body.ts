@@ -1,10 +1,9 @@
 // The bodies that are read as a whole: replies in one piece of JSON, and refusals.
-import { ProviderError } from "../providers/provider-error.ts";
 import { MAX_REPLY_VALUES } from "../schema/json-bounds.ts";
 import { parseLarge } from "../schema/parse-json.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
-import { tooMuch } from "./bounds.ts";
+import { tooMuch, upstreamError } from "./bounds.ts";
 
 /** Of the body of a refusal only the beginning is read. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
@@ -22,7 +21,7 @@ export async function parseReply(
     return await parseLarge(bytes.toString(), MAX_REPLY_VALUES);
   } catch (error) {
     if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
-    throw new ProviderError("upstream_error", "the reply is not JSON", { cause: error });
+    throw upstreamError("the reply is not JSON", error);
   }
 }
 

@@ -1,0 +1,173 @@
+// What a request came to, as the ledger, the access log and the observer hear of it.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { AcceptedRequest, ChatServices } from "../../../src/core/chat/context.ts";
+import { openInLedger } from "../../../src/core/chat/settlement.ts";
+import type { LogFields } from "../../../src/core/http/exchange.ts";
+import type { LedgerEntry, Opening, Settlement } from "../../../src/core/ledger/ledger.ts";
+import { makeUsage } from "../../../src/core/openai/usage.ts";
+import { notStarted, type RequestProgress } from "../../../src/core/routing/fallback.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { catalogOf, chatOf, settingsFor, turn } from "../../support/routing.ts";
+
+const price = { input_cache_miss: 1, output: 2 };
+const model = catalogOf(settingsFor({ m: { price } })).models.get("m")!;
+const usage = makeUsage({ prompt: 100, completion: 10, cacheHit: 0, reasoning: 0 });
+const attempt = { model: "m", provider: "lab", outcome: "completed", duration_ms: 400 };
+const replied: RequestProgress = {
+  model,
+  attempts: [attempt],
+  begunAt: 1_250,
+  reading: { usage, source: "provider" },
+  finishReason: "stop",
+};
+const COMPLETED = { status: "completed", httpStatus: 200, errorCode: null } as const;
+const CANCELLED = { status: "cancelled", httpStatus: 499, errorCode: null } as const;
+const FAILED = { status: "failed", httpStatus: 503, errorCode: "model_unavailable" } as const;
+
+function setUp(entry: Partial<LedgerEntry> = {}) {
+  const clock = createFakeClock();
+  clock.advance(1_000);
+  const log: LogFields = {};
+  const opened: Opening[] = [];
+  const settled: Settlement[] = [];
+  const durations: number[] = [];
+  let released = 0;
+  const request = {
+    exchange: { log, requestId: "req_1" },
+    caller: { account: "acme", keyId: "key_1" },
+    chat: chatOf(),
+    config: { currency: "EUR" },
+    startedAt: clock.monotonic(),
+    releaseSlot: () => {
+      released += 1;
+    },
+  } as unknown as AcceptedRequest;
+  const services = {
+    clock,
+    ledger: {
+      open(opening: Opening) {
+        opened.push(opening);
+        const settle = async (settlement: Settlement) => {
+          settled.push(settlement);
+        };
+        return { opened: Promise.resolve(), settle, ...entry };
+      },
+    },
+    observer: {
+      settled: (_opening: Opening, _settlement: Settlement, ms: number) => durations.push(ms),
+    },
+  } as unknown as ChatServices;
+  const settlement = openInLedger(request, services);
+  return { clock, log, opened, settled, durations, settlement, released: () => released };
+}
+
+describe("the settlement of a request", () => {
+  it("opens it with what is known before a provider is called", () => {
+    const { opened } = setUp();
+    assert.deepEqual(opened, [
+      {
+        requestId: "req_1",
+        account: "acme",
+        keyId: "key_1",
+        modelRequested: "auto/test",
+        stream: false,
+      },
+    ]);
+  });
+
+  it("has usage, cost and times of a completed request, in ledger, log and metrics", async () => {
+    const { clock, settlement, settled, log, durations } = setUp();
+    clock.advance(500);
+    await settlement.settle(replied, COMPLETED);
+    assert.deepEqual(settled, [
+      {
+        ...COMPLETED,
+        finishReason: "stop",
+        attempts: [attempt],
+        firstTokenMs: 250,
+        modelServed: "m",
+        provider: "lab",
+        usage,
+        usageSource: "provider",
+        cost: "0.00012",
+        currency: "EUR",
+      },
+    ]);
+    assert.deepEqual(log, {
+      provider: "lab",
+      prompt_tokens: 100,
+      completion_tokens: 10,
+      cost: "0.00012",
+      currency: "EUR",
+    });
+    assert.deepEqual(durations, [500]);
+  });
+
+  it("happens once, and gives back the slot before the ledger has written", async () => {
+    const { settlement, settled, released } = setUp();
+    const first = settlement.settle(replied, COMPLETED);
+    assert.equal(released(), 1);
+    assert.equal(settlement.settle(replied, FAILED), first);
+    await first;
+    assert.deepEqual(
+      settled.map(({ status }) => status),
+      ["completed"],
+    );
+  });
+
+  it("names no model and costs nothing where none began, but logs the provider that failed", async () => {
+    const { settlement, settled, log } = setUp();
+    const failed = { ...attempt, outcome: "upstream_error" };
+    await settlement.settle({ ...notStarted(model), attempts: [failed] }, FAILED);
+    const [{ modelServed, provider, cost, usageSource, firstTokenMs }] = settled as [Settlement];
+    assert.deepEqual(
+      [modelServed, provider, cost, usageSource, firstTokenMs],
+      [null, null, "0", "none", null],
+    );
+    assert.deepEqual(log, { provider: "lab" });
+  });
+
+  it("names the model that was being asked when its client left", async () => {
+    const { settlement, settled } = setUp();
+    const cancelled = { ...attempt, outcome: "cancelled" };
+    await settlement.settle({ ...notStarted(model), attempts: [cancelled] }, CANCELLED);
+    assert.equal(settled[0]!.modelServed, "m");
+  });
+
+  it("names no model when the client left before one was asked", async () => {
+    const { settlement, settled } = setUp();
+    await settlement.settle(notStarted(model), CANCELLED);
+    assert.equal(settled[0]!.modelServed, null);
+  });
+
+  it("marks estimated usage in the log", async () => {
+    const { settlement, log } = setUp();
+    await settlement.settle({ ...replied, reading: { usage, source: "estimated" } }, CANCELLED);
+    assert.equal(log.usage_source, "estimated");
+  });
+
+  it("waits for the ledger's line", async () => {
+    let write = () => {};
+    const written = new Promise<void>((resolve) => {
+      write = resolve;
+    });
+    const { settlement } = setUp({ settle: () => written });
+    let isSettled = false;
+    const settling = settlement.settle(replied, COMPLETED).then(() => {
+      isSettled = true;
+    });
+    await turn();
+    assert.equal(isSettled, false);
+    write();
+    await settling;
+  });
+
+  it("waits for nothing where the request could not be opened", async () => {
+    const opened = Promise.reject(new Error("the disk is full"));
+    opened.catch(() => undefined);
+    const { settlement } = setUp({ opened, settle: () => new Promise(() => undefined) });
+    await settlement.settle(notStarted(model), FAILED);
+  });
+});

@@ -1,0 +1,98 @@
+// From the texts of events to parts: what is delivered, when, and what an error changes.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createMeter } from "../../../src/core/ledger/meter.ts";
+import type { Part } from "../../../src/core/openai/parts.ts";
+import { ProviderError } from "../../../src/core/providers/provider-error.ts";
+import { createEventDecoding } from "../../../src/core/routing/event-decoding.ts";
+import { chatOf } from "../../support/routing.ts";
+
+const text = (words: string): Part => ({ type: "text", text: words });
+const usage: Part = {
+  type: "usage",
+  usage: { prompt: 5, completion: 2, cacheHit: 0, reasoning: 0 },
+};
+const finish: Part = { type: "finish", reason: "stop" };
+
+/**
+ * Events are lists of parts, as JSON; `{"error":true}` is a provider's error, `{"bug":true}` one of
+ * ours.
+ */
+function setUp(ended?: () => boolean) {
+  const meter = createMeter(chatOf());
+  const push = (event: unknown): Part[] => {
+    if (Array.isArray(event)) return event as Part[];
+    const isBug = JSON.stringify(event) === '{"bug":true}';
+    throw new ProviderError("upstream_error", "broken", isBug ? { cause: new TypeError() } : {});
+  };
+  const decoding = createEventDecoding({ push, ...(ended && { ended }) }, meter);
+  const say = (...events: unknown[]) =>
+    decoding.push(events.map((event) => (event === "[DONE]" ? event : JSON.stringify(event))));
+  return { decoding, meter, say };
+}
+
+describe("the decoding of a stream's events", () => {
+  it("gives out nothing before the first content", () => {
+    const { decoding, say } = setUp();
+    assert.equal(say([usage]), false);
+    assert.deepEqual(decoding.takeParts(), []);
+    assert.equal(decoding.hasBegun(), false);
+    assert.equal(say([text("a")]), true);
+    assert.deepEqual(decoding.takeParts(), [usage, text("a")]);
+    assert.deepEqual(decoding.takeParts(), []);
+  });
+
+  it("is finished at a finish reason, and ended at [DONE], after which nothing counts", () => {
+    const { decoding, say } = setUp();
+    say([text("a"), finish]);
+    assert.deepEqual([decoding.isFinished(), decoding.isEnded()], [true, false]);
+    say("[DONE]", [text("b")]);
+    assert.equal(decoding.isEnded(), true);
+    assert.deepEqual(decoding.takeParts(), [text("a"), finish]);
+  });
+
+  it("is ended when the dialect says so", () => {
+    const { decoding, say } = setUp(() => true);
+    say([text("a")], [text("b")]);
+    assert.equal(decoding.isEnded(), true);
+    assert.deepEqual(decoding.takeParts(), [text("a")]);
+  });
+
+  it("skips and counts events that are not JSON", () => {
+    const { decoding } = setUp();
+    decoding.push(["{", JSON.stringify([text("a")]), "nonsense"]);
+    assert.equal(decoding.unreadable(), 2);
+    assert.deepEqual(decoding.takeParts(), [text("a")]);
+  });
+
+  it("takes only figures after an error, and keeps the first error", () => {
+    const { decoding, say, meter } = setUp();
+    say([text("a")], { error: true }, [text("b"), usage], { error: true });
+    assert.ok(decoding.error() instanceof ProviderError);
+    assert.deepEqual(decoding.takeParts(), [text("a"), usage]);
+    assert.equal(meter.usage("openai").usage.total_tokens, 7);
+  });
+
+  it("decodes no further event after a bug of this program", () => {
+    const { decoding, say } = setUp();
+    say([text("a")], { bug: true }, [usage]);
+    assert.deepEqual(decoding.takeParts(), [text("a")]);
+  });
+
+  it("refuses more than 10,000 parts in an event, and more than 10,000 tool calls", () => {
+    const parts = (count: number) => Array.from({ length: count }, () => text("a"));
+    const { decoding, say } = setUp();
+    say(parts(10_000));
+    assert.equal(decoding.error(), undefined);
+    say(parts(10_001));
+    assert.match(String(decoding.error()), /more than 10000 parts/);
+
+    const calls = setUp();
+    const call: Part = { type: "tool_call", call: 0, id: "call_1", name: "f" };
+    for (let i = 0; i < 10_000; i += 1) calls.say([call]);
+    assert.equal(calls.decoding.error(), undefined);
+    calls.say([call]);
+    assert.match(String(calls.decoding.error()), /more than 10000 tool calls/);
+  });
+});

@@ -1,0 +1,919 @@
+// Every fault that a provider can show, for a client who named the model and for one who named an alias, whole and streamed:
+// how often each provider is asked, what the client gets, and that the gateway serves on.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import {
+  POOLED_ONLY,
+  assemble,
+  configFor,
+  json,
+  KEY,
+  merge,
+  readStream,
+  startGateway,
+  user,
+  type RunningGateway,
+} from "../../support/gateway.ts";
+import {
+  chunk,
+  completion,
+  endless,
+  event,
+  held,
+  rawStream,
+  reset,
+  silent,
+  speak,
+  startProvider,
+  status,
+  stream,
+  type Behaviour,
+  type Provider,
+} from "../../support/provider.ts";
+import { waitFor, within } from "../../support/wait.ts";
+
+const JSON_TYPE = { "content-type": "application/json" };
+const words = (message: string, more: object = {}) => ({ error: { message, ...more } });
+const begun = [chunk({ role: "assistant", content: "" }), chunk({ content: "Once" })];
+
+/** A behaviour for each request in turn; the last one goes on. */
+function inTurn(...behaviours: Behaviour[]): Behaviour {
+  let count = 0;
+  return (asked) => behaviours[Math.min(count++, behaviours.length - 1)]!(asked);
+}
+
+const streamedElse =
+  (streamed: Behaviour, whole: Behaviour): Behaviour =>
+  (asked) =>
+    (asked.body["stream"] ? streamed : whole)(asked);
+
+const filler = Buffer.alloc(1024 * 1024, "x");
+const late: Behaviour = (asked) => {
+  setTimeout(() => {
+    speak("Fine.")(asked);
+  }, 60);
+};
+const commentsAfterFinish: Behaviour = ({ res }) => {
+  res.writeHead(200, { "content-type": "text/event-stream" });
+  res.write(`${event(chunk({ content: "Fine." }))}${event(chunk({}, "stop"))}`);
+  const beat = setInterval(() => res.write(": ping\n\n"), 50);
+  res.on("close", () => clearInterval(beat));
+};
+const headersOnly: Behaviour = ({ res, body }) => {
+  res
+    .writeHead(200, { "content-type": body["stream"] ? "text/event-stream" : "application/json" })
+    .flushHeaders();
+};
+const cutBody: Behaviour = ({ res, socket }) => {
+  res.writeHead(200, { ...JSON_TYPE, "content-length": "99" });
+  res.write("{", () => socket.resetAndDestroy());
+};
+const flood: Behaviour = ({ socket }) => {
+  socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(2_000)}`);
+};
+
+interface Row {
+  readonly fault: string;
+  readonly behaviour: () => Behaviour;
+  readonly only?: "whole" | "streamed";
+  /** How often the faulty model's provider is asked. */
+  readonly tries: number;
+  /** What a client who named the model gets: "ok", an error's code, or the code of an error inside the stream. */
+  readonly named: string;
+  /** What a client of the alias gets: the model that served, or an error as above. */
+  readonly alias: string;
+  /** The other candidate's provider is asked as well. */
+  readonly falls: boolean;
+  readonly retryAfter?: string;
+  /** The deadlines of an attempt, in ms; longer for what is no silence, only much. */
+  readonly patience?: number;
+}
+
+const row = (
+  fault: string,
+  behaviour: () => Behaviour,
+  tries: number,
+  named: string,
+  alias: string,
+  more: object = {},
+): Row => ({ fault, behaviour, tries, named, alias, falls: alias === "b", ...more });
+const streamedOnly = { only: "streamed" } as const;
+
+const ROWS: Row[] = [
+  row("none", () => speak("Fine."), 1, "ok", "a"),
+  row("429", () => status(429), 2, "model_overloaded", "b", { retryAfter: "5" }),
+  row(
+    "429 with a short Retry-After",
+    () => status(429, {}, { ...JSON_TYPE, "retry-after": "0" }),
+    2,
+    "model_overloaded",
+    "b",
+    { retryAfter: "1" },
+  ),
+  row(
+    "429 with a Retry-After beyond max_wait_ms",
+    () => status(429, {}, { ...JSON_TYPE, "retry-after": "7" }),
+    1,
+    "model_overloaded",
+    "b",
+    { retryAfter: "7" },
+  ),
+  row(
+    "429 for an empty purse",
+    () => status(429, words("You exceeded your quota", { code: "insufficient_quota" })),
+    1,
+    "model_unavailable",
+    "b",
+  ),
+  row("500 once", () => inTurn(status(500), speak("Fine.")), 2, "ok", "a"),
+  row("503 always", () => status(503), 2, "model_overloaded", "b"),
+  row("a reset before the headers", () => reset, 2, "upstream_error", "b"),
+  row("a reset before the headers, once", () => inTurn(reset, speak("Fine.")), 2, "ok", "a"),
+  row(
+    "a reset in the body",
+    () => streamedElse(stream([], "cut"), cutBody),
+    2,
+    "upstream_error",
+    "b",
+  ),
+  row("silence", () => silent, 1, "upstream_timeout", "b"),
+  row("headers, then silence", () => headersOnly, 1, "upstream_timeout", "b"),
+  row("a late first token", () => late, 1, "ok", "a"),
+  row(
+    "a stream cut after text",
+    () => stream(begun, "cut"),
+    1,
+    "in-band upstream_error",
+    "in-band upstream_error",
+    streamedOnly,
+  ),
+  row(
+    "a stream stalled after text",
+    () => stream(begun, "open"),
+    1,
+    "in-band upstream_timeout",
+    "in-band upstream_timeout",
+    streamedOnly,
+  ),
+  row(
+    "a stream finished without [DONE]",
+    () => stream([...begun, chunk({}, "stop")], "eof"),
+    1,
+    "ok",
+    "a",
+    streamedOnly,
+  ),
+  row(
+    "a stream finished, then comments without end",
+    () => commentsAfterFinish,
+    1,
+    "ok",
+    "a",
+    streamedOnly,
+  ),
+  row(
+    "a stream ended without finish_reason",
+    () => stream(begun, "eof"),
+    1,
+    "in-band upstream_error",
+    "in-band upstream_error",
+    streamedOnly,
+  ),
+  row(
+    "a stream ended before any text",
+    () => stream([begun[0]], "done"),
+    2,
+    "upstream_error",
+    "b",
+    streamedOnly,
+  ),
+  row(
+    "a garbage event",
+    () => rawStream(`data: {{{\n\n${event(begun[1])}${event(chunk({}, "stop"))}`),
+    1,
+    "ok",
+    "a",
+    streamedOnly,
+  ),
+  row(
+    "nothing but garbage",
+    () => rawStream("data: {{{\n\n"),
+    2,
+    "upstream_error",
+    "b",
+    streamedOnly,
+  ),
+  row(
+    "an error event first",
+    () => stream([words("overloaded", { code: 529 })], "eof"),
+    2,
+    "model_overloaded",
+    "b",
+    streamedOnly,
+  ),
+  row(
+    "an error event first that names the client's long context",
+    () => stream([words("x", { code: "context_length_exceeded" })], "eof"),
+    1,
+    "context_length_exceeded",
+    "b",
+    streamedOnly,
+  ),
+  row(
+    "an error inside a 200 that names a filter",
+    () =>
+      streamedElse(
+        stream([words("x", { code: "content_filter" })], "eof"),
+        status(200, words("x", { code: "content_filter" })),
+      ),
+    1,
+    "content_filter",
+    "content_filter",
+  ),
+  row(
+    "an error inside a 200 that names a rate limit",
+    () =>
+      streamedElse(
+        stream([words("x", { code: "rate_limit_exceeded" })], "eof"),
+        status(200, words("x", { type: "overloaded_error" })),
+      ),
+    2,
+    "model_overloaded",
+    "b",
+  ),
+  row(
+    "an error inside a 200 that names a bad key",
+    () =>
+      streamedElse(
+        stream([words("x", { type: "authentication_error" })], "eof"),
+        status(200, words("x", { type: "authentication_error" })),
+      ),
+    1,
+    "model_unavailable",
+    "b",
+  ),
+  row(
+    "an error inside a 200 in words only",
+    () => status(200, words("This model's maximum context length is 10 tokens")),
+    1,
+    "context_length_exceeded",
+    "b",
+  ),
+  row(
+    "429 that mentions billing",
+    () =>
+      status(
+        429,
+        words("Rate limit reached. Visit /account/billing to add a payment method", {
+          code: "rate_limit_exceeded",
+        }),
+      ),
+    2,
+    "model_overloaded",
+    "b",
+  ),
+  row(
+    "401 whose body never comes",
+    () =>
+      ({ res }) => {
+        res.writeHead(401, { ...JSON_TYPE, "content-length": "99" });
+        res.write("{");
+      },
+    1,
+    "model_unavailable",
+    "b",
+  ),
+  row(
+    "an error event after text",
+    () => stream([...begun, words("x")], "eof"),
+    1,
+    "in-band upstream_error",
+    "in-band upstream_error",
+    streamedOnly,
+  ),
+  row(
+    "a failed finish_reason after text",
+    () => stream([...begun, chunk({}, "abort")]),
+    1,
+    "in-band upstream_error",
+    "in-band upstream_error",
+    streamedOnly,
+  ),
+  row(
+    "a failed finish_reason first",
+    () =>
+      streamedElse(
+        stream([chunk({}, "network_error")]),
+        status(200, completion({ content: "" }, "error")),
+      ),
+    2,
+    "upstream_error",
+    "b",
+  ),
+  row(
+    "a context that is too long",
+    () => status(400, words("maximum context length is 10 tokens")),
+    1,
+    "context_length_exceeded",
+    "b",
+  ),
+  row(
+    "a content filter",
+    () => status(400, words("x", { code: "content_filter" })),
+    1,
+    "content_filter",
+    "content_filter",
+  ),
+  row(
+    "another 400",
+    () => status(400, words("no such field")),
+    1,
+    "upstream_rejected",
+    "upstream_rejected",
+  ),
+  ...[401, 402, 403, 404].map((code) =>
+    row(
+      String(code),
+      () => status(code, words("sk-provider-secret is wrong")),
+      1,
+      "model_unavailable",
+      "b",
+    ),
+  ),
+  row(
+    "a page with status 200",
+    () => status(200, "<html>", { "content-type": "text/html" }),
+    2,
+    "upstream_error",
+    "b",
+  ),
+  row("half a JSON", () => status(200, '{"choices":[{'), 2, "upstream_error", "b"),
+  row(
+    "a compressed body",
+    () => status(200, "x", { ...JSON_TYPE, "content-encoding": "gzip" }),
+    2,
+    "upstream_error",
+    "b",
+  ),
+  row(
+    "a redirect",
+    () => status(302, "", { location: "http://127.0.0.1:1/" }),
+    2,
+    "upstream_error",
+    "b",
+  ),
+  row(
+    "a body without end",
+    () => streamedElse(endless("text/event-stream", filler), endless("application/json", filler)),
+    2,
+    "upstream_error",
+    "b",
+    { patience: 20_000 },
+  ),
+  row("a flood of headers", () => flood, 2, "upstream_error", "b"),
+];
+
+interface Bench {
+  readonly gateway: RunningGateway;
+  readonly first: Provider;
+  readonly second: Provider;
+}
+
+/** Model a at a provider that does what it is told, model b at one that is well; x is [a, b]. */
+async function bench(
+  t: TestContext,
+  behaviour: Behaviour,
+  over: object = {},
+  deps: object = {},
+): Promise<Bench> {
+  const first = await startProvider(t, { a: behaviour });
+  const second = await startProvider(t, { b: speak("Rescued."), c: speak("Also well.") });
+  const config = merge(
+    configFor(first.url, ["a"], {
+      providers: { other: { dialect: "openai", base_url: second.url } },
+      models: {
+        a: { context_tokens: 1_000 },
+        b: { provider: "other", context_tokens: 9_000 },
+        c: { provider: "other", context_tokens: 500 },
+      },
+      aliases: { x: { models: ["a", "b"] } },
+      retry: { max_retries: 1, backoff_ms: 1, max_wait_ms: 100 },
+      timeouts: { first_token_ms: 400, idle_ms: 400 },
+    }),
+    over,
+  ) as object;
+  return { gateway: await startGateway(t, config, deps), first, second };
+}
+
+/** What a client gets, in the words of the table. Checks on the way what holds for every answer. */
+async function outcome(
+  gateway: RunningGateway,
+  model: string,
+  streaming: boolean,
+): Promise<{ got: string; retryAfter: string | null }> {
+  const response = await within(
+    gateway.chat({ model, stream: streaming, messages: user("hi") }),
+    "the answer",
+    4_000,
+  );
+  const retryAfter = response.headers.get("retry-after");
+  const served = (name: string) => (model === "x" ? name : "ok");
+  if (response.status !== 200) {
+    const { error } = await json(response);
+    assert.equal(
+      response.status,
+      /^(context|content|upstream_rejected)/.test(error.code) ? 400 : 503,
+    );
+    assert.ok(!/sk-provider|127\.0\.0\.1|\blab\b|\bother\b/.test(JSON.stringify(error)));
+    return { got: error.code, retryAfter };
+  }
+  if (!streaming) {
+    const reply = await json(response);
+    if (model !== "x") assert.equal(reply.model, model);
+    assert.equal(reply.choices[0].message.content, reply.model === "b" ? "Rescued." : "Fine.");
+    return { got: served(reply.model), retryAfter };
+  }
+  const { chunks, done, error } = await within(
+    readStream(response),
+    "the end of the stream",
+    4_000,
+  );
+  const models = new Set(chunks.map((each) => each.model));
+  assert.equal(models.size, 1, "one model in every chunk");
+  if (model !== "x") assert.ok(models.has(model), "a named model answers under its name");
+  assert.equal(done, error === undefined, "[DONE] if and only if there was no error");
+  const text = assemble(chunks).message["content"];
+  assert.ok(
+    models.has("b") ? text === "Rescued." : ["Fine.", "Once"].includes(text),
+    `never two answers in one: ${text}`,
+  );
+  return { got: error ? `in-band ${error.code}` : served(chunks[0]!.model), retryAfter };
+}
+
+describe("every fault, by name and by alias, whole and streamed", () => {
+  for (const {
+    fault,
+    behaviour,
+    only,
+    tries,
+    named,
+    alias,
+    falls,
+    retryAfter,
+    patience = 400,
+  } of ROWS) {
+    for (const streaming of [false, true].filter(
+      (each) => only === undefined || each === (only === "streamed"),
+    )) {
+      it(`${fault}${streaming ? ", streamed" : ""}`, async (t) => {
+        const over = { timeouts: { first_token_ms: patience, idle_ms: patience } };
+        const byName = await bench(t, behaviour(), over);
+        const from = performance.now();
+        const direct = await outcome(byName.gateway, "a", streaming);
+        const took = performance.now() - from;
+        // The deadlines are 400 ms; an attempt that is let down otherwise must not wait for one. The bound is for slow machines.
+        assert.ok(took < 3_500, `${took} ms`);
+        if (named.endsWith("upstream_timeout")) assert.ok(took >= 390, `${took} ms`);
+        assert.equal(direct.got, named);
+        if (retryAfter !== undefined) assert.equal(direct.retryAfter, retryAfter);
+        assert.deepEqual(
+          [byName.first.asked.length, byName.second.asked.length],
+          [tries, 0],
+          "a named model has no fallback",
+        );
+
+        const byAlias = await bench(t, behaviour(), over);
+        assert.equal((await outcome(byAlias.gateway, "x", streaming)).got, alias);
+        assert.deepEqual(
+          [byAlias.first.asked.length, byAlias.second.asked.length],
+          [tries, falls ? 1 : 0],
+        );
+        for (const asked of byAlias.first.asked) assert.equal(asked.body["model"], "a");
+
+        assert.equal(
+          (await byAlias.gateway.chat({ model: "b", messages: user("hi") })).status,
+          200,
+          "the gateway serves on",
+        );
+      });
+    }
+  }
+});
+
+describe("attempts", () => {
+  it("a stale connection is replaced without costing a retry", POOLED_ONLY, async (t) => {
+    const seen = new WeakSet<object>();
+    const fickle: Behaviour = (asked) => {
+      if (seen.has(asked.socket)) {
+        asked.socket.destroy();
+        return;
+      }
+      seen.add(asked.socket);
+      return speak("Fine.")(asked);
+    };
+    const { gateway, first } = await bench(t, fickle, { retry: { max_retries: 0 } });
+    for (let i = 0; i < 3; i += 1) assert.equal((await outcome(gateway, "a", false)).got, "ok");
+    assert.equal(first.asked.length, 4);
+    assert.deepEqual(
+      gateway.diagnostics.map(({ event }) => event),
+      ["stale_connection"],
+    );
+  });
+
+  it("after a context that is too long, only to a model with more room", async (t) => {
+    const { gateway, first, second } = await bench(
+      t,
+      status(400, words("maximum context length")),
+      { aliases: { x: { models: ["a", "c"] } } },
+    );
+    assert.equal((await outcome(gateway, "x", false)).got, "context_length_exceeded");
+    assert.deepEqual([first.asked.length, second.asked.length], [1, 0]);
+  });
+
+  it("a prompt that plainly has no room in the first candidate goes to the second", async (t) => {
+    const { gateway, first } = await bench(t, speak("Fine."));
+    const response = await gateway.chat({ model: "x", messages: user("word ".repeat(2_000)) });
+    assert.equal((await json(response)).model, "b");
+    assert.equal(first.asked.length, 0);
+  });
+
+  it("different faults of different models: model_unavailable, with the soonest Retry-After if all are known", async (t) => {
+    const second = await startProvider(t, {
+      b: status(429, {}, { ...JSON_TYPE, "retry-after": "9" }),
+    });
+    const { gateway } = await bench(t, status(500), {
+      providers: { other: { base_url: second.url } },
+    });
+    assert.deepEqual(
+      await outcome(gateway, "x", false),
+      { got: "model_unavailable", retryAfter: null },
+      "the first may be asked at once",
+    );
+    const third = await startProvider(t, { b: status(401) });
+    const shut = await bench(t, status(503, {}, { ...JSON_TYPE, "retry-after": "9" }), {
+      providers: { other: { base_url: third.url } },
+    });
+    assert.deepEqual(await outcome(shut.gateway, "x", false), {
+      got: "model_unavailable",
+      retryAfter: "9",
+    });
+  });
+
+  it("the model with more room is only shut out for a while: that is no fault of the client", async (t) => {
+    const second = await startProvider(t, { b: status(401) });
+    const { gateway } = await bench(t, status(400, words("maximum context length")), {
+      providers: { other: { base_url: second.url } },
+    });
+    assert.deepEqual(await outcome(gateway, "b", false), {
+      got: "model_unavailable",
+      retryAfter: "15",
+    });
+    assert.deepEqual(await outcome(gateway, "x", false), {
+      got: "model_unavailable",
+      retryAfter: "15",
+    });
+  });
+
+  it("Retry-After: of one model the later, of several the earlier", async (t) => {
+    const rules = { breaker: { failures: 1, cooldown_ms: 30_000 }, retry: { max_retries: 0 } };
+    const busy = status(429, {}, { ...JSON_TYPE, "retry-after": "2" });
+    assert.deepEqual(await outcome((await bench(t, busy, rules)).gateway, "a", false), {
+      got: "model_overloaded",
+      retryAfter: "30",
+    });
+    const second = await startProvider(t, {
+      b: status(429, {}, { ...JSON_TYPE, "retry-after": "50" }),
+    });
+    const both = await bench(t, busy, { ...rules, providers: { other: { base_url: second.url } } });
+    assert.deepEqual(await outcome(both.gateway, "x", false), {
+      got: "model_overloaded",
+      retryAfter: "30",
+    });
+  });
+
+  it("there is no waiting for a breaker that has just opened, nor beyond the request's own time", async (t) => {
+    const busy = status(429, {}, { ...JSON_TYPE, "retry-after": "3" });
+    const rules = { retry: { max_wait_ms: 5_000 } };
+    for (const more of [{ breaker: { failures: 1 } }, { timeouts: { total_ms: 2_000 } }]) {
+      const { gateway, first } = await bench(t, busy, { ...rules, ...more });
+      const from = performance.now();
+      assert.equal((await outcome(gateway, "x", false)).got, "b");
+      assert.ok(performance.now() - from < 2_500);
+      assert.equal(first.asked.length, 1);
+    }
+  });
+
+  it("a provider that is silent for the whole of the request's time counts as failing", async (t) => {
+    const { gateway, first } = await bench(t, silent, {
+      timeouts: { total_ms: 50 },
+      breaker: { failures: 2 },
+    });
+    for (let i = 0; i < 2; i += 1)
+      assert.equal((await outcome(gateway, "a", false)).got, "upstream_timeout");
+    assert.equal((await outcome(gateway, "a", false)).got, "model_unavailable");
+    assert.equal(first.asked.length, 2);
+    assert.deepEqual(
+      gateway.diagnostics.map((line) => line["event"]),
+      ["request_timed_out", "request_timed_out"],
+    );
+  });
+
+  it("a reply that is nested beyond what this Node can write is the provider's fault, never ours", async (t) => {
+    const nested = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+    const { gateway } = await bench(
+      t,
+      status(
+        200,
+        `{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":${nested}}}]}}]}`,
+      ),
+    );
+    const copes = (() => {
+      try {
+        return JSON.stringify(JSON.parse(nested)) === nested;
+      } catch {
+        return false; // newer Node lines do not recurse here
+      }
+    })();
+    assert.equal(
+      (await json(await gateway.chat({ model: "x", messages: user("hi") }))).model,
+      copes ? "a" : "b",
+    );
+    const named = await gateway.chat({ model: "a", messages: user("hi") });
+    assert.equal(
+      copes ? named.status : (await json(named)).error.code,
+      copes ? 200 : "upstream_error",
+    );
+  });
+
+  it("max_retries is obeyed, also a provider's own", async (t) => {
+    for (const [over, tries] of [
+      [{ retry: { max_retries: 3 } }, 4],
+      [{ providers: { lab: { retry: { max_retries: 2 } } } }, 3],
+      [{ retry: { max_retries: 0 } }, 1],
+    ] as const) {
+      const { gateway, first } = await bench(t, status(500), over);
+      await outcome(gateway, "a", false);
+      assert.equal(first.asked.length, tries);
+    }
+  });
+
+  it("one total_ms over all attempts", async (t) => {
+    const { gateway, second } = await bench(t, silent, { timeouts: { total_ms: 100 } });
+    assert.equal((await outcome(gateway, "x", false)).got, "upstream_timeout");
+    assert.equal(second.asked.length, 0);
+  });
+
+  it("a client that leaves between two attempts ends them", async (t) => {
+    const { gateway, first } = await bench(
+      t,
+      status(429, {}, { ...JSON_TYPE, "retry-after": "60" }),
+      { retry: { max_wait_ms: 86_400_000 }, timeouts: { total_ms: 120_000 } },
+    );
+    const control = new AbortController();
+    const headers = {
+      "content-type": "application/json",
+      authorization: `Bearer ${KEY}`,
+      "x-request-id": "left",
+    };
+    const body = JSON.stringify({ model: "a", messages: user("hi") });
+    const request = fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers,
+      body,
+      signal: control.signal,
+    });
+    await waitFor(() => gateway.diagnostics.length === 1, "the first attempt to fail");
+    control.abort();
+    await request.catch(() => undefined);
+    assert.equal((await gateway.accessOf("left"))["status"], 499);
+    assert.equal(first.asked.length, 1);
+  });
+
+  it("the operator is told of a refused key, loudly", async (t) => {
+    const { gateway } = await bench(t, status(401));
+    await outcome(gateway, "x", false);
+    const line = await waitFor(
+      () => gateway.diagnostics.find((each) => each["event"] === "attempt_failed"),
+      "the diagnostic line",
+    );
+    assert.deepEqual(
+      [line["level"], line["blame"], line["status"], line["model"]],
+      ["error", "operator", 401, "a"],
+    );
+  });
+
+  it("comments may go out before the first delta; the fallback after them is still invisible", async (t) => {
+    let fail = () => {};
+    const failure = new Promise<void>((resolve) => (fail = resolve));
+    const failing: Behaviour = ({ res }) =>
+      failure.then(() => {
+        res.destroy();
+      });
+    const { gateway } = await bench(t, failing, {
+      server: { keep_alive_ms: 20 },
+      timeouts: { first_token_ms: 20_000 },
+    });
+    const response = await gateway.chat({ model: "x", stream: true, messages: user("hi") }); // it has begun, with a comment
+    fail();
+    const { chunks, comments, done } = await readStream(response);
+    assert.ok(comments > 0 && done);
+    assert.deepEqual([...new Set(chunks.map(({ model }) => model))], ["b"]);
+  });
+});
+
+describe("breaker", () => {
+  const rules = { breaker: { failures: 3, cooldown_ms: 10_000 }, retry: { max_retries: 0 } };
+
+  it("opens after faults in a row, lets one probe through after its cooldown, closes when that succeeds", async (t) => {
+    let up = false;
+    const clock = { now: 0 };
+    const behaviour: Behaviour = (asked) => (up ? speak("Fine.") : status(503))(asked);
+    const { gateway, first, second } = await bench(t, behaviour, rules, {
+      monotonic: () => clock.now,
+    });
+    const ask = async () => (await outcome(gateway, "x", false)).got;
+    for (let i = 0; i < 3; i += 1) assert.equal(await ask(), "b");
+    assert.equal(first.asked.length, 3);
+    for (let i = 0; i < 5; i += 1) assert.equal(await ask(), "b");
+    assert.equal(first.asked.length, 3, "an open breaker lets nothing through");
+    assert.deepEqual(
+      await outcome(gateway, "a", true),
+      { got: "model_unavailable", retryAfter: "10" },
+      "nor for a client who named the model",
+    );
+
+    clock.now += 10_000;
+    assert.deepEqual(new Set(await Promise.all(Array.from({ length: 10 }, ask))), new Set(["b"]));
+    assert.equal(first.asked.length, 4, "one probe among ten requests");
+
+    up = true;
+    clock.now += 9_999;
+    assert.equal(await ask(), "b");
+    clock.now += 1;
+    assert.equal(await ask(), "a", "back at the primary within two cooldowns");
+    assert.equal(await ask(), "a");
+    assert.equal(second.asked.length, 3 + 5 + 10 + 1);
+  });
+
+  it("a provider that flaps for a minute: no client notices, and the primary gets its traffic back", async (t) => {
+    const clock = { now: 0 };
+    const up = () => Math.floor(clock.now / 5_000) % 2 === 0;
+    const behaviour: Behaviour = (asked) => (up() ? speak("Fine.") : reset)(asked);
+    const { gateway, first } = await bench(
+      t,
+      behaviour,
+      { ...rules, breaker: { failures: 2, cooldown_ms: 2_000 } },
+      { monotonic: () => clock.now },
+    );
+    let downs = 0;
+    for (; clock.now < 60_000; clock.now += 250) {
+      const before = first.asked.length;
+      assert.match((await outcome(gateway, "x", clock.now % 500 === 0)).got, /^[ab]$/);
+      if (!up()) downs += first.asked.length - before;
+    }
+    assert.ok(downs <= 6 * 5, `${downs} requests went to a provider that was down`);
+    clock.now = 60_000 + 4_000;
+    assert.equal((await outcome(gateway, "x", false)).got, "a");
+  });
+
+  it("a refused key opens it at once; a client's own fault never does", async (t) => {
+    const refused = await bench(t, status(403), rules);
+    for (let i = 0; i < 3; i += 1) await outcome(refused.gateway, "x", false);
+    assert.equal(refused.first.asked.length, 1);
+    const rejected = await bench(t, status(400, words("no")), rules);
+    for (let i = 0; i < 6; i += 1) await outcome(rejected.gateway, "a", false);
+    assert.equal(rejected.first.asked.length, 6);
+  });
+
+  it("a stream that is cut counts, though it had begun", async (t) => {
+    const { gateway, first } = await bench(t, stream(begun, "cut"), rules);
+    for (let i = 0; i < 3; i += 1)
+      assert.equal((await outcome(gateway, "a", true)).got, "in-band upstream_error");
+    assert.equal((await outcome(gateway, "a", true)).got, "model_unavailable");
+    assert.equal(first.asked.length, 3);
+  });
+
+  it("a client that leaves while its request is the probe gives the turn to another", async (t) => {
+    const clock = { now: 0 };
+    const behaviour = inTurn(status(403), silent, speak("Fine."));
+    const { gateway, first } = await bench(t, behaviour, rules, { monotonic: () => clock.now });
+    await outcome(gateway, "a", false);
+    clock.now += 10_000;
+    const ready = async () => (await fetch(`${gateway.url}/readyz`)).status;
+    const control = new AbortController();
+    const headers = {
+      "content-type": "application/json",
+      authorization: `Bearer ${KEY}`,
+      "x-request-id": "probe",
+    };
+    const request = fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ model: "a", messages: user("hi") }),
+      signal: control.signal,
+    });
+    await first.nth(1);
+    assert.deepEqual(
+      await outcome(gateway, "a", false),
+      { got: "model_unavailable", retryAfter: "1" },
+      "one probe at a time",
+    );
+    assert.equal(await ready(), 200, "other models can serve");
+    control.abort();
+    await request.catch(() => undefined);
+    await gateway.accessOf("probe");
+    assert.equal((await outcome(gateway, "a", false)).got, "ok");
+  });
+});
+
+describe("readyz and status", () => {
+  const get = async (url: string) => {
+    const response = await fetch(url);
+    return { status: response.status, body: await json(response) };
+  };
+
+  it("ready while a model can serve; status tells which, in what order, and why not", async (t) => {
+    const clock = { now: 0 };
+    const second = await startProvider(t, { b: status(401) });
+    const over = {
+      breaker: { failures: 1, cooldown_ms: 10_000 },
+      retry: { max_retries: 0 },
+      providers: { other: { base_url: second.url } },
+      accounts: { acme: { rpm: 50 } },
+    };
+    const { gateway } = await bench(t, status(500), over, { monotonic: () => clock.now });
+    const admin = gateway.gateway.adminAddress()!;
+    assert.deepEqual(await get(`${gateway.url}/readyz`), {
+      status: 200,
+      body: { status: "ready" },
+    });
+    await outcome(gateway, "x", false);
+    assert.equal((await get(`${gateway.url}/readyz`)).status, 200, "c is not known to fail");
+    await outcome(gateway, "c", false);
+    const notReady = await get(`${gateway.url}/readyz`);
+    assert.equal(notReady.status, 503);
+    assert.equal(notReady.body.error.code, "model_unavailable");
+    assert.equal((await get(`${gateway.url}/healthz`)).status, 200);
+    const { body } = await get(`${admin}/status`);
+    assert.deepEqual(
+      body.models.map((model: any) => [
+        model.model,
+        model.provider,
+        model.breaker.state,
+        model.breaker.retry_ms,
+      ]),
+      [
+        ["a", "lab", "open", 10_000],
+        ["b", "other", "open", 10_000],
+        ["c", "other", "open", 10_000],
+      ],
+    );
+    assert.match(
+      body.models[1].breaker.last_fault,
+      /model_unavailable: the provider answered with status 401/,
+    );
+    assert.deepEqual(body.aliases, [
+      {
+        alias: "x",
+        enabled: true,
+        candidates: [
+          { rank: 1, model: "a", why: "number 1 of the alias's own list", breaker: "open" },
+          { rank: 2, model: "b", why: "number 2 of the alias's own list", breaker: "open" },
+        ],
+      },
+    ]);
+    assert.deepEqual(
+      [body.status, body.in_flight, body.limits],
+      [
+        "serving",
+        0,
+        { store: "memory", fault: null, accounts: [{ account: "acme", rpm: 50, used: 2 }] },
+      ],
+    );
+    clock.now += 10_000;
+    assert.equal((await get(`${gateway.url}/readyz`)).status, 200, "a probe could be served");
+    assert.ok(!JSON.stringify(body).includes("sk-"));
+  });
+
+  it("the public listener has no /status, and the admin listener no chat", async (t) => {
+    const { gateway } = await bench(t, speak("Fine."));
+    assert.equal((await get(`${gateway.url}/status`)).status, 404);
+    assert.equal((await get(`${gateway.gateway.adminAddress()}/v1/models`)).status, 404);
+  });
+
+  it("while draining: not ready, no new requests on old connections, those in flight run on", async (t) => {
+    const { behaviour, finish } = held();
+    const { gateway } = await bench(t, behaviour);
+    const response = await gateway.chat({ model: "a", stream: true, messages: user("hi") });
+    const admin = gateway.gateway.adminAddress()!;
+    const closing = gateway.gateway.close(5_000);
+    assert.equal((await get(`${admin}/status`)).body.status, "draining");
+    assert.equal((await get(`${admin}/status`)).body.in_flight, 1);
+    finish();
+    const { chunks, done } = await readStream(response);
+    assert.ok(done);
+    assert.equal(assemble(chunks).message["content"], "Fine.");
+    await within(closing, "the gateway to close");
+  });
+});

@@ -1,0 +1,66 @@
+// The order in which policies and lists rank models.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { rank } from "../../../src/core/routing/policy.ts";
+import { settingsFor } from "../../support/routing.ts";
+
+const price = (input_cache_miss: number, output: number) => ({ input_cache_miss, output });
+const order = (ranked: ReturnType<typeof rank>) =>
+  ranked.map(({ model, rank: place }) => [model, place]);
+
+describe("policy reasoning", () => {
+  const settings = settingsFor({
+    plain: { reasoning_score: 99 },
+    unknown: { reasoning: true },
+    weak: { reasoning: true, reasoning_score: 10 },
+    strong: { reasoning: true, reasoning_score: 80 },
+    equal: { reasoning: true, reasoning_score: 80 },
+  });
+
+  it("ranks the strongest first, and leaves out models that do not think", () => {
+    const ranked = rank(settings, { policy: "reasoning", enabled: true });
+    assert.deepEqual(order(ranked), [
+      ["strong", 1],
+      ["equal", 2],
+      ["weak", 3],
+      ["unknown", 4],
+      ["plain", null],
+    ]);
+    assert.equal(ranked[3]!.why, "thinks, but has no reasoning_score");
+  });
+});
+
+describe("policy value", () => {
+  const settings = settingsFor({
+    dear: { quality_score: 90, price: price(10, 30) },
+    cheap: { quality_score: 60, price: price(0.1, 0.3) },
+    free: { quality_score: 5, price: price(0, 0) },
+    unpriced: { quality_score: 70 },
+    unscored: { price: price(1, 1) },
+  });
+
+  it("ranks quality per blended price, free models first, and leaves out what is unknown", () => {
+    const ranked = rank(settings, { policy: "value", enabled: true });
+    assert.deepEqual(order(ranked), [
+      ["free", 1],
+      ["cheap", 2],
+      ["dear", 3],
+      ["unpriced", null],
+      ["unscored", null],
+    ]);
+    assert.equal(ranked[1]!.why, "quality_score 60 / blended price 0.15 USD = 400.00");
+    assert.equal(ranked[0]!.why, "quality_score 5 / blended price 0 USD = free");
+  });
+});
+
+describe("a list of models", () => {
+  it("keeps its own order and names only its models", () => {
+    const settings = settingsFor({ a: {}, b: {}, c: {} });
+    const ranked = rank(settings, { models: ["c", "a"], enabled: true });
+    assert.deepEqual(order(ranked), [
+      ["c", 1],
+      ["a", 2],
+    ]);
+  });
+});

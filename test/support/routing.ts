@@ -1,0 +1,154 @@
+// Models of a catalog whose providers are scripts, for tests of routing without a network.
+import { createCatalog, createMemory } from "../../src/core/routing/catalog.ts";
+import type { Model } from "../../src/core/routing/model.ts";
+import type { ModelSettings, RoutingSettings } from "../../src/core/routing/settings.ts";
+import { chatRequest, type ChatRequest } from "../../src/core/openai/request.ts";
+import { openaiDialectDefinition } from "../../src/core/providers/openai/index.ts";
+import { VENDORS } from "./config.ts";
+import type { UpstreamResponse, UpstreamRequest } from "../../src/core/upstream/transport.ts";
+import { createFakeClock, type FakeClock } from "./fake-clock.ts";
+
+/** One answer of a provider. */
+export type Answer = (request: UpstreamRequest) => Promise<UpstreamResponse>;
+type Headers = Readonly<Record<string, string>>;
+
+/** Lets everything that is ready run. */
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+async function* bytesOf(...texts: readonly string[]): AsyncGenerator<Uint8Array> {
+  for (const text of texts) yield Buffer.from(text);
+}
+
+const response = (status: number, body: UpstreamResponse["body"], headers: Headers) => ({
+  status,
+  headers: { get: (name: string) => headers[name] ?? null },
+  body,
+});
+
+/** A whole reply with this text. */
+export const reply =
+  (text: string): Answer =>
+  async ({ sent }) => {
+    sent();
+    const message = { role: "assistant", content: text };
+    const usage = { prompt_tokens: 7, completion_tokens: 3 };
+    const json = { choices: [{ message, finish_reason: "stop" }], usage };
+    return response(200, bytesOf(JSON.stringify(json)), { "content-type": "application/json" });
+  };
+
+/** An answer other than 200. */
+export const refuse =
+  (status: number, message = "no", headers: Headers = {}): Answer =>
+  async ({ sent }) => {
+    sent();
+    return response(status, bytesOf(JSON.stringify({ error: { message } })), headers);
+  };
+
+/** A connection that fails with this code. */
+export const breakOff =
+  (code: string): Answer =>
+  async () => {
+    throw Object.assign(new Error("the network failed"), { code });
+  };
+
+/** No answer, until the attempt is cancelled. */
+export const silence: Answer = ({ sent, cancel }) => {
+  sent();
+  return new Promise((_, reject) => {
+    cancel.onAbort(() => reject(cancel.reason as Error));
+  });
+};
+
+/** A stream whose events come from the iterable. */
+export const stream =
+  (events: AsyncIterable<string>): Answer =>
+  async ({ sent }) => {
+    sent();
+    async function* body(): AsyncGenerator<Uint8Array> {
+      for await (const event of events) yield Buffer.from(`data: ${event}\n\n`);
+    }
+    return response(200, body(), { "content-type": "text/event-stream" });
+  };
+
+/** The JSON of a chunk with this text. */
+export const chunk = (content: string, finish_reason: string | null = null): string =>
+  JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason }] });
+
+export interface Lab {
+  readonly clock: FakeClock;
+  /** The models in the order in which they were given. */
+  readonly models: readonly Model[];
+  /** The names of the models that were asked, in their order. */
+  readonly asked: readonly string[];
+}
+
+export const TIMEOUTS = {
+  connect_ms: 5_000,
+  first_token_ms: 60_000,
+  idle_ms: 30_000,
+  total_ms: 900_000,
+  closing_ms: 2_000,
+  leave_ms: 1_000,
+};
+
+/** The settings of one provider `lab` with these models. */
+export const settingsFor = (
+  models: Readonly<Record<string, Partial<ModelSettings>>>,
+  over: Partial<RoutingSettings> = {},
+): RoutingSettings => ({
+  providers: new Map([
+    ["lab", { vendor: "generic", dialect: "openai", base_url: "http://lab/v1" }],
+  ]),
+  models: new Map(
+    Object.entries(models).map(([name, settings]) => [
+      name,
+      { provider: "lab", reasoning: false, ...settings },
+    ]),
+  ),
+  aliases: new Map(),
+  timeouts: TIMEOUTS,
+  retry: { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 },
+  breaker: { failures: 5, cooldown_ms: 15_000 },
+  server: { max_reply_bytes: 1_000_000 },
+  currency: "USD",
+  ...over,
+});
+
+/** The catalog of these settings. Every request goes to `transport`. */
+export const catalogOf = (
+  settings: RoutingSettings,
+  clock = createFakeClock(),
+  transport: Answer = silence,
+) =>
+  createCatalog(settings, {
+    dialects: new Map([["openai", openaiDialectDefinition]]),
+    presets: VENDORS,
+    transport: (_url, request) => transport(request),
+    redact: (text) => text,
+    memory: createMemory(() => "fp_test"),
+    clock,
+  });
+
+/** Models that give these answers one after another. One more request is an error of the test. */
+export function lab(
+  scripts: Readonly<Record<string, readonly Answer[]>>,
+  over: Partial<RoutingSettings> = {},
+  models: Readonly<Record<string, Partial<ModelSettings>>> = {},
+): Lab {
+  const clock = createFakeClock();
+  const asked: string[] = [];
+  const left = new Map(Object.entries(scripts).map(([name, answers]) => [name, [...answers]]));
+  const named = Object.keys(scripts).map((name) => [name, models[name] ?? {}]);
+  const catalog = catalogOf(settingsFor(Object.fromEntries(named), over), clock, (request) => {
+    const { model } = JSON.parse(request.body) as { model: string };
+    asked.push(model);
+    const answer = left.get(model)?.shift();
+    if (!answer) throw new TypeError(`the script of ${model} is over`);
+    return answer(request);
+  });
+  return { clock, asked, models: [...catalog.models.values()] };
+}
+
+/** A checked request. */
+export const chatOf = (over: object = {}): ChatRequest =>
+  chatRequest({ model: "auto/test", messages: [{ role: "user", content: "hi" }], ...over });
