@@ -10,16 +10,21 @@ export const CONSOLE = {
   ),
 };
 
+/** How one file is made of a program. */
+export const ONE_FILE = {
+  bundle: true,
+  platform: "node",
+  format: "esm",
+  target: "node20.19",
+  logLevel: "warning",
+  define: CONSOLE,
+} as const;
+
 if (import.meta.filename === process.argv[1]) {
   await build({
+    ...ONE_FILE,
     entryPoints: { "chat-gateway": "src/main.ts", conformance: "scripts/conformance/main.ts" },
     outdir: "dist",
     outExtension: { ".js": ".mjs" },
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node20.19",
-    logLevel: "warning",
-    define: CONSOLE,
   });
 }

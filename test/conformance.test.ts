@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
 import { LABS } from "../scripts/conformance/checks/robust.ts";
@@ -25,7 +25,7 @@ import {
 import { checkConfig } from "../src/core/config/schema.ts";
 import { folder } from "./support/folder.ts";
 import { demo, startGateway } from "./support/gateway.ts";
-import { fromSources, runToEnd } from "./support/program.ts";
+import { fromModules, runToEnd } from "./support/program.ts";
 import { FAULTS } from "./support/faults/all.ts";
 import { startWrongGateway, type Fault, type WrongGateway } from "./support/wrong-gateway.ts";
 import { waitFor } from "./support/wait.ts";
@@ -207,11 +207,7 @@ describe("a wrong gateway", () => {
 });
 
 describe("the command", () => {
-  const sources = fromSources(process.cwd());
-  const program = {
-    ...sources,
-    args: [...sources.args.slice(0, -1), resolve("scripts/conformance/main.ts")],
-  };
+  const program = fromModules(process.cwd(), "scripts/conformance/main.ts");
   const conformance = (...args: string[]) => runToEnd(program, args);
 
   it("prints a scorecard, says why it skips, and exits with 0 when nothing failed", async (t) => {

@@ -6,9 +6,8 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { fileURLToPath } from "node:url";
 import { completionShape } from "./support/shapes.ts";
 import {
   assemble,
@@ -21,8 +20,7 @@ import {
 } from "./support/gateway.ts";
 import { readRefusal, readReply, type Call, type Reply } from "./support/recording.ts";
 
-const RECORDINGS =
-  process.env["RECORDINGS"] ?? fileURLToPath(new URL("../../shared/fixtures", import.meta.url));
+const RECORDINGS = process.env["RECORDINGS"] ?? resolve("../shared/fixtures");
 const PIECES = [Infinity, 1_000, 7, 1];
 
 /** Folders of other names are read as OpenAI-compatible traffic. */
