@@ -6,9 +6,10 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { fileURLToPath } from "node:url";
+import { LONG } from "./support/long.ts";
+import { createEventReader } from "../src/core/http/event-reader.ts";
 import { completionShape } from "./support/shapes.ts";
 import {
   assemble,
@@ -21,9 +22,8 @@ import {
 } from "./support/gateway.ts";
 import { readRefusal, readReply, type Call, type Reply } from "./support/recording.ts";
 
-const RECORDINGS =
-  process.env["RECORDINGS"] ?? fileURLToPath(new URL("../../shared/fixtures", import.meta.url));
-const PIECES = [Infinity, 1_000, 7, 1];
+const RECORDINGS = process.env["RECORDINGS"] ?? resolve("../shared/fixtures");
+const PIECES = LONG ? [Infinity, 1_000, 7, 1] : [Infinity, 7];
 
 /** Folders of other names are read as OpenAI-compatible traffic. */
 const VENDORS = [
@@ -59,6 +59,9 @@ function pathOf(folder: string, streamed: boolean): RegExp {
       : /^\/v1beta\/models\/m:generateContent$/;
   return /^\/chat\/completions$/;
 }
+
+const linesOf = (text: string): string[] =>
+  text.split(/\r?\n/).filter((line) => line.trim() !== "");
 
 /** The bytes of a stream of these events, as the vendor frames them. */
 function framed(folder: string, lines: readonly string[]): string {
@@ -199,7 +202,7 @@ async function assertStreamed(
   text: string,
   size: number,
 ): Promise<void> {
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
+  const lines = linesOf(text);
   const recorded = readReply(
     folder,
     lines.map((line) => JSON.parse(line)),
@@ -313,6 +316,22 @@ const recordings = folders.flatMap((folder) =>
 describe("recordings", { skip }, () => {
   it("are there", () =>
     assert.ok(recordings.length > 0, `there is nothing to replay in ${RECORDINGS}`));
+
+  for (const [folder, name] of recordings.filter(([, file]) => file.endsWith(".chunks.txt")))
+    it(`${folder}/${name}: the same events in pieces of any size`, () => {
+      const lines = linesOf(readFileSync(join(RECORDINGS, folder, name), "utf8"));
+      const bytes = Buffer.from(framed(folder, lines));
+      for (const size of [1_000, 7, 1]) {
+        const reader = createEventReader();
+        const events: string[] = [];
+        for (let at = 0; at < bytes.length; at += size)
+          events.push(...reader.push(bytes.subarray(at, at + size)));
+        assert.deepEqual(
+          [...events, ...reader.end()].filter((each) => each !== "[DONE]"),
+          lines,
+        );
+      }
+    });
 
   for (const [folder, name] of recordings) {
     for (const size of PIECES) {

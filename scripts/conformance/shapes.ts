@@ -16,30 +16,41 @@ export const isCount = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 0;
 export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
+interface Step {
+  readonly name: string;
+  /** Whether it leads to the members of the array that has the name. */
+  readonly toMembers: boolean;
+}
+/** The same few paths are looked for in every chunk of every stream. */
+const parsedPaths = new Map<string, readonly Step[]>();
+function stepsOf(path: string): readonly Step[] {
+  const known = parsedPaths.get(path);
+  if (known) return known;
+  const steps = path
+    .split(".")
+    .map((step) => ({ name: step.replace("[]", ""), toMembers: step.endsWith("[]") }));
+  parsedPaths.set(path, steps);
+  return steps;
+}
+
 /** The values at a path such as `choices[].message.content`. A field that is missing where it could stand is found as undefined;
  * where there is no object to hold it, nothing is found: that is the fault of another field. */
 export function find(root: unknown, path: string): Found[] {
-  let at: Found[] = [{ path: "", value: root, parent: undefined, root }];
-  for (const step of path.split(".")) {
-    const name = step.replace("[]", "");
-    at = at.flatMap(({ path: above, value: parent }) => {
-      if (!isObject(parent)) return [];
-      const here = {
-        path: above === "" ? name : `${above}.${name}`,
-        value: Object.hasOwn(parent, name) ? parent[name] : undefined,
-        parent,
-        root,
-      };
-      return step === name
-        ? [here]
-        : list(here.value).map((value, index) => ({
-            ...here,
-            path: `${here.path}[${index}]`,
-            value,
-          }));
-    });
+  let found: Found[] = [{ path: "", value: root, parent: undefined, root }];
+  for (const { name, toMembers } of stepsOf(path)) {
+    const next: Found[] = [];
+    for (const { path: above, value: parent } of found) {
+      if (!isObject(parent)) continue;
+      const at = above === "" ? name : `${above}.${name}`;
+      const value = Object.hasOwn(parent, name) ? parent[name] : undefined;
+      if (!toMembers) next.push({ path: at, value, parent, root });
+      else
+        for (const [index, member] of list(value).entries())
+          next.push({ path: `${at}[${index}]`, value: member, parent, root });
+    }
+    found = next;
   }
-  return at;
+  return found;
 }
 
 /** The first value at a path. */

@@ -2,8 +2,8 @@
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { copyFileSync, existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { buildSync } from "esbuild";
 import { ONE_FILE } from "../../scripts/build.ts";
 import { within } from "./wait.ts";
@@ -17,30 +17,38 @@ export interface Program {
   readonly command?: readonly string[];
 }
 
+/** What `npm test` has made before it began: the program as one file, beside it every module compiled. Absent: a test file runs alone. */
+const { COMPILED_PROGRAM, NODE_V8_COVERAGE } = process.env;
+
 /** The sources as they are, through tsx where Node does not run TypeScript itself. */
-export function fromSources(cwd: string): Program {
+export function fromSources(cwd: string, file = "src/main.ts"): Program {
   const native = "typescript" in process.features && process.features.typescript;
   return {
-    args: [...(native ? [] : ["--import", import.meta.resolve("tsx")]), resolve("src/main.ts")],
+    args: [...(native ? [] : ["--import", import.meta.resolve("tsx")]), resolve(file)],
     cwd,
   };
+}
+
+/** The module that the tests themselves would import, so that the coverage of both can be added up. */
+export function fromModules(cwd: string, file = "src/main.ts"): Program {
+  if (COMPILED_PROGRAM === undefined) return fromSources(cwd, file);
+  return { args: [resolve(dirname(COMPILED_PROGRAM), file.replace(/\.ts$/, ".js"))], cwd };
 }
 
 /** The same as one file, made in `place` unless it is there: it starts in a fraction of the time. */
 export function bundled(place: string, cwd = place): Program {
   const outfile = join(place, "gateway.mjs");
-  if (!existsSync(outfile))
-    buildSync({
-      entryPoints: [resolve("src/main.ts")],
-      outfile,
-      ...ONE_FILE,
-    });
+  if (!existsSync(outfile)) {
+    if (COMPILED_PROGRAM === undefined)
+      buildSync({ ...ONE_FILE, entryPoints: [resolve("src/main.ts")], outfile });
+    else copyFileSync(COMPILED_PROGRAM, outfile);
+  }
   return { args: [outfile], cwd };
 }
 
-/** The sources where coverage is measured, else one file. */
+/** One file, but where coverage is measured. */
 export const quickest = (place: string, cwd = place): Program =>
-  process.env["NODE_V8_COVERAGE"] === undefined ? bundled(place, cwd) : fromSources(cwd);
+  NODE_V8_COVERAGE === undefined ? bundled(place, cwd) : fromModules(cwd);
 
 export interface Ended {
   readonly code: number | null;
@@ -65,7 +73,7 @@ export function launch(
   { args, cwd, command: [first = "", ...rest] = [process.execPath] }: Program,
   more: readonly string[],
 ): Running {
-  const { PATH = "", NODE_V8_COVERAGE } = process.env;
+  const { PATH = "" } = process.env;
   // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not the program's.
   const env = {
     PATH,

@@ -8,9 +8,8 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Probed } from "../../scripts/bench/probe.ts";
-import { launch, quickest } from "./program.ts";
+import { fromModules, launch, quickest } from "./program.ts";
 import { within } from "./wait.ts";
 
 const KEY = "sk-stall";
@@ -114,9 +113,8 @@ export async function startScene(over: object = {}, flags: readonly string[] = [
     "0",
   ]);
   const url = new URL(await within(running.address, "the gateway's address", 20_000));
-  const probe = fork(fileURLToPath(new URL("../../scripts/bench/probe.ts", import.meta.url)), {
-    execArgv: ["--import", import.meta.resolve("tsx")],
-  });
+  const { args } = fromModules(folder, "scripts/bench/probe.ts");
+  const probe = fork(args.at(-1)!, { execArgv: args.slice(0, -1) });
   const tell = async (message: number | "stop") => {
     const [said] = await within(
       (() => {

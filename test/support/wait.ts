@@ -15,18 +15,21 @@ export async function within<T>(promise: Promise<T>, what: string, ms = 5_000): 
   }
 }
 
-/** Looks once a turn of the event loop until `find` finds something. */
+/** Turns of the event loop in which waitFor looks again at once. */
+const EAGER_TURNS = 20;
+
+/** Looks until `find` finds something: every turn of the event loop at first, then every 2 ms, or waiting would keep a core busy. */
 export async function waitFor<T>(
   find: () => T | undefined | false,
   what: string,
   ms = 5_000,
 ): Promise<T> {
   const end = performance.now() + ms;
-  for (;;) {
+  for (let looks = 1; ; looks += 1) {
     const found = find();
     if (found !== undefined && found !== false) return found;
     if (performance.now() > end) throw new Error(`waited ${ms} ms for ${what}`);
-    await turn();
+    await (looks < EAGER_TURNS ? turn() : pause(2));
   }
 }
 

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
+import { createEventReader } from "../../../src/core/http/event-reader.ts";
 import { completionShape } from "../../support/shapes.ts";
 import {
   assemble,
@@ -16,6 +17,7 @@ import {
   user,
   type Chunk,
 } from "../../support/gateway.ts";
+import { LONG } from "../../support/long.ts";
 import {
   chunk,
   completion,
@@ -526,8 +528,23 @@ describe("bytes", () => {
     `: hi\r\n\r\n${[...text].map((letter) => event(chunk({ content: letter }))).join("")}${event(chunk({}, "stop"))}data: [DONE]\n\n`,
   );
 
-  it("a stream cut at every byte offset gives the same reply", async (t) => {
-    const cuts = Array.from({ length: bytes.length }, (_, index) => index + 1);
+  const everyCut = Array.from({ length: bytes.length }, (_, index) => index + 1);
+  /** Within a letter, or at the end of a line or in its middle. */
+  const isTelling = (cut: number): boolean => bytes[cut - 1]! > 0x7f || bytes[cut] === 0x0a;
+
+  it("a stream cut at every byte offset is the same events", () => {
+    const eventsOf = (pieces: readonly Buffer[]) => {
+      const reader = createEventReader();
+      return [...pieces.flatMap((piece) => reader.push(piece)), ...reader.end()];
+    };
+    const whole = eventsOf([bytes]);
+    assert.equal(whole.length, [...text].length + 2);
+    for (const cut of everyCut)
+      assert.deepEqual(eventsOf([bytes.subarray(0, cut), bytes.subarray(cut)]), whole);
+  });
+
+  it(`a stream cut at ${LONG ? "every byte offset" : "line ends and within letters"} gives the same reply`, async (t) => {
+    const cuts = everyCut.filter((cut) => LONG || isTelling(cut));
     const provider = await startProvider(t, {
       m: async (asked) => {
         const cut = Number(asked.body["messages"][0].content);

@@ -5,7 +5,9 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
-import { checkConfig } from "../../support/config.ts";
+import { checkConfig, formats } from "../../support/config.ts";
+import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
+import { traitsOf } from "../../../src/core/providers/vendors.ts";
 import { ValidationError } from "../../../src/core/schema/checker.ts";
 import {
   assemble,
@@ -18,6 +20,7 @@ import {
   user,
   type RunningGateway,
 } from "../../support/gateway.ts";
+import { LONG } from "../../support/long.ts";
 import {
   chunk,
   completion,
@@ -1697,8 +1700,27 @@ describe("thinking between tags", { concurrency: 2 }, () => {
     ...finish,
   ];
 
+  const traits = traitsOf(
+    formats.presets,
+    { vendor: "generic" },
+    { reasoning: true, think_tags: true },
+  );
+  /** The thoughts and the text that the decoder makes of these pieces. */
+  function decoded(pieces: readonly string[]): [reasoning: string, content: string] {
+    const decoder = openaiDialect.decoder({ upstreamModel: "m", reasoning: true, traits });
+    const parts = say(pieces).flatMap((each) => decoder.push(each));
+    const joined = (type: "reasoning" | "text") =>
+      parts.map((part) => (part.type === type ? part.text : "")).join("");
+    return [joined("reasoning"), joined("text")];
+  }
+
   for (const [name, said, reasoning, content] of CASES) {
-    it(`${name}: whole, and streamed in any pieces`, async (t) => {
+    it(`${name}: in any pieces`, () => {
+      for (const pieces of splits(said))
+        assert.deepEqual(decoded(pieces), [reasoning, content], JSON.stringify(pieces));
+    });
+
+    it(`${name}: whole, and streamed ${LONG ? "in any pieces" : "letter by letter"}`, async (t) => {
       let pieces: readonly string[] = [said];
       const provider = await startProvider(t, {
         m: (asked) =>
@@ -1713,7 +1735,7 @@ describe("thinking between tags", { concurrency: 2 }, () => {
         const shown = thinking === ON ? { reasoning_content: reasoning } : {};
         const [choice] = (await json(await ask(thinking))).choices;
         assert.deepEqual(choice.message, { role: "assistant", content, ...shown });
-        for (pieces of splits(said)) {
+        for (pieces of LONG ? splits(said) : [said.split("")]) {
           const { chunks, done } = await readStream(await ask({ ...thinking, stream: true }));
           assertSound(chunks, "m");
           const { message } = assemble(chunks);

@@ -4,10 +4,13 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { LONG } from "../../support/long.ts";
 import { startScene, type Reply, type Scene } from "../../support/stall.ts";
 
 const WORST_MS = 2_500;
 const MiB = 1024 * 1024;
+/** Of a reply; max_reply_bytes is 64 MB. */
+const LARGEST = LONG ? 62 : 20;
 
 /** Elements until they have so many characters together. */
 function filled(chars: number, element: (index: number) => string): string {
@@ -226,8 +229,8 @@ describe("a reply of a provider", () => {
     `{"candidates":[{"content":{"parts":[${parts}]},"finishReason":"STOP"}]}`;
 
   for (const [name, model, reply, streamed = false] of [
-    ["62 MB of names", "openai", () => json(`{"x":${newNames(62 * MiB)}}`)],
-    ["62 MB of brackets", "openai", () => json(`{"x":${nested(31 * MiB)}}`)],
+    [`${LARGEST} MB of names`, "openai", () => json(`{"x":${newNames(LARGEST * MiB)}}`)],
+    [`${LARGEST} MB of brackets`, "openai", () => json(`{"x":${nested((LARGEST / 2) * MiB)}}`)],
     ["15 MB of names", "openai", () => json(message(`"content":"x","y":${newNames(SIZE)}`))],
     [
       "15 MB of objects of new names",

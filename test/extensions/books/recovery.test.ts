@@ -27,6 +27,7 @@ import {
 import { ended } from "../../support/command.ts";
 import { folder } from "../../support/folder.ts";
 import { configFor, demo, KEY, readStream, startGateway, user } from "../../support/gateway.ts";
+import { LONG } from "../../support/long.ts";
 import { held, silent, startProvider } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
@@ -190,11 +191,14 @@ describe("a torn last line", () => {
       const kept = textOf(whole);
       const line = Buffer.from(JSON.stringify(last));
       const name = (cut: number) => `2026-01-31.${String(cut + 1).padStart(4, "0")}.jsonl`;
-      for (let cut = 0; cut <= line.length; cut += 1)
+      const cuts = Array.from({ length: line.length + 1 }, (_, cut) => cut).filter(
+        (cut) => LONG || cut % 9 === 0 || cut >= line.length - 1,
+      );
+      for (const cut of cuts)
         handMade(dir, name(cut), Buffer.concat([Buffer.from(kept), line.subarray(0, cut)]), "died");
       const gw = await start(t, dir);
       await within(gw.gateway.close(0), "the gateway to close", CLOSE_MS);
-      for (let cut = 0; cut <= line.length; cut += 1) {
+      for (const cut of cuts) {
         const text = readFileSync(segmentPath(dir, name(cut)), "utf8");
         assert.ok(text.startsWith(kept), `cut at byte ${cut}`);
         const added = text.slice(kept.length).split("\n");

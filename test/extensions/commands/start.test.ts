@@ -8,11 +8,15 @@ import { setTimeout as pause } from "node:timers/promises";
 import { ended, lines, run, type Running } from "../../support/command.ts";
 import { folder, replace } from "../../support/folder.ts";
 import { demo } from "../../support/gateway.ts";
+import { LONG } from "../../support/long.ts";
 import { writeManyKeys } from "../../support/many-keys.ts";
 import { until, waitFor, within } from "../../support/wait.ts";
 
 const SIGHUP_BIT = 1n; // of the mask of caught signals: that of number 1
 const NO_PROC = { skip: !existsSync("/proc/self/status") && "this takes Linux's /proc" };
+
+/** So many that reading them takes a while. */
+const MANY_KEYS = LONG ? 200_000 : 50_000;
 
 /** Whether a process listens for SIGHUP by now. Node itself listens for SIGTERM and SIGINT from its start on, so these tell nothing. */
 function listensForHangup(pid: number | undefined): boolean {
@@ -52,7 +56,7 @@ describe("a signal during the start", () => {
       `SIGHUP is heard before anything is loaded, and acted upon when it listens (${what})`,
       NO_PROC,
       async (t) => {
-        const { gw } = starting(t, { workers, keys: 200_000 });
+        const { gw } = starting(t, { workers, keys: MANY_KEYS });
         await listening(gw);
         assert.equal(gw.stdout(), "", "it must still be on its way when the signal comes");
         gw.child.kill("SIGHUP");
@@ -67,7 +71,7 @@ describe("a signal during the start", () => {
       `SIGTERM ends it with exit 0, and it never says that it listens (${what})`,
       NO_PROC,
       async (t) => {
-        const { gw } = starting(t, { workers, keys: 50_000 });
+        const { gw } = starting(t, { workers, keys: MANY_KEYS });
         await listening(gw);
         gw.child.kill("SIGTERM");
         const { code, signal, stdout } = await within(gw.ended, "the end", 20_000);
@@ -76,7 +80,7 @@ describe("a signal during the start", () => {
     );
 
     it(`SIGHUP at many moments from then on: none dies (${what})`, NO_PROC, async (t) => {
-      for (const delay of [0, 5, 10, 20, 40, 80, 120, 160, 200, 300, 400]) {
+      for (const delay of LONG ? [0, 5, 10, 20, 40, 80, 120, 160, 200, 300, 400] : [0, 80, 160]) {
         const { gw } = starting(t, { workers });
         await listening(gw);
         await pause(delay); // the moment is what is tried here
@@ -99,7 +103,7 @@ describe("a signal during the start", () => {
       `${signal} to the whole process group while workers are born: no worker is missing, nothing is told as a death`,
       NO_PROC,
       async (t) => {
-        for (const delay of [0, 10, 20, 30, 40, 50, 60, 80, 100, 150, 250]) {
+        for (const delay of LONG ? [0, 10, 20, 30, 40, 50, 60, 80, 100, 150, 250] : [0, 50, 100]) {
           const { gw } = starting(t, { workers: 2, detached: true });
           await listening(gw);
           await pause(delay); // the moment is what is tried here
@@ -117,7 +121,7 @@ describe("a signal during the start", () => {
   }
 
   it("a second SIGTERM during the start ends it at once, exit 1", NO_PROC, async (t) => {
-    const { gw } = starting(t, { keys: 100_000 });
+    const { gw } = starting(t, { keys: MANY_KEYS });
     await listening(gw);
     gw.child.kill("SIGTERM");
     gw.child.kill("SIGINT");
@@ -141,7 +145,7 @@ describe("a signal during the start", () => {
 describe("a change of the configuration during the start", () => {
   for (const workers of [1, 2]) {
     it(`is put in force soon after it listens (${workers === 1 ? "one process" : "two workers"})`, async (t) => {
-      const { gw, data, file, text } = starting(t, { workers, keys: 100_000 });
+      const { gw, data, file, text } = starting(t, { workers, keys: MANY_KEYS });
       // The folder is made when the configuration has been read; the keys are read after that.
       await waitFor(() => existsSync(join(data, "spend")), "the configuration to be read", 20_000);
       assert.equal(gw.stdout(), "", "it does not listen yet");
