@@ -38,8 +38,8 @@ export function createChunkWriter(
     if (part.text === "" && !logprobs) return "";
     const role = roleChunk(part.type);
     const field = TEXT_FIELDS[part.type];
-    const shown = logprobs ? { content: null, refusal: null, [field]: logprobs } : null;
-    return role + chunk({ [field]: part.text }, null, shown);
+    const byField = logprobs ? { content: null, refusal: null, [field]: logprobs } : null;
+    return role + chunk({ [field]: part.text }, null, byField);
   }
 
   function callChunks({ type, call, id, name }: ToolCallPart): string {

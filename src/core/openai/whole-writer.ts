@@ -55,8 +55,8 @@ export function createWholeWriter(
         tool_calls: calls.length > 0 ? calls : undefined,
       };
       const hasLogprobs = Object.values(logprobs).some((list) => list !== null);
-      const shown = hasLogprobs ? logprobs : null;
-      const choice = { index: 0, message, logprobs: shown, finish_reason };
+      const logprobsOrNull = hasLogprobs ? logprobs : null;
+      const choice = { index: 0, message, logprobs: logprobsOrNull, finish_reason };
       return JSON.stringify({
         id,
         object: "chat.completion",

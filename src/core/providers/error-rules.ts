@@ -19,21 +19,26 @@ export interface ErrorRule {
   readonly fromContent?: true;
 }
 
+/** The provider refuses the gateway's key or its account. */
+const KEY_REFUSED = { code: "model_unavailable", operator: "key" } as const;
+/** The gateway's address or method is wrong. */
+const GATEWAY_REFUSED = { code: "model_unavailable", operator: "other" } as const;
+/** The provider is alive, but could not process this content. */
+const CONTENT_FAILED = { code: "upstream_error", fromContent: true } as const;
+
 /** The first rule that matches counts. The last one matches everything. */
 export const ERROR_RULES: readonly ErrorRule[] = [
-  // The provider refuses the gateway's key or account, as if the request were malformed.
   {
+    ...KEY_REFUSED,
     status: /^(400|413|422)$/,
     names: /invalid_api_key|api_key_(invalid|expired)/i,
     messages: [
       /^api[ _]key[ _](invalid|not[ _](valid|found)|expired)|^invalid[ _]api[ _]key/i,
       /^incorrect api key|^your credit balance|^user location is not supported/i,
     ],
-    code: "model_unavailable",
-    operator: "key",
   },
-  // The model generated something malformed, such as a tool call that is not JSON.
   {
+    ...CONTENT_FAILED,
     status: /^(400|413|422|424|5..)$/,
     names: /tool_use_failed|json_validate_failed|output_parse_failed/i,
     messages: [
@@ -41,11 +46,10 @@ export const ERROR_RULES: readonly ErrorRule[] = [
       /^failed to parse (input|messages|tool call|grammar)|^failed to generate (json|output)/i,
       /^xml syntax error|^jinja exception/i,
     ],
-    code: "upstream_error",
-    fromContent: true,
   },
-  { status: /^424$/, code: "upstream_error", fromContent: true },
+  { ...CONTENT_FAILED, status: /^424$/ },
   {
+    code: "context_length_exceeded",
     status: /^(400|413|422)$/,
     messages: [
       /context[ _]length|context window|context limit|maximum context|exceed_context_size/i,
@@ -53,72 +57,55 @@ export const ERROR_RULES: readonly ErrorRule[] = [
       /reduce the length|maximum prompt length|exceeds max length|more than max tokens/i,
       /exceeded model token limit|range of input length/i,
     ],
-    code: "context_length_exceeded",
   },
   {
+    code: "content_filter",
     status: /^(400|413|422|403)$/,
     messages: [
       /content[ _]filter|content[ _]policy|content management policy|data_inspection/i,
       /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
       /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
     ],
-    code: "content_filter",
   },
-  { status: /^(400|413|422)$/, code: "upstream_rejected" },
-  // A file that the client named does not exist, or is not the client's.
+  { code: "upstream_rejected", status: /^(400|413|422)$/ },
   {
+    code: "upstream_rejected",
     status: /^(403|404)$/,
     messages: [/permission to access the file|^no such file object/i],
-    code: "upstream_rejected",
   },
   // A firewall in front of the provider rejects the content with a page of its own.
-  {
-    status: /^403$/,
-    messages: [/^\s*<(!doctype|html)/i],
-    code: "model_unavailable",
-    operator: "other",
-    fromContent: true,
-  },
+  { ...GATEWAY_REFUSED, status: /^403$/, messages: [/^\s*<(!doctype|html)/i], fromContent: true },
   // The account has credit, but not enough for this request.
   {
+    ...KEY_REFUSED,
     status: /^402$/,
     messages: [/fewer max_tokens|^prompt tokens limit exceeded/i],
-    code: "model_unavailable",
-    operator: "key",
     fromContent: true,
   },
-  { status: /^(401|402|403)$/, code: "model_unavailable", operator: "key" },
+  { ...KEY_REFUSED, status: /^(401|402|403)$/ },
   {
+    ...KEY_REFUSED,
     status: /^429$/,
     messages: [/insufficient_quota|insufficient balance|^1113 /i],
-    code: "model_unavailable",
-    operator: "key",
   },
   {
+    code: "model_overloaded",
     status: /^429$/,
     messages: [/^request too large/i],
-    code: "model_overloaded",
     fromContent: true,
   },
-  { status: /^(408|409|425|429|503|529)$/, code: "model_overloaded" },
-  // The address or the method is wrong.
-  { status: /^4..$/, code: "model_unavailable", operator: "other" },
-  { status: /^.*$/, code: "upstream_error" },
+  { code: "model_overloaded", status: /^(408|409|425|429|503|529)$/ },
+  { ...GATEWAY_REFUSED, status: /^4..$/ },
+  { code: "upstream_error", status: /^.*$/ },
 ];
 
 /** The status that an error's code or type stands for, where an error inside a 200 states none. */
 export const STATUS_BY_NAME: readonly { readonly status: number; readonly names: RegExp }[] = [
   { status: 429, names: /insufficient_quota|rate_limit|too_many_requests/i },
-  {
-    status: 401,
-    names: /authentication|invalid_api_key|permission|insufficient_balance|billing/i,
-  },
+  { status: 401, names: /authentication|invalid_api_key|permission|insufficient_balance|billing/i },
   { status: 404, names: /not_found/i },
   { status: 413, names: /request_too_large/i },
   { status: 529, names: /overload|unavailable/i },
-  {
-    status: 400,
-    names:
-      /context_length|exceed_context|too_many_(prompt|input)_tokens|content_(filter|policy)|invalid_request/i,
-  },
+  { status: 400, names: /context_length|exceed_context|too_many_(prompt|input)_tokens/i },
+  { status: 400, names: /content_filter|content_policy|invalid_request/i },
 ];

@@ -8,24 +8,22 @@ import { ProviderError } from "./provider-error.ts";
  */
 type Outcome = FinishReason | "failed" | "failed_on_content" | "unfinished";
 
-/** The providers' words for each outcome. Any other word means "stop". */
-const WORDS: { readonly [outcome in Exclude<Outcome, "stop">]: string } = {
-  length: "length max_tokens model_length model_context_window_exceeded MAX_TOKENS",
-  tool_calls: "tool_calls function_call tool_use",
-  content_filter:
-    "content_filter sensitive refusal SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII LANGUAGE " +
-    "IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION MODEL_ARMOR",
-  failed: "insufficient_system_resource network_error",
-  failed_on_content:
-    "abort error function_call_filter MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL " +
-    "TOO_MANY_TOOL_CALLS MALFORMED_RESPONSE MISSING_THOUGHT_SIGNATURE",
-  unfinished: "FINISH_REASON_UNSPECIFIED",
-};
+/** The providers' words for each outcome, separated by blanks. Any other word means "stop". */
+const WORDS: readonly (readonly [outcome: Outcome, words: string])[] = [
+  ["length", "length max_tokens model_length model_context_window_exceeded MAX_TOKENS"],
+  ["tool_calls", "tool_calls function_call tool_use"],
+  ["content_filter", "content_filter sensitive refusal SAFETY RECITATION BLOCKLIST SPII LANGUAGE"],
+  ["content_filter", "PROHIBITED_CONTENT IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION"],
+  ["content_filter", "MODEL_ARMOR"],
+  ["failed", "insufficient_system_resource network_error"],
+  ["failed_on_content", "abort error function_call_filter MALFORMED_FUNCTION_CALL"],
+  ["failed_on_content", "UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MALFORMED_RESPONSE"],
+  ["failed_on_content", "MISSING_THOUGHT_SIGNATURE"],
+  ["unfinished", "FINISH_REASON_UNSPECIFIED"],
+];
 
 const OUTCOMES = new Map(
-  Object.entries(WORDS).flatMap(([outcome, words]) =>
-    words.split(" ").map((word) => [word, outcome as Outcome] as const),
-  ),
+  WORDS.flatMap(([outcome, words]) => words.split(" ").map((word) => [word, outcome] as const)),
 );
 
 /**

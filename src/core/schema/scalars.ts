@@ -80,7 +80,7 @@ export function literal<const T extends string>(...values: readonly T[]): Check<
   const expected = values.length === 1 ? list : `one of ${list}`;
   return makeCheck({ enum: values }, (value) => {
     if (typeof value !== "string") return wrongType(expected, value);
-    const known = values.find((each) => each === value);
+    const known = values.find((text) => text === value);
     return (
       known ?? fail("invalid_value", `expected ${expected}, got ${cut(JSON.stringify(value))}`)
     );

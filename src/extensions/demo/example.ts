@@ -19,9 +19,10 @@ const MAX_VALUES = 2_000;
  */
 const CHARS_A_VALUE = 100;
 const MAX_ITEMS = 1_000;
-/** The alternatives of a choice, and the characters of a reference, that are looked at. */
+/** The alternatives of a choice that are looked at. */
 const MAX_CHOICES = 100;
-const MAX_REFERENCE_CHARS = 1_000;
+/** A longer reference is ignored. */
+const MAX_REFERENCE_CHARS = 200;
 
 /** Strings by their format, or by the name of their property. */
 const KNOWN_STRINGS: ReadonlyMap<string, string> = new Map([
@@ -100,8 +101,10 @@ const constantIn = (here: Schema): unknown =>
  * The part of `root` that a reference such as `#/$defs/City` points to. Undefined: there is none.
  */
 function referredIn(root: Schema, reference: unknown): unknown {
-  const steps = asString(reference)?.slice(0, MAX_REFERENCE_CHARS).split("/").slice(1);
-  return steps?.reduce<unknown>((at, step) => memberOf(asObject(at), step), root);
+  const text = asString(reference);
+  if (text === undefined || text.length > MAX_REFERENCE_CHARS) return undefined;
+  const steps = text.split("/").slice(1);
+  return steps.reduce<unknown>((at, step) => memberOf(asObject(at), step), root);
 }
 
 /**

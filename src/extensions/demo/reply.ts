@@ -29,7 +29,8 @@ export interface DemoReply {
 }
 
 const ABOUT =
-  "This is the demo model: no network, and the same answer every time. Put a provider into gateway.json for a real one.";
+  "This is the demo model: no network, and the same answer every time. " +
+  "Put a provider into gateway.json for a real one.";
 
 export function composeReply(request: DemoRequest): DemoReply {
   const { messages, max_tokens: limit = Infinity } = request;

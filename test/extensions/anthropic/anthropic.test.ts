@@ -1714,34 +1714,4 @@ describe("thoughts that come back", { concurrency: 2 }, () => {
     const sent = JSON.stringify(other.asked.at(-1)!.body["contents"]);
     assert.deepEqual([sent.includes("toolu_1"), sent.includes("c2ln")], [true, false]);
   });
-
-  const text = "x".repeat(1_000);
-  const kept = (signatures: ReturnType<typeof createSignatureStore>, ids: readonly string[]) =>
-    ids.filter((id) => signatures.get(id) === text);
-
-  it("the least recently used are forgotten first", () => {
-    const signatures = createSignatureStore(4_000); // three, with what each takes beside its text
-    for (const id of ["a", "b", "c"]) signatures.set(id, text);
-    assert.equal(signatures.get("a"), text);
-    signatures.set("d", text);
-    assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["a", "c", "d"]);
-    signatures.set("a", text); // anew, in its own place
-    signatures.set("e", text);
-    assert.deepEqual(kept(signatures, ["a", "c", "d", "e"]), ["a", "d", "e"]);
-    for (let at = 0; at < 100; at += 1) signatures.set("a", text);
-    assert.deepEqual(
-      kept(signatures, ["a", "d", "e"]),
-      ["a", "d", "e"],
-      "one id takes its place once",
-    );
-  });
-
-  it("one that is larger than all is not kept; afterwards there is as much room as before", () => {
-    const signatures = createSignatureStore(4_000);
-    const huge = "id".repeat(2_000);
-    signatures.set(huge, "");
-    assert.equal(signatures.get(huge), undefined);
-    for (const id of ["a", "b", "c", "d"]) signatures.set(id, text);
-    assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["b", "c", "d"]);
-  });
 });

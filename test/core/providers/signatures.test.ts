@@ -1,0 +1,38 @@
+// The memory of signed reasoning: what it forgets, and when.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { SignatureStore } from "../../../src/core/providers/dialect.ts";
+import { createSignatureStore } from "../../../src/core/providers/signatures.ts";
+
+describe("the signature store", () => {
+  const text = "x".repeat(1_000);
+  const kept = (signatures: SignatureStore, ids: readonly string[]) =>
+    ids.filter((id) => signatures.get(id) === text);
+
+  it("forgets the least recently used entries first", () => {
+    const signatures = createSignatureStore(4_000); // room for three, with what each takes beside its text
+    for (const id of ["a", "b", "c"]) signatures.set(id, text);
+    assert.equal(signatures.get("a"), text);
+    signatures.set("d", text);
+    assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["a", "c", "d"]);
+    signatures.set("a", text); // anew, in its own place
+    signatures.set("e", text);
+    assert.deepEqual(kept(signatures, ["a", "c", "d", "e"]), ["a", "d", "e"]);
+    for (let at = 0; at < 100; at += 1) signatures.set("a", text);
+    assert.deepEqual(
+      kept(signatures, ["a", "d", "e"]),
+      ["a", "d", "e"],
+      "one id takes its place once",
+    );
+  });
+
+  it("does not keep an entry larger than all of it, and has as much room afterwards", () => {
+    const signatures = createSignatureStore(4_000);
+    const huge = "id".repeat(2_000);
+    signatures.set(huge, "");
+    assert.equal(signatures.get(huge), undefined);
+    for (const id of ["a", "b", "c", "d"]) signatures.set(id, text);
+    assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["b", "c", "d"]);
+  });
+});
