@@ -45,7 +45,7 @@ const withoutEntries = (table: string, deleted: ReadonlySet<string>): string =>
 function copyWithout(deleted: ReadonlySet<string>): string {
   const place = folder();
   cpSync("src", join(place, "src"), { recursive: true });
-  cpSync("tsconfig.json", join(place, "tsconfig.json"));
+  for (const file of ["tsconfig.json", "package.json"]) cpSync(file, join(place, file));
   symlinkSync(resolve("node_modules"), join(place, "node_modules"));
   for (const name of deleted)
     rmSync(join(place, "src/extensions", name), { recursive: true, force: true });

@@ -9,6 +9,8 @@ import type { TestContext } from "node:test";
 import { configFile, settles, usageRecords } from "./books.ts";
 import { ended } from "./command.ts";
 import { demo, startGateway, user, type RunningGateway } from "./gateway.ts";
+import type { Ended } from "./program.ts";
+import { runHere } from "./run-here.ts";
 import { until, within } from "./wait.ts";
 
 export interface Run {
@@ -94,11 +96,20 @@ export async function runScript(script: string, cwd: string): Promise<string> {
   return output;
 }
 
-/** Runs a command of the books on a data_dir. */
-export const command = (t: TestContext, dir: string, args: readonly string[], over: object = {}) =>
-  ended(t, [...args, "--config", configFile(settings(dir, over))]);
-export async function audit(t: TestContext, dir: string, over: object = {}) {
-  const end = await command(t, dir, ["audit", "--json"], over);
+/** Runs a command of the books on a data_dir, in this process. */
+export const command = (dir: string, args: readonly string[], over: object = {}): Promise<Ended> =>
+  runHere([...args, "--config", configFile(settings(dir, over))]);
+
+/** The same as a process of its own, for tests in which processes meet. */
+export const commandProcess = (
+  t: TestContext,
+  dir: string,
+  args: readonly string[],
+  over: object = {},
+): Promise<Ended> => ended(t, [...args, "--config", configFile(settings(dir, over))]);
+
+export async function audit(dir: string, over: object = {}) {
+  const end = await command(dir, ["audit", "--json"], over);
   return { code: end.code, stderr: end.stderr, found: JSON.parse(end.stdout) };
 }
 

@@ -69,14 +69,14 @@ describe("a live gateway", { concurrency: 2 }, () => {
     });
   }
 
-  it("that stands still, its socket deleted, is left alone for 15 s, and no longer", async (t) => {
+  it("that stands still, its socket deleted, is left alone for 15 s, and no longer", async () => {
     const dir = folder();
     handMade(dir, "2026-10-31.0001.jsonl", textOf([openLine(1)]), "let go");
     const mark = segmentPath(dir).replace("jsonl", "open");
     const { statSync } = await import("node:fs");
     writeFileSync(mark, "");
     writeFileSync(mark, String(statSync(mark).ino));
-    const sync = () => command(t, dir, ["usage", "sync", "--once"]);
+    const sync = () => command(dir, ["usage", "sync", "--once"]);
     await sync();
     assert.deepEqual(settles(dir), []);
     utimesSync(mark, Date.now() / 1_000 - 16, Date.now() / 1_000 - 16);
@@ -87,11 +87,11 @@ describe("a live gateway", { concurrency: 2 }, () => {
     );
   });
 
-  it("whose mark was copied with its segment is not at work on the copy", async (t) => {
+  it("whose mark was copied with its segment is not at work on the copy", async () => {
     const dir = folder();
     handMade(dir, "2026-10-31.0001.jsonl", textOf([openLine(1)]), "let go");
     writeFileSync(segmentPath(dir).replace("jsonl", "open"), "1");
-    await command(t, dir, ["usage", "sync", "--once"]);
+    await command(dir, ["usage", "sync", "--once"]);
     assert.equal(settles(dir).length, 1);
   });
 });
@@ -113,8 +113,7 @@ describe("settled as interrupted, and then as it was", { concurrency: 2 }, () =>
       cost: "0",
       attempts: [],
     });
-  const sync = (t: Parameters<typeof command>[0], dir: string) =>
-    command(t, dir, ["usage", "sync", "--once"]);
+  const sync = (dir: string) => command(dir, ["usage", "sync", "--once"]);
   const statuses = (dir: string) =>
     Object.fromEntries(usageRecords(dir).map(({ usage_id, status }) => [usage_id, status]));
 
@@ -122,18 +121,18 @@ describe("settled as interrupted, and then as it was", { concurrency: 2 }, () =>
     ["the other way round", [done(1), interrupted(1)]],
     ["in one go", [interrupted(1), done(1)]],
   ] as const) {
-    it(`${what}: one record, completed, and the audit is content`, async (t) => {
+    it(`${what}: one record, completed, and the audit is content`, async () => {
       const dir = folder();
       handMade(dir, NAME, textOf([open(1), open(2), done(2), ...lines]), "let go");
-      await sync(t, dir);
+      await sync(dir);
       assert.deepEqual(statuses(dir), { [spendId(1)]: "completed", [spendId(2)]: "completed" });
       assert.equal(usageRecords(dir).length, 2);
-      const { code, found } = await audit(t, dir);
+      const { code, found } = await audit(dir);
       assert.deepEqual([code, found.differences, found.settled], [0, [], 2]);
     });
   }
 
-  it("each copied by a sync of its own: the record is corrected in its place, whatever the month", async (t) => {
+  it("each copied by a sync of its own: the record is corrected in its place, whatever the month", async () => {
     const dir = folder();
     handMade(
       dir,
@@ -141,11 +140,11 @@ describe("settled as interrupted, and then as it was", { concurrency: 2 }, () =>
       textOf([open(1), open(2), open(3), interrupted(1), interrupted(3)]),
       "let go",
     );
-    await sync(t, dir);
+    await sync(dir);
     assert.deepEqual(statuses(dir), { [spendId(1)]: "interrupted", [spendId(3)]: "interrupted" });
     const later = settleLine(1, { time: "2026-11-01T12:00:00.000Z" });
     appendFileSync(segmentPath(dir), textOf([later, done(2)]));
-    await sync(t, dir);
+    await sync(dir);
     const all = {
       [spendId(1)]: "completed",
       [spendId(2)]: "completed",
@@ -153,12 +152,12 @@ describe("settled as interrupted, and then as it was", { concurrency: 2 }, () =>
     };
     assert.deepEqual(statuses(dir), all);
     appendFileSync(segmentPath(dir), textOf([interrupted(2)]));
-    await sync(t, dir);
+    await sync(dir);
     assert.deepEqual(statuses(dir), all);
     assert.equal(usageRecords(dir).length, 3);
-    const { code, found } = await audit(t, dir);
+    const { code, found } = await audit(dir);
     assert.deepEqual([code, found.differences, found.settled], [0, [], 3]);
-    const rebuilt = await command(t, dir, ["books", "rebuild", "--json"]);
+    const rebuilt = await command(dir, ["books", "rebuild", "--json"]);
     assert.equal(JSON.parse(rebuilt.stdout).unchanged, 3);
   });
 });

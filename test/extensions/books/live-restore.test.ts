@@ -27,9 +27,9 @@ import { LONG } from "../../support/long.ts";
 import { launch, quickest } from "../../support/program.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
-const CLIENTS = 8;
+const CLIENTS = 4;
 
-/** Eight clients that ask all the time, and the request ids of the replies that they had whole. */
+/** Clients that ask all the time, and the request ids of the replies that they had whole. */
 function clients(url: string) {
   const completed: string[] = [];
   let ending = false;
@@ -80,11 +80,11 @@ const STEPS: [what: string, script: string, then?: string][] = [
   ["gateway-id is deleted with the segments", "rm -rf data/gateway-id data/spend/*"],
 ];
 
-async function proof(t: TestContext, dir: string, completed: readonly string[]): Promise<void> {
-  await command(t, dir, ["usage", "sync", "--once"]);
+async function proof(dir: string, completed: readonly string[]): Promise<void> {
+  await command(dir, ["usage", "sync", "--once"]);
   assertBilled(dir, completed);
   assertEach(dir);
-  const { code, found } = await audit(t, dir);
+  const { code, found } = await audit(dir);
   assert.deepEqual([code, found.differences, found.proved.requests], [0, [], completed.length]);
 }
 
@@ -95,10 +95,10 @@ describe("under a gateway that serves", { concurrency: 2 }, () => {
       const dir = join(at, "data");
       const gw = await startGateway(t, demo({ data_dir: dir, usage: { sync_ms: 3_000 } }));
       const load = clients(gw.url);
-      await load.more(60);
+      await load.more(30);
       await runScript("cp -a data bk", at);
       const id = readFileSync(join(dir, "gateway-id"), "utf8");
-      await load.more(60);
+      await load.more(30);
       await runScript(script, at);
       const restored = () =>
         gw.diagnostics.filter(({ event }) => event === "spend_segment_restored");
@@ -107,13 +107,13 @@ describe("under a gateway that serves", { concurrency: 2 }, () => {
         await runScript(then, at);
         await waitFor(() => restored().length > 1, "the second event", 10_000);
       }
-      await load.more(60);
+      await load.more(30);
       await load.end();
       await gw.gateway.close(0);
       // A sync may have met a copy that was half there.
       if (`${script} ${then}`.includes("cp "))
-        assert.equal((await command(t, dir, ["books", "rebuild"])).code, 0);
-      await proof(t, dir, load.completed);
+        assert.equal((await command(dir, ["books", "rebuild"])).code, 0);
+      await proof(dir, load.completed);
       const [told = {}] = restored();
       assert.equal(told["level"], "error");
       assert.match(String(told["segment"]), /^\d{4}-\d\d-\d\d\.\d{4}\.jsonl$/);
@@ -137,22 +137,22 @@ describe("under a gateway that serves", { concurrency: 2 }, () => {
       t.after(() => program.child.kill("SIGKILL"));
       const url = await within(program.address, "the gateway to listen", 30_000);
       const load = clients(url);
-      await load.more(60);
+      await load.more(30);
       await runScript("cp -a data bk", at);
-      await load.more(60);
+      await load.more(30);
       await runScript(script, at);
       await waitFor(
         () => program.stderr().split('"spend_segment_restored"').length > 2,
         "the event of both workers",
         20_000,
       );
-      await load.more(60);
+      await load.more(30);
       await load.end();
       program.child.kill("SIGTERM");
       assert.equal((await within(program.ended, "the end", 20_000)).code, 0);
-      const rebuilt = await command(t, dir, ["books", "rebuild"]);
+      const rebuilt = await command(dir, ["books", "rebuild"]);
       assert.equal(rebuilt.code, 0, rebuilt.stderr);
-      await proof(t, dir, load.completed);
+      await proof(dir, load.completed);
     });
   }
 });

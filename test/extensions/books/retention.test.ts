@@ -167,8 +167,7 @@ describe("a segment", { concurrency: 2 }, () => {
 
 /** By the real clock: requests of these days are long older than keep_days. */
 const KEPT = { spend: { keep_days: 100 } };
-const sync = async (t: TestContext, dir: string) =>
-  await command(t, dir, ["usage", "sync", "--once"], KEPT);
+const sync = async (dir: string) => await command(dir, ["usage", "sync", "--once"], KEPT);
 
 /** A segment that nobody has written for years. */
 function oldSegment(dir: string, name: string, lines: Parameters<typeof textOf>[0]): void {
@@ -184,7 +183,7 @@ const pair = (n: number, day: string) => [
  * Six requests of two months in two segments that were copied and deleted; one of them was taken
  * for dead, and was not.
  */
-async function retiredBooks(t: TestContext): Promise<string> {
+async function retiredBooks(): Promise<string> {
   const dir = folder();
   const [open, settle] = pair(3, "2024-01-31");
   oldSegment(dir, "2024-01-31.0001.jsonl", [
@@ -199,7 +198,7 @@ async function retiredBooks(t: TestContext): Promise<string> {
     "2024-02-02.0001.jsonl",
     [4, 5, 6].flatMap((n) => pair(n, "2024-02-02")),
   );
-  for (let pass = 0; pass < 2; pass += 1) assert.equal((await sync(t, dir)).code, 0);
+  for (let pass = 0; pass < 2; pass += 1) assert.equal((await sync(dir)).code, 0);
   assert.deepEqual([segments(dir), usageCount(dir)], [[], 6]);
   return dir;
 }
@@ -218,39 +217,39 @@ function alter(dir: string, month: string, change: (text: string) => string): vo
 }
 
 /** The audit fails with one difference, and proves so many records of deleted segments. */
-async function assertOne(t: TestContext, dir: string, words: RegExp, proved: number) {
-  const { code, found } = await audit(t, dir, KEPT);
+async function assertOne(dir: string, words: RegExp, proved: number) {
+  const { code, found } = await audit(dir, KEPT);
   assert.deepEqual([code, found.differences.length, found.retired.records], [1, 1, proved]);
   assert.match(found.differences[0], words);
   return found;
 }
 
 describe("the usage records of deleted segments", { concurrency: 2 }, () => {
-  it("are proved by the sums that were kept, also after a rebuild, and when keep_days is raised", async (t) => {
-    const dir = await retiredBooks(t);
-    const { code, found } = await audit(t, dir, KEPT);
+  it("are proved by the sums that were kept, also after a rebuild, and when keep_days is raised", async () => {
+    const dir = await retiredBooks();
+    const { code, found } = await audit(dir, KEPT);
     assert.equal(code, 0, JSON.stringify(found.differences));
     assert.deepEqual(found.retired, RETIRED);
     assert.deepEqual(found.not_proved, { records: 0, from: null, to: null });
     assert.deepEqual([found.settled, found.recorded, found.cost_recorded], [0, 0, {}]);
-    const { stdout } = await command(t, dir, ["audit"], KEPT);
+    const { stdout } = await command(dir, ["audit"], KEPT);
     assert.match(
       stdout,
       /\nproved by the sums of retired segments: 6 records from 2024-01-31\S+ to 2024-02-02\S+\nthe books are right\n$/,
     );
-    const rebuild = await command(t, dir, ["books", "rebuild"], KEPT);
+    const rebuild = await command(dir, ["books", "rebuild"], KEPT);
     assert.match(rebuild.stdout, /0 added, 0 changed, 0 removed, .* 6 have no lines/);
-    const raised = await audit(t, dir, { spend: { keep_days: 36_500 } });
+    const raised = await audit(dir, { spend: { keep_days: 36_500 } });
     assert.deepEqual([raised.code, raised.found.retired, raised.found.recorded], [0, RETIRED, 0]);
   });
 
-  it("are proved beside requests that have their lines, older and younger ones", async (t) => {
-    const dir = await retiredBooks(t);
+  it("are proved beside requests that have their lines, older and younger ones", async () => {
+    const dir = await retiredBooks();
     const today = new Date().toISOString().slice(0, 10);
     handMade(dir, `${today}.0001.jsonl`, textOf(pair(10, today)), "let go");
     handMade(dir, "2023-12-01.0001.jsonl", textOf(pair(11, "2023-12-01")), "let go"); // its file is young
-    await sync(t, dir);
-    const { code, found } = await audit(t, dir, KEPT);
+    await sync(dir);
+    const { code, found } = await audit(dir, KEPT);
     assert.deepEqual([code, found.differences], [0, []]);
     assert.deepEqual(
       [found.settled, found.recorded, found.proved.requests, found.retired],
@@ -280,42 +279,42 @@ describe("the usage records of deleted segments", { concurrency: 2 }, () => {
       /^2024-02: usage records .* are 5 for \S+ USD, .* are 4 for \S+ USD$/,
     ],
   ] as const) {
-    it(`are a difference of their month alone, before and after a rebuild: ${what}`, async (t) => {
-      const dir = await retiredBooks(t);
+    it(`are a difference of their month alone, before and after a rebuild: ${what}`, async () => {
+      const dir = await retiredBooks();
       alter(dir, "2024-02", change);
-      const found = await assertOne(t, dir, words, 2);
+      const found = await assertOne(dir, words, 2);
       assert.equal(found.not_proved.records, usageCount(dir) - 2);
-      const { stdout } = await command(t, dir, ["audit"], KEPT);
+      const { stdout } = await command(dir, ["audit"], KEPT);
       assert.doesNotMatch(stdout, /the books are right/);
-      assert.equal((await command(t, dir, ["books", "rebuild"], KEPT)).code, 0);
-      await assertOne(t, dir, words, 2);
+      assert.equal((await command(dir, ["books", "rebuild"], KEPT)).code, 0);
+      await assertOne(dir, words, 2);
     });
   }
 
-  it("are a difference when all of a month are gone", async (t) => {
-    const dir = await retiredBooks(t);
+  it("are a difference when all of a month are gone", async () => {
+    const dir = await retiredBooks();
     alter(dir, "2024-01", () => "");
-    await assertOne(t, dir, /^2024-01: usage records .* are 0 for 0, .* are 2 for/, 4);
+    await assertOne(dir, /^2024-01: usage records .* are 0 for 0, .* are 2 for/, 4);
   });
 
-  it("are a difference with count and span when the sums are lost", async (t) => {
-    const dir = await retiredBooks(t);
+  it("are a difference with count and span when the sums are lost", async () => {
+    const dir = await retiredBooks();
     rmSync(sumsFile(dir));
-    const { code, found } = await audit(t, dir, KEPT);
+    const { code, found } = await audit(dir, KEPT);
     assert.deepEqual([code, found.not_proved, found.retired.records], [1, RETIRED, 0]);
     assert.match(found.differences.join("\n"), /^2024-01: nothing .* 2 for .*\n2024-02: .* 4 for/);
   });
 
-  it("are a difference when the sums cannot be read, and no more segments are deleted then", async (t) => {
-    const dir = await retiredBooks(t);
+  it("are a difference when the sums cannot be read, and no more segments are deleted then", async () => {
+    const dir = await retiredBooks();
     writeFileSync(sumsFile(dir), '{"sp_1":{"segment":"a","size":1,"months":{"2024-01":{}}}}');
     oldSegment(dir, "2024-03-01.0001.jsonl", pair(20, "2024-03-01"));
-    await sync(t, dir);
-    const second = await sync(t, dir);
+    await sync(dir);
+    const second = await sync(dir);
     assert.equal(second.code, 0);
     assert.match(second.stderr, /segments older than spend.keep_days stay, .*retired\.json/);
     assert.deepEqual(segments(dir), ["2024-03-01.0001.jsonl"]);
-    const { code, found } = await audit(t, dir, KEPT);
+    const { code, found } = await audit(dir, KEPT);
     assert.equal(code, 1);
     assert.match(found.differences[0], /retired\.json has no readable sums of the segment "sp_1"/);
   });
@@ -323,34 +322,34 @@ describe("the usage records of deleted segments", { concurrency: 2 }, () => {
 
 describe("a process that dies between keeping the sums and deleting", { concurrency: 2 }, () => {
   const NAME = "2024-01-31.0001.jsonl";
-  it("counts nothing twice: the segment's own lines count, and it is deleted once more", async (t) => {
+  it("counts nothing twice: the segment's own lines count, and it is deleted once more", async () => {
     const dir = folder();
     oldSegment(dir, NAME, pair(1, "2024-01-31"));
     const kept = join(folder(), "kept");
     copyFileSync(segmentPath(dir, NAME), kept);
-    for (let pass = 0; pass < 2; pass += 1) await sync(t, dir);
+    for (let pass = 0; pass < 2; pass += 1) await sync(dir);
     const sums = readFileSync(sumsFile(dir), "utf8");
     assert.ok(sums.includes(`"${spendId(1)}":{"segment":"${NAME}"`), sums);
     copyFileSync(kept, segmentPath(dir, NAME)); // young, so that the audit's own sync keeps it
-    const between = await audit(t, dir, KEPT);
+    const between = await audit(dir, KEPT);
     assert.deepEqual(
       [between.code, between.found.proved.requests, between.found.retired.records],
       [0, 1, 0],
     );
     utimesSync(segmentPath(dir, NAME), 1_600_000_000, 1_600_000_000);
-    await sync(t, dir);
+    await sync(dir);
     assert.deepEqual(segments(dir), []);
     assert.equal(readFileSync(sumsFile(dir), "utf8"), sums);
-    const { code, found } = await audit(t, dir, KEPT);
+    const { code, found } = await audit(dir, KEPT);
     assert.deepEqual([code, found.retired.records, found.recorded], [0, 1, 0]);
   });
 
-  it("deletes no segment whose sums could not be written", async (t) => {
+  it("deletes no segment whose sums could not be written", async () => {
     const dir = folder();
     oldSegment(dir, NAME, pair(1, "2024-01-31"));
     mkdirSync(`${sumsFile(dir)}.new`);
-    for (let pass = 0; pass < 2; pass += 1) await sync(t, dir);
+    for (let pass = 0; pass < 2; pass += 1) await sync(dir);
     assert.deepEqual([segments(dir), existsSync(sumsFile(dir))], [[NAME], false]);
-    assert.equal((await audit(t, dir, KEPT)).code, 0);
+    assert.equal((await audit(dir, KEPT)).code, 0);
   });
 });

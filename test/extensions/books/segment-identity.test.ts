@@ -42,7 +42,7 @@ describe("a segment's name that is given again", { concurrency: 2 }, () => {
     assert.equal(usageRecords(dir).length, 100);
     assert.deepEqual(errors(second), []);
     assertEach(dir, 60);
-    const { code, found } = await audit(t, dir);
+    const { code, found } = await audit(dir);
     assert.equal(code, 1, "60 requests have lost their proof");
     assert.equal(found.proved.requests, 40);
     assert.equal(found.differences.length, 60);
@@ -71,7 +71,7 @@ describe("a segment's name that is given again", { concurrency: 2 }, () => {
     await live(t, dir, 40);
     assert.equal(usageRecords(dir).length, 100);
     assertEach(dir);
-    assert.deepEqual((await audit(t, dir)).found.differences, []);
+    assert.deepEqual((await audit(dir)).found.differences, []);
   });
 
   it("bills all when data/spend alone is restored from an older backup, and tells what its proof lacks", async (t) => {
@@ -90,9 +90,9 @@ describe("a segment's name that is given again", { concurrency: 2 }, () => {
     assert.match((await second.usage()).fault ?? "", /bytes of it were copied .* and it has \d+/);
     await second.stop();
     assertEach(dir, 30);
-    const { code, found } = await audit(t, dir);
+    const { code, found } = await audit(dir);
     assert.deepEqual([code, found.proved.requests, found.differences.length], [1, 70, 31]);
-    const rebuilt = await command(t, dir, ["books", "rebuild", "--json"]);
+    const rebuilt = await command(dir, ["books", "rebuild", "--json"]);
     assert.deepEqual(JSON.parse(rebuilt.stdout), {
       added: 0,
       changed: 0,
@@ -118,7 +118,7 @@ describe("a segment's name that is given again", { concurrency: 2 }, () => {
     const last = await live(t, dir, 40);
     assert.equal(usageRecords(dir).length, 100);
     assertEach(dir);
-    assert.deepEqual([errors(last), (await audit(t, dir)).found.differences], [[], []]);
+    assert.deepEqual([errors(last), (await audit(dir)).found.differences], [[], []]);
   });
 
   it("bills all of a data_dir that is copied and used in both places", async (t) => {
@@ -130,7 +130,7 @@ describe("a segment's name that is given again", { concurrency: 2 }, () => {
     assert.equal(usageRecords(clone).length, 85);
     for (const each of [dir, clone]) {
       assertEach(each);
-      assert.deepEqual((await audit(t, each)).found.differences, []);
+      assert.deepEqual((await audit(each)).found.differences, []);
     }
   });
 });
@@ -152,17 +152,16 @@ describe("a segment that is there again", { concurrency: 2 }, () => {
         settleLine(from + at, times),
       ]).flat(),
     );
-  const sync = (t: Parameters<typeof command>[0], dir: string) =>
-    command(t, dir, ["usage", "sync", "--once", "--json"]);
+  const sync = (dir: string) => command(dir, ["usage", "sync", "--once", "--json"]);
 
-  it("copies nothing twice after it was away for a while, or got another name", async (t) => {
+  it("copies nothing twice after it was away for a while, or got another name", async () => {
     const dir = folder();
     handMade(dir, NAME, young(0, 10), "let go");
-    assert.equal((await sync(t, dir)).stdout, '{"copied":10}\n');
+    assert.equal((await sync(dir)).stdout, '{"copied":10}\n');
     renameSync(segmentPath(dir, NAME), join(dir, "away"));
-    assert.equal((await sync(t, dir)).stdout, '{"copied":0}\n');
+    assert.equal((await sync(dir)).stdout, '{"copied":0}\n');
     renameSync(join(dir, "away"), segmentPath(dir, "2026-10-31.0007.jsonl"));
-    assert.deepEqual(await sync(t, dir), {
+    assert.deepEqual(await sync(dir), {
       code: 0,
       signal: null,
       stdout: '{"copied":0}\n',
@@ -171,33 +170,33 @@ describe("a segment that is there again", { concurrency: 2 }, () => {
     assertEach(dir);
   });
 
-  it("copies nothing twice when it is so old that its mark has been dropped", async (t) => {
+  it("copies nothing twice when it is so old that its mark has been dropped", async () => {
     const dir = folder();
     const old = "2020-01-31.0001.jsonl";
     handMade(dir, old, some(0, 10), "let go");
-    await sync(t, dir);
+    await sync(dir);
     renameSync(segmentPath(dir, old), join(dir, "away"));
-    await sync(t, dir);
+    await sync(dir);
     assert.deepEqual(readCursor(dir).segments, {});
     renameSync(join(dir, "away"), segmentPath(dir, old));
-    assert.equal((await sync(t, dir)).stdout, '{"copied":0}\n');
+    assert.equal((await sync(dir)).stdout, '{"copied":0}\n');
     assertEach(dir);
   });
 
-  it("copies what is new in it, once, when its beginning is not what was copied", async (t) => {
+  it("copies what is new in it, once, when its beginning is not what was copied", async () => {
     const dir = folder();
     handMade(dir, NAME, young(0, 10), "let go");
-    await sync(t, dir);
+    await sync(dir);
     const [first = "", ...rest] = readFileSync(segmentPath(dir, NAME), "utf8").split(/(?<=\n)/);
     writeFileSync(
       segmentPath(dir, NAME),
       first + textOf([settleLine(0, times)]) + young(50, 53) + rest.slice(1).join(""),
     );
-    const end = await sync(t, dir);
+    const end = await sync(dir);
     assert.equal(end.stdout, '{"copied":3}\n');
     assert.match(end.stderr, /is not what it was: what was copied from it up to byte \d+ is not/);
     assertEach(dir);
-    assert.equal((await sync(t, dir)).stdout, '{"copied":0}\n', "and then nothing any more");
+    assert.equal((await sync(dir)).stdout, '{"copied":0}\n', "and then nothing any more");
   });
 });
 
@@ -247,20 +246,20 @@ describe("a cursor of a version that knew names only", { concurrency: 2 }, () =>
   });
 });
 
-it("identifies a segment whose first line is not ours by that line", async (t) => {
+it("identifies a segment whose first line is not ours by that line", async () => {
   const dir = folder();
   const name = "2026-10-31.0001.jsonl";
   const time = "2026-10-31T12:00:00.000Z";
   const pair = (n: number) => [openLine(n, { time }), settleLine(n, { time })];
   handMade(dir, name, textOf(["once upon a time", ...pair(1)]), "let go");
-  await command(t, dir, ["usage", "sync", "--once"]);
+  await command(dir, ["usage", "sync", "--once"]);
   appendFileSync(segmentPath(dir, name), textOf(pair(2)));
-  await command(t, dir, ["usage", "sync", "--once"]);
+  await command(dir, ["usage", "sync", "--once"]);
   writeFileSync(
     segmentPath(dir, name),
     textOf(["another story", ...pair(3), ...pair(4), ...pair(5)]),
   );
-  await command(t, dir, ["usage", "sync", "--once"]);
+  await command(dir, ["usage", "sync", "--once"]);
   assert.deepEqual(
     usageRecords(dir).map(({ usage_id }) => usage_id),
     [1, 2, 3, 4, 5].map(spendId),

@@ -651,7 +651,7 @@ describe("many at once", () => {
     }
   });
 
-  it("1,000 requests with one X-Request-Id from two accounts: 1,000 records, each with its own account", async (t) => {
+  it("300 requests with one X-Request-Id from two accounts: 300 records, each with its own account", async (t) => {
     const dir = folder();
     const keys = [
       { account: "one", key: "sk-1" },
@@ -667,11 +667,11 @@ describe("many at once", () => {
       assert.deepEqual([response.status, response.headers.get("x-request-id")], [200, "the same"]);
       await response.text();
     };
-    for (let at = 0; at < 1_000; at += 50)
+    for (let at = 0; at < 300; at += 50)
       await Promise.all(Array.from({ length: 50 }, (_, each) => asking(at + each)));
     const found = entries(dir);
     const of = (account: string) => found.filter(({ settle }) => settle["account"] === account);
-    assert.deepEqual([found.length, of("one").length, of("two").length], [1_000, 334, 666]);
+    assert.deepEqual([found.length, of("one").length, of("two").length], [300, 100, 200]);
     assert.ok(
       of("one").every(
         ({ open, settle }) => open["account"] === "one" && settle["model_served"] === "demo-chat",
@@ -679,7 +679,7 @@ describe("many at once", () => {
       "each key asked for its own model",
     );
     assert.ok(found.every(({ settle }) => settle["gateway_request_id"] === "the same"));
-    assert.equal(new Set(found.map(({ settle }) => settle["spend_id"])).size, 1_000);
+    assert.equal(new Set(found.map(({ settle }) => settle["spend_id"])).size, 300);
     await gw.gateway.close(0);
     assert.deepEqual(
       usageRecords(dir)

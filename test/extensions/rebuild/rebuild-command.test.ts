@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { describe, it, type TestContext } from "node:test";
+import { describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { createFileStore } from "../../../src/extensions/books/file-store/file-store.ts";
 import {
@@ -35,6 +35,7 @@ import {
   assertEach,
   audit,
   command,
+  commandProcess,
   cursorFile,
   events,
   live,
@@ -57,24 +58,24 @@ const SEGMENT = "2026-01-31.0001.jsonl";
 const FEBRUARY = "2026-02-28.0001.jsonl";
 
 /** Ten records of January and five of February, copied. */
-async function books(t: TestContext): Promise<string> {
+async function books(): Promise<string> {
   const dir = folder();
   handMade(dir, SEGMENT, textOf(pairs(0, 10)), "let go");
   handMade(dir, FEBRUARY, textOf(pairs(10, 15, "2026-02-28T12:00:00.000Z")), "let go");
-  assert.equal((await command(t, dir, ["usage", "sync", "--once"], KEEP)).code, 0);
+  assert.equal((await command(dir, ["usage", "sync", "--once"], KEEP)).code, 0);
   assert.equal(usageRecords(dir).length, 15);
   return dir;
 }
 const january = (dir: string) => usageFile(dir, "2026-01");
 
-async function rebuild(t: TestContext, dir: string) {
-  const end = await command(t, dir, ["books", "rebuild", "--json"], KEEP);
+async function rebuild(dir: string) {
+  const end = await command(dir, ["books", "rebuild", "--json"], KEEP);
   assert.equal(end.code, 0, end.stderr);
   const { added, changed, removed, unchanged, left, unreadable } = JSON.parse(end.stdout);
   return { counts: [added, changed, removed, unchanged, left], unreadable, stderr: end.stderr };
 }
-async function assertRight(t: TestContext, dir: string): Promise<void> {
-  const { code, found } = await audit(t, dir, KEEP);
+async function assertRight(dir: string): Promise<void> {
+  const { code, found } = await audit(dir, KEEP);
   assert.deepEqual([code, found.differences], [0, []]);
   assertEach(dir);
 }
@@ -114,14 +115,14 @@ describe("a month file that is shorter than what was written", { concurrency: 2 
       `${run.gw.gateway.adminAddress()}/costs?month=${file.slice(-13, -6)}`,
     );
     assert.equal(costs.status, 500, "no sums of half a month");
-    await command(t, dir, ["books", "rebuild"]);
+    await command(dir, ["books", "rebuild"]);
     await waitFor(() => events(run, "usage_sync_recovered").length === 1, "the sync to go on");
     await run.stop();
     assert.ok(!readFileSync(file).includes(0), "no NUL bytes");
     assert.ok(readFileSync(file).length > cut.length);
     assert.equal(usageRecords(dir).length, 21);
     assertEach(dir);
-    assert.deepEqual((await audit(t, dir)).found.differences, []);
+    assert.deepEqual((await audit(dir)).found.differences, []);
   });
 
   for (const [what, damage] of [
@@ -129,8 +130,8 @@ describe("a month file that is shorter than what was written", { concurrency: 2 
     ["not there", (dir: string) => rmSync(january(dir))],
     ["without its cursor", (dir: string) => rmSync(cursorFile(dir))],
   ] as const) {
-    it(`${what}: statement and sync refuse, audit says what is wrong, nothing is changed; a rebuild mends it`, async (t) => {
-      const dir = await books(t);
+    it(`${what}: statement and sync refuse, audit says what is wrong, nothing is changed; a rebuild mends it`, async () => {
+      const dir = await books();
       damage(dir);
       appendFileSync(segmentPath(dir, FEBRUARY), textOf(pair(15, "2026-02-28T12:00:00.000Z")));
       const files = () =>
@@ -143,26 +144,26 @@ describe("a month file that is shorter than what was written", { concurrency: 2 
         ["billing", "statement", "--account", "acme", "--month", "2026-01"],
         ["usage", "sync", "--once"],
       ]) {
-        const end = await command(t, dir, args, KEEP);
+        const end = await command(dir, args, KEEP);
         assertOneLine(end, /was it restored from a backup\? 'books rebuild' mends it/);
         assert.equal(end.code, 1);
       }
-      const { code, found } = await audit(t, dir, KEEP);
+      const { code, found } = await audit(dir, KEEP);
       assert.deepEqual([code, found.ok], [1, false]);
       assert.ok(
         found.differences.some((each: string) => /although/.test(each)),
         JSON.stringify(found.differences),
       );
       assert.deepEqual(files(), before, "nothing was written");
-      const { stderr } = await rebuild(t, dir);
+      const { stderr } = await rebuild(dir);
       assert.match(stderr, /^chat-gateway: was wrong: .*although/);
-      await assertRight(t, dir);
+      await assertRight(dir);
       assert.equal(usageRecords(dir).length, 16);
     });
   }
 
-  it("is not extended by the store either, whoever asks it to", async (t) => {
-    const dir = await books(t);
+  it("is not extended by the store either, whoever asks it to", async () => {
+    const dir = await books();
     const [record] = usageRecords(dir);
     truncateSync(january(dir), 500);
     const store = createFileStore(join(dir, "usage"));
@@ -180,8 +181,8 @@ describe("a month file that is shorter than what was written", { concurrency: 2 
 });
 
 describe("books rebuild", { concurrency: 2 }, () => {
-  it("tells what it added, changed, removed and found right, and leaves what has no spend lines", async (t) => {
-    const dir = await books(t);
+  it("tells what it added, changed, removed and found right, and leaves what has no spend lines", async () => {
+    const dir = await books();
     rmSync(segmentPath(dir, FEBRUARY));
     edit(dir, (lines) => [
       lines[0]!,
@@ -193,16 +194,16 @@ describe("books rebuild", { concurrency: 2 }, () => {
       ...lines.slice(5),
     ]);
     const february = readFileSync(usageFile(dir, "2026-02"), "utf8");
-    assert.deepEqual((await rebuild(t, dir)).counts, [1, 2, 2, 7, 5]);
+    assert.deepEqual((await rebuild(dir)).counts, [1, 2, 2, 7, 5]);
     assert.equal(readFileSync(usageFile(dir, "2026-02"), "utf8"), february);
     assertEach(dir, 5);
-    assert.deepEqual((await rebuild(t, dir)).counts, [0, 0, 0, 10, 5], "and then nothing more");
+    assert.deepEqual((await rebuild(dir)).counts, [0, 0, 0, 10, 5], "and then nothing more");
   });
 
-  it("says so for people", async (t) => {
-    const dir = await books(t);
+  it("says so for people", async () => {
+    const dir = await books();
     edit(dir, (lines) => lines.slice(1));
-    const { code, stdout, stderr } = await command(t, dir, ["books", "rebuild"], KEEP);
+    const { code, stdout, stderr } = await command(dir, ["books", "rebuild"], KEEP);
     assert.deepEqual(
       [code, stdout, stderr],
       [
@@ -213,66 +214,66 @@ describe("books rebuild", { concurrency: 2 }, () => {
     );
   });
 
-  it("reads what stands behind NUL bytes, which earlier versions wrote into short files", async (t) => {
-    const dir = await books(t);
+  it("reads what stands behind NUL bytes, which earlier versions wrote into short files", async () => {
+    const dir = await books();
     rmSync(segmentPath(dir, SEGMENT)); // so that the records are nowhere else
     edit(dir, (lines) => [
       ...lines.slice(0, 5),
       `${"\0".repeat(300)}${lines[5]!}`,
       ...lines.slice(6),
     ]);
-    assert.deepEqual((await rebuild(t, dir)).counts, [0, 0, 0, 5, 10]);
+    assert.deepEqual((await rebuild(dir)).counts, [0, 0, 0, 5, 10]);
     assert.ok(!readFileSync(january(dir)).includes(0));
     assert.equal(usageRecords(dir).length, 15);
   });
 
-  it("moves a record into the month in which its request ended", async (t) => {
-    const dir = await books(t);
+  it("moves a record into the month in which its request ended", async () => {
+    const dir = await books();
     edit(dir, (lines) =>
       lines.map((line, at) =>
         at === 4 ? line.replace(/"ended_at":"2026-01/, '"ended_at":"2026-03') : line,
       ),
     );
-    assert.deepEqual((await rebuild(t, dir)).counts, [0, 1, 0, 14, 0]);
-    await assertRight(t, dir);
+    assert.deepEqual((await rebuild(dir)).counts, [0, 1, 0, 14, 0]);
+    await assertRight(dir);
   });
 
-  it("makes all of it when the whole usage folder is gone", async (t) => {
-    const dir = await books(t);
+  it("makes all of it when the whole usage folder is gone", async () => {
+    const dir = await books();
     rmSync(join(dir, "usage"), { recursive: true });
-    assert.deepEqual((await rebuild(t, dir)).counts, [15, 0, 0, 0, 0]);
-    await assertRight(t, dir);
-    const { stdout } = await command(t, dir, ["usage", "sync", "--once", "--json"], KEEP);
+    assert.deepEqual((await rebuild(dir)).counts, [15, 0, 0, 0, 0]);
+    await assertRight(dir);
+    const { stdout } = await command(dir, ["usage", "sync", "--once", "--json"], KEEP);
     assert.equal(stdout, '{"copied":0}\n');
   });
 
-  it("keeps the record of a request that the restored spend log only knows as interrupted", async (t) => {
+  it("keeps the record of a request that the restored spend log only knows as interrupted", async () => {
     const dir = folder();
     const time = "2026-10-31T12:00:00.000Z";
     const name = "2026-10-31.0001.jsonl";
     handMade(dir, name, textOf([openLine(1, { time }), settleLine(1, { time })]), "let go");
-    await command(t, dir, ["usage", "sync", "--once"]);
+    await command(dir, ["usage", "sync", "--once"]);
     handMade(dir, name, textOf([openLine(1, { time })]), "died");
-    const end = await command(t, dir, ["books", "rebuild", "--json"]);
+    const end = await command(dir, ["books", "rebuild", "--json"]);
     const { left, changed } = JSON.parse(end.stdout);
     assert.deepEqual([left, changed], [1, 0]);
     assert.deepEqual(
       usageRecords(dir).map(({ status }) => status),
       ["completed"],
     );
-    assert.equal((await audit(t, dir)).code, 1, "what was billed is not what the log says");
+    assert.equal((await audit(dir)).code, 1, "what was billed is not what the log says");
   });
 
-  it("tells of lines of the spend log that cannot be read", async (t) => {
-    const dir = await books(t);
+  it("tells of lines of the spend log that cannot be read", async () => {
+    const dir = await books();
     appendFileSync(segmentPath(dir, SEGMENT), "nonsense\n");
-    const { unreadable, stderr } = await rebuild(t, dir);
+    const { unreadable, stderr } = await rebuild(dir);
     assert.equal(unreadable, 1);
     assert.match(stderr, /warning: 1 lines of the spend log cannot be read/);
   });
 
-  it("without a spend log: says so, exit 1", async (t) => {
-    const end = await command(t, join(folder(), "data"), ["books", "rebuild"]);
+  it("without a spend log: says so, exit 1", async () => {
+    const end = await command(join(folder(), "data"), ["books", "rebuild"]);
     assertOneLine(end, /there is no spend log in .*data to make usage records from/);
     assert.equal(end.code, 1);
   });
@@ -294,7 +295,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     writeCursor(dir, { segments, months: { ...months, [month]: Buffer.byteLength(doubled) } });
     assert.equal(await requests(), 40);
     const asking = run.ask(60);
-    const end = await command(t, dir, ["books", "rebuild", "--json"]);
+    const end = await commandProcess(t, dir, ["books", "rebuild", "--json"]);
     assert.equal(JSON.parse(end.stdout).removed, 20);
     await asking;
     await waitFor(() => usageRecords(dir).length === 80, "the rest");
@@ -312,7 +313,7 @@ describe("a rebuild that died", { concurrency: 2 }, () => {
     const dir = folder();
     handMade(dir, SEGMENT, textOf(pairs(0, HALF)), "let go");
     handMade(dir, FEBRUARY, textOf(pairs(HALF, 2 * HALF, "2026-02-28T12:00:00.000Z")), "let go");
-    await command(t, dir, ["usage", "sync", "--once"], KEEP);
+    await command(dir, ["usage", "sync", "--once"], KEEP);
     edit(dir, (lines) => lines.filter((_, at) => at % 3 > 0));
     const damaged = readFileSync(january(dir), "utf8");
     const file = configFile(demo({ data_dir: dir, ...KEEP }));
@@ -331,13 +332,13 @@ describe("a rebuild that died", { concurrency: 2 }, () => {
       await pause(between(0, LONG ? 250 : 80)); // the moment itself is what is tried
       running.child.kill("SIGKILL");
       await running.ended;
-      const { found } = await audit(t, dir, KEEP);
+      const { found } = await audit(dir, KEEP);
       const count = found.recorded;
       assert.ok(count === all || count === remaining, `${count} records`);
       if (count === remaining) assert.equal(readFileSync(january(dir), "utf8"), damaged);
     }
-    await rebuild(t, dir);
-    await assertRight(t, dir);
+    await rebuild(dir);
+    await assertRight(dir);
     assert.equal(usageRecords(dir).length, all);
   });
 
@@ -345,47 +346,46 @@ describe("a rebuild that died", { concurrency: 2 }, () => {
   const right = (dir: string): Line[] =>
     entries(dir).filter(({ settle }) => settle["time"].startsWith("2026-01"));
 
-  it("before its months count: they do not, and are written over by the next", async (t) => {
-    const dir = await books(t);
+  it("before its months count: they do not, and are written over by the next", async () => {
+    const dir = await books();
     edit(dir, (lines) => lines.slice(1));
     writeFileSync(newFile(dir), "half a li");
     const before = readFileSync(january(dir), "utf8");
-    await command(t, dir, ["usage", "sync", "--once"], KEEP);
+    await command(dir, ["usage", "sync", "--once"], KEEP);
     assert.equal(readFileSync(january(dir), "utf8"), before);
-    await rebuild(t, dir);
+    await rebuild(dir);
     assert.ok(!existsSync(newFile(dir)));
-    await assertRight(t, dir);
+    await assertRight(dir);
   });
 
-  it("between the moment they count and their names: they are read, and the next sync gives them their names", async (t) => {
-    const dir = await books(t);
+  it("between the moment they count and their names: they are read, and the next sync gives them their names", async () => {
+    const dir = await books();
     const complete = readFileSync(january(dir), "utf8");
     const { segments, months } = readCursor(dir);
     edit(dir, (lines) => lines.slice(3));
     writeFileSync(newFile(dir), complete);
     writeCursor(dir, { segments, months, rewritten: { "2026-01": 1 }, replacing: ["2026-01"] });
     const end = await command(
-      t,
       dir,
       ["billing", "statement", "--account", "acme", "--month", "2026-01", "--json"],
       KEEP,
     );
     assert.equal(JSON.parse(end.stdout).total.requests, right(dir).length);
     appendFileSync(segmentPath(dir, FEBRUARY), textOf(pair(15, "2026-02-28T12:00:00.000Z")));
-    await command(t, dir, ["usage", "sync", "--once"], KEEP);
+    await command(dir, ["usage", "sync", "--once"], KEEP);
     assert.ok(!existsSync(newFile(dir)));
     assert.equal(readCursor(dir).replacing, undefined);
-    await assertRight(t, dir);
+    await assertRight(dir);
   });
 
-  it("after some of the names: the rest is renamed", async (t) => {
-    const dir = await books(t);
+  it("after some of the names: the rest is renamed", async () => {
+    const dir = await books();
     const { segments, months } = readCursor(dir);
     const both = ["2026-01", "2026-02"];
     writeFileSync(newFile(dir), readFileSync(january(dir))); // February has its name already
     writeCursor(dir, { segments, months, rewritten: {}, replacing: both });
-    assert.deepEqual((await rebuild(t, dir)).counts, [0, 0, 0, 15, 0]);
+    assert.deepEqual((await rebuild(dir)).counts, [0, 0, 0, 15, 0]);
     assert.ok(!existsSync(newFile(dir)));
-    await assertRight(t, dir);
+    await assertRight(dir);
   });
 });

@@ -1,0 +1,49 @@
+// Runs the program's commands in this process: the same arguments, output and exit code, without the
+// price of a process. Tests in which several processes meet, or one dies, start real ones (program.ts).
+
+import { Writable } from "node:stream";
+import { extensions } from "../../src/extensions.ts";
+import { run, type Process } from "../../src/program.ts";
+import type { Ended } from "./program.ts";
+
+/** A command that nobody interrupts. */
+const SIGNALS = {
+  onHangup: () => undefined,
+  onStop: () => undefined,
+  stopRequested: () => false,
+  leaveToSystem: () => undefined,
+};
+
+/** Keeps everything that is written to it. */
+function createSink() {
+  let text = "";
+  const stream = new Writable({
+    decodeStrings: false,
+    write(chunk, _encoding, done) {
+      text += String(chunk);
+      done();
+    },
+  });
+  return { stream, text: () => text };
+}
+
+/** Runs a command other than `serve` to its end. */
+export async function runHere(args: readonly string[]): Promise<Ended> {
+  const stdout = createSink();
+  const stderr = createSink();
+  const world: Process = {
+    env: {},
+    signals: SIGNALS,
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    print: async (text) => {
+      stdout.stream.write(text);
+    },
+    actAs: () => undefined,
+    exit: (status) => {
+      throw new Error(`the command wanted to exit with ${status}`);
+    },
+  };
+  const code = await run(args, world, extensions);
+  return { code: code ?? 0, signal: null, stdout: stdout.text(), stderr: stderr.text() };
+}
