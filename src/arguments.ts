@@ -37,9 +37,11 @@ export async function readCommandLine(
   table: CommandTable,
 ): Promise<CommandLine> {
   const named = commandAt(leadingWords(argv), table.names);
-  // Behind an option nobody knows what is a value and what a command, so all commands are asked.
-  const commands = await table.load(named === undefined ? table.names : [named]);
-  const { values, positionals } = parse(argv, [...commands.values()]);
+  const own = named === undefined ? undefined : await table.load([named]);
+  const parsed = own && parse(argv, own);
+  // Before the command's name, or with an option of another command, only all commands together tell what is an option's value.
+  const commands = own && parsed ? own : await table.load(table.names);
+  const { values, positionals } = parsed ?? parseOrThrow(argv, commands);
   if (values["help"] !== undefined || positionals[0] === HELP) {
     const operand = positionals[0] === HELP ? positionals.slice(1).join(" ") : "";
     return { name: HELP, command: undefined, args: { operand, values } };
@@ -75,23 +77,27 @@ interface Parsed {
   readonly positionals: readonly string[];
 }
 
-function parse(argv: readonly string[], commands: readonly Command[]): Parsed {
-  const known = Object.assign({}, COMMON, ...commands.map(({ options }) => options)) as Readonly<
-    Record<string, CommandOption>
-  >;
-  const options = Object.fromEntries(
-    Object.entries(known).map(([name, { value }]) => [
-      name,
-      { type: value === undefined ? ("boolean" as const) : ("string" as const) },
-    ]),
-  );
-  const withShort = { ...options, help: { type: "boolean" as const, short: "h" } };
+type Commands = ReadonlyMap<string, Command>;
+
+/** Undefined if there is an option that none of these commands has, or one without its value. */
+function parse(argv: readonly string[], commands: Commands): Parsed | undefined {
   try {
-    const { values, positionals } = parseArgs({
-      args: [...argv],
-      options: withShort,
-      allowPositionals: true,
-    });
+    return parseOrThrow(argv, commands);
+  } catch {
+    return undefined;
+  }
+}
+
+function parseOrThrow(argv: readonly string[], commands: Commands): Parsed {
+  const known = new Map(Object.entries(COMMON));
+  for (const { options = {} } of commands.values())
+    for (const [name, option] of Object.entries(options)) known.set(name, option);
+  const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
+  for (const [name, { value }] of known)
+    options[name] = { type: value === undefined ? "boolean" : "string" };
+  options["help"] = { type: "boolean", short: "h" };
+  try {
+    const { values, positionals } = parseArgs({ args: [...argv], options, allowPositionals: true });
     const texts = Object.entries(values).map(([name, value]) => [name, String(value)]);
     return { values: Object.fromEntries(texts), positionals };
   } catch (error) {

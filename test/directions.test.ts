@@ -40,6 +40,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     "schema",
     "upstream",
     "observer.ts",
+    "error-responses.ts",
+    "config/schema.ts",
   ],
 };
 
