@@ -1,13 +1,6 @@
 // All extensions, and when each is loaded. This is the only file that names them: whoever deletes a line here, and the folder that it
 // names, has a program without that extension. The order is that of `help`, and that in which their parts of a gateway are opened.
 import type { ExtensionEntry } from "./core/extension/extension.ts";
-import { asObject } from "./core/schema/untrusted-json.ts";
-
-/** Whether a member of a section is something else than the word for what the program does without an extension. */
-const differs = (json: unknown, section: string, member: string, word: string): boolean => {
-  const value = asObject(asObject(json)[section])[member];
-  return typeof value === "string" && value !== word;
-};
 
 export const extensions: readonly ExtensionEntry[] = [
   {
@@ -42,7 +35,7 @@ export const extensions: readonly ExtensionEntry[] = [
   { name: "audit", commands: ["audit"], load: () => import("./extensions/audit/index.ts") },
   {
     name: "postgres",
-    neededBy: (json) => differs(json, "usage", "store", "file"),
+    replaces: { setting: "usage.store", word: "file" },
     load: () => import("./extensions/postgres/index.ts"),
   },
   {
@@ -54,7 +47,7 @@ export const extensions: readonly ExtensionEntry[] = [
   {
     name: "redis",
     settings: ["limits.on_error"],
-    neededBy: (json) => differs(json, "limits", "store", "memory"),
+    replaces: { setting: "limits.store", word: "memory" },
     load: () => import("./extensions/redis/index.ts"),
   },
   { name: "metrics", serves: true, load: () => import("./extensions/metrics/index.ts") },

@@ -36,8 +36,8 @@ export interface ExtensionEntry {
   readonly startsProcesses?: boolean;
   /** It is loaded whenever a gateway serves. */
   readonly serves?: boolean;
-  /** It is loaded when this is true of a configuration as it was written. */
-  readonly neededBy?: (json: unknown) => boolean;
+  /** It is loaded when a setting has another value than the word for what the program does without it. */
+  readonly replaces?: { readonly setting: string; readonly word: string };
   load(): Promise<{ readonly extension: Extension }>;
 }
 

@@ -26,18 +26,19 @@ export function createLoader(entries: readonly ExtensionEntry[]): Loader {
 
 /** Whether a configuration, as it was written, needs an extension. */
 export function isNeededBy(json: unknown, entry: ExtensionEntry): boolean {
-  const { settings = [], dialects = [], neededBy } = entry;
-  if (settings.some((path) => isPresent(json, path.split(".")))) return true;
-  if (neededBy?.(json)) return true;
+  const { settings = [], dialects = [], replaces } = entry;
+  const valuesAt = (path: string) => valuesOf(json, path.split("."));
+  if (settings.some((path) => valuesAt(path).length > 0)) return true;
+  if (replaces && valuesAt(replaces.setting).some((value) => value !== replaces.word)) return true;
   const providers = Object.values(asObject(asObject(json)["providers"]));
   const used = providers.map((provider) => dialectNameOf(asObject(provider)));
   return dialects.some((dialect) => used.includes(dialect));
 }
 
-/** Whether there is something at a setting's path; a step `*` is any name. */
-function isPresent(json: unknown, [step, ...rest]: readonly string[]): boolean {
-  if (step === undefined) return true;
+/** What stands at a setting's path; a step `*` is any name. */
+function valuesOf(json: unknown, [step, ...rest]: readonly string[]): readonly unknown[] {
+  if (step === undefined) return [json];
   const parent = asObject(json);
-  if (step === "*") return Object.values(parent).some((child) => isPresent(child, rest));
-  return Object.hasOwn(parent, step) && isPresent(parent[step], rest);
+  if (step === "*") return Object.values(parent).flatMap((child) => valuesOf(child, rest));
+  return Object.hasOwn(parent, step) ? valuesOf(parent[step], rest) : [];
 }
