@@ -8,14 +8,14 @@ import { pathToFileURL } from "node:url";
 import { configSchema } from "../src/core/config/schema.ts";
 import { ERRORS } from "../src/core/openai/errors.ts";
 import type { JsonSchema } from "../src/core/schema/checker.ts";
-import { synopsis } from "../src/arguments.ts";
+import { synopsis } from "../src/command-line/arguments.ts";
 import { FAMILIES, type Family } from "../src/extensions/metrics/families.ts";
 import { serveCommand } from "../src/program.ts";
 import { allExtensions } from "../test/support/config.ts";
 import { providersTable } from "./providers.ts";
 import { sizeText } from "./size.ts";
 
-export const MANUAL = new URL("../src/manual/", import.meta.url);
+export const MANUAL = new URL("../src/manual", import.meta.url);
 
 /** What the program knows of one row, by the name of the row. */
 type Facts = ReadonlyMap<string, readonly string[]>;

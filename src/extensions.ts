@@ -1,8 +1,13 @@
 // All extensions, and when each is loaded. This is the only file that names them: whoever deletes a line here, and the folder that it
 // names, has a program without that extension. The order is that of `help`, and that in which their parts of a gateway are opened.
-import type { ExtensionEntry } from "./core/extension/extension.ts";
+import type { CommandEntry } from "./command-line/command.ts";
 
-export const extensions: readonly ExtensionEntry[] = [
+export const extensions: readonly CommandEntry[] = [
+  {
+    name: "config-checks",
+    checks: true,
+    load: () => import("./extensions/config-checks/index.ts"),
+  },
   {
     name: "commands",
     commands: ["check", "explain"],
@@ -38,6 +43,8 @@ export const extensions: readonly ExtensionEntry[] = [
     replaces: { setting: "usage.store", word: "file" },
     load: () => import("./extensions/postgres/index.ts"),
   },
+  { name: "fingerprint", serves: true, load: () => import("./extensions/fingerprint/index.ts") },
+  { name: "reload", serves: true, load: () => import("./extensions/reload/index.ts") },
   {
     name: "pooled-client",
     settings: ["upstream"],

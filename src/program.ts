@@ -1,23 +1,29 @@
 // The program: a command line to a command. `serve` is here, from the configuration to the end; the others are in extensions.
 import cluster from "node:cluster";
 import type { Writable } from "node:stream";
-import { DEFAULT_COMMAND, helpText, readCommandLine, type CommandTable } from "./arguments.ts";
+import {
+  DEFAULT_COMMAND,
+  helpText,
+  readCommandLine,
+  type CommandTable,
+} from "./command-line/arguments.ts";
 import { createGateway } from "./core/app.ts";
 import { DEFAULT_FILE, issuesAsJson, loadConfig, type LoadOptions } from "./core/config/load.ts";
 import type { Config, Environment } from "./core/config/schema.ts";
-import { watchFile } from "./core/config/watch.ts";
-import { UsageError, type Command, type CommandArguments } from "./core/extension/command.ts";
-import type {
-  Extension,
-  ExtensionEntry,
-  LogSinks,
-  RunningGateway,
-} from "./core/extension/extension.ts";
-import { createLoader, type Loader } from "./core/extension/loader.ts";
+import {
+  UsageError,
+  type Command,
+  type CommandArguments,
+  type CommandEntry,
+  type CommandExtension,
+  type CommandLoader,
+} from "./command-line/command.ts";
+import type { Extension, LogSinks, RunningGateway } from "./core/extension/extension.ts";
+import { createLoader } from "./core/extension/loader.ts";
 import { sinkOf } from "./core/http/line-log.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 import { createReloader, reportFailure } from "./reload.ts";
-import { createTerminal } from "./terminal.ts";
+import { createTerminal } from "./command-line/terminal.ts";
 
 /** The signals that the process has received since its first moment. */
 export interface Signals {
@@ -53,9 +59,9 @@ const sinks = ({ stdout, stderr }: Process): LogSinks => ({
 export async function run(
   argv: readonly string[],
   world: Process,
-  entries: readonly ExtensionEntry[],
+  entries: readonly CommandEntry[],
 ): Promise<number | void> {
-  const loader = createLoader(entries);
+  const loader = createLoader<CommandExtension, CommandEntry>(entries);
   try {
     return await runCommand(argv, world, loader);
   } catch (error) {
@@ -72,7 +78,7 @@ export async function run(
 async function runCommand(
   argv: readonly string[],
   world: Process,
-  loader: Loader,
+  loader: CommandLoader,
 ): Promise<number | void> {
   const stop = new AbortController();
   const terminal = createTerminal(world, loader, stop.signal);
@@ -103,7 +109,11 @@ export const serveCommand: Omit<Command, "run"> = {
 };
 
 /** What `help` prints: a page of the manual, or without a topic the commands and the topics. Rejects with a UsageError. */
-async function helpAbout(topic: string, table: CommandTable, loader: Loader): Promise<string> {
+async function helpAbout(
+  topic: string,
+  table: CommandTable,
+  loader: CommandLoader,
+): Promise<string> {
   const [extension] = await loader.load(({ hasManual }) => hasManual === true);
   const manual = extension?.manual;
   if (topic === "") return helpText(await table.load(table.names), manual?.topics() ?? []);
@@ -116,7 +126,7 @@ async function helpAbout(topic: string, table: CommandTable, loader: Loader): Pr
 }
 
 /** `serve`, and the commands that extensions bring. */
-function commandTable(loader: Loader, serve: Command): CommandTable {
+function commandTable(loader: CommandLoader, serve: Command): CommandTable {
   const names = [DEFAULT_COMMAND, ...loader.entries.flatMap(({ commands = [] }) => commands)];
   return {
     names,
@@ -135,7 +145,7 @@ function commandTable(loader: Loader, serve: Command): CommandTable {
 async function serveGateway(
   { values }: CommandArguments,
   world: Process,
-  loader: Loader,
+  loader: CommandLoader,
 ): Promise<void> {
   const { signals } = world;
   if (signals.stopRequested()) return world.exit(0);
@@ -165,7 +175,7 @@ async function serveGateway(
   if (signals.stopRequested()) return;
   const again = createReloader(gateway, { ...options, here: false, file: file ?? source });
   // The content that was loaded is the baseline: what has changed since then is found at the first look.
-  watchFile(file ?? DEFAULT_FILE, again, { seen: digest });
+  for (const { watchConfig } of extensions) watchConfig?.(file ?? DEFAULT_FILE, digest, again);
   signals.onHangup(() => {
     again();
   });
@@ -191,7 +201,7 @@ function createServing(
 }
 
 /** One of several processes, which another one has started. That one hears SIGHUP too, and sends what is to be in force. */
-async function work(world: Process, loader: Loader): Promise<void> {
+async function work(world: Process, loader: CommandLoader): Promise<void> {
   const load = (names: readonly string[]) => loader.load(({ name }) => names.includes(name));
   const [first] = await loader.load(({ startsProcesses }) => startsProcesses === true);
   const stop = first!.work!({

@@ -9,6 +9,7 @@ import { describe, it, type TestContext } from "node:test";
 import { buildSync } from "esbuild";
 import { ONE_FILE } from "../scripts/build.ts";
 import { folder } from "./support/folder.ts";
+import { LONG } from "./support/long.ts";
 import { importsOf, sourcesIn } from "./support/imports.ts";
 import { run } from "./support/command.ts";
 import { speak, startProvider } from "./support/provider.ts";

@@ -11,13 +11,13 @@ import { createFormats } from "./config/formats.ts";
 import { changedFixedSettings } from "./config/fixed.ts";
 import { secretsIn } from "./config/redaction.ts";
 import type { Config } from "./config/schema.ts";
-import { fingerprintSecretOf } from "./config/secret-file.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
 import type { Extension, RunningGateway } from "./extension/extension.ts";
 import { createHost, secureListener, type HostRunner } from "./extension/host.ts";
 import { startObservations, startParts } from "./extension/parts.ts";
 import type { Report } from "./extension/report.ts";
 import type { Routes } from "./http/exchange.ts";
+import { randomHex } from "./ids.ts";
 import { sendJson } from "./http/responses.ts";
 import { match } from "./http/router.ts";
 import { createServer } from "./http/server.ts";
@@ -61,9 +61,8 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const limiter = options.sharedLimiter ?? createLimiter(clock.monotonic);
   const parts = startParts({ config: initial, extensions, clock, diagnose, limiter });
   const transport = options.transport ?? parts.transport ?? fetchTransport();
-  const memory = createMemory(
-    createFingerprint(() => fingerprintSecretOf(initial.data_dir), diagnose),
-  );
+  const readSecret = secretReader(extensions);
+  const memory = createMemory(createFingerprint(() => readSecret(initial.data_dir), diagnose));
   const secure = secureListener(initial, "server", extensions);
   const leftStreams = createLeftStreams(clock);
   const loop = createLoopDelay();
@@ -178,6 +177,11 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
 
 const restartDetail = (changed: readonly string[]): string =>
   `read at start only: ${changed.join(", ")}`;
+
+/** Without an extension the key of system_fingerprint lives as long as the process. */
+const secretReader = (extensions: readonly Extension[]): ((dataDir: string) => string) =>
+  extensions.find(({ fingerprintSecret }) => fingerprintSecret)?.fingerprintSecret ??
+  (() => randomHex(32));
 
 function catalogReport({ catalog, loadedAt }: Snapshot) {
   const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => ({

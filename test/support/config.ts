@@ -13,13 +13,14 @@ import {
 } from "../../src/core/config/load.ts";
 import type { Config, Environment } from "../../src/core/config/schema.ts";
 import { createFormats } from "../../src/core/config/formats.ts";
+import type { CommandEntry, CommandExtension } from "../../src/command-line/command.ts";
 import { createLoader } from "../../src/core/extension/loader.ts";
 import type { Limiter } from "../../src/core/accounts/limiter.ts";
 import type { LineSink, WriteLines } from "../../src/core/http/line-log.ts";
 import { fetchTransport, type Fetch } from "../../src/core/upstream/fetch.ts";
 import { extensions as entries } from "../../src/extensions.ts";
 
-export const loader = createLoader(entries);
+export const loader = createLoader<CommandExtension, CommandEntry>(entries);
 export const allExtensions = await loader.load(() => true);
 
 export const formats = createFormats(allExtensions, entries);

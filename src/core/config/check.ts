@@ -4,7 +4,6 @@ import { ValidationError, type ValidationIssue } from "../schema/checker.ts";
 import { isLoopback } from "./fields.ts";
 import { createFormats } from "./formats.ts";
 import { invalid, referenceIssues, repeatedIn } from "./references.ts";
-import { ruleIssues } from "./rules.ts";
 import { configSchema, type Config, type SchemaOptions } from "./schema.ts";
 
 /** Throws one ValidationError with all issues. */
@@ -12,10 +11,8 @@ export function checkConfig(json: unknown, options: SchemaOptions): Config {
   const { extensions = [], entries = [], secretsOptional = false } = options;
   const formats = createFormats(extensions, entries);
   const between = referenceIssues(json, formats);
-  if (!secretsOptional) {
-    between.push(...ruleIssues(json, formats));
-    between.push(...extensions.flatMap(({ issues }) => issues?.(json) ?? []));
-  }
+  if (!secretsOptional)
+    between.push(...extensions.flatMap(({ issues }) => issues?.(json, formats) ?? []));
   try {
     const config = configSchema(options)(json, true);
     if (!secretsOptional) between.push(...keyIssues(config));

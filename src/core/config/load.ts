@@ -1,9 +1,8 @@
 // Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo configuration.
 import { isNeededBy, type Loader } from "../extension/loader.ts";
 import type { Extension } from "../extension/extension.ts";
-import { isObject, pathText, ValidationError, type ValidationIssue } from "../schema/checker.ts";
+import { isObject, pathText, ValidationError } from "../schema/checker.ts";
 import { checkConfig } from "./check.ts";
-import { repeatedMembers } from "./duplicates.ts";
 import { failUnreadable, parseJsonFile, textIn } from "./json-file.ts";
 import {
   MAX_CONFIG_BYTES,
@@ -54,11 +53,11 @@ export async function loadConfig(options: LoadOptions): Promise<Loaded> {
     const mayBeAbsent = options.file === undefined && whyUnreadable(error) === "ENOENT";
     const builtIn = mayBeAbsent ? await builtInConfig(options.loader) : undefined;
     if (builtIn === undefined) return failUnreadable(name, error);
-    return { ...(await checked(builtIn, options, [])), source: undefined, digest: null };
+    return { ...(await checked(builtIn, "", options)), source: undefined, digest: null };
   }
   const text = textIn(content.bytes);
   const json = parseJsonFile(name, text);
-  const loaded = await checked(json, options, repeatedMembers(text));
+  const loaded = await checked(json, text, options);
   return { ...loaded, source: name, digest: content.digest };
 }
 
@@ -68,19 +67,19 @@ async function builtInConfig(loader: Loader): Promise<unknown> {
   return extension?.builtInConfig;
 }
 
-/** `found`: issues that are known already, and are told with all others. */
+/** `text`: what was parsed; empty if nothing was. */
 async function checked(
   json: unknown,
+  text: string,
   options: LoadOptions,
-  found: readonly ValidationIssue[],
 ): Promise<Pick<Loaded, "config" | "extensions">> {
   const { env, loader, serves, here, secretsOptional = false } = options;
   const effective = withOverrides(json, options);
   const extensions = await loader.load(
-    (entry) => (serves && entry.serves === true) || isNeededBy(effective, entry),
+    (entry) => entry.checks || (serves && entry.serves) || isNeededBy(effective, entry),
   );
-  const local = here ? extensions.flatMap(({ issuesHere }) => issuesHere?.(effective) ?? []) : [];
-  const issues = [...found, ...local];
+  const issues = extensions.flatMap(({ textIssues }) => textIssues?.(text) ?? []);
+  if (here) issues.push(...extensions.flatMap(({ issuesHere }) => issuesHere?.(effective) ?? []));
   const schemaOptions = { env, extensions, entries: loader.entries, secretsOptional };
   try {
     const config = checkConfig(effective, schemaOptions);

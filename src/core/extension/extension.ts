@@ -3,6 +3,7 @@
 import type { CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Clock } from "../clock.ts";
+import type { Formats } from "../config/formats.ts";
 import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Routes } from "../http/exchange.ts";
@@ -14,31 +15,27 @@ import type { Observer } from "../observer.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
 import type { ValidationIssue } from "../schema/checker.ts";
 import type { Transport } from "../upstream/transport.ts";
-import type { Command } from "./command.ts";
-import type { Manual } from "./manual.ts";
 import type { Host, Report } from "./report.ts";
 import type { Setting } from "./setting.ts";
 
 /** A line of src/extensions.ts: when an extension is loaded. Everything but `name` and `load` may be absent: it is no reason to load it. */
-export interface ExtensionEntry {
+export interface ExtensionEntry<X extends Extension = Extension> {
   readonly name: string;
   /** Its settings, as Setting.path has them. It is loaded when a configuration has one of them. */
   readonly settings?: readonly string[];
   /** The dialects that it brings. It is loaded when a provider uses one. */
   readonly dialects?: readonly string[];
-  /** The commands that it brings. It is loaded when one is run, and for `help`. */
-  readonly commands?: readonly string[];
-  /** It brings the manual: it is loaded for `help`. */
-  readonly hasManual?: boolean;
   /** It brings the configuration of a program without a file. At most one extension does. */
   readonly hasConfig?: boolean;
   /** Its `supervise` starts processes, which need its `work`. At most one extension does. */
   readonly startsProcesses?: boolean;
+  /** It is loaded with every configuration. */
+  readonly checks?: boolean;
   /** It is loaded whenever a gateway serves. */
   readonly serves?: boolean;
   /** It is loaded when a setting has another value than the word for what the program does without it. */
   readonly replaces?: { readonly setting: string; readonly word: string };
-  load(): Promise<{ readonly extension: Extension }>;
+  load(): Promise<{ readonly extension: X }>;
 }
 
 /** Everything but `name` may be absent: the extension adds nothing of that kind. */
@@ -48,9 +45,6 @@ export interface Extension {
   readonly dialects?: readonly DialectDefinition[];
   /** What a program without a file runs with: JSON, as if it had been read. */
   readonly builtInConfig?: unknown;
-  readonly commands?: Readonly<Record<string, Command>>;
-  /** What `help` prints. At most one extension brings it. */
-  readonly manual?: Manual;
   /** A store outside of the process that one of the settings can name. */
   readonly store?: StoreAddress;
   /** Opens the usage records at the address of `store`. Throws a ValidationError if a package is missing. */
@@ -58,13 +52,23 @@ export interface Extension {
   /** The secrets in its settings, which must not show in a log. */
   readonly secrets?: (config: Config) => readonly string[];
   /** What its settings demand of others, beyond their shape. Looks at the raw JSON, so that an issue of shape elsewhere hides none. */
-  readonly issues?: (json: unknown) => readonly ValidationIssue[];
+  readonly issues?: (json: unknown, formats: Formats) => readonly ValidationIssue[];
+  /** Issues of a configuration's text, which is valid JSON. */
+  readonly textIssues?: (text: string) => readonly ValidationIssue[];
   /** What is odd in a valid configuration. `check` prints it. */
   readonly warnings?: (config: Config) => readonly Warning[];
   /** Issues of a configuration on the machine that is to serve with it, such as an unreadable certificate. Looks at the raw JSON. */
   readonly issuesHere?: (json: unknown) => readonly ValidationIssue[];
   /** What a configuration needs that is not there, such as a package; throws a ValidationError. `check` calls it. */
   readonly assertReady?: (config: Config, extensions: readonly Extension[]) => void;
+  /** A key of 64 hexadecimal digits that stays with a data_dir. Throws if it cannot be had. */
+  readonly fingerprintSecret?: (dataDir: string) => string;
+  /** Calls `changed` whenever a configuration file has other content; `digest` is that of the content in force, null if there was no file. */
+  readonly watchConfig?: (
+    file: string,
+    digest: string | null,
+    changed: () => Promise<void>,
+  ) => void;
   /** Called once before a gateway starts on this machine. Throws a ValidationError if it can never start. */
   readonly prepare?: (config: Config) => void;
   /** The keys that it knows beside those of the configuration. Throws a ValidationError if they cannot be read. */

@@ -3,20 +3,24 @@ import { dialectNameOf } from "../providers/vendors.ts";
 import { asObject } from "../schema/untrusted-json.ts";
 import type { Extension, ExtensionEntry } from "./extension.ts";
 
-export interface Loader {
-  readonly entries: readonly ExtensionEntry[];
+/** `X`: what is loaded; `E`: the entries of the table. */
+export interface Loader<
+  X extends Extension = Extension,
+  E extends ExtensionEntry<X> = ExtensionEntry<X>,
+> {
+  readonly entries: readonly E[];
   /** The extensions that `isNeeded` is true of, in the order of the entries. Each is loaded once. */
-  load(isNeeded: (entry: ExtensionEntry) => boolean): Promise<readonly Extension[]>;
+  load(isNeeded: (entry: E) => boolean | undefined): Promise<readonly X[]>;
 }
 
-export function createLoader(entries: readonly ExtensionEntry[]): Loader {
-  const loaded = new Map<ExtensionEntry, Promise<Extension>>();
-  function loadOnce(entry: ExtensionEntry): Promise<Extension> {
-    const known = loaded.get(entry);
-    if (known) return known;
-    const loading = entry.load().then(({ extension }) => extension);
-    loaded.set(entry, loading);
-    return loading;
+export function createLoader<X extends Extension, E extends ExtensionEntry<X>>(
+  entries: readonly E[],
+): Loader<X, E> {
+  const loaded = new Map<E, Promise<X>>();
+  async function loadOnce(entry: E): Promise<X> {
+    const known = loaded.get(entry) ?? entry.load().then(({ extension }) => extension);
+    loaded.set(entry, known);
+    return await known;
   }
   return {
     entries,

@@ -1,6 +1,6 @@
 // `audit`: proves the books. Exit code 1 and the differences if they are wrong.
-import type { Command } from "../../core/extension/command.ts";
-import { withLock } from "../../core/config/process-lock.ts";
+import type { Command } from "../../command-line/command.ts";
+import { withLock } from "../data-files/index.ts";
 import {
   BooksFault,
   copySettled,

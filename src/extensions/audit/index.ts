@@ -1,5 +1,5 @@
 // The proof that the books are right.
-import type { Extension } from "../../core/extension/extension.ts";
+import type { CommandExtension } from "../../command-line/command.ts";
 import { auditCommand } from "./audit-command.ts";
 
-export const extension: Extension = { name: "audit", commands: { audit: auditCommand } };
+export const extension: CommandExtension = { name: "audit", commands: { audit: auditCommand } };

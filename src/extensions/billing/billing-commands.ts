@@ -1,6 +1,6 @@
 // `billing statement` and `billing trace`.
-import type { Command } from "../../core/extension/command.ts";
-import { table } from "../../core/extension/table.ts";
+import type { Command } from "../../command-line/command.ts";
+import { table } from "../../command-line/table.ts";
 import { withCopiedBooks } from "../books/index.ts";
 import { MONTH } from "./calendar.ts";
 import { statement, statementCsv } from "./statement.ts";

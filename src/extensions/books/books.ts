@@ -2,7 +2,7 @@
 // before, and settled in it after, with what it cost. In the background the usage sync copies
 // settled requests into the usage store.
 import type { Config } from "../../core/config/schema.ts";
-import { BusyError, withLock } from "../../core/config/process-lock.ts";
+import { BusyError, withLock } from "../data-files/index.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import type { Ledger } from "../../core/ledger/ledger.ts";
 import type { StoreFault } from "../../core/ledger/usage-store.ts";

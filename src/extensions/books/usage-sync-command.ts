@@ -1,6 +1,6 @@
 // `usage sync`: copies settled requests into the usage records, once or again and again.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Command } from "../../core/extension/command.ts";
+import type { Command } from "../../command-line/command.ts";
 import { warnOf, withBooks } from "./books-command.ts";
 import { usage } from "./settings.ts";
 import { copySettled, type SyncResult } from "./usage/sync.ts";

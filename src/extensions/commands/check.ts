@@ -1,5 +1,5 @@
 // The command `check`: validates a configuration, and prints what is odd in it.
-import type { Command } from "../../core/extension/command.ts";
+import type { Command } from "../../command-line/command.ts";
 import { createFormats } from "../../core/config/formats.ts";
 import { pathText } from "../../core/schema/checker.ts";
 import { warningsOf } from "./warnings.ts";

@@ -1,6 +1,6 @@
 // The command `explain`: the candidates of an alias in their order, and why.
-import type { Command } from "../../core/extension/command.ts";
-import { table } from "../../core/extension/table.ts";
+import type { Command } from "../../command-line/command.ts";
+import { table } from "../../command-line/table.ts";
 import type { Config } from "../../core/config/schema.ts";
 import { rank } from "../../core/routing/policy.ts";
 

@@ -1,6 +1,6 @@
 // What is odd in a valid configuration: a gateway starts with it, but hardly as it is meant.
 import type { Formats } from "../../core/config/formats.ts";
-import { lacksKey, usesVendorsAddress } from "../../core/config/rules.ts";
+import { lacksKey, usesVendorsAddress } from "../config-checks/index.ts";
 import type { Config } from "../../core/config/schema.ts";
 import type { Warning } from "../../core/extension/extension.ts";
 import { vendorPreset } from "../../core/providers/vendors.ts";

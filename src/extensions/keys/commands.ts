@@ -1,6 +1,6 @@
 // The commands `keys create`, `keys list` and `keys revoke`.
 import { join } from "node:path";
-import { withLock, type LockOptions } from "../../core/config/process-lock.ts";
+import { withLock, type LockOptions } from "../data-files/index.ts";
 import { configuredKeys } from "../../core/accounts/keyring.ts";
 import {
   UsageError,
@@ -8,8 +8,8 @@ import {
   type CommandArguments,
   type CommandConfig,
   type Terminal,
-} from "../../core/extension/command.ts";
-import { table } from "../../core/extension/table.ts";
+} from "../../command-line/command.ts";
+import { table } from "../../command-line/table.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
 
 const JSON_OPTION = { json: {} };

@@ -10,8 +10,7 @@ import {
   whyUnreadable,
   type FileContent,
 } from "../../core/config/regular-file.ts";
-import { replaceFile } from "../../core/config/replace-file.ts";
-import { watchFile, type Found } from "../../core/config/watch.ts";
+import { replaceFile, watchFile, type Found } from "../data-files/index.ts";
 import type { KeySource, KeySourceOptions } from "../../core/extension/extension.ts";
 import { sha256 } from "../../core/hash.ts";
 import {

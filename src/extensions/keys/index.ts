@@ -1,10 +1,10 @@
 // Keys that are made while the gateway runs: keys.json under data_dir, and the commands that write it.
-import type { Extension } from "../../core/extension/extension.ts";
+import type { CommandExtension } from "../../command-line/command.ts";
 import { COMMANDS } from "./commands.ts";
 import { createdKeysIn, watchKeys } from "./created-keys.ts";
 import { keylessAccounts } from "./warnings.ts";
 
-export const extension: Extension = {
+export const extension: CommandExtension = {
   name: "keys",
   commands: COMMANDS,
   openKeys: watchKeys,

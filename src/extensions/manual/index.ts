@@ -1,8 +1,8 @@
 // The manual: Markdown pages in src/manual, one topic a page. The command `help`, the admin listener and the console show them, so that
 // an operator without a network has all of it.
 import { embeddedNames, embeddedText } from "../../core/embedded.ts";
-import type { Extension } from "../../core/extension/extension.ts";
-import type { Manual, Topic } from "../../core/extension/manual.ts";
+import type { CommandExtension } from "../../command-line/command.ts";
+import type { Manual, Topic } from "../../command-line/manual.ts";
 import type { Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
 import { ApiError } from "../../core/openai/errors.ts";
@@ -51,7 +51,7 @@ const adminRoutes: Routes = {
   },
 };
 
-export const extension: Extension = {
+export const extension: CommandExtension = {
   name: "manual",
   manual,
   startOnce: () => ({ adminRoutes }),

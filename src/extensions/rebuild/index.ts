@@ -1,8 +1,8 @@
 // The usage records made anew from the spend log, after files were lost, damaged or restored.
-import type { Extension } from "../../core/extension/extension.ts";
+import type { CommandExtension } from "../../command-line/command.ts";
 import { rebuildCommand } from "./rebuild-command.ts";
 
-export const extension: Extension = {
+export const extension: CommandExtension = {
   name: "rebuild",
   commands: { "books rebuild": rebuildCommand },
 };

@@ -1,7 +1,7 @@
 // `books rebuild`: makes the usage records anew, and prints what that changed.
 import { existsSync } from "node:fs";
-import type { Command } from "../../core/extension/command.ts";
-import { withLock } from "../../core/config/process-lock.ts";
+import type { Command } from "../../command-line/command.ts";
+import { withLock } from "../data-files/index.ts";
 import { withBooks } from "../books/index.ts";
 import { rebuildBooks } from "./rebuild.ts";
 

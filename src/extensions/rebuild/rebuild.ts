@@ -1,6 +1,6 @@
 // Makes the usage records anew from the spend log, in whichever store they are.
 import { join } from "node:path";
-import { syncToDisk } from "../../core/config/replace-file.ts";
+import { syncToDisk } from "../data-files/index.ts";
 import type { Mark, RebuildCounts, UsageRecord } from "../../core/ledger/usage-store.ts";
 import {
   readSegment,

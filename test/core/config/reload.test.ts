@@ -9,7 +9,7 @@ import { describe, it, type TestContext } from "node:test";
 import { reportFailure } from "../../../src/reload.ts";
 import type { Config } from "../../../src/core/config/schema.ts";
 import { checkConfig } from "../../support/config.ts";
-import { watchFile } from "../../../src/core/config/watch.ts";
+import { watchFile } from "../../../src/extensions/data-files/watch.ts";
 import { replace } from "../../support/folder.ts";
 import {
   assemble,

@@ -19,7 +19,7 @@ import { describe, it, type TestContext } from "node:test";
 import { createKeyring } from "../../../src/core/accounts/keyring.ts";
 import { readKeys, watchKeys } from "../../../src/extensions/keys/created-keys.ts";
 import { checkConfig } from "../../support/config.ts";
-import { watchFile, type Found } from "../../../src/core/config/watch.ts";
+import { watchFile, type Found } from "../../../src/extensions/data-files/watch.ts";
 import { ended, lines, run } from "../../support/command.ts";
 import { folder, replace } from "../../support/folder.ts";
 import { demo } from "../../support/gateway.ts";

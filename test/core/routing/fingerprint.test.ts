@@ -10,7 +10,7 @@ import { ended } from "../../support/command.ts";
 import { folder } from "../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../support/gateway.ts";
 import { speak, startProvider, type Provider } from "../../support/provider.ts";
-import { fingerprintSecretOf } from "../../../src/core/config/secret-file.ts";
+import { fingerprintSecretOf } from "../../../src/extensions/data-files/secret-file.ts";
 import { createFingerprint } from "../../../src/core/routing/fingerprint.ts";
 import { run } from "../../support/command.ts";
 

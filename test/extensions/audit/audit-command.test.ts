@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { describe, it } from "node:test";
-import { acquireSocketLock } from "../../../src/core/config/process-lock.ts";
+import { acquireSocketLock } from "../../../src/extensions/data-files/process-lock.ts";
 import {
   COUNTED,
   handMade,

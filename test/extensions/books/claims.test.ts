@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { isLockHeld } from "../../../src/core/config/process-lock.ts";
+import { isLockHeld } from "../../../src/extensions/data-files/process-lock.ts";
 import {
   configFile,
   entries,

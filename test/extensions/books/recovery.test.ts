@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { systemClock } from "../../../src/core/clock.ts";
-import { acquireSocketLock } from "../../../src/core/config/process-lock.ts";
+import { acquireSocketLock } from "../../../src/extensions/data-files/process-lock.ts";
 import { recover } from "../../../src/extensions/books/spend-log/recovery.ts";
 import {
   configFile,

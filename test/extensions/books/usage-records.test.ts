@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { acquireSocketLock } from "../../../src/core/config/process-lock.ts";
+import { acquireSocketLock } from "../../../src/extensions/data-files/process-lock.ts";
 import {
   configFile,
   entries,

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { repeatedMembers } from "../../../src/core/config/duplicates.ts";
+import { repeatedMembers } from "../../../src/extensions/config-checks/duplicates.ts";
 import { checkConfig, VENDORS } from "../../support/config.ts";
 import { vendorPreset } from "../../../src/core/providers/vendors.ts";
 import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";

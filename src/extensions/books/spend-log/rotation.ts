@@ -4,7 +4,7 @@
 import { mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Clock } from "../../../core/clock.ts";
-import { syncToDisk } from "../../../core/config/replace-file.ts";
+import { syncToDisk } from "../../data-files/index.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import { gatewayInstanceId } from "../data-dir-ids.ts";
 import type { LogFault } from "./log-fault.ts";

@@ -6,8 +6,7 @@
 import { existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { systemClock } from "../../../core/clock.ts";
-import { acquireSocketLock, inodeOf, isLockHeld } from "../../../core/config/process-lock.ts";
-import { syncToDisk } from "../../../core/config/replace-file.ts";
+import { acquireSocketLock, inodeOf, isLockHeld, syncToDisk } from "../../data-files/index.ts";
 import { claimFileOf, socketOf } from "./segment-names.ts";
 
 /** A process that has not touched its claim file for so long is dead, or stands still. */

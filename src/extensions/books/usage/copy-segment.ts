@@ -1,7 +1,7 @@
 // Copies the settled requests of one segment into the usage store, from where the last sync
 // stopped.
 import { join } from "node:path";
-import { syncToDisk } from "../../../core/config/replace-file.ts";
+import { syncToDisk } from "../../data-files/index.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import type { Mark, RecordKey, UsageRecord, UsageStore } from "../../../core/ledger/usage-store.ts";
 import { readLines, type LineBatch } from "../read-lines.ts";

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { failUnreadable, parseJsonFile, textIn } from "../../../core/config/json-file.ts";
 import { readRegularFile, whyUnreadable } from "../../../core/config/regular-file.ts";
-import { replaceFile } from "../../../core/config/replace-file.ts";
+import { replaceFile } from "../../data-files/index.ts";
 import { AMOUNT, formatMoney, parseMoney } from "../../../core/ledger/price.ts";
 import { fail, isObject } from "../../../core/schema/checker.ts";
 import { asCount, asObject, asString } from "../../../core/schema/untrusted-json.ts";

@@ -3,7 +3,7 @@
 // pass has copied.
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { withLock } from "../../../core/config/process-lock.ts";
+import { withLock } from "../../data-files/index.ts";
 import type { StoreFault } from "../../../core/ledger/usage-store.ts";
 import type { BooksFiles } from "../books-files.ts";
 import { BooksFault } from "../books-fault.ts";

@@ -6,9 +6,9 @@ import { once } from "node:events";
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { dirname, join, relative } from "node:path";
-import { systemClock, type Clock } from "../clock.ts";
-import { randomHex } from "../ids.ts";
-import { fail } from "../schema/checker.ts";
+import { systemClock, type Clock } from "../../core/clock.ts";
+import { randomHex } from "../../core/ids.ts";
+import { fail } from "../../core/schema/checker.ts";
 import { moveUnlessTaken } from "./replace-file.ts";
 
 /** Operating systems take at most this many bytes for the path of a socket, or a little more. */

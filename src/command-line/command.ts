@@ -1,6 +1,8 @@
 // A command of the program, such as `keys list`, and what it is given. The extension "commands" reads the command line.
-import type { Config, Environment } from "../config/schema.ts";
-import type { Extension } from "./extension.ts";
+import type { Config, Environment } from "../core/config/schema.ts";
+import type { Extension, ExtensionEntry } from "../core/extension/extension.ts";
+import type { Loader } from "../core/extension/loader.ts";
+import type { Manual } from "./manual.ts";
 
 /** An option, `--name VALUE`. */
 export interface CommandOption {
@@ -66,3 +68,21 @@ export interface Terminal {
 
 /** A mistake in the command line: one line on standard error, exit code 2. */
 export class UsageError extends Error {}
+
+/** An extension that brings commands, or the manual. Both may be absent. */
+export interface CommandExtension extends Extension {
+  readonly commands?: Readonly<Record<string, Command>>;
+  /** What `help` prints. At most one extension brings it. */
+  readonly manual?: Manual;
+}
+
+/** A line of src/extensions.ts. */
+export interface CommandEntry extends ExtensionEntry<CommandExtension> {
+  /** The commands that it brings. It is loaded when one is run, and for `help`. */
+  readonly commands?: readonly string[];
+  /** It brings the manual, and is loaded for `help`. */
+  readonly hasManual?: boolean;
+}
+
+/** Loads extensions of src/extensions.ts. */
+export type CommandLoader = Loader<CommandExtension, CommandEntry>;

@@ -8,7 +8,7 @@ import {
   readRegularFileLater,
   whyUnreadable,
   type FileContent,
-} from "./regular-file.ts";
+} from "../../core/config/regular-file.ts";
 
 const LOOK_MS = 500;
 /** File systems count time in steps of up to 2 s (FAT; most: some milliseconds). A rewrite within the step of the one before leaves the

@@ -1,12 +1,7 @@
 // The command line, read: which command it names, what its options say, and what is wrong with what was typed.
 import { parseArgs } from "node:util";
-import {
-  UsageError,
-  type Command,
-  type CommandArguments,
-  type CommandOption,
-} from "./core/extension/command.ts";
-import type { Topic } from "./core/extension/manual.ts";
+import { UsageError, type Command, type CommandArguments, type CommandOption } from "./command.ts";
+import type { Topic } from "./manual.ts";
 
 /** The commands that there are. Their code is loaded when it is needed. */
 export interface CommandTable {

@@ -1,10 +1,10 @@
 // What a provider's settings must say because of its vendor, beyond their shape. It looks at the raw JSON, so that an issue of shape
 // elsewhere hides none.
-import { vendorPreset, type VendorPreset } from "../providers/vendors.ts";
-import type { ValidationIssue } from "../schema/checker.ts";
-import { asObject } from "../schema/untrusted-json.ts";
-import type { Formats } from "./formats.ts";
-import { invalid } from "./references.ts";
+import { vendorPreset, type VendorPreset } from "../../core/providers/vendors.ts";
+import type { ValidationIssue } from "../../core/schema/checker.ts";
+import { asObject } from "../../core/schema/untrusted-json.ts";
+import type { Formats } from "../../core/config/formats.ts";
+import { invalid } from "../../core/config/references.ts";
 
 /** A provider as it is written. */
 type ProviderJson = Readonly<Record<string, unknown>>;

@@ -1,0 +1,12 @@
+// Files that several processes of one machine read and write: locks, replacement as a whole, ids that are made once, watching.
+export {
+  acquireSocketLock,
+  BusyError,
+  inodeOf,
+  isLockHeld,
+  withLock,
+  type LockOptions,
+} from "./process-lock.ts";
+export { replaceFile, syncToDisk } from "./replace-file.ts";
+export { fingerprintSecretOf, readOrCreateHex } from "./secret-file.ts";
+export { watchFile, type Found } from "./watch.ts";
