@@ -57,6 +57,11 @@ export const extensions: readonly CommandEntry[] = [
     replaces: { setting: "limits.store", word: "memory" },
     load: () => import("./extensions/redis/index.ts"),
   },
+  {
+    name: "installation",
+    serves: true,
+    load: () => import("./extensions/installation/index.ts"),
+  },
   { name: "metrics", serves: true, load: () => import("./extensions/metrics/index.ts") },
   {
     name: "tls",

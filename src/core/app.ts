@@ -13,8 +13,7 @@ import { secretsIn } from "./config/redaction.ts";
 import type { Config } from "./config/schema.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
 import type { Extension, RunningGateway } from "./extension/extension.ts";
-import { createHost, secureListener, type HostRunner } from "./extension/host.ts";
-import { startObservations, startParts } from "./extension/parts.ts";
+import { secureListener, startHost, startObservations, startParts } from "./extension/parts.ts";
 import type { Report } from "./extension/report.ts";
 import type { Routes } from "./http/exchange.ts";
 import { randomHex } from "./ids.ts";
@@ -118,9 +117,9 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     ...catalogReport(snapshots.current()),
     extensions: { ...observations.report(), ...parts.report() },
   });
-  const host: HostRunner | undefined = options.sharedLimiter
+  const host = options.sharedLimiter
     ? undefined
-    : createHost({
+    : startHost({
         config: initial,
         current: () => snapshots.current().config,
         extensions,

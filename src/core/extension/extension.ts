@@ -1,6 +1,6 @@
 // What an extension is: an optional part of the program, in a folder of its own under src/extensions, that the core knows by the
 // interfaces of this file only. src/extensions.ts names them all; an extension whose line is deleted there does not exist.
-import type { CreatedKeys } from "../accounts/keyring.ts";
+import type { AccountLimits, CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Clock } from "../clock.ts";
 import type { Formats } from "../config/formats.ts";
@@ -15,7 +15,7 @@ import type { Observer } from "../observer.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
 import type { ValidationIssue } from "../schema/checker.ts";
 import type { Transport } from "../upstream/transport.ts";
-import type { Host, Report } from "./report.ts";
+import type { Report } from "./report.ts";
 import type { Setting } from "./setting.ts";
 
 /** A line of src/extensions.ts: when an extension is loaded. Everything but `name` and `load` may be absent: it is no reason to load it. */
@@ -82,8 +82,8 @@ export interface Extension {
   readonly status?: (reports: readonly unknown[], config: Config) => object;
   /** Creates its part of a gateway, once in each process that serves. */
   readonly start?: (context: GatewayContext) => GatewayPart;
-  /** Creates its part of the installation, once, however many processes serve. */
-  readonly startOnce?: (host: Host) => HostPart;
+  /** Starts what exists once in the installation. At most one extension does. */
+  readonly createHost?: (sources: HostSources) => HostRunner;
   /** Takes the place of the gateway in this process, and starts others. Undefined: this configuration does not want that. */
   readonly supervise?: (config: Config, options: SuperviseOptions) => RunningGateway | undefined;
   /** Runs a process that `supervise` has started. What it returns stops it. */
@@ -164,15 +164,31 @@ export interface GatewayPart {
   close?(): void | Promise<void>;
 }
 
-/** What an extension adds to the installation. Everything may be absent. */
-export interface HostPart {
-  /** Paths of the admin listener. */
-  readonly adminRoutes?: Routes;
-  /** Called when the public listener has its address, after all parts were created. Rejects if it cannot start. */
-  listen?(publicAddress: string): Promise<void>;
-  /** What the line that announces the gateway says of it: "console and admin on http://..."; undefined: nothing. */
-  announcement?(): string | undefined;
-  close?(): void | Promise<void>;
+/** What an installation is made of: the gateway of this process, or the processes that it has started. */
+export interface HostSources {
+  /** The configuration at the start. */
+  readonly config: Config;
+  /** The configuration in force. */
+  current(): Config;
+  readonly extensions: readonly Extension[];
+  readonly clock: Clock;
+  readonly diagnose: Diagnose;
+  /** Of all processes that serve at the moment. */
+  reports(): Promise<readonly Report[]>;
+  /** What extensions have observed in this process, if it does not serve itself. Absent: it does, and reports. */
+  observed?(): Report["extensions"];
+  accounts(): AccountLimits;
+  /** Requests of the last 60 seconds that count against the limit of this name: `account acme`. */
+  used(limit: string): number;
+}
+
+/** The extensions that exist once, as one. */
+export interface HostRunner {
+  /** To be called when the public listener has its address. Rejects if one of them cannot start. */
+  listen(publicAddress: string): Promise<void>;
+  /** What the line that announces the gateway says of them. */
+  announcements(): readonly string[];
+  close(): Promise<void>;
 }
 
 /** Where the two logs go. */

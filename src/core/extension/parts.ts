@@ -6,7 +6,15 @@ import type { Routes } from "../http/exchange.ts";
 import { noLedger, type Ledger } from "../ledger/ledger.ts";
 import { joinObservers, type Observer } from "../observer.ts";
 import type { Transport } from "../upstream/transport.ts";
-import type { Extension, GatewayContext, GatewayPart } from "./extension.ts";
+import type {
+  Extension,
+  GatewayContext,
+  GatewayPart,
+  HostRunner,
+  HostSources,
+  ListenerSection,
+  SecureSection,
+} from "./extension.ts";
 
 export interface Parts {
   readonly ledger: Ledger;
@@ -71,4 +79,23 @@ export function startObservations(extensions: readonly Extension[]): Observation
     report: () =>
       Object.fromEntries(named.map(({ name, observation }) => [name, observation.report()])),
   };
+}
+
+/** What serves HTTPS on a listener, if an extension does. */
+export function secureListener(
+  config: Config,
+  section: ListenerSection,
+  extensions: readonly Extension[],
+): SecureSection | undefined {
+  for (const { secure } of extensions) {
+    const listener = secure?.(config, section);
+    if (listener) return listener;
+  }
+  return undefined;
+}
+
+/** Starts what exists once, if an extension does that. */
+export function startHost(sources: HostSources): HostRunner | undefined {
+  const starter = sources.extensions.find(({ createHost }) => createHost);
+  return starter?.createHost?.(sources);
 }

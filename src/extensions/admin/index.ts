@@ -1,9 +1,9 @@
 // The admin listener: what the gateway does, for its operator. It stands on a loopback address by default. Other extensions add the paths
 // that it serves.
 import { isLoopback, port, strict } from "../../core/config/fields.ts";
-import type { Extension, HostPart } from "../../core/extension/extension.ts";
-import { secureListener } from "../../core/extension/host.ts";
-import type { Host } from "../../core/extension/report.ts";
+import type { HostExtension, HostPart } from "../installation/index.ts";
+import { secureListener } from "../../core/extension/parts.ts";
+import type { Host } from "../installation/index.ts";
 import { defineSetting } from "../../core/extension/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../core/error-responses.ts";
 import type { Handler } from "../../core/http/exchange.ts";
@@ -47,7 +47,7 @@ function assertSafe<T extends AdminSettings & { readonly tls?: unknown }>(settin
   return fail("invalid_value", message, ["host"]);
 }
 
-export const extension: Extension = {
+export const extension: HostExtension = {
   name: "admin",
   settings: [admin],
   secrets(config) {

@@ -1,11 +1,11 @@
 // What accounts owe, from the usage records: statements, the trace of a request, and the admin listener's paths about costs.
 import type { CommandExtension } from "../../command-line/command.ts";
-import type { HostPart } from "../../core/extension/extension.ts";
+import type { HostExtension, HostPart } from "../installation/index.ts";
 import { openBooks } from "../books/index.ts";
 import { statementCommand, traceCommand } from "./billing-commands.ts";
 import { costRoutes } from "./cost-routes.ts";
 
-export const extension: CommandExtension = {
+export const extension: CommandExtension & HostExtension = {
   name: "billing",
   commands: { "billing statement": statementCommand, "billing trace": traceCommand },
   startOnce({ config, clock, diagnose, extensions }): HostPart {

@@ -12,9 +12,8 @@ import type {
   RunningGateway,
   SuperviseOptions,
 } from "../../core/extension/extension.ts";
-import { createHost, secureListener } from "../../core/extension/host.ts";
 import type { Report } from "../../core/extension/report.ts";
-import { startObservations } from "../../core/extension/parts.ts";
+import { secureListener, startHost, startObservations } from "../../core/extension/parts.ts";
 import { createLogs } from "../../core/logs.ts";
 import { startChild, type Child, type ChildEnd } from "./child.ts";
 import type { ConfigMessage } from "./messages.ts";
@@ -102,7 +101,7 @@ export function createSupervisor(
     return all.filter((report) => report !== undefined);
   }
 
-  const host = createHost({
+  const host = startHost({
     config: initial,
     current: () => inForce.config,
     extensions,
@@ -121,7 +120,7 @@ export function createSupervisor(
     stopping = true;
     for (const child of running) child.send({ stop: true });
     await Promise.all([...running].map(({ closed }) => closed));
-    await host.close();
+    await host?.close();
     for (const source of keySources) source.close();
     logs.flush();
   }
@@ -131,14 +130,14 @@ export function createSupervisor(
       try {
         const address = await start(); // if this one cannot, none can
         const others = Array.from({ length: workers - 1 }, start);
-        await Promise.all([...others, host.listen(address)]);
+        await Promise.all([...others, host?.listen(address)]);
         return address;
       } catch (error) {
         await drain();
         throw error;
       }
     },
-    announcements: host.announcements,
+    announcements: () => host?.announcements() ?? [],
     diagnose,
     drain,
     reload(config, loaded) {

@@ -1,10 +1,10 @@
 // The console: a page for a browser on the admin listener, one file without a network of its own.
-import type { Extension, HostPart } from "../../core/extension/extension.ts";
+import type { HostExtension, HostPart } from "../installation/index.ts";
 import { createLive } from "./live.ts";
 import { page } from "./page.ts";
 import { tryHandler } from "./try.ts";
 
-export const extension: Extension = {
+export const extension: HostExtension = {
   name: "console",
   startOnce(host): HostPart {
     const live = createLive(host);

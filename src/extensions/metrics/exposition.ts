@@ -1,5 +1,5 @@
 // Prometheus's text format: what was counted, and how the gateway is at the moment.
-import type { Status } from "../../core/extension/report.ts";
+import type { Status } from "../installation/index.ts";
 import { BREAKER_STATES } from "../../core/routing/breaker.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";

@@ -1,6 +1,6 @@
 // Metrics for Prometheus: counted in each process, and shown for all of them by GET /metrics of the admin listener.
-import type { Extension, HostPart } from "../../core/extension/extension.ts";
-import type { Host, Look } from "../../core/extension/report.ts";
+import type { HostExtension, HostPart } from "../installation/index.ts";
+import type { Host, Look } from "../installation/index.ts";
 import type { Handler } from "../../core/http/exchange.ts";
 import { startCounting } from "./counting.ts";
 import { expose } from "./exposition.ts";
@@ -15,7 +15,7 @@ const NAME = "metrics";
 export const samplesOf = ({ extensions }: Look): Samples =>
   merge(extensions.flatMap((reports) => (reports[NAME] as Samples | undefined) ?? []));
 
-export const extension: Extension = {
+export const extension: HostExtension = {
   name: NAME,
   observe: startCounting,
   startOnce: (host): HostPart => ({ adminRoutes: { "/metrics": { GET: metricsHandler(host) } } }),

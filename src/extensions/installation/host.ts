@@ -1,41 +1,12 @@
-// The installation: one, however many processes serve. It adds their reports up and starts the extensions that exist once.
-import type { AccountLimits } from "../accounts/keyring.ts";
-import type { Clock } from "../clock.ts";
-import { hasDemoKey } from "../config/check.ts";
-import type { Config } from "../config/schema.ts";
-import type { Diagnose } from "../diagnose.ts";
-import type { Routes } from "../http/exchange.ts";
-import { ApiError } from "../openai/errors.ts";
-import { BREAKER_STATES } from "../routing/breaker.ts";
-import type { Extension, HostPart, ListenerSection, SecureSection } from "./extension.ts";
-import type { Host, Look, ModelReport, Report, Status } from "./report.ts";
-
-/** What an installation is made of: the gateway of this process, or the processes that it has started. */
-export interface HostSources {
-  /** The configuration at the start. */
-  readonly config: Config;
-  /** The configuration in force. */
-  current(): Config;
-  readonly extensions: readonly Extension[];
-  readonly clock: Clock;
-  readonly diagnose: Diagnose;
-  /** Of all processes that serve at the moment. */
-  reports(): Promise<readonly Report[]>;
-  /** What extensions have observed in this process, if it does not serve itself. Absent: it does, and reports. */
-  observed?(): Report["extensions"];
-  accounts(): AccountLimits;
-  /** As Host.used. */
-  used(limit: string): number;
-}
-
-/** The extensions that exist once, as one. */
-export interface HostRunner {
-  /** To be called when the public listener has its address. Rejects if one of them cannot start. */
-  listen(publicAddress: string): Promise<void>;
-  /** What the line that announces the gateway says of them. */
-  announcements(): readonly string[];
-  close(): Promise<void>;
-}
+// One installation, however many processes serve: it adds their reports up, and starts the extensions that exist once.
+import { hasDemoKey } from "../../core/config/check.ts";
+import type { Config } from "../../core/config/schema.ts";
+import type { Extension, HostRunner, HostSources } from "../../core/extension/extension.ts";
+import type { ModelReport, Report } from "../../core/extension/report.ts";
+import type { Routes } from "../../core/http/exchange.ts";
+import { ApiError } from "../../core/openai/errors.ts";
+import { BREAKER_STATES } from "../../core/routing/breaker.ts";
+import type { Host, HostExtension, HostPart, Look, Status } from "./contracts.ts";
 
 export function createHost(sources: HostSources): HostRunner {
   const listeners: ((look: Look) => void)[] = [];
@@ -58,7 +29,10 @@ export function createHost(sources: HostSources): HostRunner {
     publicAddress: () => publicAddress,
     adminRoutes: (): Routes => Object.assign({}, ...parts.map((part) => part.adminRoutes)),
   };
-  for (const { startOnce } of sources.extensions) if (startOnce) parts.push(startOnce(host));
+  for (const extension of sources.extensions) {
+    const { startOnce } = extension as Partial<HostExtension>;
+    if (startOnce) parts.push(startOnce(host));
+  }
 
   return {
     async listen(address) {
@@ -71,19 +45,6 @@ export function createHost(sources: HostSources): HostRunner {
       for (const part of parts.toReversed()) await part.close?.();
     },
   };
-}
-
-/** What serves HTTPS on a listener, if an extension does. */
-export function secureListener(
-  config: Config,
-  section: ListenerSection,
-  extensions: readonly Extension[],
-): SecureSection | undefined {
-  for (const { secure } of extensions) {
-    const listener = secure?.(config, section);
-    if (listener) return listener;
-  }
-  return undefined;
 }
 
 /** The status of several processes together: requests in flight are those of all, a breaker is as open as in the process where it is most

@@ -1,0 +1,87 @@
+// The installation as other extensions see it: what all processes that serve say of themselves, and what exists once.
+import type { AccountLimits } from "../../core/accounts/keyring.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Config } from "../../core/config/schema.ts";
+import type { Diagnose } from "../../core/diagnose.ts";
+import type { Extension } from "../../core/extension/extension.ts";
+import type { Report } from "../../core/extension/report.ts";
+import type { Routes } from "../../core/http/exchange.ts";
+import type { BreakerStatus } from "../../core/routing/breaker.ts";
+
+/** What GET /status says, beside the members that extensions add. */
+export interface Status {
+  readonly status: "serving" | "draining";
+  readonly config_loaded_at: string;
+  /** Whether the demo key, which everybody knows, is valid. */
+  readonly demo_key: boolean;
+  /** Processes that serve. */
+  readonly workers: number;
+  readonly in_flight: number;
+  /** In seconds, by quantile; of the process that is latest. */
+  readonly event_loop_delay: Readonly<Record<string, number>>;
+  readonly models: readonly ModelStatus[];
+  readonly aliases: readonly object[];
+  readonly limits: { readonly store: string; readonly fault: string | null };
+  readonly [extension: string]: unknown;
+}
+
+export interface ModelStatus {
+  readonly model: string;
+  readonly provider: string;
+  readonly upstream_model: string;
+  readonly breaker: {
+    readonly state: BreakerStatus["state"];
+    /** Failures in a row. */
+    readonly failures: number;
+    /** Milliseconds until it may be asked again; 0: now. */
+    readonly retry_ms: number;
+    readonly last_fault: string | null;
+    readonly last_answer: BreakerStatus["lastAnswer"];
+  };
+}
+
+/** One look at all processes. */
+export interface Look {
+  readonly status: Status;
+  /** What extensions report, of each process. */
+  readonly extensions: readonly Report["extensions"][];
+}
+
+/** The installation, as extensions that exist once in it see it. */
+export interface Host {
+  /** The configuration at the start. */
+  readonly config: Config;
+  /** The configuration in force. */
+  current(): Config;
+  readonly extensions: readonly Extension[];
+  readonly clock: Clock;
+  readonly diagnose: Diagnose;
+  /** Looks at all processes. Rejects with an ApiError while none serves. */
+  look(): Promise<Look>;
+  /** Calls `listener` after each look, whoever took it. */
+  onLook(listener: (look: Look) => void): void;
+  /** Every account that has a key, with its limit. */
+  accounts(): AccountLimits;
+  /** Requests of the last 60 seconds that count against the limit of this name: `account acme`. */
+  used(limit: string): number;
+  /** The address of the public listener; empty before it listens. */
+  publicAddress(): string;
+  /** The paths of the admin listener that extensions have added. */
+  adminRoutes(): Routes;
+}
+
+/** What an extension adds to the installation. Everything may be absent. */
+export interface HostPart {
+  /** Paths of the admin listener. */
+  readonly adminRoutes?: Routes;
+  /** Called when the public listener has its address, after all parts were created. Rejects if it cannot start. */
+  listen?(publicAddress: string): Promise<void>;
+  /** What the line that announces the gateway says of it: "console and admin on http://..."; undefined: nothing. */
+  announcement?(): string | undefined;
+  close?(): void | Promise<void>;
+}
+
+/** An extension that exists once in the installation, however many processes serve. */
+export interface HostExtension extends Extension {
+  startOnce(host: Host): HostPart;
+}
