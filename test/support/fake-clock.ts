@@ -1,0 +1,55 @@
+// A clock that stands still until a test moves it.
+import type { Clock, Timer } from "../../src/core/clock.ts";
+
+export interface FakeClock extends Clock {
+  /** Moves both clocks on, and fires the timers that are due, in their order. */
+  advance(ms: number): void;
+  /** Timers that have neither fired nor been cancelled. */
+  pending(): number;
+}
+
+interface Entry {
+  at: number;
+  readonly ms: number;
+  readonly listener: () => void;
+}
+
+/**
+ * `wall`: where the wall clock begins, in milliseconds since 1970. The monotonic clock begins at 0.
+ */
+export function createFakeClock(wall = 1_700_000_000_000): FakeClock {
+  let time = 0;
+  const entries = new Set<Entry>();
+
+  function next(until: number): Entry | undefined {
+    const due = [...entries].filter(({ at }) => at <= until);
+    return due.sort((a, b) => a.at - b.at)[0];
+  }
+
+  return {
+    now: () => wall + time,
+    monotonic: () => time,
+    after(ms, listener): Timer {
+      const entry: Entry = { at: time + ms, ms, listener };
+      entries.add(entry);
+      return {
+        refresh() {
+          entry.at = time + ms;
+        },
+        cancel() {
+          entries.delete(entry);
+        },
+      };
+    },
+    advance(ms) {
+      const until = time + ms;
+      for (let entry = next(until); entry; entry = next(until)) {
+        time = Math.max(time, entry.at);
+        entries.delete(entry);
+        entry.listener();
+      }
+      time = until;
+    },
+    pending: () => entries.size,
+  };
+}
