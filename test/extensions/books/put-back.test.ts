@@ -19,7 +19,9 @@ function lost(t: TestContext, present?: string) {
   rmSync(path);
   if (present !== undefined) writeFileSync(path, present);
   const fds = [source];
-  t.after(() => fds.forEach((fd) => closeSync(fd)));
+  t.after(() => {
+    for (const fd of fds) closeSync(fd);
+  });
   const done = putBack(path, source);
   if (done) fds.push(done.fd);
   return { path, source, fds, done, text: () => readFileSync(path, "utf8") };
