@@ -3,13 +3,12 @@ export { extension } from "./extension.ts";
 export { createBooks, type Books, type BooksStatus } from "./books.ts";
 export {
   hasSpendLog,
-  warnOf,
   withBooks,
   withCopiedBooks,
   type BooksContext,
 } from "./books-command.ts";
 export { BooksFault } from "./books-fault.ts";
-export { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
+export { openBooks, type BooksFiles } from "./books-files.ts";
 export { readLines } from "./read-lines.ts";
 export { readSegment } from "./spend-log/read-segment.ts";
 export { parseSpendLine, type SettleRecord, type SpendRecord } from "./spend-log/records.ts";
@@ -27,7 +26,7 @@ export {
 export { retiredMonths } from "./usage/retired.ts";
 export { byIdentity, copiedBytes, describeStale } from "./usage/segment-progress.ts";
 export { addToSum, emptySum } from "./usage/sums.ts";
-export { copySettled, syncUsage, type SyncResult } from "./usage/sync.ts";
+export { copySettled } from "./usage/sync.ts";
 export {
   BUCKETS,
   bucketOf,
