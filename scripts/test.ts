@@ -74,7 +74,7 @@ async function compile(): Promise<void> {
 function temporaryFolder(): string {
   const memory = "/dev/shm";
   const inMemory = existsSync(memory) && statfsSync(memory).bavail * statfsSync(memory).bsize > GiB;
-  const folder = mkdtempSync(join(inMemory ? memory : tmpdir(), "chat-gateway-tests-"));
+  const folder = mkdtempSync(join(inMemory ? memory : tmpdir(), "tests-"));
   chmodSync(folder, 0o755); // a test becomes another user
   return folder;
 }

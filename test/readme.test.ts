@@ -12,6 +12,8 @@ import { CHECKS } from "../scripts/conformance/checks/all.ts";
 import { levelOf, LEVELS } from "../scripts/conformance/suite.ts";
 import { parseMoney } from "../src/core/ledger/price.ts";
 import { demo, startGateway } from "./support/gateway.ts";
+import { LONG } from "./support/long.ts";
+import { bundled } from "./support/program.ts";
 import { blocksOf } from "./support/readme.ts";
 import { waitFor, within } from "./support/wait.ts";
 
@@ -65,6 +67,11 @@ const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
 after(() => rmSync(folder, { recursive: true }));
 writeFileSync(join(folder, "demo.json"), JSON.stringify(demo()));
 const own = existsSync("gateway.json") ? ` --config ${join(folder, "demo.json")}` : "";
+
+/** A command as it stands in the long form; else without npm and tsx, which take long to start and are tried by a test of their own. */
+const built = bundled(folder).args[0];
+const startedQuickly = (line: string): string =>
+  LONG ? line : line.replace(/^npm start (--silent )?--/, `node ${built}`);
 
 describe("README", () => {
   it("has the shell blocks that this test knows how to run", () => {
@@ -128,7 +135,7 @@ describe("README", () => {
     for (let calls = 0; calls < 3; calls += 1)
       await run(shell[3]!.replace("http://127.0.0.1:8080", gateway.url));
     const commands = (block: string) =>
-      block.split("\n").map((line) => `${line} --config ${config}`);
+      block.split("\n").map((line) => `${startedQuickly(line)} --config ${config}`);
     const [traced, , audited] = await Promise.all(commands(shell[4]!).map(run));
     assert.equal(traced!.match(/demo-reasoner {2}demo {2,}completed/g)?.length, 3);
     assert.match(
@@ -157,9 +164,12 @@ describe("README", () => {
     const [environment, check, explain, server] = shell[6]!
       .replaceAll("gateway.json", file)
       .split("\n");
-    assert.match(await run(`${environment}\n${check}`), /is valid: 3 models, 3 aliases, 1 keys/);
     assert.match(
-      await run(`${environment}\n${explain}`),
+      await run(`${environment}\n${startedQuickly(check!)}`),
+      /is valid: 3 models, 3 aliases, 1 keys/,
+    );
+    assert.match(
+      await run(`${environment}\n${startedQuickly(explain!)}`),
       /1 +qwen-local .*= 960\.00[^\n]*\n +2 +deepseek-chat .*= 234\.92/,
     );
     const address = await serve(t, `${environment}\n${server} --port 0`);
