@@ -3,12 +3,26 @@
 // A test file also runs by itself: `node --import tsx --test FILE`.
 
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { build } from "esbuild";
 import { ONE_FILE } from "./build.ts";
 
 const OUT = "dist/compiled";
+const GiB = 1024 ** 3;
 const SUFFIX = ".test.ts";
 
 function filesBelow(path: string): string[] {
@@ -56,6 +70,15 @@ async function compile(): Promise<void> {
     update(join(OUT, file), readFileSync(file, "utf8"));
 }
 
+/** What the tests write goes to memory where the system has such a place with room, or thousands of small files wait for the disk. */
+function temporaryFolder(): string {
+  const memory = "/dev/shm";
+  const inMemory = existsSync(memory) && statfsSync(memory).bavail * statfsSync(memory).bsize > GiB;
+  const folder = mkdtempSync(join(inMemory ? memory : tmpdir(), "tests-"));
+  chmodSync(folder, 0o755); // a test becomes another user
+  return folder;
+}
+
 const compiled = (file: string): string => join(OUT, file.replace(/\.ts$/, ".js"));
 
 const isClientTest = (file: string): boolean => file.startsWith(join("test", "clients"));
@@ -75,9 +98,11 @@ const tests = (chosen.length > 0 ? chosen : ["test"])
   .flatMap(filesBelow)
   .filter((file) => file.endsWith(SUFFIX) && !isClientTest(file));
 if (tests.length === 0) throw new Error(`there are no tests in ${chosen.join(" ")}`);
+const temporary = temporaryFolder();
 const { status } = spawnSync(
   process.execPath,
   ["--enable-source-maps", "--test", "--test-concurrency=2", ...tests.map(compiled)],
-  { stdio: "inherit", env: { ...process.env, COMPILED_PROGRAM: program } },
+  { stdio: "inherit", env: { ...process.env, COMPILED_PROGRAM: program, TMPDIR: temporary } },
 );
+rmSync(temporary, { recursive: true, force: true });
 process.exitCode = status ?? 1;

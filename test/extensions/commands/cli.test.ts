@@ -10,6 +10,7 @@ import { describe, it } from "node:test";
 import { assertOneLine, ended, lines, run } from "../../support/command.ts";
 import { folder, replace } from "../../support/folder.ts";
 import { demo, merge } from "../../support/gateway.ts";
+import { fromSources } from "../../support/program.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
 /** A configuration in a file of its own; the demo's, with these fields over it. */
@@ -55,6 +56,17 @@ async function ask(
     whole,
   };
 }
+
+describe("the sources", () => {
+  it("run as they are, natively or under tsx, and as the one file does", async (t) => {
+    const [sources, file] = await Promise.all([
+      ended(t, ["help"], { program: fromSources(process.cwd()) }),
+      ended(t, ["help"]),
+    ]);
+    assert.deepEqual(sources, file);
+    assert.equal(sources.code, 0);
+  });
+});
 
 describe("arguments", { concurrency: 4 }, () => {
   for (const [args, words] of [

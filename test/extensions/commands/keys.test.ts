@@ -17,6 +17,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { configFile, only, type Line } from "../../support/books.ts";
 import { assertOneLine, ended, lines, type RunOptions } from "../../support/command.ts";
 import { folder } from "../../support/folder.ts";
@@ -80,6 +81,7 @@ async function heard({ url }: RunningGateway, key: string, not: number): Promise
       performance.now() < end,
       `waited 1500 ms for the gateway to hear of the key: still ${not}`,
     );
+    await pause(10);
   }
 }
 
