@@ -1,23 +1,21 @@
 // The conformance suite against a gateway of its own, both as built files, nothing skipped: `node scripts/conform.mjs
-// dist/chat-gateway.mjs dist/conformance.mjs`. With --core at the end the gateway is the core alone: only the level spec is asked of it, and
-// it takes the suite's configuration over by SIGHUP. Exit 1 if a check fails or was not made.
+// dist/chat-gateway.mjs dist/conformance.mjs`. Exit 1 if a check fails or was not made.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, unwatchFile, watchFile, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-const [gatewayFile, suiteFile, option] = process.argv.slice(2);
-const isCore = option === "--core";
+const [gatewayFile, suiteFile] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
 const file = join(folder, "gateway.json");
 // The suite puts its own configuration in the place of this one, and the gateway takes it over.
 const config = {
   server: { port: 0 },
-  ...(!isCore && { admin: { port: 0 } }),
+  admin: { port: 0 },
   data_dir: join(folder, "data"),
   providers: {},
   models: {},
@@ -45,10 +43,7 @@ try {
     "--with-provider",
     "--provider-config",
     file,
-    ...(isCore ? ["--level", "spec"] : []),
   ];
-  // The core does not look at its file by itself.
-  if (isCore) watchFile(file, { interval: 100 }, () => gateway.kill("SIGHUP"));
   const suite = spawn(process.execPath, [suiteFile, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -61,7 +56,6 @@ try {
   assert.doesNotMatch(scorecard, /^skip/m);
 } finally {
   clearTimeout(deadline);
-  unwatchFile(file);
   gateway.kill("SIGKILL");
   await exited;
   rmSync(folder, { recursive: true });
