@@ -4,8 +4,16 @@ import { writeFileSync } from "node:fs";
 import { keyIdOf } from "../../src/core/accounts/keyring.ts";
 import { sha256 } from "../../src/core/hash.ts";
 
+const texts = new Map<number, string>();
+
 /** Some 300 bytes a key. The keys themselves are sk-0, sk-1 and so on. */
 export function writeManyKeys(file: string, count: number): void {
+  const text = texts.get(count) ?? manyKeys(count);
+  texts.set(count, text);
+  writeFileSync(file, text);
+}
+
+function manyKeys(count: number): string {
   const keys = Array.from({ length: count }, (_, index) => {
     const digest = sha256(`sk-${index}`);
     return {
@@ -20,5 +28,5 @@ export function writeManyKeys(file: string, count: number): void {
       revoked: null,
     };
   });
-  writeFileSync(file, `${JSON.stringify(keys, null, 2)}\n`);
+  return `${JSON.stringify(keys, null, 2)}\n`;
 }

@@ -28,6 +28,8 @@ import { launch, quickest } from "../../support/program.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
 const CLIENTS = 8;
+/** Replies between two steps. */
+const SOME = LONG ? 60 : 25;
 
 /** Eight clients that ask all the time, and the request ids of the replies that they had whole. */
 function clients(url: string) {
@@ -95,10 +97,10 @@ describe("under a gateway that serves", { concurrency: 2 }, () => {
       const dir = join(at, "data");
       const gw = await startGateway(t, demo({ data_dir: dir, usage: { sync_ms: 3_000 } }));
       const load = clients(gw.url);
-      await load.more(60);
+      await load.more(SOME);
       await runScript("cp -a data bk", at);
       const id = readFileSync(join(dir, "gateway-id"), "utf8");
-      await load.more(60);
+      await load.more(SOME);
       await runScript(script, at);
       const restored = () =>
         gw.diagnostics.filter(({ event }) => event === "spend_segment_restored");
@@ -107,7 +109,7 @@ describe("under a gateway that serves", { concurrency: 2 }, () => {
         await runScript(then, at);
         await waitFor(() => restored().length > 1, "the second event", 10_000);
       }
-      await load.more(60);
+      await load.more(SOME);
       await load.end();
       await gw.gateway.close(0);
       // A sync may have met a copy that was half there.
@@ -137,16 +139,16 @@ describe("under a gateway that serves", { concurrency: 2 }, () => {
       t.after(() => program.child.kill("SIGKILL"));
       const url = await within(program.address, "the gateway to listen", 30_000);
       const load = clients(url);
-      await load.more(60);
+      await load.more(SOME);
       await runScript("cp -a data bk", at);
-      await load.more(60);
+      await load.more(SOME);
       await runScript(script, at);
       await waitFor(
         () => program.stderr().split('"spend_segment_restored"').length > 2,
         "the event of both workers",
         20_000,
       );
-      await load.more(60);
+      await load.more(SOME);
       await load.end();
       program.child.kill("SIGTERM");
       assert.equal((await within(program.ended, "the end", 20_000)).code, 0);

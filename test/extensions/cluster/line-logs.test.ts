@@ -9,6 +9,7 @@ import { describe, it } from "node:test";
 import { sinkOf } from "../../../src/core/http/line-log.ts";
 import { folder } from "../../support/folder.ts";
 import { demo, startGateway } from "../../support/gateway.ts";
+import { LONG } from "../../support/long.ts";
 import { launch, quickest } from "../../support/program.ts";
 import { until, waitFor, within } from "../../support/wait.ts";
 
@@ -64,7 +65,7 @@ describe("the gateway's logs", () => {
     );
   });
 
-  for (const workers of [1, 2]) {
+  for (const workers of LONG ? [1, 2] : [2]) {
     it(`an access log that is not read: ${workers} process(es) keep a bounded part of it, and tell what is missing`, async (t) => {
       const place = folder();
       const data_dir = folder();
