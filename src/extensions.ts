@@ -57,6 +57,7 @@ export const extensions: readonly ExtensionEntry[] = [
     neededBy: (json) => differs(json, "limits", "store", "memory"),
     load: () => import("./extensions/redis/index.ts"),
   },
+  { name: "media-tokens", serves: true, load: () => import("./extensions/media-tokens/index.ts") },
   { name: "metrics", serves: true, load: () => import("./extensions/metrics/index.ts") },
   {
     name: "tls",

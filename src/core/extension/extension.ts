@@ -11,6 +11,7 @@ import type { SecureListener } from "../http/server.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { UsageStore, UsageStoreOptions } from "../ledger/usage-store.ts";
 import type { Observer } from "../observer.ts";
+import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
 import type { ValidationIssue } from "../schema/checker.ts";
 import type { Transport } from "../upstream/transport.ts";
@@ -46,6 +47,8 @@ export interface Extension {
   readonly name: string;
   readonly settings?: readonly Setting<unknown>[];
   readonly dialects?: readonly DialectDefinition[];
+  /** An estimate of the tokens that the images, audio and files of a request are. `rules`: as in DialectDefinition.mediaRules. */
+  readonly mediaTokens?: (chat: ChatRequest, rules: string) => number;
   /** What a program without a file runs with: JSON, as if it had been read. */
   readonly builtInConfig?: unknown;
   readonly commands?: Readonly<Record<string, Command>>;
