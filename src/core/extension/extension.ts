@@ -9,7 +9,6 @@ import type { Routes } from "../http/exchange.ts";
 import type { LineSink } from "../http/line-log.ts";
 import type { SecureListener } from "../http/server.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { UsageStore, UsageStoreOptions } from "../ledger/usage-store.ts";
 import type { Observer } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
@@ -56,8 +55,6 @@ export interface Extension {
   readonly manual?: Manual;
   /** A store outside of the process that one of the settings can name. */
   readonly store?: StoreAddress;
-  /** Opens the usage records at the address of `store`. Throws a ValidationError if a package is missing. */
-  readonly openUsageStore?: (options: UsageStoreOptions) => UsageStore;
   /** The secrets in its settings, which must not show in a log. */
   readonly secrets?: (config: Config) => readonly string[];
   /** What its settings demand of others, beyond their shape. Looks at the raw JSON, so that an issue of shape elsewhere hides none. */
