@@ -62,6 +62,7 @@ export const extensions: readonly CommandEntry[] = [
     serves: true,
     load: () => import("./extensions/installation/index.ts"),
   },
+  { name: "media-tokens", serves: true, load: () => import("./extensions/media-tokens/index.ts") },
   { name: "metrics", serves: true, load: () => import("./extensions/metrics/index.ts") },
   {
     name: "tls",

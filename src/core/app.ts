@@ -73,7 +73,9 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
       const { texts, digests } = secretsIn(config, loaded);
       const redact = createRedact(texts, digests);
       const { dialects, presets } = createFormats(loaded, []);
-      return createCatalog(config, { dialects, presets, transport, redact, memory, clock });
+      const mediaTokens = loaded.find((extension) => extension.mediaTokens)?.mediaTokens;
+      const services = { dialects, presets, transport, redact, mediaTokens, memory, clock };
+      return createCatalog(config, services);
     },
   });
   let draining = false;

@@ -125,6 +125,7 @@ export const catalogOf = (
     presets: VENDORS,
     transport: (_url, request) => transport(request),
     redact: (text) => text,
+    mediaTokens: undefined,
     memory: createMemory(() => "fp_test"),
     clock,
   });

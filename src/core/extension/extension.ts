@@ -10,8 +10,8 @@ import type { Routes } from "../http/exchange.ts";
 import type { LineSink } from "../http/line-log.ts";
 import type { SecureListener } from "../http/server.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { UsageStore, UsageStoreOptions } from "../ledger/usage-store.ts";
 import type { Observer } from "../observer.ts";
+import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
 import type { ValidationIssue } from "../schema/checker.ts";
 import type { Transport } from "../upstream/transport.ts";
@@ -43,12 +43,12 @@ export interface Extension {
   readonly name: string;
   readonly settings?: readonly Setting<unknown>[];
   readonly dialects?: readonly DialectDefinition[];
+  /** An estimate of the tokens that the images, audio and files of a request are. `rules`: as in DialectDefinition.mediaRules. */
+  readonly mediaTokens?: (chat: ChatRequest, rules: string) => number;
   /** What a program without a file runs with: JSON, as if it had been read. */
   readonly builtInConfig?: unknown;
   /** A store outside of the process that one of the settings can name. */
   readonly store?: StoreAddress;
-  /** Opens the usage records at the address of `store`. Throws a ValidationError if a package is missing. */
-  readonly openUsageStore?: (options: UsageStoreOptions) => UsageStore;
   /** The secrets in its settings, which must not show in a log. */
   readonly secrets?: (config: Config) => readonly string[];
   /** What its settings demand of others, beyond their shape. Looks at the raw JSON, so that an issue of shape elsewhere hides none. */

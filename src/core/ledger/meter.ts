@@ -2,8 +2,7 @@
 // if it gave any, else an estimate that is marked as one.
 import { textOf, type ChatRequest } from "../openai/request.ts";
 import type { FinishReason, Part } from "../openai/parts.ts";
-import { makeUsage, type MediaRules, type Usage } from "../openai/usage.ts";
-import { mediaTokens } from "./media-tokens.ts";
+import { makeUsage, type Usage } from "../openai/usage.ts";
 
 /**
  * "provider": its own figures. "estimated": at least one figure is an estimate. "none": nothing to
@@ -20,8 +19,8 @@ export interface MeterReading {
 export interface Meter {
   /** Counts one part that the provider sent, shown to the client or not. */
   observe(part: Part): void;
-  /** The tokens so far. `rules`: how the model's provider counts media. */
-  usage(rules: MediaRules): MeterReading;
+  /** The tokens so far. */
+  usage(): MeterReading;
   /**
    * The provider has finished and has counted all of its reply. Nothing that may still come is
    * billed.
@@ -66,11 +65,14 @@ const MAX_TOKENS = 1_000_000_000;
  */
 const tokensIn = (bytes: number): number => Math.min(MAX_TOKENS / 2, Math.ceil(bytes / 4));
 
+/** Estimates the tokens of a request's images, audio and files. */
+export type CountMedia = (chat: ChatRequest) => number;
+
 /**
- * An estimate of the prompt's tokens: texts, tool calls, tools, and media by `rules`. Response
- * schemas and reasoning that the client sends back are left out.
+ * An estimate of the prompt's tokens: texts, tool calls, tools and media. Response schemas and
+ * reasoning that the client sends back are left out.
  */
-export function estimatePrompt(chat: ChatRequest, rules: MediaRules): number {
+export function estimatePrompt(chat: ChatRequest, countMedia: CountMedia): number {
   let bytes = chat.tools ? Buffer.byteLength(JSON.stringify(chat.tools)) : 0;
   for (const message of chat.messages) {
     bytes += Buffer.byteLength(textOf(message.content ?? ""));
@@ -78,10 +80,11 @@ export function estimatePrompt(chat: ChatRequest, rules: MediaRules): number {
     for (const { function: called } of message.tool_calls)
       bytes += Buffer.byteLength(called.name) + Buffer.byteLength(called.arguments);
   }
-  return Math.min(MAX_TOKENS / 2, Math.max(1, tokensIn(bytes) + mediaTokens(chat, rules)));
+  return Math.min(MAX_TOKENS / 2, Math.max(1, tokensIn(bytes) + countMedia(chat)));
 }
 
-export function createMeter(chat: ChatRequest): Meter {
+/** `countMedia`: as the provider counts them. */
+export function createMeter(chat: ChatRequest, countMedia: CountMedia): Meter {
   let prompt: PromptFigures | undefined;
   let completion: CompletionFigures | undefined;
   /** Tokens of reasoning, as an event stated that did not count the rest of the completion. */
@@ -146,14 +149,14 @@ export function createMeter(chat: ChatRequest): Meter {
       if (part.type === "reasoning") reasoningBytes += size;
       if (part.type === "tool_call") calls += 1;
     },
-    usage(rules) {
+    usage() {
       if (bytes === 0 && finish === null && !prompt && !completion) return NO_USAGE;
       const stated = completion && isComplete(completion) ? completion : undefined;
       const counts = stated
         ? { completion: stated.tokens, reasoning: stated.reasoning }
         : estimateCompletion();
       const usage = makeUsage({
-        prompt: prompt?.tokens ?? estimatePrompt(chat, rules),
+        prompt: prompt?.tokens ?? estimatePrompt(chat, countMedia),
         cacheHit: prompt?.cacheHit ?? 0,
         ...counts,
       });

@@ -28,9 +28,6 @@ export interface UsageReport {
   readonly reasoning: number;
 }
 
-/** The vendor by whose published rules images, audio and files are counted in a prompt. */
-export type MediaRules = "openai" | "anthropic" | "gemini";
-
 /**
  * Usage from a provider's counts. Sums and shares are computed here and never taken from the
  * provider.

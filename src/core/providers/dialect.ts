@@ -3,7 +3,6 @@
 // (routing/attempt.ts) feeds it, so a test can cut the bytes anywhere.
 import type { Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import type { MediaRules } from "../openai/usage.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { Traits } from "./traits.ts";
 
@@ -71,8 +70,8 @@ export interface DialectDefinition {
    * base_url is right.
    */
   readonly appended?: { readonly path: string; readonly end: RegExp };
-  /** The vendor by whose published rules its providers count images, audio and files. */
-  readonly mediaRules: MediaRules;
+  /** The vendor by whose published rules its providers count images, audio and files: "openai". */
+  readonly mediaRules: string;
   create(signatures: SignatureStore): Dialect;
   /**
    * Reaches a provider inside this process. `provider` is its checked row of the configuration.

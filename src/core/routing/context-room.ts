@@ -1,21 +1,20 @@
 // Which models have room for a prompt in their context windows.
 import { estimatePrompt } from "../ledger/meter.ts";
-import type { MediaRules } from "../ledger/media-tokens.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import type { Model } from "./model.ts";
+import type { Model, Provider } from "./model.ts";
 
 /**
  * The models with room for the request, by a cheap estimate that is rather too low. All models if
  * none seems to have room: the providers count better. The estimate goes through the whole prompt,
- * so it is made once for each way to count media.
+ * so it is made once for each provider.
  */
 export function withRoom(models: readonly Model[], chat: ChatRequest): readonly Model[] {
   if (models.length < 2 || models.every(({ contextTokens }) => contextTokens === undefined))
     return models;
-  const prompts = new Map<MediaRules, number>();
-  const hasRoom = ({ provider: { mediaRules }, contextTokens = Infinity }: Model): boolean => {
-    const prompt = prompts.get(mediaRules) ?? estimatePrompt(chat, mediaRules);
-    prompts.set(mediaRules, prompt);
+  const prompts = new Map<Provider, number>();
+  const hasRoom = ({ provider, contextTokens = Infinity }: Model): boolean => {
+    const prompt = prompts.get(provider) ?? estimatePrompt(chat, provider.countMedia);
+    prompts.set(provider, prompt);
     return 0.75 * prompt + (chat.maxTokens ?? 0) <= contextTokens;
   };
   const fitting = models.filter(hasRoom);

@@ -126,7 +126,7 @@ async function tryOnce(
   context: RequestContext,
 ): Promise<AttemptResult> {
   const { clock, report, cancel } = context;
-  const serving: Serving = { model, meter: createMeter(chat) };
+  const serving: Serving = { model, meter: createMeter(chat, model.provider.countMedia) };
   const records: AttemptRecord[] = [];
   let startedAt = clock.monotonic();
   let begunAt: number | undefined;
@@ -185,7 +185,7 @@ function progressOf(
     model,
     attempts,
     begunAt,
-    reading: meter.usage(model.provider.mediaRules),
+    reading: meter.usage(),
     finishReason: meter.finishReason(),
   };
 }

@@ -1,7 +1,8 @@
 // A model and the provider that serves it, as one configuration describes them.
 import type { Clock } from "../clock.ts";
+import type { CountMedia } from "../ledger/meter.ts";
 import type { Price } from "../ledger/price.ts";
-import type { MediaRules } from "../openai/usage.ts";
+import type { ChatRequest } from "../openai/request.ts";
 import type { Dialect, DialectDefinition, SignatureStore, Target } from "../providers/dialect.ts";
 import { withOverrides, type VendorPresets } from "../providers/vendors.ts";
 import type { Transport } from "../upstream/transport.ts";
@@ -22,7 +23,7 @@ export interface Provider {
   readonly attemptMs: number | undefined;
   /** Bytes of a whole reply. */
   readonly maxReplyBytes: number;
-  readonly mediaRules: MediaRules;
+  readonly countMedia: CountMedia;
   readonly transport: Transport;
   /** Takes secrets out of the provider's messages. */
   readonly redact: Redact;
@@ -60,6 +61,8 @@ export interface CatalogServices {
   readonly presets: VendorPresets;
   readonly transport: Transport;
   readonly redact: Redact;
+  /** As Extension.mediaTokens. Undefined: media count nothing. */
+  readonly mediaTokens: ((chat: ChatRequest, rules: string) => number) | undefined;
   readonly memory: CatalogMemory;
   readonly clock: Clock;
 }
@@ -68,7 +71,7 @@ export interface CatalogServices {
 export function createProvider(
   name: string,
   config: RoutingSettings,
-  { dialects, transport, memory, redact }: CatalogServices,
+  { dialects, transport, memory, redact, mediaTokens }: CatalogServices,
 ): Provider {
   const settings = config.providers.get(name)!;
   const definition = dialects.get(settings.dialect);
@@ -95,7 +98,7 @@ export function createProvider(
     retry: withOverrides(config.retry, settings.retry),
     attemptMs: settings.timeouts?.total_ms,
     maxReplyBytes: config.server.max_reply_bytes,
-    mediaRules: definition.mediaRules,
+    countMedia: (chat) => mediaTokens?.(chat, definition.mediaRules) ?? 0,
     transport: definition.transport?.(settings) ?? transport,
     redact,
     dialectFor,

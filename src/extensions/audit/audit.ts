@@ -3,7 +3,7 @@
 // differ single records are compared (compare.ts). What cannot be read, or contradicts itself, is a
 // difference. Records that the spend log no longer reaches are proved by the sums of its deleted
 // segments (orphans.ts), or else are a difference.
-import type { UsageRecord } from "../../core/ledger/usage-store.ts";
+import type { UsageRecord } from "../usage-records/index.ts";
 import { bucketOf, fingerprint, type BooksFiles } from "../books/index.ts";
 import { compareSuspects } from "./compare.ts";
 import { createFindings, isOutOfReach, type Findings } from "./findings.ts";

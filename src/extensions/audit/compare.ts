@@ -1,5 +1,5 @@
 // Compares single records of both sides, in the buckets whose sums differ.
-import { USAGE_COLUMNS, type UsageRecord } from "../../core/ledger/usage-store.ts";
+import { USAGE_COLUMNS, type UsageRecord } from "../usage-records/index.ts";
 import { BUCKETS, bucketOf, recordText } from "../books/index.ts";
 import { isOutOfReach, type Findings } from "./findings.ts";
 import type { Sides } from "./sides.ts";

@@ -1,6 +1,6 @@
 // What an audit has found so far.
 import { DAY_MS } from "../../core/config/fields.ts";
-import type { UsageRecord } from "../../core/ledger/usage-store.ts";
+import type { UsageRecord } from "../usage-records/index.ts";
 import { BUCKETS, type BooksFiles } from "../books/index.ts";
 import { createOrphans, type Orphans } from "./orphans.ts";
 import { createTotals, type Totals } from "./totals.ts";

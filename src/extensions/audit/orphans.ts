@@ -1,7 +1,7 @@
 // Usage records whose lines the spend log has no more. Their segments were deleted after
 // `spend.keep_days`, and have left sums behind. A month in which both sides add up to the same is
 // proved. Anything else about these records is a difference.
-import type { UsageRecord } from "../../core/ledger/usage-store.ts";
+import type { UsageRecord } from "../usage-records/index.ts";
 import {
   addSums,
   costText,

@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { UsageRecord } from "../../core/ledger/usage-store.ts";
+import type { UsageRecord } from "../usage-records/index.ts";
 import {
   byIdentity,
   claimFileOf,

@@ -1,6 +1,6 @@
 // Counts of usage records for an audit's summary.
 import { formatMoney, parseMoney } from "../../core/ledger/price.ts";
-import type { UsageRecord } from "../../core/ledger/usage-store.ts";
+import type { UsageRecord } from "../usage-records/index.ts";
 import type { RecordSum } from "../books/index.ts";
 
 /** When the first and the last of some records ended. Null where there are none. */

@@ -5,7 +5,7 @@ import type { IncomingMessage } from "node:http";
 import type { Cancel } from "../../core/http/cancel.ts";
 import type { Exchange, Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
-import type { Dimension, Sum, UsageRecord } from "../../core/ledger/usage-store.ts";
+import type { Dimension, Sum, UsageRecord } from "../usage-records/index.ts";
 import {
   fail,
   nonEmpty,

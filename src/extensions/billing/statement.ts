@@ -6,7 +6,7 @@ import {
   type UsageFilter,
   type UsageRecord,
   type UsageStore,
-} from "../../core/ledger/usage-store.ts";
+} from "../usage-records/index.ts";
 import { addToSum, emptySum } from "../books/index.ts";
 
 /** A sum as it is printed. */

@@ -2,7 +2,7 @@
 // the attempts.
 import { join } from "node:path";
 import { DAY_MS } from "../../core/config/fields.ts";
-import type { Cancellation, UsageRecord } from "../../core/ledger/usage-store.ts";
+import type { Cancellation, UsageRecord } from "../usage-records/index.ts";
 import {
   copiedBytes,
   parseSpendLine,

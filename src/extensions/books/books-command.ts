@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { systemClock } from "../../core/clock.ts";
 import type { Config } from "../../core/config/schema.ts";
 import type { Command, CommandArguments, Terminal } from "../../command-line/command.ts";
-import type { StoreFault } from "../../core/ledger/usage-store.ts";
+import type { StoreFault } from "../usage-records/index.ts";
 import { openBooks, type BooksFiles } from "./books-files.ts";
 import { isFileStore, usage } from "./settings.ts";
 import { copySettled } from "./usage/sync.ts";

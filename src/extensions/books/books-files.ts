@@ -4,7 +4,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Config } from "../../core/config/schema.ts";
 import type { Extension } from "../../core/extension/extension.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
-import type { UsageStore } from "../../core/ledger/usage-store.ts";
+import { opensUsageStore, type UsageStore } from "../usage-records/index.ts";
 import { gatewayInstanceId, placeOf } from "./data-dir-ids.ts";
 import { createFileStore } from "./file-store/file-store.ts";
 import { isFileStore, spend, usage } from "./settings.ts";
@@ -62,8 +62,10 @@ function openStore(config: Config, extensions: readonly Extension[]): UsageStore
   const { data_dir } = config;
   const { store: address } = usage.of(config);
   if (isFileStore(address)) return createFileStore(resolve(data_dir, "usage"));
-  const opener = extensions.find(({ store }) => store?.scheme.test(address));
-  if (!opener?.openUsageStore) throw new TypeError("no extension opens usage.store");
+  const opener = extensions
+    .filter(opensUsageStore)
+    .find(({ store }) => store?.scheme.test(address));
+  if (!opener) throw new TypeError("no extension opens usage.store");
   return opener.openUsageStore({
     address,
     dataDir: data_dir,

@@ -5,7 +5,7 @@ import type { Config } from "../../core/config/schema.ts";
 import { BusyError, withLock } from "../data-files/index.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import type { Ledger } from "../../core/ledger/ledger.ts";
-import type { StoreFault } from "../../core/ledger/usage-store.ts";
+import type { StoreFault } from "../usage-records/index.ts";
 import { openBooks, type BooksFiles, type BooksOptions } from "./books-files.ts";
 import { spend, usage } from "./settings.ts";
 import { settleRecord } from "./spend-log/records.ts";

@@ -1,6 +1,6 @@
 // UsageStore.commit() in PostgreSQL: records and marks move in one statement, and so in one
 // transaction.
-import type { Mark, UsageChange } from "../../core/ledger/usage-store.ts";
+import type { Mark, UsageChange } from "../usage-records/index.ts";
 import { setAllFrom } from "./tables.ts";
 
 /**

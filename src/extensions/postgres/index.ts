@@ -1,8 +1,8 @@
 // Usage records in PostgreSQL: `"usage": { "store": "postgres://..." }`.
-import type { Extension } from "../../core/extension/extension.ts";
+import type { UsageStoreExtension } from "../usage-records/index.ts";
 import { createPostgresStore } from "./store.ts";
 
-export const extension: Extension = {
+export const extension: UsageStoreExtension = {
   name: "postgres",
   store: {
     setting: "usage.store",

@@ -1,6 +1,6 @@
 // Notices that two copies of one data_dir write into the same database with the same gateway
 // instance id.
-import type { StoreFault } from "../../core/ledger/usage-store.ts";
+import type { StoreFault } from "../usage-records/index.ts";
 
 /**
  * Notes that this place ($2) of a source ($1) is at work with its data_dir ($3). Returns the

@@ -1,7 +1,7 @@
 // UsageStore.rebuild() in PostgreSQL: what the spend log says goes into a temporary table, which is
 // then compared with the records, all in one transaction. If something breaks on the way,
 // everything stays as it was.
-import type { Mark, ReadSettled, RebuildCounts } from "../../core/ledger/usage-store.ts";
+import type { Mark, ReadSettled, RebuildCounts } from "../usage-records/index.ts";
 import type { Client, QueryResult } from "./client.ts";
 import { usageIdPattern } from "./select.ts";
 import { columnsOf, setAllFrom } from "./tables.ts";

@@ -1,6 +1,6 @@
 // Reading usage records from PostgreSQL: single ones, and sums.
 import { parseMoney } from "../../core/ledger/price.ts";
-import type { Dimension, SumBy, UsageFilter } from "../../core/ledger/usage-store.ts";
+import type { Dimension, SumBy, UsageFilter } from "../usage-records/index.ts";
 
 const isoTime = (column: string): string =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;

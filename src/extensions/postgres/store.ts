@@ -1,12 +1,7 @@
 // The usage store in PostgreSQL, through the optional package `pg`.
 import { resolve } from "node:path";
 import { loadPeer } from "../../core/config/peer.ts";
-import type {
-  Mark,
-  UsageRecord,
-  UsageStore,
-  UsageStoreOptions,
-} from "../../core/ledger/usage-store.ts";
+import type { Mark, UsageRecord, UsageStore, UsageStoreOptions } from "../usage-records/index.ts";
 import type { PgPackage, Pool, QueryResult } from "./client.ts";
 import { COMMIT, commitValues } from "./commit.ts";
 import { clonedFault, NOTE_PLACE } from "./places.ts";

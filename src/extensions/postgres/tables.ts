@@ -1,6 +1,6 @@
 // The tables of the usage store. Several gateways may write into one database, so marks and places
 // are kept by source: the gateway instance id of a data_dir.
-import type { UsageRecord } from "../../core/ledger/usage-store.ts";
+import type { UsageRecord } from "../usage-records/index.ts";
 
 /** Any number that no other program in the same database uses for an advisory lock. */
 const MIGRATION_LOCK = 7_230_021;

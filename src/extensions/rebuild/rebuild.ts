@@ -1,7 +1,7 @@
 // Makes the usage records anew from the spend log, in whichever store they are.
 import { join } from "node:path";
 import { syncToDisk } from "../data-files/index.ts";
-import type { Mark, RebuildCounts, UsageRecord } from "../../core/ledger/usage-store.ts";
+import type { Mark, RebuildCounts, UsageRecord } from "../usage-records/index.ts";
 import {
   readSegment,
   recover,

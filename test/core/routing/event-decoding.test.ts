@@ -20,7 +20,7 @@ const finish: Part = { type: "finish", reason: "stop" };
  * ours.
  */
 function setUp(ended?: () => boolean) {
-  const meter = createMeter(chatOf());
+  const meter = createMeter(chatOf(), () => 0);
   const push = (event: unknown): Part[] => {
     if (Array.isArray(event)) return event as Part[];
     const isBug = JSON.stringify(event) === '{"bug":true}';
@@ -71,7 +71,7 @@ describe("the decoding of a stream's events", () => {
     say([text("a")], { error: true }, [text("b"), usage], { error: true });
     assert.ok(decoding.error() instanceof ProviderError);
     assert.deepEqual(decoding.takeParts(), [text("a"), usage]);
-    assert.equal(meter.usage("openai").usage.total_tokens, 7);
+    assert.equal(meter.usage().usage.total_tokens, 7);
   });
 
   it("decodes no further event after a bug of this program", () => {

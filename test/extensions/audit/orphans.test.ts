@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { UsageRecord } from "../../../src/core/ledger/usage-store.ts";
+import type { UsageRecord } from "../../../src/extensions/usage-records/index.ts";
 import { createOrphans } from "../../../src/extensions/audit/orphans.ts";
 import {
   createMonthSummer,

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { USAGE_COLUMNS } from "../../../src/core/ledger/usage-store.ts";
+import { USAGE_COLUMNS } from "../../../src/extensions/usage-records/index.ts";
 import { isDay, MONTH } from "../../../src/extensions/billing/calendar.ts";
 import { statement, statementCsv } from "../../../src/extensions/billing/statement.ts";
 import { createFileStore } from "../../../src/extensions/books/file-store/file-store.ts";

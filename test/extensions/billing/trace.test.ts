@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { checkConfig } from "../../../src/core/config/schema.ts";
+import { allExtensions, checkConfig } from "../../support/config.ts";
 import { traceRequest } from "../../../src/extensions/billing/trace.ts";
 import { copySettled, openBooks } from "../../../src/extensions/books/index.ts";
 import { handMade, openLine, settleLine, spendId, textOf } from "../../support/books.ts";
@@ -18,7 +18,7 @@ async function booksOf(lines: readonly object[]) {
   handMade(dir, NAME, textOf(lines), "let go");
   const config = checkConfig(demo({ data_dir: dir }), {});
   const clock = createFakeClock(Date.parse("2026-02-01"));
-  const books = openBooks(config, { clock, diagnose: () => undefined });
+  const books = openBooks(config, { clock, diagnose: () => undefined, extensions: allExtensions });
   await copySettled(books);
   return { dir, books };
 }

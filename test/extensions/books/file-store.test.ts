@@ -4,7 +4,11 @@ import assert from "node:assert/strict";
 import { appendFileSync, readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import type { Mark, UsageFilter, UsageRecord } from "../../../src/core/ledger/usage-store.ts";
+import type {
+  Mark,
+  UsageFilter,
+  UsageRecord,
+} from "../../../src/extensions/usage-records/index.ts";
 import { formatCursor, parseCursor } from "../../../src/extensions/books/file-store/cursor.ts";
 import { createFileStore } from "../../../src/extensions/books/file-store/file-store.ts";
 import type { SettleRecord } from "../../../src/extensions/books/spend-log/records.ts";

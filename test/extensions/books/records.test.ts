@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Settlement } from "../../../src/core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../src/core/ledger/meter.ts";
-import { USAGE_COLUMNS } from "../../../src/core/ledger/usage-store.ts";
+import { USAGE_COLUMNS } from "../../../src/extensions/usage-records/index.ts";
 import {
   parseSpendLine,
   settleRecord,

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import type { UsageRecord } from "../../../src/core/ledger/usage-store.ts";
+import type { UsageRecord } from "../../../src/extensions/usage-records/index.ts";
 import type { SettleRecord } from "../../../src/extensions/books/spend-log/records.ts";
 import {
   addSums,

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { cpSync, existsSync, readFileSync, rmSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { isLockHeld } from "../../../src/core/config/process-lock.ts";
+import { isLockHeld } from "../../../src/extensions/data-files/process-lock.ts";
 import {
   claimSegment,
   hasWriter,

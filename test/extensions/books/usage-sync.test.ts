@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { appendFileSync, existsSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { checkConfig } from "../../../src/core/config/schema.ts";
-import type { Mark } from "../../../src/core/ledger/usage-store.ts";
+import { allExtensions, checkConfig } from "../../support/config.ts";
+import type { Mark } from "../../../src/extensions/usage-records/index.ts";
 import { openBooks } from "../../../src/extensions/books/books-files.ts";
 import {
   byIdentity,
@@ -41,7 +41,7 @@ function booksIn(dir: string, clock = createFakeClock(NOW), keepDays = 10) {
   const diagnose = (event: Readonly<Record<string, unknown>>): void => {
     events.push(event);
   };
-  return { books: openBooks(config, { clock, diagnose }), events };
+  return { books: openBooks(config, { clock, diagnose, extensions: allExtensions }), events };
 }
 
 describe("a segment reader", () => {

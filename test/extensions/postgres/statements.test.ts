@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { USAGE_COLUMNS, type Mark } from "../../../src/core/ledger/usage-store.ts";
+import { USAGE_COLUMNS, type Mark } from "../../../src/extensions/usage-records/index.ts";
 import { commitValues } from "../../../src/extensions/postgres/commit.ts";
 import { filterValues, parseSum, sumsBy } from "../../../src/extensions/postgres/select.ts";
 import { columnsOf, MIGRATE } from "../../../src/extensions/postgres/tables.ts";

@@ -1,6 +1,6 @@
 // The text of `usage/cursor.json`: how much of each month counts, and how far each segment of the
 // spend log was copied.
-import type { Mark } from "../../../core/ledger/usage-store.ts";
+import type { Mark } from "../../usage-records/index.ts";
 import { asCount, asObject } from "../../../core/schema/untrusted-json.ts";
 
 /** What cursor.json says. */

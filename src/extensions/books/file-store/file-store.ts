@@ -7,7 +7,7 @@ import type {
   UsageFilter,
   UsageRecord,
   UsageStore,
-} from "../../../core/ledger/usage-store.ts";
+} from "../../usage-records/index.ts";
 import { fail } from "../../../core/schema/checker.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { BooksFault } from "../books-fault.ts";

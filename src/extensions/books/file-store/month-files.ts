@@ -8,7 +8,7 @@ import { truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { readJson } from "../../../core/config/json-file.ts";
 import { replaceFile, syncToDisk } from "../../data-files/index.ts";
-import type { Mark, StoreFault } from "../../../core/ledger/usage-store.ts";
+import type { Mark, StoreFault } from "../../usage-records/index.ts";
 import { BooksFault } from "../books-fault.ts";
 import { formatCursor, parseCursor, type Cursor } from "./cursor.ts";
 

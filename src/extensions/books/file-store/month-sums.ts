@@ -2,12 +2,7 @@
 // read once; after that only the records that have come since are read and added.
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { parseMoney } from "../../../core/ledger/price.ts";
-import type {
-  Dimension,
-  MonthFilter,
-  SumBy,
-  UsageRecord,
-} from "../../../core/ledger/usage-store.ts";
+import type { Dimension, MonthFilter, SumBy, UsageRecord } from "../../usage-records/index.ts";
 import { readLines } from "../read-lines.ts";
 import { addToSum, emptySum } from "../usage/sums.ts";
 import type { Cursor } from "./cursor.ts";

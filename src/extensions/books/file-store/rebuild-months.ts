@@ -1,11 +1,6 @@
 // UsageStore.rebuild() of the file store: makes the months what the spend log says. Both sides are
 // added up in buckets first; only records of buckets that differ are held in memory.
-import type {
-  Mark,
-  ReadSettled,
-  RebuildCounts,
-  UsageRecord,
-} from "../../../core/ledger/usage-store.ts";
+import type { Mark, ReadSettled, RebuildCounts, UsageRecord } from "../../usage-records/index.ts";
 import {
   BUCKETS,
   bucketOf,

@@ -2,7 +2,7 @@
 // places together.
 import { existsSync, statSync } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
-import type { UsageChange, UsageRecord } from "../../../core/ledger/usage-store.ts";
+import type { UsageChange, UsageRecord } from "../../usage-records/index.ts";
 import { readLines } from "../read-lines.ts";
 import { parseUsageLine, usageIdIn } from "../usage/usage-record.ts";
 import type { Cursor } from "./cursor.ts";

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { syncToDisk } from "../../data-files/index.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
-import type { Mark, RecordKey, UsageRecord, UsageStore } from "../../../core/ledger/usage-store.ts";
+import type { Mark, RecordKey, UsageRecord, UsageStore } from "../../usage-records/index.ts";
 import { readLines, type LineBatch } from "../read-lines.ts";
 import { decisive, isInterrupted } from "../spend-log/read-segment.ts";
 import { parseSpendLine, type SettleRecord } from "../spend-log/records.ts";

@@ -2,7 +2,7 @@
 // in them is copied.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Mark, StoreFault, UsageStore } from "../../../core/ledger/usage-store.ts";
+import type { Mark, StoreFault, UsageStore } from "../../usage-records/index.ts";
 import { readLines } from "../read-lines.ts";
 import { parseSpendLine } from "../spend-log/records.ts";
 import type { Retention } from "./retention.ts";

@@ -1,7 +1,7 @@
 // Takes over the marks of versions that knew segments by name only.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Mark, RecordKey, UsageStore } from "../../../core/ledger/usage-store.ts";
+import type { Mark, RecordKey, UsageStore } from "../../usage-records/index.ts";
 import { readLines } from "../read-lines.ts";
 import { parseSpendLine } from "../spend-log/records.ts";
 import type { SegmentReader } from "./segment-progress.ts";

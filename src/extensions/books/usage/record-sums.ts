@@ -1,6 +1,6 @@
 // Sums of usage records by month, exact enough to prove that two sides have the same records.
 import { formatMoney, parseMoney } from "../../../core/ledger/price.ts";
-import type { UsageRecord } from "../../../core/ledger/usage-store.ts";
+import type { UsageRecord } from "../../usage-records/index.ts";
 import { fingerprint } from "./usage-record.ts";
 
 /** What usage records that ended in one month add up to. */

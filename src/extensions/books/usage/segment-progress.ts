@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
-import type { Mark } from "../../../core/ledger/usage-store.ts";
+import type { Mark } from "../../usage-records/index.ts";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { segmentsIn } from "../spend-log/segment-names.ts";
 

@@ -1,5 +1,5 @@
 // Sums of usage records.
-import type { Sum } from "../../../core/ledger/usage-store.ts";
+import type { Sum } from "../../usage-records/index.ts";
 
 /** The sum of no records. */
 export const emptySum = (): Sum => ({

@@ -4,7 +4,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { withLock } from "../../data-files/index.ts";
-import type { StoreFault } from "../../../core/ledger/usage-store.ts";
+import type { StoreFault } from "../../usage-records/index.ts";
 import type { BooksFiles } from "../books-files.ts";
 import { BooksFault } from "../books-fault.ts";
 import { recover } from "../spend-log/recovery.ts";

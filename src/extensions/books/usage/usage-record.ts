@@ -1,7 +1,7 @@
 // Usage records: made from settle lines, read from lines of the file store, and compared.
 import { createHash } from "node:crypto";
 import { AMOUNT } from "../../../core/ledger/price.ts";
-import { USAGE_COLUMNS, type UsageRecord } from "../../../core/ledger/usage-store.ts";
+import { USAGE_COLUMNS, type UsageRecord } from "../../usage-records/index.ts";
 import { asCount, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { COUNTS, type SettleRecord } from "../spend-log/records.ts";
 

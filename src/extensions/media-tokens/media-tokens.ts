@@ -15,12 +15,12 @@
 // - Gemini ("Understand and count tokens"): 258 for an image of at most 384 pixels a side, else 258
 //   for each tile of 768 x 768; audio 32 a second; a page of a PDF 258.
 // A file that counts as text is four bytes a token.
-import type { ChatRequest } from "../openai/request.ts";
+import type { ChatRequest } from "../../core/openai/request.ts";
 import { createReadBudget } from "./image-size.ts";
 import { mediumOf, type Medium } from "./media.ts";
 
-/** Whose rules apply to a model's prompts. */
-export type MediaRules = "openai" | "anthropic" | "gemini";
+/** The vendors whose rules are known. */
+type MediaRules = "openai" | "anthropic" | "gemini";
 
 type ImageRule = (width: number, height: number) => number;
 
@@ -53,8 +53,21 @@ const IMAGE_TOKENS: { readonly [rules in MediaRules]: ImageRule } = {
 const tiles = (width: number, height: number, side: number): number =>
   Math.ceil(Math.round(width) / side) * Math.ceil(Math.round(height) / side);
 
-/** The tokens of all media in a request. */
-export function mediaTokens(chat: ChatRequest, rules: MediaRules): number {
+/** The counts of requests that are still in hand: each candidate of an alias asks for them. */
+const counted = new WeakMap<ChatRequest, Map<string, number>>();
+
+/** The tokens of all media in a request. `rules` is a vendor; an unknown one counts as OpenAI. */
+export function mediaTokens(chat: ChatRequest, rules: string): number {
+  const counts = counted.get(chat) ?? new Map<string, number>();
+  counted.set(chat, counts);
+  const tokens = counts.get(rules) ?? countMedia(chat, isKnown(rules) ? rules : "openai");
+  counts.set(rules, tokens);
+  return tokens;
+}
+
+const isKnown = (rules: string): rules is MediaRules => Object.hasOwn(IMAGE_TOKENS, rules);
+
+function countMedia(chat: ChatRequest, rules: MediaRules): number {
   const budget = createReadBudget(MAX_READS);
   let tokens = 0;
   for (const { content } of chat.messages) {

@@ -10,7 +10,7 @@ import {
   BusyError,
   isLockHeld,
   withLock,
-} from "../../../src/core/config/process-lock.ts";
+} from "../../../src/extensions/data-files/process-lock.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { folder } from "../../support/folder.ts";
 

@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { fingerprintSecretOf, readOrCreateHex } from "../../../src/core/config/secret-file.ts";
+import {
+  fingerprintSecretOf,
+  readOrCreateHex,
+} from "../../../src/extensions/data-files/secret-file.ts";
 import { folder } from "../../support/folder.ts";
 
 describe("readOrCreateHex", () => {

@@ -1,7 +1,8 @@
 // The contract of the stores that keep usage records, from which billing and the audit read. The
 // extension `books` has a store in files and copies settled requests into the store that is
 // configured; other stores import only this.
-import type { Settlement } from "./ledger.ts";
+import type { Extension } from "../../core/extension/extension.ts";
+import type { Settlement } from "../../core/ledger/ledger.ts";
 
 /**
  * One settled request. Other programs read these records, so names, order and meanings of the
@@ -228,3 +229,12 @@ export interface UsageStoreOptions {
    */
   readonly place: () => string;
 }
+
+/** An extension that brings a store outside the data_dir. Its `store` states the addresses. */
+export interface UsageStoreExtension extends Extension {
+  /** Opens the store at an address. Throws a ValidationError if a package is missing. */
+  openUsageStore(options: UsageStoreOptions): UsageStore;
+}
+
+export const opensUsageStore = (extension: Extension): extension is UsageStoreExtension =>
+  "openUsageStore" in extension;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { moveUnlessTaken, replaceFile } from "../../../src/core/config/replace-file.ts";
+import { moveUnlessTaken, replaceFile } from "../../../src/extensions/data-files/replace-file.ts";
 import { folder } from "../../support/folder.ts";
 
 describe("replaceFile", () => {

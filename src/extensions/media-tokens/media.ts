@@ -4,8 +4,8 @@
 // address is known or its format is unknown. The length of a WAV is read from its header; other
 // audio counts as 128 kbit/s. A PDF has a page for each 50 KiB; a file of which only the name is
 // known has 10. A file of another type counts as the text that it holds.
-import type { ContentPart } from "../openai/request.ts";
-import { asString } from "../schema/untrusted-json.ts";
+import type { ContentPart } from "../../core/openai/request.ts";
+import { asString } from "../../core/schema/untrusted-json.ts";
 import { byteLength, bytesAt } from "./base64.ts";
 import { imageSize, type ReadBudget } from "./image-size.ts";
 
