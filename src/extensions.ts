@@ -57,6 +57,11 @@ export const extensions: readonly ExtensionEntry[] = [
     neededBy: (json) => differs(json, "limits", "store", "memory"),
     load: () => import("./extensions/redis/index.ts"),
   },
+  {
+    name: "log-bounds",
+    serves: true,
+    load: () => import("./extensions/log-bounds/index.ts"),
+  },
   { name: "metrics", serves: true, load: () => import("./extensions/metrics/index.ts") },
   {
     name: "tls",

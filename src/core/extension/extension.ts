@@ -1,12 +1,13 @@
 // What an extension is: an optional part of the program, in a folder of its own under src/extensions, that the core knows by the
 // interfaces of this file only. src/extensions.ts names them all; an extension whose line is deleted there does not exist.
+import type { Writable } from "node:stream";
 import type { CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Routes } from "../http/exchange.ts";
-import type { LineSink } from "../http/line-log.ts";
+import type { WriteLines } from "../http/line-log.ts";
 import type { SecureListener } from "../http/server.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { UsageStore, UsageStoreOptions } from "../ledger/usage-store.ts";
@@ -72,6 +73,8 @@ export interface Extension {
   /** What serves HTTPS on the listener of this section; undefined if the configuration wants HTTP. Throws a ValidationError if the certificate
    * cannot be used. */
   readonly secure?: (config: Config, section: ListenerSection) => SecureSection | undefined;
+  /** Writes the lines of a log to a stream, and bounds what is kept for a slow reader. At most one extension does. */
+  readonly boundLog?: (stream: Writable, events: DropEvents) => WriteLines;
   /** Starts to listen to the gateway's work in one process. */
   readonly observe?: () => Observation;
   /** Sums up what `GatewayPart.report` and `Observation.report` gave in each process that serves, as members of GET /status. */
@@ -171,10 +174,18 @@ export interface HostPart {
   close?(): void | Promise<void>;
 }
 
+/** Called for lines that the reader of a log was too slow for. */
+export interface DropEvents {
+  /** One line was dropped. */
+  dropped(): void;
+  /** The reader is no longer behind. `lines` were dropped since it was. */
+  recovered(lines: number): void;
+}
+
 /** Where the two logs go. */
 export interface LogSinks {
-  readonly accessLog: LineSink;
-  readonly diagnostics: LineSink;
+  readonly accessLog: Writable;
+  readonly diagnostics: Writable;
 }
 
 export interface SuperviseOptions extends LogSinks {
