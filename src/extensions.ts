@@ -58,6 +58,11 @@ export const extensions: readonly ExtensionEntry[] = [
     load: () => import("./extensions/redis/index.ts"),
   },
   {
+    name: "pipelining",
+    serves: true,
+    load: () => import("./extensions/pipelining/index.ts"),
+  },
+  {
     name: "log-bounds",
     serves: true,
     load: () => import("./extensions/log-bounds/index.ts"),

@@ -8,7 +8,7 @@ import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Routes } from "../http/exchange.ts";
 import type { WriteLines } from "../http/line-log.ts";
-import type { SecureListener } from "../http/server.ts";
+import type { BoundPipeline, SecureListener } from "../http/server.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { UsageStore, UsageStoreOptions } from "../ledger/usage-store.ts";
 import type { Observer } from "../observer.ts";
@@ -75,6 +75,8 @@ export interface Extension {
   readonly secure?: (config: Config, section: ListenerSection) => SecureSection | undefined;
   /** Writes the lines of a log to a stream, and bounds what is kept for a slow reader. At most one extension does. */
   readonly boundLog?: (stream: Writable, events: DropEvents) => WriteLines;
+  /** Bounds the requests of a connection that are parsed at once. At most one extension does. Without it Node parses what one read brings. */
+  readonly boundPipeline?: BoundPipeline;
   /** Starts to listen to the gateway's work in one process. */
   readonly observe?: () => Observation;
   /** Sums up what `GatewayPart.report` and `Observation.report` gave in each process that serves, as members of GET /status. */

@@ -2,7 +2,7 @@
 import type { Duplex } from "node:stream";
 import type { Timer } from "../clock.ts";
 import type { Exchange } from "./exchange.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Pipeline } from "./server.ts";
 
 /** An exchange as the server keeps it: what the handler sees, and how far the response has come. */
 export interface LiveExchange extends Exchange {
@@ -43,7 +43,7 @@ export interface Connection {
    * sent.
    */
   broken: boolean;
-  /** Bounds what is parsed at once. Absent during a TLS handshake. */
+  /** Bounds what is parsed at once. Absent during a TLS handshake, and if there is no bound. */
   pipeline?: Pipeline;
 }
 

@@ -10,7 +10,6 @@ import { createConnections, isResponseOwed, type Connection } from "./connection
 import { createDraining } from "./draining.ts";
 import type { Routes } from "./exchange.ts";
 import { BREAK_OFF_MS, createExchanges } from "./live-exchange.ts";
-import { boundPipeline } from "./pipeline.ts";
 import { createRefusals } from "./refusals.ts";
 import { answerRequest, type RequestHooks } from "./request-listener.ts";
 import { createResponseLog } from "./response-log.ts";
@@ -28,6 +27,24 @@ export interface SecureListener {
   create(options: http.ServerOptions): http.Server;
 }
 
+/** What a bound on the requests of a connection depends on. */
+export interface PipelineState {
+  /** How many requests have been parsed and have not had their whole response. */
+  waiting(): number;
+  /** The request that was parsed last; undefined before the first one. */
+  latest(): IncomingMessage | undefined;
+}
+
+export interface Pipeline {
+  /** To be called when a request has had its response: parses the bytes that waited for it. */
+  advance(): void;
+  /** Ends the parsing. Further bytes are read and thrown away, so that the end is noticed. */
+  stop(): void;
+}
+
+/** Bounds a connection that Node's HTTP server has just accepted. */
+export type BoundPipeline = (socket: Duplex, state: PipelineState) => Pipeline;
+
 export interface ServerOptions {
   /** The address or name to listen on. */
   readonly host: string;
@@ -39,6 +56,8 @@ export interface ServerOptions {
   readonly sendMs?: number | undefined;
   /** Absent: plain HTTP. */
   readonly secure?: SecureListener | undefined;
+  /** Absent: Node's parser takes what one read brings. */
+  readonly boundPipeline?: BoundPipeline | undefined;
 }
 
 export interface ServerDeps extends RequestHooks {
@@ -88,7 +107,7 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
 
   nodeServer.on("connection", connections.of);
   nodeServer.on(secure ? "secureConnection" : "connection", (socket: Duplex) =>
-    addPipeline(connections.of(socket)),
+    addPipeline(connections.of(socket), options.boundPipeline),
   );
   nodeServer.on("timeout", (socket: Duplex) => onSilence(connections.of(socket)));
   nodeServer.on("request", onRequest);
@@ -125,8 +144,9 @@ function createNodeServer({ secure, receiveMs, sendMs }: ServerOptions): http.Se
   return server;
 }
 
-function addPipeline(connection: Connection): void {
-  connection.pipeline = boundPipeline(connection.socket, {
+function addPipeline(connection: Connection, bound: BoundPipeline | undefined): void {
+  if (!bound) return;
+  connection.pipeline = bound(connection.socket, {
     waiting: () => connection.live.size,
     latest: () => connection.latest?.req,
   });
