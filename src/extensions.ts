@@ -63,6 +63,16 @@ export const extensions: readonly CommandEntry[] = [
     load: () => import("./extensions/installation/index.ts"),
   },
   { name: "media-tokens", serves: true, load: () => import("./extensions/media-tokens/index.ts") },
+  {
+    name: "pipelining",
+    serves: true,
+    load: () => import("./extensions/pipelining/index.ts"),
+  },
+  {
+    name: "log-bounds",
+    serves: true,
+    load: () => import("./extensions/log-bounds/index.ts"),
+  },
   { name: "metrics", serves: true, load: () => import("./extensions/metrics/index.ts") },
   {
     name: "tls",

@@ -20,7 +20,6 @@ import {
 } from "./command-line/command.ts";
 import type { Extension, LogSinks, RunningGateway } from "./core/extension/extension.ts";
 import { createLoader } from "./core/extension/loader.ts";
-import { sinkOf } from "./core/http/line-log.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 import { createReloader, reportFailure } from "./reload.ts";
 import { createTerminal } from "./command-line/terminal.ts";
@@ -51,8 +50,8 @@ export interface Process {
 }
 
 const sinks = ({ stdout, stderr }: Process): LogSinks => ({
-  accessLog: sinkOf(stdout),
-  diagnostics: sinkOf(stderr),
+  accessLog: stdout,
+  diagnostics: stderr,
 });
 
 /** Runs a command. Resolves with its exit code, undefined for 0. `serve` goes on after that until it is stopped. */

@@ -63,6 +63,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const readSecret = secretReader(extensions);
   const memory = createMemory(createFingerprint(() => readSecret(initial.data_dir), diagnose));
   const secure = secureListener(initial, "server", extensions);
+  const boundPipeline = extensions.find((extension) => extension.boundPipeline)?.boundPipeline;
   const leftStreams = createLeftStreams(clock);
   const loop = createLoopDelay();
   const snapshots = createSnapshots(initial, {
@@ -100,7 +101,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const { host: address, port, receive_ms: receiveMs, send_ms: sendMs } = initial.server;
   const server = createServer(
     routes,
-    { host: address, port, receiveMs, sendMs, secure },
+    { host: address, port, receiveMs, sendMs, secure, boundPipeline },
     {
       clock,
       access(record) {

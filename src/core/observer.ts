@@ -1,5 +1,5 @@
 // What metrics and other extensions hear of the gateway's work, while it is done. A listener must be quick, and must not throw.
-import type { AccessRecord } from "./http/access-record.ts";
+import type { AccessRecord } from "./http/access-log.ts";
 import type { Opening, Settlement } from "./ledger/ledger.ts";
 
 /** Every member may be absent: the extension does not need to know. */

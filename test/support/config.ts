@@ -16,7 +16,8 @@ import { createFormats } from "../../src/core/config/formats.ts";
 import type { CommandEntry, CommandExtension } from "../../src/command-line/command.ts";
 import { createLoader } from "../../src/core/extension/loader.ts";
 import type { Limiter } from "../../src/core/accounts/limiter.ts";
-import type { LineSink, WriteLines } from "../../src/core/http/line-log.ts";
+import type { Writable } from "node:stream";
+import type { WriteLines } from "../../src/core/http/line-log.ts";
 import { fetchTransport, type Fetch } from "../../src/core/upstream/fetch.ts";
 import { extensions as entries } from "../../src/extensions.ts";
 
@@ -44,8 +45,8 @@ export interface GatewayDeps {
   readonly now?: () => number;
   readonly monotonic?: () => number;
   readonly limits?: Limiter;
-  readonly accessLog?: WriteLines | LineSink;
-  readonly diagnostics?: WriteLines | LineSink;
+  readonly accessLog?: WriteLines | Writable;
+  readonly diagnostics?: WriteLines | Writable;
 }
 
 export interface Gateway extends Omit<CoreGateway, "reload"> {

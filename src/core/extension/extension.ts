@@ -1,5 +1,6 @@
 // What an extension is: an optional part of the program, in a folder of its own under src/extensions, that the core knows by the
 // interfaces of this file only. src/extensions.ts names them all; an extension whose line is deleted there does not exist.
+import type { Writable } from "node:stream";
 import type { AccountLimits, CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Clock } from "../clock.ts";
@@ -7,8 +8,8 @@ import type { Formats } from "../config/formats.ts";
 import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Routes } from "../http/exchange.ts";
-import type { LineSink } from "../http/line-log.ts";
-import type { SecureListener } from "../http/server.ts";
+import type { WriteLines } from "../http/line-log.ts";
+import type { BoundPipeline, SecureListener } from "../http/server.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Observer } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
@@ -76,6 +77,10 @@ export interface Extension {
   /** What serves HTTPS on the listener of this section; undefined if the configuration wants HTTP. Throws a ValidationError if the certificate
    * cannot be used. */
   readonly secure?: (config: Config, section: ListenerSection) => SecureSection | undefined;
+  /** Writes the lines of a log to a stream, and bounds what is kept for a slow reader. At most one extension does. */
+  readonly boundLog?: (stream: Writable, events: DropEvents) => WriteLines;
+  /** Bounds the requests of a connection that are parsed at once. At most one extension does. Without it Node parses what one read brings. */
+  readonly boundPipeline?: BoundPipeline;
   /** Starts to listen to the gateway's work in one process. */
   readonly observe?: () => Observation;
   /** Sums up what `GatewayPart.report` and `Observation.report` gave in each process that serves, as members of GET /status. */
@@ -191,10 +196,18 @@ export interface HostRunner {
   close(): Promise<void>;
 }
 
+/** Called for lines that the reader of a log was too slow for. */
+export interface DropEvents {
+  /** One line was dropped. */
+  dropped(): void;
+  /** The reader is no longer behind. `lines` were dropped since it was. */
+  recovered(lines: number): void;
+}
+
 /** Where the two logs go. */
 export interface LogSinks {
-  readonly accessLog: LineSink;
-  readonly diagnostics: LineSink;
+  readonly accessLog: Writable;
+  readonly diagnostics: Writable;
 }
 
 export interface SuperviseOptions extends LogSinks {

@@ -1,12 +1,22 @@
-// The connections of a server, and the exchanges on them that are not over.
+// The connections of a server, and the life of each exchange on them: from its parsed head to the
+// end of its response.
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Timer } from "../clock.ts";
+import type { Clock, Timer } from "../clock.ts";
+import type { ResponseLog } from "./access-log.ts";
+import { Cancel, ClientGone } from "./cancel.ts";
 import type { Exchange } from "./exchange.ts";
-import type { Pipeline } from "./pipeline.ts";
+import { requestId } from "./request-id.ts";
+import type { Pipeline } from "./server.ts";
+
+/** How long the last bytes of an aborted response may take to reach a client that reads slowly. */
+export const BREAK_OFF_MS = 1_000;
+
+/** The status in the access log for a client that left before it had the whole response. */
+const CLIENT_GONE_STATUS = 499;
 
 /** An exchange as the server keeps it: what the handler sees, and how far the response has come. */
 export interface LiveExchange extends Exchange {
-  readonly connection: Connection;
   /** On the monotonic clock, in milliseconds. */
   readonly startedAt: number;
   /**
@@ -43,7 +53,7 @@ export interface Connection {
    * sent.
    */
   broken: boolean;
-  /** Bounds what is parsed at once. Absent during a TLS handshake. */
+  /** Bounds what is parsed at once. Absent during a TLS handshake, and if there is no bound. */
   pipeline?: Pipeline;
 }
 
@@ -57,11 +67,23 @@ export interface Connections {
   all(): Iterable<Connection>;
   /** The live exchanges of all connections. */
   exchanges(): readonly LiveExchange[];
+  /** Begins the exchange of a request that Node has parsed. */
+  begin(req: IncomingMessage, res: ServerResponse): LiveExchange;
+  /** How many exchanges are not over. */
+  inFlight(): number;
 }
 
-/** Calls `onClose` when a socket has closed. */
-export function createConnections(onClose: (connection: Connection) => void): Connections {
+/** Calls `onFinish` after the end of each exchange. */
+export function createConnections(
+  clock: Clock,
+  responseLog: ResponseLog,
+  onFinish: (connection: Connection) => void,
+): Connections {
   const connections = new Map<Duplex, Connection>();
+  // A count, because a set of all live exchanges costs each request a tenth in garbage collection.
+  let inFlight = 0;
+
+  const of = (socket: Duplex): Connection => connections.get(socket) ?? add(socket);
 
   function add(socket: Duplex): Connection {
     const connection: Connection = { socket, live: new Set(), broken: false };
@@ -69,14 +91,68 @@ export function createConnections(onClose: (connection: Connection) => void): Co
     // Node tells only the response that owns the socket of its end, not those that wait behind it.
     socket.once("close", () => {
       connections.delete(socket);
-      onClose(connection);
+      for (const exchange of connection.live) finish(exchange, connection);
     });
     return connection;
   }
 
+  function begin(req: IncomingMessage, res: ServerResponse): LiveExchange {
+    const connection = of(req.socket);
+    const cancel = new Cancel();
+    const exchange: LiveExchange = {
+      req,
+      res,
+      cancel,
+      requestId: requestId(req.rawHeaders),
+      startedAt: clock.monotonic(),
+      log: {},
+      delivered: false,
+      handled: false,
+      abort(reason) {
+        cancel.abort(reason);
+        if (!connection.live.has(exchange)) return;
+        exchange.breakOff ??= clock.after(BREAK_OFF_MS, () => {
+          if (!exchange.delivered) res.destroy();
+        });
+      },
+      expire(ms, reason) {
+        exchange.deadline = clock.after(ms, () => exchange.abort(reason()));
+      },
+      onEnd(listener) {
+        exchange.endListener = listener;
+      },
+    };
+    connection.live.add(exchange);
+    connection.latest = exchange;
+    inFlight += 1;
+    res.setHeader("X-Request-Id", exchange.requestId);
+    res.on("finish", () => {
+      exchange.delivered = !req.socket.destroyed;
+    });
+    res.on("close", () => finish(exchange, connection));
+    return exchange;
+  }
+
+  /** Ends an exchange, in whatever way it came to its end. Only the first call counts. */
+  function finish(exchange: LiveExchange, connection: Connection): void {
+    const { res, delivered } = exchange;
+    if (!connection.live.delete(exchange)) return;
+    inFlight -= 1;
+    exchange.deadline?.cancel();
+    exchange.breakOff?.cancel();
+    if (!delivered)
+      exchange.abort(new ClientGone("the client left before it had its whole answer"));
+    exchange.endListener?.();
+    const status = delivered ? res.statusCode : CLIENT_GONE_STATUS;
+    responseLog.ended(exchange, exchange.loggedStatus ?? status);
+    onFinish(connection);
+  }
+
   return {
-    of: (socket) => connections.get(socket) ?? add(socket),
+    of,
     all: () => connections.values(),
     exchanges: () => [...connections.values()].flatMap(({ live }) => [...live]),
+    begin,
+    inFlight: () => inFlight,
   };
 }

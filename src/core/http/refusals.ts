@@ -2,32 +2,23 @@
 // parse, requests that take too long to arrive, CONNECT, and the preface of HTTP/2.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import type { ResponseLog } from "./access-log.ts";
 import { isResponseOwed, type Connection, type Connections } from "./connection.ts";
 import { HttpError } from "./http-error.ts";
 import { requestId, requestIdFromBytes } from "./request-id.ts";
-import type { ResponseLog } from "./response-log.ts";
 import { rawError, type RenderError } from "./responses.ts";
 
 /** What Node's server reports about a request that it could not take. */
-export interface ClientError extends NodeJS.ErrnoException {
+interface ClientError extends NodeJS.ErrnoException {
   /** The bytes that could not be parsed. */
   readonly rawPacket?: Buffer;
-}
-
-export interface Refusals {
-  /** Refuses CONNECT. */
-  connect(req: IncomingMessage, socket: Duplex): void;
-  /** Refuses the preface of HTTP/2. Node closes the connection as soon as its listener returns. */
-  preface(req: IncomingMessage): void;
-  /** Refuses what Node's parser or its timers found wrong. */
-  clientError(error: ClientError, socket: Duplex): void;
 }
 
 export function createRefusals(
   connections: Connections,
   responseLog: ResponseLog,
   renderError: RenderError,
-): Refusals {
+) {
   /** `id` is the request id of what belongs to no exchange. */
   function refuse(
     socket: Duplex,
@@ -56,9 +47,17 @@ export function createRefusals(
   }
 
   return {
-    connect: (req, socket) => refuse(socket, noProxy(), requestId(req.rawHeaders), req),
-    preface: (req) => refuse(req.socket, malformed(), requestId(req.rawHeaders), req),
-    clientError(error, socket) {
+    /** Refuses CONNECT. */
+    connect(req: IncomingMessage, socket: Duplex): void {
+      const error = new HttpError("method_not_allowed", NO_PROXY, { Allow: "GET, HEAD, POST" });
+      refuse(socket, error, requestId(req.rawHeaders), req);
+    },
+    /** Refuses the preface of HTTP/2. Node closes the connection as soon as its listener returns. */
+    preface(req: IncomingMessage): void {
+      refuse(req.socket, malformed(), requestId(req.rawHeaders), req);
+    },
+    /** Refuses what Node's parser or its timers found wrong. */
+    clientError(error: ClientError, socket: Duplex): void {
       if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
       else refuse(socket, httpErrorOf(error), requestIdFromBytes(error.rawPacket));
     },
@@ -86,10 +85,7 @@ function endAfterOwed(connection: Connection): void {
 const malformed = (): HttpError =>
   new HttpError("malformed_request", "This is not a valid HTTP request.");
 
-const noProxy = (): HttpError =>
-  new HttpError("method_not_allowed", "This is no proxy: CONNECT is not supported.", {
-    Allow: "GET, HEAD, POST",
-  });
+const NO_PROXY = "This is no proxy: CONNECT is not supported.";
 
 function httpErrorOf({ code }: ClientError): HttpError {
   if (code === "HPE_HEADER_OVERFLOW")

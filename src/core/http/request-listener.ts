@@ -1,5 +1,5 @@
 // One request from its parsed head to its handler, and whatever that throws to an error response.
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { ClientGone } from "./cancel.ts";
 import type { LiveExchange } from "./connection.ts";
 import type { Exchange, Routes } from "./exchange.ts";
@@ -55,15 +55,11 @@ function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHook
   log.param = response.param;
   if (response.isInternal) hooks.failed(exchange, thrown);
   if (res.headersSent) {
-    breakOff(res);
+    // Unless the handler has ended the response, the client must see that it is cut.
+    if (!res.writableEnded) res.destroy();
     return;
   }
   // The client may close before the end of this response, which it has seen nevertheless.
   if (response.status === 413) exchange.loggedStatus = 413;
   sendError(req, res, response);
-}
-
-/** The response has begun. Unless its handler has ended it, the client must see that it is cut. */
-function breakOff(res: ServerResponse): void {
-  if (!res.writableEnded) res.destroy();
 }

@@ -1,5 +1,5 @@
 // Which handler a request is for: by its path, then by its method.
-import type { Handler, Routes } from "./exchange.ts";
+import type { Routes } from "./exchange.ts";
 import { HttpError } from "./http-error.ts";
 
 /** Characters of a path that an error message repeats. */
@@ -40,17 +40,11 @@ function percentDecoded(text: string): string {
   }
 }
 
-export interface RouteHandler {
-  readonly handler: Handler;
-  /** As in RouteMatch. */
-  readonly parameter: string;
-}
-
 /**
- * Finds the handler of a request. HEAD is handled as GET where it has no handler of its own.
+ * Finds the handler of a request, with the parameter of its path. HEAD is handled as GET where it has no handler of its own.
  * Throws an HttpError: `unknown_url`, or `method_not_allowed` with the header Allow.
  */
-export function route(routes: Routes, method: string, path: string): RouteHandler {
+export function route(routes: Routes, method: string, path: string) {
   const found = match(routes, path);
   if (!found) throw unknownUrl(routes, path);
   const methods = routes[found.pattern]!;

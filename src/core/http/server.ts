@@ -5,15 +5,11 @@ import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../clock.ts";
-import type { AccessLog } from "./access-record.ts";
-import { createConnections, isResponseOwed, type Connection } from "./connection.ts";
-import { createDraining } from "./draining.ts";
+import { createResponseLog, type AccessLog } from "./access-log.ts";
+import { BREAK_OFF_MS, createConnections, isResponseOwed, type Connection } from "./connection.ts";
 import type { Routes } from "./exchange.ts";
-import { BREAK_OFF_MS, createExchanges } from "./live-exchange.ts";
-import { boundPipeline } from "./pipeline.ts";
 import { createRefusals } from "./refusals.ts";
 import { answerRequest, type RequestHooks } from "./request-listener.ts";
-import { createResponseLog } from "./response-log.ts";
 
 /** Default of `sendMs`. */
 const SEND_MS = 30_000;
@@ -28,6 +24,24 @@ export interface SecureListener {
   create(options: http.ServerOptions): http.Server;
 }
 
+/** What a bound on the requests of a connection depends on. */
+export interface PipelineState {
+  /** How many requests have been parsed and have not had their whole response. */
+  waiting(): number;
+  /** The request that was parsed last; undefined before the first one. */
+  latest(): IncomingMessage | undefined;
+}
+
+export interface Pipeline {
+  /** To be called when a request has had its response: parses the bytes that waited for it. */
+  advance(): void;
+  /** Ends the parsing. Further bytes are read and thrown away, so that the end is noticed. */
+  stop(): void;
+}
+
+/** Bounds a connection that Node's HTTP server has just accepted. */
+export type BoundPipeline = (socket: Duplex, state: PipelineState) => Pipeline;
+
 export interface ServerOptions {
   /** The address or name to listen on. */
   readonly host: string;
@@ -39,6 +53,8 @@ export interface ServerOptions {
   readonly sendMs?: number | undefined;
   /** Absent: plain HTTP. */
   readonly secure?: SecureListener | undefined;
+  /** Absent: Node's parser takes what one read brings. */
+  readonly boundPipeline?: BoundPipeline | undefined;
 }
 
 export interface ServerDeps extends RequestHooks {
@@ -59,37 +75,49 @@ export interface Server {
 }
 
 export function createServer(routes: Routes, options: ServerOptions, deps: ServerDeps): Server {
-  const { clock, access, renderError } = deps;
-  const { secure, host, port } = options;
+  const { clock } = deps;
+  const { secure, host, port, boundPipeline } = options;
   const nodeServer = createNodeServer(options);
-  const responseLog = createResponseLog(access, clock);
-  const exchanges = createExchanges(clock, responseLog, onFinish);
-  const connections = createConnections(({ live }) => {
-    for (const exchange of live) exchanges.finish(exchange);
-  });
-  const refusals = createRefusals(connections, responseLog, renderError);
-  const draining = createDraining(nodeServer, connections, exchanges.inFlight, clock);
+  const responseLog = createResponseLog(deps.access, clock);
+  const connections = createConnections(clock, responseLog, onFinish);
+  const refusals = createRefusals(connections, responseLog, deps.renderError);
+  let draining = false;
 
   function onRequest(req: IncomingMessage, res: ServerResponse): void {
     if (req.method === "PRI") {
       refusals.preface(req);
       return;
     }
-    const exchange = exchanges.begin(req, res, connections.of(req.socket));
-    if (draining.isDraining()) res.setHeader("Connection", "close");
+    const exchange = connections.begin(req, res);
+    if (draining) res.setHeader("Connection", "close");
     answerRequest(exchange, routes, deps);
   }
 
-  function onFinish(connection: Connection): void {
-    if (connection.broken && ![...connection.live].some(isResponseOwed)) connection.socket.end();
-    draining.exchangeEnded();
-    connection.pipeline?.advance();
+  function onFinish({ broken, live, socket, pipeline }: Connection): void {
+    if (broken && ![...live].some(isResponseOwed)) socket.end();
+    if (draining) closeUnused();
+    pipeline?.advance();
+  }
+
+  /** Connections that have never sent a request stay until no request is left. */
+  function closeUnused(): void {
+    if (connections.inFlight() === 0) destroyAll();
+    else nodeServer.closeIdleConnections();
+  }
+
+  function destroyAll(): void {
+    for (const { socket } of connections.all()) socket.destroy();
   }
 
   nodeServer.on("connection", connections.of);
-  nodeServer.on(secure ? "secureConnection" : "connection", (socket: Duplex) =>
-    addPipeline(connections.of(socket)),
-  );
+  nodeServer.on(secure ? "secureConnection" : "connection", (socket: Duplex) => {
+    const connection = connections.of(socket);
+    const pipeline = boundPipeline?.(socket, {
+      waiting: () => connection.live.size,
+      latest: () => connection.latest?.req,
+    });
+    if (pipeline) connection.pipeline = pipeline;
+  });
   nodeServer.on("timeout", (socket: Duplex) => onSilence(connections.of(socket)));
   nodeServer.on("request", onRequest);
   nodeServer.on("checkContinue", onRequest);
@@ -103,10 +131,22 @@ export function createServer(routes: Routes, options: ServerOptions, deps: Serve
       return urlOf(secure ? "https" : "http", nodeServer.address() as AddressInfo);
     },
     async close(drainMs, reason) {
-      await draining.close(drainMs, reason);
+      draining = true;
+      const closed = new Promise<unknown>((resolve) => nodeServer.close(resolve));
+      for (const { res } of connections.exchanges())
+        if (!res.headersSent) res.setHeader("Connection", "close");
+      closeUnused();
+      // A paused connection does not keep the process alive. These timers do, until all is over.
+      const abortTimer = clock.after(drainMs, () => {
+        for (const exchange of connections.exchanges()) exchange.abort(reason);
+      });
+      const destroyTimer = clock.after(drainMs + BREAK_OFF_MS, destroyAll);
+      await closed;
+      abortTimer.cancel();
+      destroyTimer.cancel();
       await responseLog.settle(BREAK_OFF_MS);
     },
-    inFlight: exchanges.inFlight,
+    inFlight: connections.inFlight,
   };
 }
 
@@ -123,13 +163,6 @@ function createNodeServer({ secure, receiveMs, sendMs }: ServerOptions): http.Se
   server.maxHeadersCount = 0; // Their size is bounded. Node would drop surplus ones in silence.
   server.timeout = sendMs ?? SEND_MS;
   return server;
-}
-
-function addPipeline(connection: Connection): void {
-  connection.pipeline = boundPipeline(connection.socket, {
-    waiting: () => connection.live.size,
-    latest: () => connection.latest?.req,
-  });
 }
 
 /**

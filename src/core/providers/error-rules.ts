@@ -26,77 +26,55 @@ const GATEWAY_REFUSED = { code: "model_unavailable", operator: "other" } as cons
 /** The provider is alive, but could not process this content. */
 const CONTENT_FAILED = { code: "upstream_error", fromContent: true } as const;
 
+const INVALID_KEY_NAMES = /invalid_api_key|api_key_(invalid|expired)/i;
+const INVALID_KEY = [
+  /^api[ _]key[ _](invalid|not[ _](valid|found)|expired)|^invalid[ _]api[ _]key/i,
+  /^incorrect api key|^your credit balance|^user location is not supported/i,
+];
+const FAILED_NAMES = /tool_use_failed|json_validate_failed|output_parse_failed/i;
+const FAILED = [
+  /^(the )?model (produced|generated) invalid|^error parsing tool call/i,
+  /^failed to parse (input|messages|tool call|grammar)|^failed to generate (json|output)/i,
+  /^xml syntax error|^jinja exception/i,
+];
+const CONTEXT = [
+  /context[ _]length|context window|context limit|maximum context|exceed_context_size/i,
+  /prompt is too long|too[ _]many[ _]((prompt|input)[ _])?tokens|input token count/i,
+  /reduce the length|maximum prompt length|exceeds max length|more than max tokens/i,
+  /exceeded model token limit|range of input length/i,
+];
+const FILTER = [
+  /content[ _]filter|content[ _]policy|content management policy|data_inspection/i,
+  /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
+  /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
+];
+const NO_FILE = [/permission to access the file|^no such file object/i];
+/** A firewall in front of the provider rejects the content with a page of its own. */
+const WEB_PAGE = [/^\s*<(!doctype|html)/i];
+/** The account has credit, but not enough for this request. */
+const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded/i];
+const NO_CREDIT = [/insufficient_quota|insufficient balance|^1113 /i];
+const TOO_LARGE = [/^request too large/i];
+
+const BAD = /^(400|413|422)$/;
+
 /** The first rule that matches counts. The last one matches everything. */
 export const ERROR_RULES: readonly ErrorRule[] = [
-  {
-    ...KEY_REFUSED,
-    status: /^(400|413|422)$/,
-    names: /invalid_api_key|api_key_(invalid|expired)/i,
-    messages: [
-      /^api[ _]key[ _](invalid|not[ _](valid|found)|expired)|^invalid[ _]api[ _]key/i,
-      /^incorrect api key|^your credit balance|^user location is not supported/i,
-    ],
-  },
-  {
-    ...CONTENT_FAILED,
-    status: /^(400|413|422|424|5..)$/,
-    names: /tool_use_failed|json_validate_failed|output_parse_failed/i,
-    messages: [
-      /^(the )?model (produced|generated) invalid|^error parsing tool call/i,
-      /^failed to parse (input|messages|tool call|grammar)|^failed to generate (json|output)/i,
-      /^xml syntax error|^jinja exception/i,
-    ],
-  },
-  { ...CONTENT_FAILED, status: /^424$/ },
-  {
-    code: "context_length_exceeded",
-    status: /^(400|413|422)$/,
-    messages: [
-      /context[ _]length|context window|context limit|maximum context|exceed_context_size/i,
-      /prompt is too long|too[ _]many[ _]((prompt|input)[ _])?tokens|input token count/i,
-      /reduce the length|maximum prompt length|exceeds max length|more than max tokens/i,
-      /exceeded model token limit|range of input length/i,
-    ],
-  },
-  {
-    code: "content_filter",
-    status: /^(400|413|422|403)$/,
-    messages: [
-      /content[ _]filter|content[ _]policy|content management policy|data_inspection/i,
-      /content safety|safety (system|filter|polic)|sensitive[_ ](content|words?)/i,
-      /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
-    ],
-  },
-  { code: "upstream_rejected", status: /^(400|413|422)$/ },
-  {
-    code: "upstream_rejected",
-    status: /^(403|404)$/,
-    messages: [/permission to access the file|^no such file object/i],
-  },
-  // A firewall in front of the provider rejects the content with a page of its own.
-  { ...GATEWAY_REFUSED, status: /^403$/, messages: [/^\s*<(!doctype|html)/i], fromContent: true },
-  // The account has credit, but not enough for this request.
-  {
-    ...KEY_REFUSED,
-    status: /^402$/,
-    messages: [/fewer max_tokens|^prompt tokens limit exceeded/i],
-    fromContent: true,
-  },
-  { ...KEY_REFUSED, status: /^(401|402|403)$/ },
-  {
-    ...KEY_REFUSED,
-    status: /^429$/,
-    messages: [/insufficient_quota|insufficient balance|^1113 /i],
-  },
-  {
-    code: "model_overloaded",
-    status: /^429$/,
-    messages: [/^request too large/i],
-    fromContent: true,
-  },
-  { code: "model_overloaded", status: /^(408|409|425|429|503|529)$/ },
-  { ...GATEWAY_REFUSED, status: /^4..$/ },
-  { code: "upstream_error", status: /^.*$/ },
+  { status: BAD, ...KEY_REFUSED, names: INVALID_KEY_NAMES, messages: INVALID_KEY },
+  { status: /^(4(00|13|22|24)|5..)$/, ...CONTENT_FAILED, names: FAILED_NAMES, messages: FAILED },
+  { status: /^424$/, ...CONTENT_FAILED },
+  { status: BAD, code: "context_length_exceeded", messages: CONTEXT },
+  { status: /^(400|413|422|403)$/, code: "content_filter", messages: FILTER },
+  { status: BAD, code: "upstream_rejected" },
+  { status: /^(403|404)$/, code: "upstream_rejected", messages: NO_FILE },
+  { status: /^403$/, ...GATEWAY_REFUSED, messages: WEB_PAGE, fromContent: true },
+  { status: /^402$/, ...KEY_REFUSED, messages: CREDIT_TOO_LOW, fromContent: true },
+  { status: /^(401|402|403)$/, ...KEY_REFUSED },
+  { status: /^429$/, ...KEY_REFUSED, messages: NO_CREDIT },
+  { status: /^429$/, code: "model_overloaded", messages: TOO_LARGE, fromContent: true },
+  { status: /^(408|409|425|429|503|529)$/, code: "model_overloaded" },
+  { status: /^4..$/, ...GATEWAY_REFUSED },
+  { status: /^.*$/, code: "upstream_error" },
 ];
 
 /** The status that an error's code or type stands for, where an error inside a 200 states none. */

@@ -68,6 +68,7 @@ function startOnce(host: Host): HostPart {
     ...DEFAULT_ADDRESS,
     ...configured,
     secure: secureListener(config, "admin", host.extensions),
+    boundPipeline: host.extensions.find((other) => other.boundPipeline)?.boundPipeline,
   };
   let address: string | undefined;
   let server: Server | undefined;

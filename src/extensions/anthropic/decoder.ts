@@ -1,11 +1,9 @@
 // Anthropic's reply, whole or event by event. WIRE.md 7.2.
 import { randomHex } from "../../core/ids.ts";
 import type { Part } from "../../core/openai/parts.ts";
-import { namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
+import { finishPart, namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
 import type { Decoder, SignatureStore } from "../../core/providers/dialect.ts";
-import { finishPart } from "../../core/providers/finish-reasons.ts";
-import { ProviderError } from "../../core/providers/provider-error.ts";
-import { throwErrorIn } from "../../core/providers/refusal.ts";
+import { ProviderError, throwErrorIn } from "../../core/providers/provider-error.ts";
 import { asArray, asObject, asString } from "../../core/schema/untrusted-json.ts";
 import { createThoughtCollector } from "./thoughts.ts";
 import { createUsageReader } from "./usage.ts";

@@ -3,10 +3,9 @@ import { randomHex } from "../../core/ids.ts";
 import { tokenLogprob, type TokenLogprob } from "../../core/openai/logprobs.ts";
 import type { Part } from "../../core/openai/parts.ts";
 import type { UsageReport } from "../../core/openai/usage.ts";
-import { namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
+import { finishPart, namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
 import type { Decoder, SignatureStore } from "../../core/providers/dialect.ts";
-import { finishPart } from "../../core/providers/finish-reasons.ts";
-import { throwErrorIn } from "../../core/providers/refusal.ts";
+import { throwErrorIn } from "../../core/providers/provider-error.ts";
 import { asArray, asObject, asString, tokenCounter } from "../../core/schema/untrusted-json.ts";
 import { sumOf } from "../turns/index.ts";
 

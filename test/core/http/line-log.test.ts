@@ -1,77 +1,27 @@
-// A log whose reader may be too slow: what is kept for it is bounded, what is dropped is counted.
+// A log of one JSON object a line: what is written when.
 
 import assert from "node:assert/strict";
-import { Writable } from "node:stream";
 import { describe, it } from "node:test";
-import { createLineLog, MAX_BACKLOG, sinkOf } from "../../../src/core/http/line-log.ts";
-import { waitFor } from "../../support/wait.ts";
-
-/** A stream whose reader takes nothing until it is told to go on. */
-function stalled() {
-  let takeNext: (() => void) | undefined;
-  let goesOn = false;
-  let text = "";
-  const stream = new Writable({
-    decodeStrings: false,
-    write(chunk: string, _, done) {
-      const take = () => {
-        text += chunk;
-        done();
-      };
-      if (goesOn) take();
-      else takeNext = take;
-    },
-  });
-  return {
-    stream,
-    lines: () => text.split("\n").filter((line) => line !== ""),
-    resume() {
-      goesOn = true;
-      takeNext?.();
-    },
-  };
-}
+import { createLineLog } from "../../../src/core/http/line-log.ts";
 
 describe("a line log", () => {
-  it("keeps 8 MB for a reader that stalls, drops the rest, and tells how much when it goes on", async () => {
-    const reader = stalled();
-    let dropped = 0;
-    const recovered: number[] = [];
-    const log = createLineLog(sinkOf(reader.stream), {
-      dropped: () => (dropped += 1),
-      recovered: (lines) => recovered.push(lines),
-    });
-    const line = { text: "x".repeat(1_000) };
-    const count = 20_000;
-    for (let at = 0; at < count; at += 1) {
-      log.write(line);
-      if (at % 100 === 99) await new Promise(setImmediate);
-    }
-    assert.ok(reader.stream.writableLength <= MAX_BACKLOG, `${reader.stream.writableLength}`);
-    assert.ok(reader.stream.writableLength > MAX_BACKLOG * 0.9, "what may be kept is kept");
-    assert.ok(dropped > count / 2);
-    assert.deepEqual(recovered, []);
-    reader.resume();
-    await waitFor(() => recovered.length > 0, "the log to recover");
-    assert.deepEqual(recovered, [dropped]);
-    assert.equal(reader.lines().length + dropped, count);
-    log.write(line);
-    log.flush();
-    assert.equal(reader.lines().length + dropped, count + 1, "it goes on");
-    assert.ok(
-      reader.lines().every((each) => JSON.parse(each).text.length === 1_000),
-      "whole lines",
-    );
+  it("writes the lines of one turn of the event loop together", async () => {
+    const writes: string[] = [];
+    const log = createLineLog((lines) => writes.push(lines));
+    log.write({ a: 1 });
+    log.writeText("text");
+    assert.deepEqual(writes, []);
+    await new Promise(setImmediate);
+    assert.deepEqual(writes, ['{"a":1}\ntext\n']);
   });
 
-  it("drops nothing for a reader that keeps up, however much comes in one turn", async () => {
-    const lines: string[] = [];
-    const log = createLineLog((text) => lines.push(...text.trim().split("\n")), {
-      dropped: () => assert.fail("a line was dropped"),
-      recovered: () => assert.fail("nothing was dropped"),
-    });
-    for (let at = 0; at < 20_000; at += 1) log.write({ at, text: "x".repeat(1_000) });
+  it("writes what waits at once when it is flushed, and nothing twice", async () => {
+    const writes: string[] = [];
+    const log = createLineLog((lines) => writes.push(lines));
+    log.writeText("first");
+    log.flush();
+    assert.deepEqual(writes, ["first\n"]);
     await new Promise(setImmediate);
-    assert.equal(lines.length, 20_000);
+    assert.deepEqual(writes, ["first\n"]);
   });
 });

@@ -4,10 +4,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { tokenLogprob } from "../../../src/core/openai/logprobs.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
-import { splitLogprobs } from "../../../src/core/providers/openai/logprobs.ts";
+import {
+  createToolCallReader,
+  splitLogprobs,
+  usageIn,
+} from "../../../src/core/providers/openai/decoder.ts";
 import { createThinkTagSplitter } from "../../../src/core/providers/openai/think-tags.ts";
-import { createToolCallReader } from "../../../src/core/providers/openai/tool-calls.ts";
-import { usageIn } from "../../../src/core/providers/openai/usage.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 
 describe("think tags", () => {

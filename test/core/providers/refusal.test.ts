@@ -2,8 +2,11 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ProviderError } from "../../../src/core/providers/provider-error.ts";
-import { refusal, throwErrorIn } from "../../../src/core/providers/refusal.ts";
+import {
+  ProviderError,
+  refusal,
+  throwErrorIn,
+} from "../../../src/core/providers/provider-error.ts";
 
 const NO_HEADERS = { get: () => null };
 

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { Writable } from "node:stream";
 import { describe, it } from "node:test";
 import { demo, startGateway, user } from "../../support/gateway.ts";
 
@@ -10,7 +11,8 @@ const isThere = spawnSync("promtool", ["--version"]).status === 0;
 describe("promtool check metrics", { skip: !isThere && "there is no promtool here" }, () => {
   it("is silent about all families, after traffic of every kind", async (t) => {
     // A reader that is behind for good: whatever the diagnostics say is dropped, and counted.
-    const behind = { write: () => undefined, backlog: () => 9e6, onceDrained: () => undefined };
+    const behind = new Writable({ write: () => undefined });
+    behind.write("x".repeat(9e6));
     const gateway = await startGateway(t, demo(), { diagnostics: behind });
     gateway.gateway.diagnose({ event: "test" });
     const ask = async (body: object) =>

@@ -1,10 +1,9 @@
 // The OpenAI-compatible format, which most providers and all local servers speak, each a little
 // differently (WIRE.md 6). Their differences are data: traits.ts and vendors.json.
 import type { Dialect, DialectDefinition } from "../dialect.ts";
-import { finishReasonOf } from "../finish-reasons.ts";
+import { finishReasonOf } from "../decoding.ts";
 import { createOpenaiDecoder, choiceIn } from "./decoder.ts";
-import { requestBody } from "./request.ts";
-import { THINKING_SWITCHES } from "./thinking.ts";
+import { requestBody, THINKING_SWITCHES } from "./request.ts";
 
 export const openaiDialect: Dialect = {
   auth: (key) => ({ Authorization: `Bearer ${key}` }),

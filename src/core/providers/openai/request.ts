@@ -1,9 +1,8 @@
-// The request to an OpenAI-compatible provider.
+// The request to an OpenAI-compatible provider, and how thinking is switched in it.
 import type { ChatRequest, Message } from "../../openai/request.ts";
 import type { Target } from "../dialect.ts";
-import { parametersOf } from "../parameters.ts";
+import { effortOf, parametersOf } from "../parameters.ts";
 import type { Traits } from "../traits.ts";
-import { thinkingFields } from "./thinking.ts";
 
 export function requestBody(
   chat: ChatRequest,
@@ -68,4 +67,43 @@ function toolFields({ tools, tool_choice: choice }: ChatRequest, traits: Traits)
   // A named tool is forced by leaving the others out.
   const isChosen = (name: string) => typeof choice !== "object" || choice.function.name === name;
   return { tools: tools.filter((tool) => isChosen(tool.function.name)), tool_choice: "any" };
+}
+
+/** How thinking is switched: a value of the trait `thinking`. */
+interface ThinkingSwitch {
+  /** The fields that switch thinking on. */
+  readonly on: object;
+  /** The fields that switch it off. */
+  readonly off: object;
+}
+
+/** In the order in which messages list them. "none" (no field is ever sent) is missing. */
+export const THINKING_SWITCHES: ReadonlyMap<string, ThinkingSwitch> = new Map([
+  ["thinking", { on: { thinking: { type: "enabled" } }, off: { thinking: { type: "disabled" } } }],
+  ["reasoning_effort", { on: {}, off: { reasoning_effort: "none" } }],
+  ["reasoning", { on: { reasoning: { enabled: true } }, off: { reasoning: { enabled: false } } }],
+  ["enable_thinking", { on: { enable_thinking: true }, off: { enable_thinking: false } }],
+  ["chat_template_kwargs", { on: templateFields(true), off: templateFields(false) }],
+  ["always", { on: {}, off: {} }],
+]);
+
+/** Chat templates know one of two names. The other one has no effect. */
+function templateFields(enabled: boolean): object {
+  return { chat_template_kwargs: { enable_thinking: enabled, thinking: enabled } };
+}
+
+/**
+ * The fields that switch thinking on or off. Where there is a switch, it is off unless the client
+ * asked for thinking: many models think by default (WIRE D5). `effort`: what the client asked for.
+ */
+export function thinkingFields(on: boolean, effort: string | undefined, traits: Traits): object {
+  const { thinking } = traits;
+  const fields = THINKING_SWITCHES.get(thinking);
+  if (!fields) return {};
+  if (!on) return traits.thinking_off ? fields.off : {};
+  const byDefault = thinking === "reasoning_effort" ? "medium" : undefined;
+  const known = effortOf(effort ?? byDefault, traits);
+  if (known === undefined) return fields.on;
+  if (thinking === "reasoning") return { reasoning: { effort: known } };
+  return { ...fields.on, reasoning_effort: known };
 }

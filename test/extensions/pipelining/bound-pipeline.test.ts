@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { Duplex } from "node:stream";
 import { describe, it } from "node:test";
-import { boundPipeline, MAX_PIPELINED } from "../../../src/core/http/pipeline.ts";
+import { boundPipeline, MAX_PIPELINED } from "../../../src/extensions/pipelining/bound-pipeline.ts";
 
 interface ParsedRequest {
   readonly headers: { readonly "content-length"?: string };

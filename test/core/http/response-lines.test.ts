@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { AccessRecord } from "../../../src/core/http/access-record.ts";
 import type { LiveExchange } from "../../../src/core/http/connection.ts";
-import { createResponseLog } from "../../../src/core/http/response-log.ts";
+import { createResponseLog, type AccessRecord } from "../../../src/core/http/access-log.ts";
 import { createTestClock } from "../../support/clock.ts";
 import { within } from "../../support/wait.ts";
 

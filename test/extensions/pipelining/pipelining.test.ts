@@ -8,8 +8,8 @@ import { describe, it, type TestContext } from "node:test";
 import { systemClock } from "../../../src/core/clock.ts";
 import { renderError, shuttingDown } from "../../../src/core/error-responses.ts";
 import type { Exchange } from "../../../src/core/http/exchange.ts";
-import { MAX_PIPELINED } from "../../../src/core/http/pipeline.ts";
 import { createServer } from "../../../src/core/http/server.ts";
+import { boundPipeline, MAX_PIPELINED } from "../../../src/extensions/pipelining/bound-pipeline.ts";
 import { configFor, demo, json, KEY, startGateway, user } from "../../support/gateway.ts";
 import { held, startProvider } from "../../support/provider.ts";
 import { settled, waitFor, within } from "../../support/wait.ts";
@@ -58,7 +58,7 @@ async function startSite(t: TestContext, options: { sendMs?: number } = {}): Pro
         },
       },
     },
-    { host: "127.0.0.1", port: 0, receiveMs: 60_000, ...options },
+    { host: "127.0.0.1", port: 0, receiveMs: 60_000, boundPipeline, ...options },
     {
       clock: systemClock,
       renderError,

@@ -6,7 +6,6 @@ import net from "node:net";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { describe, it } from "node:test";
-import { sinkOf } from "../../../src/core/http/line-log.ts";
 import { folder } from "../../support/folder.ts";
 import { demo, startGateway } from "../../support/gateway.ts";
 import { LONG } from "../../support/long.ts";
@@ -42,7 +41,7 @@ function stalled() {
 describe("the gateway's logs", () => {
   it("a diagnostics reader that stalls is told in its own log how many lines it has missed", async (t) => {
     const reader = stalled();
-    const gateway = await startGateway(t, demo(), { diagnostics: sinkOf(reader.stream) });
+    const gateway = await startGateway(t, demo(), { diagnostics: reader.stream });
     for (let at = 0; at < 10_000; at += 1) {
       gateway.gateway.diagnose({ event: "test", level: "info", text: "x".repeat(1_000) });
       if (at % 100 === 99) await new Promise(setImmediate);

@@ -2,8 +2,8 @@
 // requests, each of which takes memory until its turn comes. Here the bytes of a connection reach
 // the parser one request at a time. They wait unparsed while enough requests of the connection wait
 // for their responses. A client that reads its responses gets all of them, in order.
-import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import type { Pipeline, PipelineState } from "../../core/http/server.ts";
 
 /** Requests of one connection that may wait for their responses before parsing stops. */
 export const MAX_PIPELINED = 16;
@@ -14,21 +14,6 @@ export const MAX_PIPELINED = 16;
 const CHUNKED_PIECE_BYTES = 2_048;
 const END_OF_HEAD = "\r\n\r\n";
 const NO_BYTES = Buffer.alloc(0);
-
-/** What the bound depends on. */
-export interface PipelineState {
-  /** How many requests have been parsed and have not had their whole response. */
-  readonly waiting: () => number;
-  /** The request that was parsed last; undefined before the first one. */
-  readonly latest: () => IncomingMessage | undefined;
-}
-
-export interface Pipeline {
-  /** To be called when a request has had its response: parses the bytes that waited for it. */
-  readonly advance: () => void;
-  /** Ends the parsing. Further bytes are read and thrown away, so that the end is noticed. */
-  readonly stop: () => void;
-}
 
 /** Bounds a connection that Node's HTTP server has just accepted. */
 export function boundPipeline(socket: Duplex, { waiting, latest }: PipelineState): Pipeline {
