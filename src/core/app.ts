@@ -3,7 +3,7 @@
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
 import type { ChatServices } from "./chat/context.ts";
 import { createChatHandler } from "./chat/handler.ts";
-import { createLeftStreams } from "./chat/left-streams.ts";
+import { createLeftStreams, type LeftStreams } from "./chat/left-streams.ts";
 import { modelRoutes } from "./chat/models.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import { demoKeyIssues } from "./config/check.ts";
@@ -12,16 +12,23 @@ import { changedFixedSettings } from "./config/fixed.ts";
 import { secretsIn } from "./config/redaction.ts";
 import type { Config } from "./config/schema.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
-import type { Extension, RunningGateway } from "./extension/extension.ts";
-import { secureListener, startHost, startObservations, startParts } from "./extension/parts.ts";
+import type { Extension, RunningGateway, SecureSection } from "./extension/extension.ts";
+import {
+  secureListener,
+  startHost,
+  startObservations,
+  startParts,
+  type Observations,
+  type Parts,
+} from "./extension/parts.ts";
 import type { Report } from "./extension/report.ts";
 import type { Routes } from "./http/exchange.ts";
 import { randomHex } from "./ids.ts";
 import { sendJson } from "./http/responses.ts";
 import { match } from "./http/router.ts";
-import { createServer } from "./http/server.ts";
+import { createServer, type Server } from "./http/server.ts";
 import { ledgerUnavailable } from "./ledger/ledger.ts";
-import { createLogs, type LogTargets } from "./logs.ts";
+import { createLogs, type Logs, type LogTargets } from "./logs.ts";
 import { createLoopDelay } from "./loop-delay.ts";
 import { ApiError } from "./openai/errors.ts";
 import { openapiText } from "./openai/openapi.ts";
@@ -29,7 +36,7 @@ import { createCatalog, createMemory } from "./routing/catalog.ts";
 import { createFingerprint } from "./routing/fingerprint.ts";
 import { createRedact } from "./routing/redact.ts";
 import { ValidationError } from "./schema/checker.ts";
-import { createSnapshots, type Snapshot } from "./snapshot.ts";
+import { createSnapshots, type Snapshot, type Snapshots } from "./snapshot.ts";
 import { fetchTransport } from "./upstream/fetch.ts";
 import type { Transport } from "./upstream/transport.ts";
 
@@ -51,34 +58,51 @@ export interface Gateway extends RunningGateway {
   close(drainMs?: number): Promise<void>;
 }
 
-export function createGateway(initial: Config, options: GatewayOptions = {}): Gateway {
+/** What a gateway is made of, before it has a server. */
+interface Assembly {
+  readonly clock: Clock;
+  readonly extensions: readonly Extension[];
+  readonly observations: Observations;
+  readonly logs: Logs;
+  readonly parts: Parts;
+  readonly secure: SecureSection | undefined;
+  readonly snapshots: Snapshots;
+  readonly leftStreams: LeftStreams;
+}
+
+function assemble(config: Config, options: GatewayOptions): Assembly {
   const { extensions = [], clock = systemClock } = options;
   const observations = startObservations(extensions);
-  const { observer } = observations;
-  const logs = createLogs(options, clock, observer);
+  const logs = createLogs(options, clock, observations.observer);
   const { diagnose } = logs;
   const limiter = options.sharedLimiter ?? createLimiter(clock.monotonic);
-  const parts = startParts({ config: initial, extensions, clock, diagnose, limiter });
+  const parts = startParts({ config, extensions, clock, diagnose, limiter });
   const transport = options.transport ?? parts.transport ?? fetchTransport();
   const readSecret = secretReader(extensions);
-  const memory = createMemory(createFingerprint(() => readSecret(initial.data_dir), diagnose));
-  const secure = secureListener(initial, "server", extensions);
-  const boundPipeline = extensions.find((extension) => extension.boundPipeline)?.boundPipeline;
+  const memory = createMemory(createFingerprint(() => readSecret(config.data_dir), diagnose));
+  const secure = secureListener(config, "server", extensions);
   const leftStreams = createLeftStreams(clock);
-  const loop = createLoopDelay();
-  const snapshots = createSnapshots(initial, {
+  const snapshots = createSnapshots(config, {
     extensions,
     clock,
     diagnose,
-    createCatalog(config, loaded) {
-      const { texts, digests } = secretsIn(config, loaded);
+    createCatalog(settings, loaded) {
+      const { texts, digests } = secretsIn(settings, loaded);
       const redact = createRedact(texts, digests);
       const { dialects, presets } = createFormats(loaded, []);
       const mediaTokens = loaded.find((extension) => extension.mediaTokens)?.mediaTokens;
       const services = { dialects, presets, transport, redact, mediaTokens, memory, clock };
-      return createCatalog(config, services);
+      return createCatalog(settings, services);
     },
   });
+  return { clock, extensions, observations, logs, parts, secure, snapshots, leftStreams };
+}
+
+export function createGateway(initial: Config, options: GatewayOptions = {}): Gateway {
+  const assembly = assemble(initial, options);
+  const { clock, extensions, observations, logs, parts, secure, snapshots, leftStreams } = assembly;
+  const { diagnose } = logs;
+  const loop = createLoopDelay();
   let draining = false;
 
   /** What a request begins with. */
@@ -86,32 +110,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     if (draining) throw shuttingDown();
     return snapshots.current();
   }
-
-  const routes: Routes = {
-    ...publicRoutes(inForce, snapshots.current, {
-      limiter: parts.limiter,
-      ledger: parts.ledger,
-      observer,
-      clock,
-      leftStreams,
-      diagnose,
-    }),
-    ...parts.routes,
-  };
-  const { host: address, port, receive_ms: receiveMs, send_ms: sendMs } = initial.server;
-  const server = createServer(
-    routes,
-    { host: address, port, receiveMs, sendMs, secure, boundPipeline },
-    {
-      clock,
-      access(record) {
-        logs.access.write(record);
-        observer.responded?.(match(routes, record.path ?? "")?.pattern ?? "other", record);
-      },
-      renderError,
-      failed: internalErrorReporter(diagnose),
-    },
-  );
+  const server = createPublicServer(initial, assembly, inForce);
 
   const report = (): Report => ({
     draining,
@@ -120,18 +119,17 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     ...catalogReport(snapshots.current()),
     extensions: { ...observations.report(), ...parts.report() },
   });
-  const host = options.sharedLimiter
-    ? undefined
-    : startHost({
-        config: initial,
-        current: () => snapshots.current().config,
-        extensions,
-        clock,
-        diagnose,
-        reports: async () => [report()],
-        accounts: () => snapshots.current().keyring.accounts(),
-        used: parts.limiter.used,
-      });
+  const sources = {
+    config: initial,
+    current: () => snapshots.current().config,
+    extensions,
+    clock,
+    diagnose,
+    reports: async () => [report()],
+    accounts: () => snapshots.current().keyring.accounts(),
+    used: parts.limiter.used,
+  };
+  const host = options.sharedLimiter ? undefined : startHost(sources);
 
   async function close(drainMs = 0): Promise<void> {
     draining = true;
@@ -162,13 +160,11 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     diagnose,
     reload(config, loaded) {
       assertFits(config, initial);
-      const applySecure = secure?.reload(config);
-      const applyParts = parts.reload(config);
-      applySecure?.();
-      applyParts();
-      const changed = changedFixedSettings(initial, config, loaded);
-      if (changed.length > 0)
-        diagnose({ event: "restart_needed", level: "warn", detail: restartDetail(changed) });
+      const prepared = [secure?.reload(config), parts.reload(config)];
+      for (const apply of prepared) apply?.();
+      const changed = changedFixedSettings(initial, config, loaded).join(", ");
+      const detail = `read at start only: ${changed}`;
+      if (changed !== "") diagnose({ event: "restart_needed", level: "warn", detail });
       snapshots.replace(config, loaded);
       diagnose({ event: "reloaded", level: "info" });
     },
@@ -177,8 +173,30 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   };
 }
 
-const restartDetail = (changed: readonly string[]): string =>
-  `read at start only: ${changed.join(", ")}`;
+/** `inForce` throws while the gateway is stopping. */
+function createPublicServer(config: Config, assembly: Assembly, inForce: () => Snapshot): Server {
+  const { clock, extensions, observations, logs, parts, secure, snapshots, leftStreams } = assembly;
+  const { observer } = observations;
+  const { access, diagnose } = logs;
+  const { limiter, ledger } = parts;
+  const services = { limiter, ledger, observer, clock, leftStreams, diagnose };
+  const routes: Routes = {
+    ...publicRoutes(inForce, snapshots.current, services),
+    ...parts.routes,
+  };
+  const { host, port, receive_ms: receiveMs, send_ms: sendMs } = config.server;
+  const boundPipeline = extensions.find((extension) => extension.boundPipeline)?.boundPipeline;
+  const options = { host, port, receiveMs, sendMs, secure, boundPipeline };
+  return createServer(routes, options, {
+    clock,
+    access(record) {
+      access.write(record);
+      observer.responded?.(match(routes, record.path ?? "")?.pattern ?? "other", record);
+    },
+    renderError,
+    failed: internalErrorReporter(diagnose),
+  });
+}
 
 /** Without an extension the key of system_fingerprint lives as long as the process. */
 const secretReader = (extensions: readonly Extension[]): ((dataDir: string) => string) =>

@@ -16,13 +16,18 @@ export interface Observer {
 
 /** One observer that calls them all. */
 export function joinObservers(observers: readonly Observer[]): Observer {
-  const [only, ...others] = observers;
-  if (only && others.length === 0) return only;
   return {
-    responded: (route, record) => observers.forEach((each) => each.responded?.(route, record)),
-    chunkSent: (model, ms) => observers.forEach((each) => each.chunkSent?.(model, ms)),
-    settled: (opening, settlement, ms) =>
-      observers.forEach((each) => each.settled?.(opening, settlement, ms)),
-    lineDropped: (log) => observers.forEach((each) => each.lineDropped?.(log)),
+    responded(route, record) {
+      for (const observer of observers) observer.responded?.(route, record);
+    },
+    chunkSent(model, ms) {
+      for (const observer of observers) observer.chunkSent?.(model, ms);
+    },
+    settled(opening, settlement, durationMs) {
+      for (const observer of observers) observer.settled?.(opening, settlement, durationMs);
+    },
+    lineDropped(log) {
+      for (const observer of observers) observer.lineDropped?.(log);
+    },
   };
 }

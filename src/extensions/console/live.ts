@@ -24,7 +24,7 @@ export function createLive(host: Host): Live {
   const points: string[] = [];
   let before: Samples | undefined;
   let status: Status | undefined;
-  let stepping: Promise<void> | undefined;
+  let isStepping = false;
 
   /** `fresh` are JSON already. */
   function event(fresh: readonly string[]): string {
@@ -50,12 +50,12 @@ export function createLive(host: Host): Live {
     for (const page of pages) if (!page.writableNeedDrain) page.write(text);
   }
 
-  function stepIfIdle(): void {
-    stepping ??= step()
-      .catch(() => undefined)
-      .finally(() => {
-        stepping = undefined;
-      });
+  async function stepIfIdle(): Promise<void> {
+    if (isStepping) return;
+    isStepping = true;
+    // While no process serves there is nothing to look at.
+    await step().catch(() => undefined);
+    isStepping = false;
   }
   const timer = setInterval(stepIfIdle, STEP_MS).unref();
 
