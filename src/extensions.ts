@@ -58,6 +58,7 @@ export const extensions: readonly ExtensionEntry[] = [
     load: () => import("./extensions/redis/index.ts"),
   },
   { name: "media-tokens", serves: true, load: () => import("./extensions/media-tokens/index.ts") },
+  { name: "redaction", serves: true, load: () => import("./extensions/redaction/index.ts") },
   { name: "metrics", serves: true, load: () => import("./extensions/metrics/index.ts") },
   {
     name: "tls",

@@ -9,7 +9,6 @@ import { systemClock, type Clock } from "./clock.ts";
 import { demoKeyIssues } from "./config/check.ts";
 import { createFormats } from "./config/formats.ts";
 import { changedFixedSettings } from "./config/fixed.ts";
-import { secretsIn } from "./config/redaction.ts";
 import type { Config } from "./config/schema.ts";
 import { fingerprintSecretOf } from "./config/secret-file.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
@@ -28,7 +27,6 @@ import { ApiError } from "./openai/errors.ts";
 import { openapiText } from "./openai/openapi.ts";
 import { createCatalog, createMemory } from "./routing/catalog.ts";
 import { createFingerprint } from "./routing/fingerprint.ts";
-import { createRedact } from "./routing/redact.ts";
 import { ValidationError } from "./schema/checker.ts";
 import { createSnapshots, type Snapshot } from "./snapshot.ts";
 import { fetchTransport } from "./upstream/fetch.ts";
@@ -72,8 +70,8 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     clock,
     diagnose,
     createCatalog(config, loaded) {
-      const { texts, digests } = secretsIn(config, loaded);
-      const redact = createRedact(texts, digests);
+      const redaction = loaded.find((extension) => extension.createRedact);
+      const redact = redaction?.createRedact?.(config, loaded);
       const { dialects, presets } = createFormats(loaded, []);
       const mediaTokens = loaded.find((extension) => extension.mediaTokens)?.mediaTokens;
       const services = { dialects, presets, transport, redact, mediaTokens, memory, clock };

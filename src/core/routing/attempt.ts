@@ -21,7 +21,6 @@ import { guardDialect, guarded, type ReportBug } from "./guard.ts";
 import type { Model } from "./model.ts";
 import { fromNetwork } from "./network-errors.ts";
 import { pump, type TakeParts } from "./pump.ts";
-import { redactPath } from "./redact.ts";
 import { parseReply, readRefusal } from "./whole-body.ts";
 
 /** Tells the operator what happened to a model. `fields` has at least `level`. */
@@ -75,6 +74,7 @@ export async function attempt(
   options: AttemptOptions,
 ): Promise<void> {
   const { provider } = model;
+  const { redact } = provider;
   const reportBug = (bug: unknown) =>
     options.report("internal_error", model, { level: "error", detail: describe(bug) });
   const dialect = guardDialect(provider.dialectFor(options.account), reportBug);
@@ -101,9 +101,13 @@ export async function attempt(
     if (reason instanceof ProviderError)
       reason.answer ??= {
         status,
-        path: redactPath(provider.redact, new URL(provider.baseUrl + request.path).pathname),
+        path:
+          redact &&
+          pathOf(provider.baseUrl + request.path)
+            .map(redact)
+            .join("/"),
         // With status 200 only an error's message is kept: the rest of the answer is the reply.
-        message: provider.redact(reason.detail.providerMessage ?? refusalText) || undefined,
+        message: redact?.(reason.detail.providerMessage ?? refusalText) || undefined,
       };
     throw reason;
   } finally {
@@ -111,6 +115,9 @@ export async function attempt(
     detach();
   }
 }
+
+/** The segments of a URL's path. A key may stand in one. */
+const pathOf = (url: string): string[] => new URL(url).pathname.split("/");
 
 /**
  * Writes and sends the request. Its text is not kept: no closure that outlives the sending refers

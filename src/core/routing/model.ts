@@ -8,8 +8,10 @@ import { withOverrides, type VendorPresets } from "../providers/vendors.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { Breaker, BreakerStatus, Pass } from "./breaker.ts";
 import type { Fingerprint } from "./fingerprint.ts";
-import type { Redact } from "./redact.ts";
 import type { RetrySettings, RoutingSettings, TimeoutSettings } from "./settings.ts";
+
+/** Takes secrets out of a provider's text. */
+type Redact = (text: string) => string;
 
 export interface Provider {
   readonly name: string;
@@ -25,8 +27,8 @@ export interface Provider {
   readonly maxReplyBytes: number;
   readonly countMedia: CountMedia;
   readonly transport: Transport;
-  /** Takes secrets out of the provider's messages. */
-  readonly redact: Redact;
+  /** As in CatalogServices. */
+  readonly redact: Redact | undefined;
   /** The dialect for requests of one account. */
   dialectFor(account: string): Dialect;
 }
@@ -60,7 +62,8 @@ export interface CatalogServices {
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
   readonly presets: VendorPresets;
   readonly transport: Transport;
-  readonly redact: Redact;
+  /** Undefined: neither the provider's words nor the path of its URL are shown to the operator. */
+  readonly redact: Redact | undefined;
   /** As Extension.mediaTokens. Undefined: media count nothing. */
   readonly mediaTokens: ((chat: ChatRequest, rules: string) => number) | undefined;
   readonly memory: CatalogMemory;
