@@ -11,17 +11,27 @@ import { ProviderError } from "../providers/provider-error.ts";
 import { refusal } from "../providers/refusal.ts";
 import { wholeReply } from "../providers/decoding.ts";
 import type { Dialect } from "../providers/dialect.ts";
+import { MAX_REPLY_VALUES } from "../schema/json-bounds.ts";
+import { parseLarge } from "../schema/parse-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
-import { boundedParts, upstreamError } from "./bounds.ts";
+import {
+  boundedParts,
+  fromNetwork,
+  guardDialect,
+  guarded,
+  tooMuch,
+  upstreamError,
+  type ReportBug,
+} from "./attempt-errors.ts";
 import { createDeadlines, type Deadlines } from "./deadlines.ts";
 import { createEventDecoding } from "./event-decoding.ts";
-import { guardDialect, guarded, type ReportBug } from "./guard.ts";
 import type { Model } from "./model.ts";
-import { fromNetwork } from "./network-errors.ts";
 import { pump, type TakeParts } from "./pump.ts";
-import { parseReply, readRefusal } from "./whole-body.ts";
+
+/** Of the body of a refusal only the beginning is read. */
+const MAX_REFUSAL_BYTES = 64 * 1024;
 
 /** Tells the operator what happened to a model. `fields` has at least `level`. */
 export type ReportEvent = (event: string, model: Model, fields: object) => void;
@@ -225,3 +235,27 @@ async function readStream(
  */
 const isStopped = ({ aborted, reason }: Cancel): boolean =>
   aborted && !(reason instanceof ProviderError) && !(reason instanceof ClientGone);
+
+/**
+ * The JSON of a whole reply. Throws a ProviderError if the pieces are no JSON, or hold too much.
+ */
+async function parseReply(pieces: readonly Uint8Array[], maxBytes: number): Promise<unknown> {
+  const bytes = Buffer.concat(pieces);
+  if (bytes.length > maxBytes) throw tooMuch(`a reply of more than ${maxBytes} bytes`);
+  try {
+    return await parseLarge(bytes.toString(), MAX_REPLY_VALUES);
+  } catch (error) {
+    if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
+    throw upstreamError("the reply is not JSON", error);
+  }
+}
+
+/** The text of a refusal. Empty if it has none, or if it breaks off: the status says most. */
+async function readRefusal(body: UpstreamResponse["body"]): Promise<string> {
+  if (!body) return "";
+  try {
+    return Buffer.concat(await readAll(body, MAX_REFUSAL_BYTES)).toString();
+  } catch {
+    return "";
+  }
+}

@@ -5,7 +5,7 @@ import { ProviderError } from "../providers/provider-error.ts";
 import type { Decoder } from "../providers/dialect.ts";
 import { jsonExcess, MAX_REPLY_VALUES } from "../schema/json-bounds.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
-import { boundedParts, MAX_PARTS, tooMuch } from "./bounds.ts";
+import { boundedParts, MAX_PARTS, tooMuch } from "./attempt-errors.ts";
 
 export interface EventDecoding {
   /**

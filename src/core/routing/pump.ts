@@ -6,7 +6,7 @@ import type { Cancel } from "../http/cancel.ts";
 import { createEventReader } from "../http/event-reader.ts";
 import type { Part } from "../openai/parts.ts";
 import { consume } from "../upstream/body.ts";
-import { tooMuch } from "./bounds.ts";
+import { tooMuch } from "./attempt-errors.ts";
 import type { Deadlines } from "./deadlines.ts";
 import type { EventDecoding } from "./event-decoding.ts";
 
