@@ -26,9 +26,8 @@ import {
   type ReportBug,
 } from "./attempt-errors.ts";
 import { createDeadlines, type Deadlines } from "./deadlines.ts";
-import { createEventDecoding } from "./event-decoding.ts";
 import type { Model } from "./model.ts";
-import { pump, type TakeParts } from "./pump.ts";
+import { createEventDecoding, pump, type TakeParts } from "./stream.ts";
 
 /** Of the body of a refusal only the beginning is read. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
