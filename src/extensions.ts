@@ -73,6 +73,7 @@ export const extensions: readonly CommandEntry[] = [
     serves: true,
     load: () => import("./extensions/log-bounds/index.ts"),
   },
+  { name: "redaction", serves: true, load: () => import("./extensions/redaction/index.ts") },
   { name: "metrics", serves: true, load: () => import("./extensions/metrics/index.ts") },
   {
     name: "tls",

@@ -9,7 +9,6 @@ import { systemClock, type Clock } from "./clock.ts";
 import { demoKeyIssues } from "./config/check.ts";
 import { createFormats } from "./config/formats.ts";
 import { changedFixedSettings } from "./config/fixed.ts";
-import { secretsIn } from "./config/redaction.ts";
 import type { Config } from "./config/schema.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
 import type { Extension, RunningGateway, SecureSection } from "./extension/extension.ts";
@@ -34,7 +33,6 @@ import { ApiError } from "./openai/errors.ts";
 import { openapiText } from "./openai/openapi.ts";
 import { createCatalog, createMemory } from "./routing/catalog.ts";
 import { createFingerprint } from "./routing/fingerprint.ts";
-import { createRedact } from "./routing/redact.ts";
 import { ValidationError } from "./schema/checker.ts";
 import { createSnapshots, type Snapshot, type Snapshots } from "./snapshot.ts";
 import { fetchTransport } from "./upstream/fetch.ts";
@@ -86,9 +84,9 @@ function assemble(config: Config, options: GatewayOptions): Assembly {
     extensions,
     clock,
     diagnose,
-    createCatalog(settings, loaded) {
-      const { texts, digests } = secretsIn(settings, loaded);
-      const redact = createRedact(texts, digests);
+    createCatalog(config, loaded) {
+      const redaction = loaded.find((extension) => extension.createRedact);
+      const redact = redaction?.createRedact?.(config, loaded);
       const { dialects, presets } = createFormats(loaded, []);
       const mediaTokens = loaded.find((extension) => extension.mediaTokens)?.mediaTokens;
       const services = { dialects, presets, transport, redact, mediaTokens, memory, clock };

@@ -1,7 +1,6 @@
 // Models of a catalog whose providers are scripts, for tests of routing without a network.
 import { createCatalog, createMemory } from "../../src/core/routing/catalog.ts";
-import type { Model } from "../../src/core/routing/model.ts";
-import type { ModelSettings, RoutingSettings } from "../../src/core/routing/settings.ts";
+import type { Model, ModelSettings, RoutingSettings } from "../../src/core/routing/model.ts";
 import { chatRequest, type ChatRequest } from "../../src/core/openai/request.ts";
 import { openaiDialectDefinition } from "../../src/core/providers/openai/index.ts";
 import { VENDORS } from "./config.ts";

@@ -1,20 +1,24 @@
-// Who may ask, and how much: the first steps of a request, which look at no more than its headers.
-import type { Caller } from "../accounts/keyring.ts";
+// The first steps of a request: who may ask, how much, and what is asked.
+import type { Caller, Keyring } from "../accounts/keyring.ts";
 import type { AdmissionDecision } from "../accounts/limiter.ts";
+import type { Config } from "../config/schema.ts";
+import { readBody } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { ApiError } from "../openai/errors.ts";
-import type { ConfigSnapshot } from "./context.ts";
+import { chatRequest, type ChatRequest } from "../openai/request.ts";
+import { MAX_BODY_VALUES } from "../schema/json-bounds.ts";
+import { parseLarge } from "../schema/parse-json.ts";
 
 const SOON = { headers: { "Retry-After": "1" } };
 
 /** Refuses a request beyond what this process has room for. Throws the 503. */
-export function refuseOverload({ config }: ConfigSnapshot, inFlight: number): void {
-  if (inFlight >= config.server.max_in_flight)
+export function refuseOverload({ server }: Config, inFlight: number): void {
+  if (inFlight >= server.max_in_flight)
     throw new ApiError("server_overloaded", "The gateway has too many requests in hand.", SOON);
 }
 
-/** Throws the 401. */
-export function authenticate({ req, log }: Exchange, { keyring }: ConfigSnapshot): Caller {
+/** The caller, named in the access log. Throws the 401. */
+export function authenticate({ req, log }: Exchange, keyring: Keyring): Caller {
   const caller = keyring.authenticate(req.headers.authorization);
   log.account = caller.account;
   log.key_id = caller.keyId;
@@ -52,4 +56,25 @@ export function requireAdmission(
     `Requests-per-minute limit exceeded. Retry after ${seconds} seconds.`,
     { headers: { "Retry-After": String(seconds) } },
   );
+}
+
+/**
+ * Reads and checks the body. Throws an HttpError, an ApiError, a ValidationError, or the reason of
+ * the exchange's `cancel` if that is aborted first.
+ */
+export async function readRequest(exchange: Exchange, config: Config): Promise<ChatRequest> {
+  const text = await readBody(exchange, config.server.max_body_bytes);
+  const chat = chatRequest(await parseLarge(text, MAX_BODY_VALUES).catch(refuseJson));
+  exchange.log.model_requested = chat.model;
+  if (chat.tool_choice !== undefined || !chat.tools) return chat;
+  return { ...chat, tool_choice: config.compat.tool_choice_default };
+}
+
+function refuseJson(error: unknown): never {
+  if (error instanceof RangeError)
+    throw new ApiError("invalid_json", `The request body holds ${error.message}.`);
+  // V8's message quotes the body, which may be secret. Only the position is repeated.
+  const position = error instanceof SyntaxError ? /position \d+/.exec(error.message) : null;
+  const hint = position ? ` (at ${position[0]})` : "";
+  throw new ApiError("invalid_json", `The request body is not valid JSON${hint}.`);
 }

@@ -1,26 +1,17 @@
 // POST /v1/chat/completions, one request from top to bottom: authenticate, admit, read, check,
 // candidates, open in the ledger, complete with fallback, deliver, settle. SPEC.md "Endpoints",
 // DESIGN.md "Order".
-import type { Config } from "../config/schema.ts";
 import type { Diagnose } from "../diagnose.ts";
 import { ClientGone } from "../http/cancel.ts";
 import type { Exchange, Handler } from "../http/exchange.ts";
 import { apiErrorOf } from "../error-responses.ts";
-import type { ApiError } from "../openai/errors.ts";
-import { chatRequest, type ChatRequest } from "../openai/request.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import type { ReportEvent } from "../routing/attempt.ts";
 import { errorFields, toClientError } from "../routing/failure.ts";
-import {
-  CompletionFailed,
-  completeWithFallback,
-  notStarted,
-  type RequestProgress,
-} from "../routing/fallback.ts";
-import { requireAdmission, authenticate, refuseOverload } from "./admission.ts";
+import { CompletionFailed, completeWithFallback, notStarted } from "../routing/fallback.ts";
+import { authenticate, readRequest, refuseOverload, requireAdmission } from "./admission.ts";
 import type { AcceptedRequest, ChatServices, ConfigSnapshot } from "./context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
-import { readJson } from "./request-body.ts";
 import { openInLedger, type LedgerSettlement, type Outcome } from "./settlement.ts";
 
 const COMPLETED: Outcome = { status: "completed", httpStatus: 200, errorCode: null };
@@ -31,10 +22,9 @@ export function createChatHandler(current: () => ConfigSnapshot, services: ChatS
   let inFlight = 0;
 
   return async (exchange) => {
-    const snapshot = current();
-    const { config, catalog } = snapshot;
-    refuseOverload(snapshot, inFlight);
-    const caller = authenticate(exchange, snapshot);
+    const { config, catalog, keyring } = current();
+    refuseOverload(config, inFlight);
+    const caller = authenticate(exchange, keyring);
     inFlight += 1;
     const leave = once(() => {
       inFlight -= 1;
@@ -49,18 +39,10 @@ export function createChatHandler(current: () => ConfigSnapshot, services: ChatS
       try {
         const chat = await readRequest(exchange, config);
         const candidates = catalog.candidates(chat, caller);
-        const request: AcceptedRequest = {
-          exchange,
-          caller,
-          chat,
-          config,
-          candidates,
-          releaseSlot,
-          startedAt: clock.monotonic(),
-          inFlight: () => inFlight,
-          report: reporterFor(exchange, diagnose),
-        };
-        await answer(request, services);
+        const startedAt = clock.monotonic();
+        const report = reporterFor(exchange, diagnose);
+        const request = { exchange, caller, chat, config, candidates, startedAt, report };
+        await answer({ ...request, inFlight: () => inFlight, releaseSlot }, services);
       } finally {
         releaseSlot();
       }
@@ -69,14 +51,6 @@ export function createChatHandler(current: () => ConfigSnapshot, services: ChatS
       throw error;
     }
   };
-}
-
-/** Reads and checks the body. Throws an ApiError or a ValidationError. */
-async function readRequest(exchange: Exchange, config: Config): Promise<ChatRequest> {
-  const chat = chatRequest(await readJson(exchange, config.server.max_body_bytes));
-  exchange.log.model_requested = chat.model;
-  if (chat.tool_choice !== undefined || !chat.tools) return chat;
-  return { ...chat, tool_choice: config.compat.tool_choice_default };
 }
 
 /**
@@ -132,7 +106,10 @@ async function endWithError(
     const event = progress.begunAt === undefined ? "request_timed_out" : "reply_cut";
     report(event, progress.model, errorFields(error));
   }
-  const clientError = clientErrorOf(error, chat, progress);
+  const clientError =
+    error instanceof ProviderError
+      ? toClientError(chat.model, [{ model: progress.model, error }])
+      : apiErrorOf(error);
   await settlement.settle(progress, {
     status: "failed",
     httpStatus: delivery.statusFor(clientError),
@@ -141,11 +118,6 @@ async function endWithError(
   delivery.fail(clientError);
   return clientError.code === "internal_error" ? error : clientError;
 }
-
-const clientErrorOf = (error: unknown, chat: ChatRequest, { model }: RequestProgress): ApiError =>
-  error instanceof ProviderError
-    ? toClientError(chat.model, [{ model, error }])
-    : apiErrorOf(error);
 
 /** Writes the operator's log lines about one request. */
 const reporterFor =

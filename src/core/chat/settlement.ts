@@ -22,10 +22,9 @@ export interface LedgerSettlement {
   settle(progress: RequestProgress, outcome: Outcome): Promise<void>;
 }
 
-export function openInLedger(
-  { exchange, caller, chat, config, startedAt, releaseSlot }: AcceptedRequest,
-  { ledger, observer, clock }: ChatServices,
-): LedgerSettlement {
+export function openInLedger(request: AcceptedRequest, services: ChatServices): LedgerSettlement {
+  const { exchange, caller, chat, config, startedAt } = request;
+  const { ledger, observer, clock } = services;
   const opening: Opening = {
     requestId: exchange.requestId,
     account: caller.account,
@@ -64,7 +63,7 @@ export function openInLedger(
     opened: entry.opened,
     settle(progress, outcome) {
       // Before the client sees the end of its reply, so that its next request finds the slot free.
-      releaseSlot();
+      request.releaseSlot();
       settled ??= settle(progress, outcome);
       return settled;
     },

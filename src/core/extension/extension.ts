@@ -50,6 +50,11 @@ export interface Extension {
   readonly builtInConfig?: unknown;
   /** A store outside of the process that one of the settings can name. */
   readonly store?: StoreAddress;
+  /** Creates what makes a provider's text fit for the operator: it takes the secrets of the configuration out. Absent: no text is shown. */
+  readonly createRedact?: (
+    config: Config,
+    extensions: readonly Extension[],
+  ) => (text: string) => string;
   /** The secrets in its settings, which must not show in a log. */
   readonly secrets?: (config: Config) => readonly string[];
   /** What its settings demand of others, beyond their shape. Looks at the raw JSON, so that an issue of shape elsewhere hides none. */

@@ -26,7 +26,7 @@ export interface AttemptRecord {
   readonly duration_ms: number;
   /** HTTP status of the provider's answer. Absent: there was no answer, or no failure. */
   readonly status?: number | undefined;
-  /** Path of the URL that was called. Absent: nothing was called, or no failure. */
+  /** Path of the URL that was called. Absent: nothing was called or redacts it, or no failure. */
   readonly path?: string | undefined;
   /** For the operator: the provider's message, redacted, else the gateway's. Absent: no failure. */
   readonly detail?: string | undefined;

@@ -30,7 +30,7 @@ export interface ProviderErrorDetail {
    */
   readonly retryAfterMs?: number | undefined;
   /**
-   * The provider's own message, unredacted: it may hold secrets (routing/redact.ts). Absent: it
+   * The provider's own message, unredacted: it may hold secrets. Absent: it
    * sent none.
    */
   readonly providerMessage?: string | undefined;
@@ -55,9 +55,9 @@ export interface ProviderErrorDetail {
 export interface ProviderAnswer {
   /** The HTTP status. Undefined: no answer came. */
   readonly status: number | undefined;
-  /** The path of the request's URL. */
-  readonly path: string;
-  /** The beginning of the provider's own message. Undefined: it sent none. */
+  /** The path of the request's URL. Undefined: nothing redacts it. */
+  readonly path: string | undefined;
+  /** The beginning of the provider's own message. Undefined: it sent none, or nothing redacts it. */
   readonly message: string | undefined;
 }
 

@@ -10,18 +10,26 @@ import type { ChatRequest } from "../openai/request.ts";
 import { ProviderError, refusal } from "../providers/provider-error.ts";
 import { wholeReply } from "../providers/decoding.ts";
 import type { Dialect } from "../providers/dialect.ts";
+import { MAX_REPLY_VALUES } from "../schema/json-bounds.ts";
+import { parseLarge } from "../schema/parse-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
-import { boundedParts, upstreamError } from "./bounds.ts";
+import {
+  boundedParts,
+  fromNetwork,
+  guardDialect,
+  guarded,
+  tooMuch,
+  upstreamError,
+  type ReportBug,
+} from "./attempt-errors.ts";
 import { createDeadlines, type Deadlines } from "./deadlines.ts";
-import { createEventDecoding } from "./event-decoding.ts";
-import { guardDialect, guarded, type ReportBug } from "./guard.ts";
 import type { Model } from "./model.ts";
-import { fromNetwork } from "./network-errors.ts";
-import { pump, type TakeParts } from "./pump.ts";
-import { redactPath } from "./redact.ts";
-import { parseReply, readRefusal } from "./whole-body.ts";
+import { createEventDecoding, pump, type TakeParts } from "./stream.ts";
+
+/** Of the body of a refusal only the beginning is read. */
+const MAX_REFUSAL_BYTES = 64 * 1024;
 
 /** Tells the operator what happened to a model. `fields` has at least `level`. */
 export type ReportEvent = (event: string, model: Model, fields: object) => void;
@@ -74,6 +82,7 @@ export async function attempt(
   options: AttemptOptions,
 ): Promise<void> {
   const { provider } = model;
+  const { redact } = provider;
   const reportBug = (bug: unknown) =>
     options.report("internal_error", model, { level: "error", detail: describe(bug) });
   const dialect = guardDialect(provider.dialectFor(options.account), reportBug);
@@ -100,9 +109,13 @@ export async function attempt(
     if (reason instanceof ProviderError)
       reason.answer ??= {
         status,
-        path: redactPath(provider.redact, new URL(provider.baseUrl + request.path).pathname),
+        path:
+          redact &&
+          pathOf(provider.baseUrl + request.path)
+            .map(redact)
+            .join("/"),
         // With status 200 only an error's message is kept: the rest of the answer is the reply.
-        message: provider.redact(reason.detail.providerMessage ?? refusalText) || undefined,
+        message: redact?.(reason.detail.providerMessage ?? refusalText) || undefined,
       };
     throw reason;
   } finally {
@@ -110,6 +123,9 @@ export async function attempt(
     detach();
   }
 }
+
+/** The segments of a URL's path. A key may stand in one. */
+const pathOf = (url: string): string[] => new URL(url).pathname.split("/");
 
 /**
  * Writes and sends the request. Its text is not kept: no closure that outlives the sending refers
@@ -217,3 +233,27 @@ async function readStream(
  */
 const isStopped = ({ aborted, reason }: Cancel): boolean =>
   aborted && !(reason instanceof ProviderError) && !(reason instanceof ClientGone);
+
+/**
+ * The JSON of a whole reply. Throws a ProviderError if the pieces are no JSON, or hold too much.
+ */
+async function parseReply(pieces: readonly Uint8Array[], maxBytes: number): Promise<unknown> {
+  const bytes = Buffer.concat(pieces);
+  if (bytes.length > maxBytes) throw tooMuch(`a reply of more than ${maxBytes} bytes`);
+  try {
+    return await parseLarge(bytes.toString(), MAX_REPLY_VALUES);
+  } catch (error) {
+    if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
+    throw upstreamError("the reply is not JSON", error);
+  }
+}
+
+/** The text of a refusal. Empty if it has none, or if it breaks off: the status says most. */
+async function readRefusal(body: UpstreamResponse["body"]): Promise<string> {
+  if (!body) return "";
+  try {
+    return Buffer.concat(await readAll(body, MAX_REFUSAL_BYTES)).toString();
+  } catch {
+    return "";
+  }
+}

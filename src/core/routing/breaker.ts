@@ -3,7 +3,7 @@
 // of the provider count.
 import type { Clock } from "../clock.ts";
 import type { ProviderAnswer, ProviderError } from "../providers/provider-error.ts";
-import type { BreakerSettings } from "./settings.ts";
+import type { BreakerSettings } from "./model.ts";
 
 /** From the best to the worst. */
 export const BREAKER_STATES = ["closed", "probing", "open"] as const;

@@ -6,19 +6,11 @@ import { traitsOf } from "../providers/vendors.ts";
 import { createSignatureStore } from "../providers/signatures.ts";
 import { cut, fail } from "../schema/checker.ts";
 import { createBreaker } from "./breaker.ts";
-import { capabilitiesOf, type Capabilities } from "./capabilities.ts";
-import { withRoom } from "./context-room.ts";
+import { capabilitiesOf, requirementsOf, withRoom, type Capabilities } from "./capabilities.ts";
 import type { Fingerprint } from "./fingerprint.ts";
-import {
-  createProvider,
-  type CatalogMemory,
-  type CatalogServices,
-  type Model,
-  type Provider,
-} from "./model.ts";
+import { createProvider, type CatalogMemory, type CatalogServices } from "./model.ts";
+import type { Model, ModelAccess, Provider, RoutingSettings } from "./model.ts";
 import { rank, type RankedModel } from "./policy.ts";
-import { requirementsOf } from "./requirements.ts";
-import type { ModelAccess, RoutingSettings } from "./settings.ts";
 
 export interface Catalog {
   /** By canonical name. */

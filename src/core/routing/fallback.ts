@@ -10,7 +10,7 @@ import type { ChatRequest } from "../openai/request.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import { attempt, type RequestContext, type Serving } from "./attempt.ts";
 import type { Pass } from "./breaker.ts";
-import { withMoreRoom } from "./context-room.ts";
+import { withMoreRoom } from "./capabilities.ts";
 import { attemptOutcome, errorFields, toClientError, type FailedAttempt } from "./failure.ts";
 import type { Model } from "./model.ts";
 

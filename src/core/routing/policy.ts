@@ -1,6 +1,6 @@
 // The order in which an alias prefers its models, and the reason for each rank: for the catalog,
 // `explain` and /status.
-import type { AliasSettings, ModelSettings, RoutingSettings } from "./settings.ts";
+import type { AliasSettings, ModelSettings, RoutingSettings } from "./model.ts";
 
 export interface RankedModel {
   readonly model: string;

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { withMoreRoom, withRoom } from "../../../src/core/routing/context-room.ts";
+import { withMoreRoom, withRoom } from "../../../src/core/routing/capabilities.ts";
 import type { Model } from "../../../src/core/routing/model.ts";
 import { catalogOf, chatOf, settingsFor } from "../../support/routing.ts";
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
-import { fromNetwork } from "../../../src/core/routing/network-errors.ts";
+import { fromNetwork } from "../../../src/core/routing/attempt-errors.ts";
 import { ConnectTimeout } from "../../../src/core/upstream/transport.ts";
 
 const withCode = (code: string, message = "failed") => Object.assign(new Error(message), { code });

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { requirementsOf } from "../../../src/core/routing/requirements.ts";
-import type { ModelSettings } from "../../../src/core/routing/settings.ts";
+import { requirementsOf } from "../../../src/core/routing/capabilities.ts";
+import type { ModelSettings } from "../../../src/core/routing/model.ts";
 import { catalogOf, chatOf, settingsFor } from "../../support/routing.ts";
 
 const tool = { type: "function", function: { name: "get_time" } };

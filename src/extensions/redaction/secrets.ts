@@ -1,6 +1,7 @@
 // The secrets of a configuration: what must not show in a log, wherever it stands.
-import type { Extension } from "../extension/extension.ts";
-import type { Config } from "./schema.ts";
+import { passwordsIn } from "../../core/config/passwords.ts";
+import type { Config } from "../../core/config/schema.ts";
+import type { Extension } from "../../core/extension/extension.ts";
 
 export interface ConfigSecrets {
   /** Keys and passwords, as they are written in the configuration. */
@@ -16,17 +17,4 @@ export function secretsIn(config: Config, extensions: readonly Extension[]): Con
   const added = extensions.flatMap(({ secrets }) => secrets?.(config) ?? []);
   const texts = [...apiKeys, ...passwordsIn(limits.store), ...added];
   return { texts, digests: new Set(keys.map(({ digest }) => digest)) };
-}
-
-/**
- * The password in the address of a store, as it is written there and as it is decoded. Empty in
- * `memory` or `file`.
- */
-export function passwordsIn(address: string): string[] {
-  const written = URL.canParse(address) ? new URL(address).password : "";
-  try {
-    return [written, decodeURIComponent(written)];
-  } catch {
-    return [written]; // a stray `%`
-  }
 }

@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { createMeter } from "../../../src/core/ledger/meter.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
-import { createEventDecoding } from "../../../src/core/routing/event-decoding.ts";
+import { createEventDecoding } from "../../../src/core/routing/stream.ts";
 import { chatOf } from "../../support/routing.ts";
 
 const text = (words: string): Part => ({ type: "text", text: words });

@@ -7,10 +7,7 @@
 // The work is bounded: a long text is cut first, and every pattern takes time in proportion to that
 // bound. Not found are a short key of another party without any sign of a key, and keys that are
 // split by blanks.
-import { sha256 } from "../hash.ts";
-
-/** Takes the secrets out of a text, and cuts it at 300 characters. */
-export type Redact = (text: string) => string;
+import { sha256 } from "../../core/hash.ts";
 
 /** Characters of a text that are looked at. */
 const READ_CHARS = 4_096;
@@ -56,10 +53,13 @@ const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
 ];
 
 /**
- * `secrets` are taken out wherever they stand, also as base64 and in URLs; words whose SHA-256 is
+ * Takes the secrets out of a text, and cuts it at 300 characters. `secrets` are taken out wherever they stand, also as base64 and in URLs; words whose SHA-256 is
  * in `digests` likewise.
  */
-export function createRedact(secrets: readonly string[], digests: ReadonlySet<string>): Redact {
+export function createRedact(
+  secrets: readonly string[],
+  digests: ReadonlySet<string>,
+): (text: string) => string {
   const forms = [...new Set(secrets.filter(isSecret).flatMap(formsOf))];
   forms.sort((a, b) => b.length - a.length); // one may be a part of another
 
@@ -81,10 +81,6 @@ export function createRedact(secrets: readonly string[], digests: ReadonlySet<st
     return left.slice(0, SHOWN_CHARS).replace(UNSEEN, ""); // the cut may have halved a pair
   };
 }
-
-/** The path of a URL, without the keys that may stand in it. */
-export const redactPath = (redact: Redact, path: string): string =>
-  path.split("/").map(redact).join("/");
 
 const isSecret = (text: string): boolean => text.length >= SHORTEST_SECRET;
 

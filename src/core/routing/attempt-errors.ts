@@ -1,0 +1,115 @@
+// What goes wrong in an attempt, as a ProviderError: more than a provider may say, what the network
+// says, and the unexpected exceptions of dialects.
+import type { Part } from "../openai/parts.ts";
+import { ApiError } from "../openai/errors.ts";
+import type { Dialect } from "../providers/dialect.ts";
+import { ProviderError, type ProviderErrorDetail } from "../providers/provider-error.ts";
+import { ValidationError } from "../schema/checker.ts";
+import { ConnectTimeout } from "../upstream/transport.ts";
+
+/** An answer that is no good reply. The message is for the operator. */
+export const upstreamError = (message: string, cause?: unknown): ProviderError =>
+  new ProviderError("upstream_error", message, { cause });
+
+/**
+ * Parts of one event or whole reply, and tool calls of one reply. Providers send a few parts at a
+ * time.
+ */
+export const MAX_PARTS = 10_000;
+
+/**
+ * The length of a reply follows from the request (log probabilities of 20 tokens at each position),
+ * so the breaker does not count it.
+ */
+export const tooMuch = (what: string): ProviderError =>
+  new ProviderError("upstream_error", what, { fromContent: true });
+
+/** The same parts. Throws a ProviderError if there are too many. */
+export function boundedParts(parts: Part[]): Part[] {
+  if (parts.length > MAX_PARTS) throw tooMuch(`more than ${MAX_PARTS} parts at once`);
+  return parts;
+}
+
+/** Codes of a connection that was never made, as against one that broke off. */
+const UNREACHABLE = new RegExp(
+  "^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN" +
+    "|ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)",
+);
+
+/**
+ * Whatever an attempt threw, as a ProviderError if the network or a bound caused it. A bug of this
+ * program stays what it is.
+ */
+export function fromNetwork(error: unknown): unknown {
+  if (error instanceof ProviderError || !(error instanceof Error)) return error;
+  if (error instanceof ConnectTimeout)
+    return new ProviderError("upstream_timeout", error.message, { cause: error });
+  if (error instanceof RangeError)
+    return new ProviderError("upstream_error", error.message, { cause: error });
+  const code = networkCode(error);
+  // The built-in fetch does not always state a code.
+  if (code === undefined && error.message !== "fetch failed") return error;
+  return new ProviderError(
+    UNREACHABLE.test(code ?? "") ? "model_unavailable" : "upstream_error",
+    `the connection failed: ${code}`,
+    { cause: error },
+  );
+}
+
+/**
+ * The code of a network error. The built-in fetch wraps the error; of several addresses tried, the
+ * first error counts.
+ */
+function networkCode(error: Error): string | undefined {
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : undefined;
+  for (const candidate of [error, error.cause, first]) {
+    const { code } = (candidate ?? {}) as { readonly code?: unknown };
+    if (typeof code === "string") return code;
+  }
+  return undefined;
+}
+
+/**
+ * Called with each exception of a dialect that is a bug of this program. A provider's JSON can have
+ * any shape, and a client's request nearly any. Such an exception ends the attempt and not the
+ * request: it becomes a ProviderError, so that the next candidate is asked.
+ */
+export type ReportBug = (bug: unknown) => void;
+
+/** The result of a dialect's `work`. Throws a ProviderError, or the error for the client. */
+export function guarded<T>(report: ReportBug, work: () => T, detail: ProviderErrorDetail = {}): T {
+  try {
+    return work();
+  } catch (error) {
+    const expected =
+      error instanceof ProviderError ||
+      error instanceof ApiError ||
+      error instanceof ValidationError;
+    if (expected) throw error;
+    // V8 throws a RangeError for what is too deep or too long for it: a bound, and no bug.
+    if (!(error instanceof RangeError)) report(error);
+    // The cause is this request or its reply, so the breaker does not count it.
+    const message = error instanceof Error ? error.message : "an exception that is no Error";
+    throw new ProviderError("upstream_error", `the dialect failed: ${message}`, {
+      ...detail,
+      cause: error,
+      fromContent: true,
+    });
+  }
+}
+
+/** The same dialect, its exceptions contained. */
+export const guardDialect = (dialect: Dialect, report: ReportBug): Dialect => ({
+  auth: dialect.auth,
+  // A request that cannot be written once cannot be written at all.
+  request: (chat, target) =>
+    guarded(report, () => dialect.request(chat, target), { permanent: true }),
+  isReply: (json) => guarded(report, () => dialect.isReply(json)),
+  decoder(target) {
+    const decoder = dialect.decoder(target);
+    return {
+      push: (event) => guarded(report, () => decoder.push(event)),
+      ended: () => decoder.ended?.() === true,
+    };
+  },
+});
