@@ -4,10 +4,10 @@ import { tokenLogprob, type TokenLogprob } from "../../core/openai/logprobs.ts";
 import type { Part } from "../../core/openai/parts.ts";
 import type { UsageReport } from "../../core/openai/usage.ts";
 import { finishPart, namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
-import type { Decoder, SignatureStore } from "../../core/providers/dialect.ts";
+import type { Decoder } from "../../core/providers/dialect.ts";
 import { throwErrorIn } from "../../core/providers/provider-error.ts";
 import { asArray, asObject, asString, tokenCounter } from "../../core/schema/untrusted-json.ts";
-import { sumOf } from "../turns/index.ts";
+import { type SignatureStore, sumOf } from "../turns/index.ts";
 
 /** The first candidate. The gateway never asks for a second one. */
 export const candidateIn = (json: unknown) => asArray(asObject(json)["candidates"])[0];
