@@ -1,7 +1,6 @@
 // Gemini's reply, whole or event by event. WIRE.md 7b.
 import { randomHex } from "../../core/ids.ts";
-import { tokenLogprob, type TokenLogprob } from "../../core/openai/logprobs.ts";
-import type { Part } from "../../core/openai/parts.ts";
+import { type Part, type TokenLogprob, tokenLogprob } from "../../core/openai/parts.ts";
 import type { UsageReport } from "../../core/openai/usage.ts";
 import { finishPart, namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
 import type { Decoder } from "../../core/providers/dialect.ts";
