@@ -2,8 +2,7 @@
 import { readBody } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { ApiError } from "../openai/errors.ts";
-import { MAX_BODY_VALUES } from "../schema/json-bounds.ts";
-import { parseLarge } from "../schema/parse-json.ts";
+import { MAX_BODY_VALUES, parseLarge } from "../schema/json-bounds.ts";
 
 /**
  * Reads a JSON body of at most `maxBytes`. Throws an HttpError, the ApiError `invalid_json`, or the

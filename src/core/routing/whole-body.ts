@@ -1,6 +1,5 @@
 // The bodies that are read as a whole: replies in one piece of JSON, and refusals.
-import { MAX_REPLY_VALUES } from "../schema/json-bounds.ts";
-import { parseLarge } from "../schema/parse-json.ts";
+import { MAX_REPLY_VALUES, parseLarge } from "../schema/json-bounds.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
 import { tooMuch, upstreamError } from "./bounds.ts";
