@@ -5,9 +5,12 @@ import { Cancel, ClientGone } from "../http/cancel.ts";
 import { createEventSink } from "../http/event-writer.ts";
 import { sendJson } from "../http/responses.ts";
 import { errorBody, type ApiError } from "../openai/errors.ts";
-import { createChunkWriter } from "../openai/chunk-writer.ts";
-import { createWholeWriter } from "../openai/whole-writer.ts";
-import { replyHead, type ReplyWriter } from "../openai/reply.ts";
+import {
+  createChunkWriter,
+  createWholeWriter,
+  replyHead,
+  type ReplyWriter,
+} from "../openai/reply.ts";
 import type { Deliver, RequestProgress } from "../routing/fallback.ts";
 import type { Serving } from "../routing/attempt.ts";
 import type { Model } from "../routing/model.ts";

@@ -1,7 +1,7 @@
 // The vocabulary between dialects and writers. A dialect translates a provider's reply into a list
 // of parts. Two writers turn the parts into the public format, whole or as chunks, so a stream's
 // concatenated deltas equal the whole reply.
-import type { TokenLogprob } from "./logprobs.ts";
+import { asArray, asCount, asObject, asString } from "../schema/untrusted-json.ts";
 import type { UsageReport } from "./usage.ts";
 
 export type Part = TextPart | ToolCallPart | ToolArgumentsPart | FinishPart | UsagePart;
@@ -43,4 +43,34 @@ export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 export interface UsagePart {
   readonly type: "usage";
   readonly usage: UsageReport;
+}
+
+interface Token {
+  readonly token: string;
+  readonly logprob: number;
+  /** The token's UTF-8 bytes. Null: the provider does not state them. */
+  readonly bytes: readonly number[] | null;
+}
+
+export interface TokenLogprob extends Token {
+  /** The likeliest tokens at this position. Empty where none were asked for. */
+  readonly top_logprobs: readonly Token[];
+}
+
+/**
+ * A token from a provider's JSON in OpenAI's form. WIRE.md 2: `bytes` is never missing, and
+ * `top_logprobs` is always a list.
+ */
+export const tokenLogprob = (json: unknown): TokenLogprob => ({
+  ...tokenFields(json),
+  top_logprobs: asArray(asObject(json)["top_logprobs"]).map(tokenFields),
+});
+
+function tokenFields(json: unknown): Token {
+  const { token, logprob, bytes } = asObject(json);
+  return {
+    token: asString(token) ?? "",
+    logprob: Number.isFinite(logprob) ? Number(logprob) : -9999,
+    bytes: Array.isArray(bytes) ? bytes.map((byte) => asCount(byte) ?? 0) : null,
+  };
 }

@@ -1,6 +1,7 @@
-// What both writers of a reply have in common: the head, the options, and the contract.
+// Writes a reply in the public format: as one document (WIRE.md 2), or as a stream of chunks
+// (WIRE.md 3).
 import { randomHex } from "../ids.ts";
-import type { FinishReason, Part } from "./parts.ts";
+import type { FinishReason, Part, TextPart, TokenLogprob, ToolCallPart } from "./parts.ts";
 import type { Usage } from "./usage.ts";
 
 /** The fields that a whole reply, or each of its chunks, begins with. */
@@ -46,8 +47,153 @@ export interface ReplyWriter {
  * The field of a message or a delta that has the texts of each kind. Their log probabilities have
  * the same name.
  */
-export const TEXT_FIELDS = {
+const TEXT_FIELDS = {
   text: "content",
   reasoning: "reasoning_content",
   refusal: "refusal",
 } as const;
+
+interface ToolCall {
+  readonly id: string;
+  readonly type: "function";
+  readonly function: { readonly name: string; arguments: string };
+}
+
+/** Writes one document. */
+export function createWholeWriter(
+  { id, ...rest }: ReplyHead,
+  { showReasoning, showLogprobs }: ReplyOptions,
+): ReplyWriter {
+  const texts = { content: "", reasoning_content: "", refusal: "" };
+  const logprobs: { [field in keyof typeof texts]?: TokenLogprob[] | null } = {
+    content: null,
+    refusal: null,
+  };
+  const calls: ToolCall[] = [];
+
+  function addText(part: TextPart): void {
+    if (part.type === "reasoning" && !showReasoning) return;
+    const field = TEXT_FIELDS[part.type];
+    texts[field] += part.text;
+    if (!showLogprobs || !part.logprobs?.length) return;
+    const list = logprobs[field] ?? [];
+    for (const logprob of part.logprobs) list.push(logprob);
+    logprobs[field] = list;
+  }
+
+  return {
+    add(parts) {
+      for (const part of parts) {
+        if (part.type === "tool_call") {
+          const { id, name } = part;
+          calls.push({ id, type: "function", function: { name, arguments: "" } });
+        } else if (part.type === "tool_arguments") {
+          calls[part.call]!.function.arguments += part.text;
+        } else if (part.type !== "finish" && part.type !== "usage") {
+          addText(part);
+        }
+      }
+      return "";
+    },
+    end(usage, finish_reason) {
+      for (const call of calls) call.function.arguments ||= "{}";
+      const hasOther = calls.length > 0 || texts.refusal !== "";
+      const message = {
+        role: "assistant",
+        content: texts.content || (hasOther ? null : ""),
+        reasoning_content: showReasoning ? texts.reasoning_content : undefined,
+        refusal: texts.refusal || undefined,
+        tool_calls: calls.length > 0 ? calls : undefined,
+      };
+      const hasLogprobs = Object.values(logprobs).some((list) => list !== null);
+      const shownLogprobs = hasLogprobs ? logprobs : null;
+      const choice = { index: 0, message, logprobs: shownLogprobs, finish_reason };
+      const head = { id, object: "chat.completion", ...rest };
+      return JSON.stringify({ ...head, choices: [choice], usage });
+    },
+  };
+}
+
+/**
+ * Writes a stream of chunks. The part of a chunk that is always the same is made once. For each part
+ * only the delta is serialised.
+ */
+export function createChunkWriter(
+  { id, ...rest }: ReplyHead,
+  { showReasoning, showLogprobs, includeUsage }: ReplyOptions,
+): ReplyWriter {
+  const head = JSON.stringify({ id, object: "chat.completion.chunk", ...rest }).slice(0, -1);
+  const open = `data: ${head},"choices":[`;
+  const close = includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
+  const callsWithoutArguments = new Set<number>();
+  let roleSent = false;
+
+  function chunk(
+    delta: object,
+    finishReason: FinishReason | null = null,
+    logprobs: object | null = null,
+  ): string {
+    const choice = `{"index":0,"delta":${JSON.stringify(delta)}`;
+    const ending = `"finish_reason":${JSON.stringify(finishReason)}}`;
+    return `${open}${choice},"logprobs":${JSON.stringify(logprobs)},${ending}${close}`;
+  }
+
+  /**
+   * The chunk with the role, which comes once, before the first delta (WIRE 3.3). "" after that.
+   */
+  function roleChunk(first: Part["type"]): string {
+    if (roleSent) return "";
+    roleSent = true;
+    const content = first === "text" ? "" : null;
+    return chunk({ role: "assistant", content, ...(showReasoning && { reasoning_content: "" }) });
+  }
+
+  function textChunks(part: TextPart): string {
+    const logprobs = showLogprobs ? part.logprobs : undefined;
+    if (part.text === "" && !logprobs) return "";
+    const role = roleChunk(part.type);
+    const field = TEXT_FIELDS[part.type];
+    const byField = logprobs ? { content: null, refusal: null, [field]: logprobs } : null;
+    return role + chunk({ [field]: part.text }, null, byField);
+  }
+
+  function callChunks({ type, call, id, name }: ToolCallPart): string {
+    callsWithoutArguments.add(call);
+    const started = { index: call, id, type: "function", function: { name, arguments: "" } };
+    return roleChunk(type) + chunk({ tool_calls: [started] });
+  }
+
+  function argumentsChunk(call: number, text: string): string {
+    if (text === "") return "";
+    callsWithoutArguments.delete(call);
+    return chunk({ tool_calls: [{ index: call, function: { arguments: text } }] });
+  }
+
+  /** The events for one part. "" if the client is to see nothing of it. */
+  function write(part: Part): string {
+    switch (part.type) {
+      case "finish":
+      case "usage":
+        return "";
+      case "tool_call":
+        return callChunks(part);
+      case "tool_arguments":
+        return argumentsChunk(part.call, part.text);
+      case "reasoning":
+        return showReasoning ? textChunks(part) : "";
+      default:
+        return textChunks(part);
+    }
+  }
+
+  return {
+    add: (parts) => parts.reduce((text, part) => text + write(part), ""),
+    end(usage, reason) {
+      let text = roleChunk("text");
+      for (const call of [...callsWithoutArguments]) text += argumentsChunk(call, "{}");
+      text += chunk({}, reason);
+      if (includeUsage) text += `${open}],"usage":${JSON.stringify(usage)}}\n\n`;
+      return `${text}data: [DONE]\n\n`;
+    },
+  };
+}

@@ -47,8 +47,8 @@ const mediaParts = {
     type: literal("image_url"),
     image_url: object({ url: nonEmpty, detail: optional(string()) }),
   }),
-  input_audio: object({ type: literal("input_audio"), input_audio: jsonObject(100, MEDIA_BOUNDS) }),
-  file: object({ type: literal("file"), file: jsonObject(100, MEDIA_BOUNDS) }),
+  input_audio: object({ type: literal("input_audio"), input_audio: jsonObject(MEDIA_BOUNDS) }),
+  file: object({ type: literal("file"), file: jsonObject(MEDIA_BOUNDS) }),
 };
 export type ContentPart = Infer<typeof text> | Infer<(typeof mediaParts)[keyof typeof mediaParts]>;
 /** The text parts joined without a separator. */
@@ -121,7 +121,7 @@ const functionType = (message: string) =>
   });
 const description = optional(string());
 const strict = optional(boolean());
-const schema = optional(jsonObject(100, SCHEMA_BOUNDS));
+const schema = optional(jsonObject(SCHEMA_BOUNDS));
 const toolType = functionType('only tools of type "function" are supported');
 const tool = object({
   type: toolType,

@@ -47,14 +47,11 @@ export interface Dialect {
   decoder(target: Target): Decoder;
 }
 
-/**
- * Keeps what a provider signed of its reasoning and wants back with the tool calls that followed
- * from it.
- */
-export interface SignatureStore {
-  /** By the id of a tool call. Undefined: unknown, or forgotten. */
-  get(id: string): string | undefined;
-  set(id: string, text: string): void;
+/** Whose requests a dialect is for, as far as it remembers something between them. */
+export interface DialectScope {
+  /** The provider's base_url. */
+  readonly baseUrl: string;
+  readonly account: string;
 }
 
 /** A wire format. One is registered for each value of a provider's `dialect`. */
@@ -70,9 +67,10 @@ export interface DialectDefinition {
    * base_url is right.
    */
   readonly appended?: { readonly path: string; readonly end: RegExp };
-  /** The vendor by whose published rules its providers count images, audio and files: "openai". */
-  readonly mediaRules: string;
-  create(signatures: SignatureStore): Dialect;
+  /** The vendor by whose published rules its providers count images, audio and files. */
+  readonly mediaRules: MediaRules;
+  /** Called for each request. */
+  create(scope: DialectScope): Dialect;
   /**
    * Reaches a provider inside this process. `provider` is its checked row of the configuration.
    * Absent: providers are reached through the network.

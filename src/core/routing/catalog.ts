@@ -3,7 +3,6 @@
 import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { traitsOf } from "../providers/vendors.ts";
-import { createSignatureStore } from "../providers/signatures.ts";
 import { cut, fail } from "../schema/checker.ts";
 import { createBreaker } from "./breaker.ts";
 import { capabilitiesOf, requirementsOf, withRoom, type Capabilities } from "./capabilities.ts";
@@ -36,7 +35,6 @@ const ADAPTER_VERSION = 3;
 
 export const createMemory = (fingerprint: Fingerprint): CatalogMemory => ({
   breakers: new Map(),
-  signatures: createSignatureStore(),
   fingerprint,
 });
 

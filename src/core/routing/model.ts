@@ -3,9 +3,8 @@
 import type { Clock } from "../clock.ts";
 import type { CountMedia } from "../ledger/meter.ts";
 import type { Price } from "../ledger/price.ts";
-import type { ChatRequest } from "../openai/request.ts";
-import type { Dialect, DialectDefinition, SignatureStore, Target } from "../providers/dialect.ts";
-import type { Traits } from "../providers/traits.ts";
+import type { MediaRules } from "../openai/usage.ts";
+import type { Dialect, DialectDefinition, Target } from "../providers/dialect.ts";
 import { withOverrides, type VendorPresets } from "../providers/vendors.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { Breaker, BreakerStatus, Pass } from "./breaker.ts";
@@ -144,7 +143,6 @@ export interface Model extends Target {
 export interface CatalogMemory {
   /** A breaker stays as long as it is the same model at the same provider with the same key. */
   readonly breakers: Map<string, Breaker>;
-  readonly signatures: SignatureStore;
   readonly fingerprint: Fingerprint;
 }
 
@@ -165,28 +163,18 @@ export interface CatalogServices {
 export function createProvider(
   name: string,
   config: RoutingSettings,
-  { dialects, transport, memory, redact, mediaTokens }: CatalogServices,
+  { dialects, transport, redact }: CatalogServices,
 ): Provider {
   const settings = config.providers.get(name)!;
   const definition = dialects.get(settings.dialect);
   if (!definition) throw new TypeError(`there is no dialect ${settings.dialect}`);
 
-  /**
-   * SignatureStore are kept apart by provider and account: other providers refuse them, and other
-   * accounts must not see them.
-   */
-  function dialectFor(account: string): Dialect {
-    const keyOf = (id: string) => JSON.stringify([settings.base_url, account, id]);
-    return definition!.create({
-      get: (id) => memory.signatures.get(keyOf(id)),
-      set: (id, text) => memory.signatures.set(keyOf(id), text),
-    });
-  }
-
+  const baseUrl = settings.base_url;
+  const dialectFor = (account: string): Dialect => definition.create({ baseUrl, account });
   const { api_key } = settings;
   return {
     name,
-    baseUrl: settings.base_url,
+    baseUrl,
     headers: api_key === undefined ? undefined : dialectFor("").auth(api_key),
     timeouts: withOverrides(config.timeouts, settings.timeouts),
     retry: withOverrides(config.retry, settings.retry),

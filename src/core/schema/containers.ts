@@ -1,14 +1,21 @@
-// Checks of arrays and objects. An issue below them comes out with its index or name in front of
-// its path.
+// Checks of values with members: arrays, objects, dictionaries, objects of any shape, and values of
+// one of several kinds. An issue below a member comes out with its index or name in front of its
+// path.
 import {
   fail,
+  isObject,
+  makeCheck,
+  nounOf,
+  typed,
+  typeOf,
   ValidationError,
+  wrongType,
   type Check,
   type Fields,
   type Infer,
   type ValidationIssue,
 } from "./check.ts";
-import { typed } from "./typed.ts";
+import { literal } from "./scalars.ts";
 
 /**
  * Calls `checkMember` for each member of a container, by its index or name. Throws a
@@ -101,3 +108,75 @@ export const record = <T>(check: Check<T>): Check<Map<string, T>> =>
     });
     return checked;
   });
+
+/**
+ * Counts the values in a JSON value, itself included: numbers, texts, objects, arrays. Stops soon
+ * after `max`. Returns Infinity if there are more than `maxDepth` levels.
+ */
+export function countValues(value: unknown, max: number, maxDepth = 100): number {
+  if (typeof value !== "object" || value === null) return 1;
+  if (maxDepth === 0) return Infinity;
+  let count = 1;
+  for (const child of Object.values(value)) {
+    count += countValues(child, max - count, maxDepth - 1);
+    if (count > max) break;
+  }
+  return count;
+}
+
+/** Bounds on the work that an object causes. */
+interface JsonObjectRules {
+  /** The most levels: JSON.stringify is recursive, and more could exhaust the stack. Absent: 100. */
+  readonly maxDepth?: number;
+  /** The most values in the object. Absent: any number. */
+  readonly maxValues?: number;
+  /** The most characters of its JSON text. Absent: any number. */
+  readonly maxChars?: number;
+}
+
+/** Any JSON object, passed through as it is, such as the schema of a client's tool. */
+export function jsonObject(rules: JsonObjectRules = {}): Check<Record<string, unknown>> {
+  const { maxDepth = 100, maxValues = Infinity, maxChars = Infinity } = rules;
+  return typed("object", {}, (value) => {
+    const count = countValues(value, maxValues, maxDepth);
+    if (count === Infinity)
+      return fail("invalid_value", `expected at most ${maxDepth} levels of nesting`);
+    if (count > maxValues) return fail("invalid_value", `expected at most ${maxValues} values`);
+    if (maxChars < Infinity && JSON.stringify(value).length > maxChars)
+      return fail("invalid_value", `expected at most ${maxChars} characters of JSON`);
+    return value;
+  });
+}
+
+/** Applies the check that `choose` names for the value. */
+const oneOf = <C extends Fields>(
+  checks: C,
+  choose: (value: unknown) => string,
+): Check<Infer<C[keyof C]>> =>
+  makeCheck(
+    { anyOf: Object.values(checks).map(({ schema }) => schema) },
+    (value, all) => checks[choose(value)]!(value, all) as Infer<C[keyof C]>,
+  );
+
+/**
+ * A check for each JSON type: `byType({ string: ..., array: ... })`. Issues keep their exact path.
+ */
+export function byType<C extends Fields>(checks: C): Check<Infer<C[keyof C]>> {
+  const expected = Object.keys(checks).map(nounOf).join(" or ");
+  return oneOf(checks, (value) =>
+    typeOf(value) in checks ? typeOf(value) : wrongType(expected, value),
+  );
+}
+
+/**
+ * A tagged union: the string field `tag` names the object check that applies to the whole. Each of
+ * them has this field.
+ */
+export function variant<V extends Fields>(tag: string, variants: V): Check<Infer<V[keyof V]>> {
+  const tagCheck = object({ [tag]: literal(...Object.keys(variants)) });
+  return oneOf(variants, (value) => {
+    const name = isObject(value) ? value[tag] : undefined;
+    const isKnown = typeof name === "string" && Object.hasOwn(variants, name);
+    return isKnown ? name : tagCheck(value)[tag]!;
+  });
+}

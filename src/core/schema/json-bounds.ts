@@ -6,6 +6,7 @@
 // take 3.0 s and 0.5 GB, one object with 1,000,000 names 0.5 s, 3,500,000 empty objects 0.4 s, one
 // long string 0.01 s. Within the bounds below the worst known texts take 0.2 s. An honest text
 // repeats its sequences of names: each of 100,000 messages has three values and no new sequence.
+import { setImmediate as turnEnd } from "node:timers/promises";
 
 /**
  * The most values in a client's body: its commas and its opening brackets and braces, outside of
@@ -155,3 +156,21 @@ function endOfString(text: string, from: number): number {
 /** What exceeds the bounds of JSON.parse in a text. Undefined: nothing. */
 export const jsonExcess = (text: string, maxValues: number): string | undefined =>
   text.length <= ALWAYS_WITHIN ? undefined : createJsonCounter(maxValues).add(text);
+
+/** From this many characters on, each step of the work is a turn of the event loop of its own. */
+const LARGE_CHARS = 256 * 1024;
+
+/**
+ * Parses a JSON text. The contents of a large one are counted first (json-bounds.ts), and other
+ * work has a turn of the event loop before and after the parse. Rejects with a RangeError whose
+ * message says what is too much, or with the SyntaxError of JSON.parse.
+ */
+export async function parseLarge(text: string, maxValues: number): Promise<unknown> {
+  if (text.length <= LARGE_CHARS) return JSON.parse(text);
+  const excess = jsonExcess(text, maxValues);
+  if (excess !== undefined) throw new RangeError(excess);
+  await turnEnd();
+  const json: unknown = JSON.parse(text);
+  await turnEnd();
+  return json;
+}

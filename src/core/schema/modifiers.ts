@@ -1,7 +1,6 @@
 // Checks made of another check: fields that may be absent or null, further rules, and values that
 // never cause an error.
-import { ValidationError, type Check, type Fields, type JsonSchema } from "./check.ts";
-import { makeCheck } from "./typed.ts";
+import { makeCheck, ValidationError, type Check, type Fields, type JsonSchema } from "./check.ts";
 
 /** Adds null to a schema. Beside a `const`, null as a further type would not let null in. */
 const orNull = ({ default: _, ...schema }: JsonSchema): JsonSchema =>

@@ -1,6 +1,5 @@
 // Checks of values without members: strings, numbers, booleans, and fixed texts.
-import { cut, fail, type Check } from "./check.ts";
-import { makeCheck, nounOf, typed, wrongType } from "./typed.ts";
+import { cut, fail, makeCheck, nounOf, typed, wrongType, type Check } from "./check.ts";
 
 interface StringRules {
   /** The fewest characters. Absent: 0. */

@@ -1,8 +1,7 @@
 // The content blocks of a turn.
 import { createHash } from "node:crypto";
-import type { SignatureStore } from "../../core/providers/dialect.ts";
 import { asArray, parseJson } from "../../core/schema/untrusted-json.ts";
-import { mediaOf, type Item, type Turn } from "../turns/index.ts";
+import { type Item, mediaOf, type SignatureStore, type Turn } from "../turns/index.ts";
 
 /**
  * The thinking blocks before a tool call, unchanged. Empty: there were none, or they are forgotten.

@@ -1,9 +1,13 @@
 // Anthropic's Messages API as a wire format of providers. WIRE.md 7.
 import type { Extension } from "../../core/extension/extension.ts";
-import type { Dialect, DialectDefinition, SignatureStore } from "../../core/providers/dialect.ts";
+import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
+import { createSignatureStore, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
 import { requestBody } from "./request.ts";
+
+/** What all providers of this format have signed while the process runs. */
+const allSignatures = createSignatureStore();
 
 export const createAnthropicDialect = (signatures: SignatureStore): Dialect => ({
   auth: (key) => ({ "x-api-key": key }),
@@ -22,7 +26,7 @@ const anthropicDialectDefinition: DialectDefinition = {
   unsupported: ["logprobs", "audio"],
   appended: { path: "/v1/messages", end: /\/(v1|v1\/messages)$/ },
   mediaRules: "anthropic",
-  create: createAnthropicDialect,
+  create: (scope) => createAnthropicDialect(scopedStore(allSignatures, scope)),
 };
 
 export const extension: Extension = { name: "anthropic", dialects: [anthropicDialectDefinition] };

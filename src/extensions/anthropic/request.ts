@@ -1,8 +1,8 @@
 // The request to Anthropic. WIRE.md 7.1.
 import type { ChatRequest } from "../../core/openai/request.ts";
-import type { SignatureStore, Target } from "../../core/providers/dialect.ts";
+import type { Target } from "../../core/providers/dialect.ts";
 import { parametersOf } from "../../core/providers/parameters.ts";
-import { turnsOf, type Turn } from "../turns/index.ts";
+import { type SignatureStore, type Turn, turnsOf } from "../turns/index.ts";
 import { contentBlocks } from "./blocks.ts";
 import { closedSchema } from "./closed-schema.ts";
 import { hasNeededThoughts, thinkingPlan } from "./thinking.ts";

@@ -1,8 +1,8 @@
 // How Anthropic's models are made to think, and what that demands of the rest of a request.
 import type { ChatRequest } from "../../core/openai/request.ts";
-import type { SignatureStore, Target } from "../../core/providers/dialect.ts";
+import type { Target } from "../../core/providers/dialect.ts";
 import { effortOf } from "../../core/providers/parameters.ts";
-import type { Turn } from "../turns/index.ts";
+import type { SignatureStore, Turn } from "../turns/index.ts";
 import { thoughtsBefore } from "./blocks.ts";
 
 /** The smallest budget for thinking, in tokens. */

@@ -1,6 +1,6 @@
 // The demo model's tokens: how a text is cut into them, what they are counted as, and how probable
 // they are said to be.
-import type { TokenLogprob } from "../../core/openai/logprobs.ts";
+import type { TokenLogprob } from "../../core/openai/parts.ts";
 import { textOf } from "../../core/openai/request.ts";
 import { makeUsage, type Usage } from "../../core/openai/usage.ts";
 import type { DemoReply, DemoRequest } from "./reply.ts";

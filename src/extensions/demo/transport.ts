@@ -1,10 +1,8 @@
 // The demo model as a provider: an OpenAI-compatible server in the form of one more Transport. The
 // gateway treats it like any other provider, so the offline path is the real one.
 import { setTimeout as pause } from "node:timers/promises";
-import { createChunkWriter } from "../../core/openai/chunk-writer.ts";
+import { createChunkWriter, createWholeWriter, replyHead } from "../../core/openai/reply.ts";
 import type { Part } from "../../core/openai/parts.ts";
-import { replyHead } from "../../core/openai/reply.ts";
-import { createWholeWriter } from "../../core/openai/whole-writer.ts";
 import type { Transport } from "../../core/upstream/transport.ts";
 import { composeReply, type DemoReply, type DemoRequest } from "./reply.ts";
 import { logprobsOf, usageOf } from "./tokens.ts";

@@ -1,8 +1,7 @@
 // The parts of a turn.
-import type { SignatureStore } from "../../core/providers/dialect.ts";
 import type { JsonCounter } from "../../core/schema/json-bounds.ts";
 import { asString } from "../../core/schema/untrusted-json.ts";
-import { mediaOf, objectIn, type Item, type Turn } from "../turns/index.ts";
+import { type Item, mediaOf, objectIn, type SignatureStore, type Turn } from "../turns/index.ts";
 
 /** Takes the place of a forgotten signature. */
 const NO_SIGNATURE = "skip_thought_signature_validator";

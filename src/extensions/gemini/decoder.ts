@@ -1,13 +1,12 @@
 // Gemini's reply, whole or event by event. WIRE.md 7b.
 import { randomHex } from "../../core/ids.ts";
-import { tokenLogprob, type TokenLogprob } from "../../core/openai/logprobs.ts";
-import type { Part } from "../../core/openai/parts.ts";
+import { type Part, type TokenLogprob, tokenLogprob } from "../../core/openai/parts.ts";
 import type { UsageReport } from "../../core/openai/usage.ts";
 import { finishPart, namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
-import type { Decoder, SignatureStore } from "../../core/providers/dialect.ts";
+import type { Decoder } from "../../core/providers/dialect.ts";
 import { throwErrorIn } from "../../core/providers/provider-error.ts";
 import { asArray, asObject, asString, tokenCounter } from "../../core/schema/untrusted-json.ts";
-import { sumOf } from "../turns/index.ts";
+import { type SignatureStore, sumOf } from "../turns/index.ts";
 
 /** The first candidate. The gateway never asks for a second one. */
 export const candidateIn = (json: unknown) => asArray(asObject(json)["candidates"])[0];

@@ -1,8 +1,12 @@
 // Gemini's generateContent and streamGenerateContent as a wire format of providers. WIRE.md 7b.
 import type { Extension } from "../../core/extension/extension.ts";
-import type { Dialect, DialectDefinition, SignatureStore } from "../../core/providers/dialect.ts";
+import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";
 import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";
+import { createSignatureStore, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { requestBody } from "./request.ts";
+
+/** What all providers of this format have signed while the process runs. */
+const allSignatures = createSignatureStore();
 
 export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({
   auth: (key) => ({ "x-goog-api-key": key }),
@@ -22,7 +26,7 @@ const geminiDialectDefinition: DialectDefinition = {
   unsupported: [],
   appended: { path: "/v1beta/models/...", end: /\/v1beta(\/.*)?$/ },
   mediaRules: "gemini",
-  create: createGeminiDialect,
+  create: (scope) => createGeminiDialect(scopedStore(allSignatures, scope)),
 };
 
 export const extension: Extension = { name: "gemini", dialects: [geminiDialectDefinition] };

@@ -1,9 +1,9 @@
 // The request to Gemini. WIRE.md 7b.
 import type { ChatRequest } from "../../core/openai/request.ts";
-import type { SignatureStore, Target } from "../../core/providers/dialect.ts";
+import type { Target } from "../../core/providers/dialect.ts";
 import { effortOf, parametersOf } from "../../core/providers/parameters.ts";
 import type { Traits } from "../../core/providers/traits.ts";
-import { createTextCounter, turnsOf } from "../turns/index.ts";
+import { createTextCounter, type SignatureStore, turnsOf } from "../turns/index.ts";
 import { contentParts } from "./contents.ts";
 
 /** Tokens to think with, by effort. */

@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createChunkWriter } from "../../../src/core/openai/chunk-writer.ts";
-import { tokenLogprob } from "../../../src/core/openai/logprobs.ts";
-import type { Part } from "../../../src/core/openai/parts.ts";
+import { createChunkWriter } from "../../../src/core/openai/reply.ts";
+import { type Part, tokenLogprob } from "../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../src/core/openai/usage.ts";
 
 const HEAD = { id: "chatcmpl-1", created: 7, model: "m", system_fingerprint: "fp" };

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { tokenLogprob } from "../../../src/core/openai/logprobs.ts";
+import { tokenLogprob } from "../../../src/core/openai/parts.ts";
 
 it("keeps what a token states", () => {
   const token = { token: "a", logprob: -0.5, bytes: [97] };

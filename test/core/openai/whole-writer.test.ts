@@ -2,10 +2,9 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { tokenLogprob } from "../../../src/core/openai/logprobs.ts";
-import type { FinishReason, Part } from "../../../src/core/openai/parts.ts";
+import { type FinishReason, type Part, tokenLogprob } from "../../../src/core/openai/parts.ts";
 import { makeUsage } from "../../../src/core/openai/usage.ts";
-import { createWholeWriter } from "../../../src/core/openai/whole-writer.ts";
+import { createWholeWriter } from "../../../src/core/openai/reply.ts";
 
 const HEAD = { id: "chatcmpl-1", created: 7, model: "m", system_fingerprint: "fp" };
 const USAGE = makeUsage({ prompt: 3, completion: 2, cacheHit: 1, reasoning: 1 });

@@ -8,7 +8,7 @@ import { wholeReply } from "../../../src/core/providers/decoding.ts";
 import type { Dialect, Target } from "../../../src/core/providers/dialect.ts";
 import { createGeminiDialect } from "../../../src/extensions/gemini/index.ts";
 import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
-import { createSignatureStore } from "../../../src/core/providers/signatures.ts";
+import { createSignatureStore } from "../../../src/extensions/turns/index.ts";
 import { VENDORS } from "../../support/config.ts";
 import { traitsOf } from "../../../src/core/providers/vendors.ts";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";

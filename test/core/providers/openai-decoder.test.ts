@@ -2,8 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { tokenLogprob } from "../../../src/core/openai/logprobs.ts";
-import type { Part } from "../../../src/core/openai/parts.ts";
+import { type Part, tokenLogprob } from "../../../src/core/openai/parts.ts";
 import {
   createToolCallReader,
   splitLogprobs,

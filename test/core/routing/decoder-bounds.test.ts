@@ -9,7 +9,7 @@ import { createGeminiDialect } from "../../../src/extensions/gemini/index.ts";
 import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
 import { VENDORS } from "../../support/config.ts";
 import { traitsOf } from "../../../src/core/providers/vendors.ts";
-import { createSignatureStore } from "../../../src/core/providers/signatures.ts";
+import { createSignatureStore } from "../../../src/extensions/turns/index.ts";
 
 const decoderOf = (dialect: Dialect, own: object = {}): Decoder =>
   dialect.decoder({

@@ -17,14 +17,24 @@ describe("jsonObject", () => {
     refused(jsonObject(), "{}", "invalid_type", "expected an object, got a string");
   });
   it("is bounded in depth: at the limit and one past it", () => {
-    assert.ok(jsonObject(3)(objects(3)));
-    refused(jsonObject(3), objects(4), "invalid_value", "expected at most 3 levels of nesting");
+    assert.ok(jsonObject({ maxDepth: 3 })(objects(3)));
+    refused(
+      jsonObject({ maxDepth: 3 }),
+      objects(4),
+      "invalid_value",
+      "expected at most 3 levels of nesting",
+    );
     assert.ok(jsonObject()(objects(100)));
     refused(jsonObject(), objects(101), "invalid_value", "expected at most 100 levels of nesting");
   });
   it("counts arrays as levels too", () => {
-    assert.ok(jsonObject(3)({ a: [[1]] }));
-    refused(jsonObject(3), { a: [[[]]] }, "invalid_value", "expected at most 3 levels of nesting");
+    assert.ok(jsonObject({ maxDepth: 3 })({ a: [[1]] }));
+    refused(
+      jsonObject({ maxDepth: 3 }),
+      { a: [[[]]] },
+      "invalid_value",
+      "expected at most 3 levels of nesting",
+    );
   });
   it("does not exhaust the stack on 100,000 levels", () => {
     refused(

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { parseLarge } from "../../../src/core/schema/parse-json.ts";
+import { parseLarge } from "../../../src/core/schema/json-bounds.ts";
 
 const LARGE_CHARS = 256 * 1024;
 

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { checkConfig, VENDORS } from "../../support/config.ts";
 import { createAnthropicDialect } from "../../../src/extensions/anthropic/index.ts";
-import { createSignatureStore } from "../../../src/core/providers/signatures.ts";
+import { createSignatureStore } from "../../../src/extensions/turns/index.ts";
 import { traitsOf } from "../../../src/core/providers/vendors.ts";
 import { costOf, PRICE, priced, settled } from "../../support/books.ts";
 import { startAnthropic } from "../../support/fake-anthropic.ts";

@@ -1,7 +1,6 @@
 // The reply of an OpenAI-compatible provider, event by event. This is the hot path of a stream.
 import { randomHex } from "../../ids.ts";
-import { tokenLogprob } from "../../openai/logprobs.ts";
-import type { Part, TextPart } from "../../openai/parts.ts";
+import { type Part, type TextPart, tokenLogprob } from "../../openai/parts.ts";
 import type { UsageReport } from "../../openai/usage.ts";
 import {
   asArray,

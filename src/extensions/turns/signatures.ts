@@ -1,6 +1,16 @@
 // The memory of signed reasoning, bounded: a thought may have thousands of characters, and clients
 // call tools all day.
-import type { SignatureStore } from "./dialect.ts";
+import type { DialectScope } from "../../core/providers/dialect.ts";
+
+/**
+ * Keeps what a provider signed of its reasoning and wants back with the tool calls that followed
+ * from it.
+ */
+export interface SignatureStore {
+  /** By the id of a tool call. Undefined: unknown, or forgotten. */
+  get(id: string): string | undefined;
+  set(id: string, text: string): void;
+}
 
 /** The memory that an entry takes beside its texts, in characters. */
 const ENTRY_CHARS = 200;
@@ -33,4 +43,19 @@ export function createSignatureStore(maxChars = 64 * 1024 * 1024): SignatureStor
   }
 
   return { get, set };
+}
+
+/**
+ * The part of a store for one provider and account: other providers refuse signatures that they did
+ * not make, and other accounts must not see them.
+ */
+export function scopedStore(
+  store: SignatureStore,
+  { baseUrl, account }: DialectScope,
+): SignatureStore {
+  const keyOf = (id: string): string => JSON.stringify([baseUrl, account, id]);
+  return {
+    get: (id) => store.get(keyOf(id)),
+    set: (id, text) => store.set(keyOf(id), text),
+  };
 }

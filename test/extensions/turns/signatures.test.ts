@@ -2,8 +2,11 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { SignatureStore } from "../../../src/core/providers/dialect.ts";
-import { createSignatureStore } from "../../../src/core/providers/signatures.ts";
+import {
+  createSignatureStore,
+  scopedStore,
+  type SignatureStore,
+} from "../../../src/extensions/turns/index.ts";
 
 describe("the signature store", () => {
   const text = "x".repeat(1_000);
@@ -34,5 +37,17 @@ describe("the signature store", () => {
     assert.equal(signatures.get(huge), undefined);
     for (const id of ["a", "b", "c", "d"]) signatures.set(id, text);
     assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["b", "c", "d"]);
+  });
+
+  it("keeps providers and accounts apart", () => {
+    const store = createSignatureStore();
+    const scope = { baseUrl: "https://a.test", account: "one" };
+    scopedStore(store, scope).set("call", "signed");
+    assert.equal(scopedStore(store, scope).get("call"), "signed");
+    assert.equal(scopedStore(store, { ...scope, account: "two" }).get("call"), undefined);
+    assert.equal(
+      scopedStore(store, { ...scope, baseUrl: "https://b.test" }).get("call"),
+      undefined,
+    );
   });
 });
