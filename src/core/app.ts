@@ -84,9 +84,9 @@ function assemble(config: Config, options: GatewayOptions): Assembly {
     extensions,
     clock,
     diagnose,
-    createCatalog(config, loaded) {
+    createCatalog(settings, loaded) {
       const redaction = loaded.find((extension) => extension.createRedact);
-      const redact = redaction?.createRedact?.(config, loaded);
+      const redact = redaction?.createRedact?.(settings, loaded);
       const { dialects, presets } = createFormats(loaded, []);
       const mediaTokens = loaded.find((extension) => extension.mediaTokens)?.mediaTokens;
       const services = { dialects, presets, transport, redact, mediaTokens, memory, clock };

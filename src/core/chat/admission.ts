@@ -7,7 +7,7 @@ import type { Exchange } from "../http/exchange.ts";
 import { ApiError } from "../openai/errors.ts";
 import { chatRequest, type ChatRequest } from "../openai/request.ts";
 import { MAX_BODY_VALUES } from "../schema/json-bounds.ts";
-import { parseLarge } from "../schema/parse-json.ts";
+import { parseLarge } from "../schema/json-bounds.ts";
 
 const SOON = { headers: { "Retry-After": "1" } };
 

@@ -68,7 +68,7 @@ export interface DialectDefinition {
    */
   readonly appended?: { readonly path: string; readonly end: RegExp };
   /** The vendor by whose published rules its providers count images, audio and files. */
-  readonly mediaRules: MediaRules;
+  readonly mediaRules: string;
   /** Called for each request. */
   create(scope: DialectScope): Dialect;
   /**

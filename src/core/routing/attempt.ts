@@ -11,7 +11,7 @@ import { ProviderError, refusal } from "../providers/provider-error.ts";
 import { wholeReply } from "../providers/decoding.ts";
 import type { Dialect } from "../providers/dialect.ts";
 import { MAX_REPLY_VALUES } from "../schema/json-bounds.ts";
-import { parseLarge } from "../schema/parse-json.ts";
+import { parseLarge } from "../schema/json-bounds.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";

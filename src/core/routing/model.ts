@@ -3,8 +3,9 @@
 import type { Clock } from "../clock.ts";
 import type { CountMedia } from "../ledger/meter.ts";
 import type { Price } from "../ledger/price.ts";
-import type { MediaRules } from "../openai/usage.ts";
+import type { ChatRequest } from "../openai/request.ts";
 import type { Dialect, DialectDefinition, Target } from "../providers/dialect.ts";
+import type { Traits } from "../providers/traits.ts";
 import { withOverrides, type VendorPresets } from "../providers/vendors.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { Breaker, BreakerStatus, Pass } from "./breaker.ts";
@@ -163,7 +164,7 @@ export interface CatalogServices {
 export function createProvider(
   name: string,
   config: RoutingSettings,
-  { dialects, transport, redact }: CatalogServices,
+  { dialects, transport, redact, mediaTokens }: CatalogServices,
 ): Provider {
   const settings = config.providers.get(name)!;
   const definition = dialects.get(settings.dialect);

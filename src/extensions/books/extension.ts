@@ -1,6 +1,6 @@
 // The books as an extension: the ledger of a gateway, and the sync that makes usage records of it.
 import { passwordsIn } from "../../core/config/passwords.ts";
-import type { Extension } from "../../core/extension/extension.ts";
+import type { CommandExtension } from "../../command-line/command.ts";
 import { systemClock } from "../../core/clock.ts";
 import { openBooks } from "./books-files.ts";
 import { createBooks, type BooksStatus } from "./books.ts";

@@ -6,7 +6,7 @@ import { describe, it, type TestContext } from "node:test";
 import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
 import type { Target } from "../../../src/core/providers/dialect.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
-import { refusal } from "../../../src/core/providers/refusal.ts";
+import { refusal } from "../../../src/core/providers/provider-error.ts";
 import { guardDialect } from "../../../src/core/routing/attempt-errors.ts";
 import { ApiError } from "../../../src/core/openai/errors.ts";
 import { configFor, json, readStream, startGateway, user } from "../../support/gateway.ts";
