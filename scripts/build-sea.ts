@@ -1,9 +1,11 @@
-// Writes the gateway as a single executable, which needs no Node beside it: `npm run build && node --import tsx scripts/build-sea.ts
-// [--out dist/chat-gateway]`, then `node scripts/smoke.mjs dist/chat-gateway`. It is the Node that runs this script with the program in it.
+// Writes the gateway as a single executable, which needs no Node beside it: `npm run build && node
+// --import tsx scripts/build-sea.ts [--out dist/chat-gateway]`, then `node scripts/smoke.mjs
+// dist/chat-gateway`. It is the Node that runs this script with the program in it.
 //
-// From Node 25.5 on that is Node's own doing (`node --build-sea`), with dist/chat-gateway.mjs. Earlier lines take CommonJS only,
-// and the result has to be put into the executable by postject, which is fetched into a temporary folder: Node 20, 22 and 24 were tried
-// that way. Linux only: elsewhere an executable must also be signed. Exit 1, and why, where it cannot be done.
+// From Node 25.5 on that is Node's own doing (`node --build-sea`), with dist/chat-gateway.mjs.
+// Earlier lines take CommonJS only, and the result has to be put into the executable by postject,
+// which is fetched into a temporary folder: Node 20, 22 and 24 were tried that way. Linux only:
+// elsewhere an executable must also be signed. Exit 1, and why, where it cannot be done.
 
 import { execFileSync } from "node:child_process";
 import {
@@ -54,7 +56,10 @@ const withoutTopLevelAwait: Plugin = {
     }),
 };
 
-/** A worker is started with the path of its program before its arguments. For a single executable that is one argument too many. */
+/**
+ * A worker is started with the path of its program before its arguments. For a single executable
+ * that is one argument too many.
+ */
 const dropPath = (cluster: string) => `if (${cluster}.isWorker) process.argv.splice(2, 1);`;
 
 /** For createRequire the program is where the executable is, as it is with --build-sea. */
@@ -136,6 +141,7 @@ try {
     `build-sea: ${values.out}, ${(statSync(out).size / 1e6).toFixed(0)} MB, with Node ${process.version}`,
   );
 } catch (error) {
-  rmSync(out, { force: true }); // half made it is an executable all the same: Node without the program
+  // Half made it is an executable all the same: Node without the program.
+  rmSync(out, { force: true });
   give((error as Error).message);
 }

@@ -1,12 +1,16 @@
-// Writes the gateway and its conformance suite as one file each, for plain Node: dist/chat-gateway.mjs and dist/conformance.mjs
-// (`npm run build`). With --core it writes the core alone, without any extension: dist/chat-gateway-core.mjs (`npm run build:core`).
+// Writes the gateway and its conformance suite as one file each, for plain Node:
+// dist/chat-gateway.mjs and dist/conformance.mjs (`npm run build`). With --core it writes the core
+// alone, without any extension: dist/chat-gateway-core.mjs (`npm run build:core`).
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
 
 const SRC = resolve(import.meta.dirname, "../src");
 
-/** The texts that the program reads from files beside its sources (core/embedded.ts), by their paths under src. */
+/**
+ * The texts that the program reads from files beside its sources (core/embedded.ts), by their paths
+ * under src.
+ */
 const texts = Object.fromEntries(
   readdirSync(SRC, { recursive: true, encoding: "utf8" })
     .filter((path) => /\.(html|lua)$|^manual\/.*\.md$/.test(path))

@@ -1,7 +1,9 @@
-// Shows what a change does to what others see: `node --import tsx scripts/compare.ts OLD.mjs NEW.mjs [--cases 900] [--seed 1] [--show 20]` sends the
-// same exchanges to two built files, each with scripted providers behind it, and prints every answer, request to a provider, line of
-// the logs and books, and command's output that is not the same to the byte, ids and times apart. Exit 1 if there is one. A redesign has
-// none; `npm run build` in a checkout of an earlier commit makes OLD.mjs.
+// Shows what a change does to what others see: `node --import tsx scripts/compare.ts OLD.mjs
+// NEW.mjs [--cases 900] [--seed 1] [--show 20]` sends the same exchanges to two built files, each
+// with scripted providers behind it, and prints every answer, request to a provider, line of the
+// logs and books, and command's output that is not the same to the byte, ids and times apart. Exit
+// 1 if there is one. A redesign has none; `npm run build` in a checkout of an earlier commit makes
+// OLD.mjs.
 import { parseArgs } from "node:util";
 import { transcriptOf } from "./compare/transcript.ts";
 

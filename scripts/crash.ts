@@ -1,7 +1,9 @@
-// Kills the built gateway with SIGKILL at random moments under load, some hundred times on the same data_dir, and proves that
-// the books are right afterwards: `npm run build && node --import tsx scripts/crash.ts [--kills 200] [--seed N] [--postgres]`.
-// With --postgres the usage records are kept in a PostgreSQL server of its own, which is killed meanwhile as well, by gateways
-// with two data_dirs (this needs PostgreSQL, and npm ci in test/clients). Loopback only. Exit 1 if anything is wrong.
+// Kills the built gateway with SIGKILL at random moments under load, some hundred times on the same
+// data_dir, and proves that the books are right afterwards: `npm run build && node --import tsx
+// scripts/crash.ts [--kills 200] [--seed N] [--postgres]`. With --postgres the usage records are
+// kept in a PostgreSQL server of its own, which is killed meanwhile as well, by gateways with two
+// data_dirs (this needs PostgreSQL, and npm ci in test/clients). Loopback only. Exit 1 if anything
+// is wrong.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

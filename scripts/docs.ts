@@ -1,8 +1,10 @@
-// Writes what README.md and the manual's pages take from the program: `npm run docs`. Tests fail while a page differs.
+// Writes what README.md and the manual's pages take from the program: `npm run docs`. Tests fail
+// while a page differs.
 //
-// A table between `<!-- generated: NAME -->` and `<!-- end -->` is written whole. In a table between `<!-- filled: NAME -->` and
-// `<!-- end -->` the first column names what a row is about, the last one is written by hand, and the columns between are filled in.
-// README.md states the size of the sources between `<!-- size -->` and `<!-- end -->`.
+// A table between `<!-- generated: NAME -->` and `<!-- end -->` is written whole. In a table
+// between `<!-- filled: NAME -->` and `<!-- end -->` the first column names what a row is about,
+// the last one is written by hand, and the columns between are filled in. README.md states the size
+// of the sources between `<!-- size -->` and `<!-- end -->`.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { configSchema } from "../src/core/config/schema.ts";
@@ -74,7 +76,10 @@ export function configurationFields(): Field[] {
   return fieldsIn(configSchema({ env: {}, extensions: allExtensions }).schema, "", true);
 }
 
-/** The page with its tables as the program has them. Throws if a row is about something that the program does not have. */
+/**
+ * The page with its tables as the program has them. Throws if a row is about something that the
+ * program does not have.
+ */
 export function withTables(page: string): string {
   return page
     .replace(

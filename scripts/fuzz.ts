@@ -1,9 +1,11 @@
-// Sends the built gateway a hundred thousand mutated HTTP requests over raw sockets, and reads its answers strictly:
-// `npm run build && node --import tsx scripts/fuzz.ts [--cases 100000] [--seed N] [--gateway FILE] [--workers 1] [--only 7,8]`.
-// Loopback only; bounded in count, concurrency and time. It holds if every answer is well-formed and none a 5xx (fuzz/judge.ts), the
-// server ends every connection that it has to, /healthz answers throughout, memory stays flat, nothing is unhandled, and the books are
-// right at the end. Exit 1 otherwise, with the seed, the number and the bytes of the case; `--only` sends it again, several one after the
-// other. `--self-test` proves that the judge notices a server that answers wrongly.
+// Sends the built gateway a hundred thousand mutated HTTP requests over raw sockets, and reads its
+// answers strictly: `npm run build && node --import tsx scripts/fuzz.ts [--cases 100000] [--seed N]
+// [--gateway FILE] [--workers 1] [--only 7,8]`. Loopback only; bounded in count, concurrency and
+// time. It holds if every answer is well-formed and none a 5xx (fuzz/judge.ts), the server ends
+// every connection that it has to, /healthz answers throughout, memory stays flat, nothing is
+// unhandled, and the books are right at the end. Exit 1 otherwise, with the seed, the number and
+// the bytes of the case; `--only` sends it again, several one after the other. `--self-test` proves
+// that the judge notices a server that answers wrongly.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -20,8 +22,11 @@ import { selfTest } from "./fuzz/self-test.ts";
 
 const CONCURRENCY = 192;
 const MAX_MS = 900_000;
-/** How much resident memory may grow after the warm-up: the first tenth of the cases, and no fewer than the heap takes to find its size.
- * Its nursery is kept small: where V8 sizes that by itself (up to 100 MB and more), a leak would not show beside it. */
+/**
+ * How much resident memory may grow after the warm-up: the first tenth of the cases, and no fewer
+ * than the heap takes to find its size. Its nursery is kept small: where V8 sizes that by itself
+ * (up to 100 MB and more), a leak would not show beside it.
+ */
 const MAX_GROWTH_MB = 24;
 const WARM_UP = 10_000;
 const NODE_OPTIONS = ["--unhandled-rejections=strict", "--max-semi-space-size=4"];
@@ -48,7 +53,10 @@ const escaped = (bytes: Buffer): string =>
         `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`,
     );
 
-/** Starts it on a data_dir of its own, with bounds that a small request can reach; resolves when it listens. */
+/**
+ * Starts it on a data_dir of its own, with bounds that a small request can reach; resolves when it
+ * listens.
+ */
 async function startGateway(file: string, folder: string) {
   const demo = JSON.parse(
     readFileSync(new URL("../src/extensions/demo/demo.json", import.meta.url), "utf8"),
@@ -92,7 +100,8 @@ async function startGateway(file: string, folder: string) {
   );
   if (ports.length !== 2)
     throw new Error(`the gateway did not start: ${[first, ...complaints].join("\n")}`);
-  // A line of the access log for every answer, whatever the bytes: one of another form, or that tells of a 5xx, is a complaint.
+  // A line of the access log for every answer, whatever the bytes: one of another form, or that
+  // tells of a 5xx, is a complaint.
   lines.on(
     "line",
     (line) =>
@@ -130,7 +139,8 @@ async function fuzz(): Promise<string[]> {
   }, MAX_MS);
 
   let next = 0;
-  // Which cases were under way, or just over, when the first fault was seen or the gateway died: a crash takes all of them along.
+  // Which cases were under way, or just over, when the first fault was seen or the gateway died: a
+  // crash takes all of them along.
   const underWay = new Set<number>();
   const over: number[] = [];
   let suspects: readonly number[] = [];

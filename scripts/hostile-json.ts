@@ -1,5 +1,5 @@
-// JSON that costs more than it is long, for scripts/hostile.ts: requests of up to 10 MB, replies of up to 62 MB, and the provider, of
-// all three formats, that gives the replies.
+// JSON that costs more than it is long, for scripts/hostile.ts: requests of up to 10 MB, replies of
+// up to 62 MB, and the provider, of all three formats, that gives the replies.
 
 import { once } from "node:events";
 import http from "node:http";
@@ -86,10 +86,15 @@ export const REQUESTS: readonly CostlyRequest[] = [
   },
 ];
 
-/** An address with megabytes of parameters: the native formats cannot say it, so that it is refused. */
+/**
+ * An address with megabytes of parameters: the native formats cannot say it, so that it is refused.
+ */
 export const BAD_ADDRESS = request("", image(`data:x${";a".repeat(SIZE / 2)}`));
 
-/** A reply, and the model, which has the name of its format, that gives it; with each the client gets 503 upstream_error. */
+/**
+ * A reply, and the model, which has the name of its format, that gives it; with each the client
+ * gets 503 upstream_error.
+ */
 export interface CostlyReply {
   readonly name: string;
   readonly model: Format;
@@ -135,7 +140,10 @@ export const REPLIES: readonly CostlyReply[] = [
   },
 ];
 
-/** A provider of all three formats, told apart by their paths; `reply` is answered from then on, undefined: a short one. */
+/**
+ * A provider of all three formats, told apart by their paths; `reply` is answered from then on,
+ * undefined: a short one.
+ */
 export async function startCostly() {
   let next: string | undefined;
   const formatOf = (path: string): Format => {

@@ -1,11 +1,13 @@
-// The built gateway against clients that mean it no good: `npm run build && node --import tsx scripts/hostile.ts [--scale 0.1]
-// [--only NAME]`. Loopback only; bounded in count and time: some two minutes at full scale. Each case has a gateway of its own, and
-// becomes a row of the table: what the clients did, what they were answered, the memory of the gateway's process before, at its height
-// and after, and how long a GET /healthz took meanwhile (bench/probe.ts).
+// The built gateway against clients that mean it no good: `npm run build && node --import tsx
+// scripts/hostile.ts [--scale 0.1] [--only NAME]`. Loopback only; bounded in count and time: some
+// two minutes at full scale. Each case has a gateway of its own, and becomes a row of the table:
+// what the clients did, what they were answered, the memory of the gateway's process before, at its
+// height and after, and how long a GET /healthz took meanwhile (bench/probe.ts).
 //
-// A case holds if the answers are the ones that it demands and its bounds are kept; and always, when the clients have left: memory and
-// descriptors come back, no request is in hand, no internal error and nothing but JSON stood on stderr, the books are right, and the
-// process lives. Exit 1 otherwise, and the reasons.
+// A case holds if the answers are the ones that it demands and its bounds are kept; and always,
+// when the clients have left: memory and descriptors come back, no request is in hand, no internal
+// error and nothing but JSON stood on stderr, the books are right, and the process lives. Exit 1
+// otherwise, and the reasons.
 
 import { execFile, fork, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -42,7 +44,10 @@ interface Client {
   closed: boolean;
 }
 
-/** Everything that is waited for has a deadline; false when that is over. For what no event tells: the state of another process. */
+/**
+ * Everything that is waited for has a deadline; false when that is over. For what no event tells:
+ * the state of another process.
+ */
 async function until(check: () => boolean, ms: number): Promise<boolean> {
   for (const late = performance.now() + ms; !check(); await pause(20))
     if (performance.now() > late) return false;
@@ -208,7 +213,10 @@ interface Case {
   readonly over?: object;
   /** Absent: the one of the benchmark. */
   readonly upstream?: string;
-  /** Bounds of the memory in MB, above what it was before: at its height, and when the clients have left. */
+  /**
+   * Bounds of the memory in MB, above what it was before: at its height, and when the clients have
+   * left.
+   */
   readonly heightMb: number;
   readonly afterMb: number;
   /** Descriptors that may stay: pooled connections to the provider. */
@@ -337,7 +345,8 @@ const cases: readonly Case[] = [
     },
   },
   {
-    // A stream that nobody reads may hold what fits into the kernel's buffers of four sockets, and an event or two in the gateway.
+    // A stream that nobody reads may hold what fits into the kernel's buffers of four sockets, and
+    // an event or two in the gateway.
     name: "slow readers",
     upstream: endless.url,
     heightMb: 300 * scale + 60,
@@ -394,8 +403,9 @@ const cases: readonly Case[] = [
     },
   },
   {
-    // An answer that is not taken has until timeouts.total_ms, and one second; 6 MB are more than the kernel takes in the client's place.
-    // One that fits there has been given: its connection is idle, and ends after 75 s or with the client. That does no harm.
+    // An answer that is not taken has until timeouts.total_ms, and one second; 6 MB are more than
+    // the kernel takes in the client's place. One that fits there has been given: its connection is
+    // idle, and ends after 75 s or with the client. That does no harm.
     name: "half-open",
     over: { ...short, timeouts: { total_ms: 3_000 } },
     heightMb: 900 * scale + 150,
@@ -455,7 +465,8 @@ const cases: readonly Case[] = [
       );
       const clients = await connect(scene.port, scaled(200), () => flood);
       const took = await closedIn(clients, 5_000, scene, "they");
-      // Who goes on sending after the end may lose the answer to it: the connection is reset then, and what is on its way with it.
+      // Who goes on sending after the end may lose the answer to it: the connection is reset then,
+      // and what is on its way with it.
       const told = clients.filter((client) => statusOf(client) === 431).length;
       scene.expect(
         all(clients, 431, 0) && told > clients.length / 2,
@@ -511,7 +522,8 @@ const cases: readonly Case[] = [
     },
   },
   {
-    // 16 requests of a connection are taken, and an answer waits for its reader; the rest stays unread.
+    // 16 requests of a connection are taken, and an answer waits for its reader; the rest stays
+    // unread.
     name: "pipelining, unread",
     heightMb: 50 * scale + 40,
     afterMb: 80,
@@ -529,7 +541,8 @@ const cases: readonly Case[] = [
       }
       const sent = () =>
         clients.reduce((sum, { socket }) => sum + socket.bytesWritten - socket.writableLength, 0);
-      const busy = () => Math.round(cpuOf(target.pid) / 100_000); // the rest is what the probe costs
+      // The rest is what the probe costs.
+      const busy = () => Math.round(cpuOf(target.pid) / 100_000);
       expect(
         await atRest(() => sent() + busy(), 1_000, 40_000),
         "they are held up, and nothing more is done for them",
@@ -581,7 +594,8 @@ const cases: readonly Case[] = [
       await chatAnswered(scene); // although far more than max_in_flight answers wait
       const { length } = clients;
       const before = scene.descriptors();
-      // Progress is looked for every send_ms: what was taken in the first of two looks puts the end off.
+      // Progress is looked for every send_ms: what was taken in the first of two looks puts the end
+      // off.
       const closed = () => scene.descriptors() <= before - length / 2;
       const gone = await until(closed, 2 * 2_000 + 5_000);
       scene.expect(
@@ -781,7 +795,8 @@ const cases: readonly Case[] = [
       return [`${count} bodies of 10 MB at once`, told.join("; ")];
     },
   },
-  // JSON that costs more than it is long, one after the other: none may hold up the others for half a second.
+  // JSON that costs more than it is long, one after the other: none may hold up the others for half
+  // a second.
   {
     name: "costly requests",
     over: costly.config,
@@ -858,7 +873,8 @@ const cases: readonly Case[] = [
         expect(answered, `each is answered at once: ${tally(clients)}`);
         const streams = clients.filter((client) => statusOf(client) === 200);
         const refused = clients.filter((client) => statusOf(client) === refusal);
-        const most = streams.length === 100 || streams.length === 99; // the probe's own request may be the hundredth
+        // The probe's own request may be the hundredth.
+        const most = streams.length === 100 || streams.length === 99;
         expect(
           most && streams.length + refused.length === count,
           `100 stream, the others get ${refusal}: ${tally(clients)}`,
@@ -909,8 +925,11 @@ const probed = async (message: number | "stop"): Promise<Probed | "begun"> => {
   return ((await reply) as [Probed | "begun"])[0];
 };
 
-/** Garbage may lie about for as long as nobody needs its room. What is held is what is left when it was taken away; of buffers of some
- * megabytes the C library keeps a part for itself all the same, some 200 MB after the largest bodies. */
+/**
+ * Garbage may lie about for as long as nobody needs its room. What is held is what is left when it
+ * was taken away; of buffers of some megabytes the C library keeps a part for itself all the same,
+ * some 200 MB after the largest bodies.
+ */
 const COLLECTS = [
   "--expose-gc",
   "--import",

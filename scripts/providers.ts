@@ -1,5 +1,6 @@
 // The manual's table of providers, made from the vendor presets that the gateway itself goes by
-// (src/core/providers). `npm run docs` writes it into src/manual/providers.md; a test compares the two.
+// (src/core/providers). `npm run docs` writes it into src/manual/providers.md; a test compares the
+// two.
 import { traitsOf } from "../src/core/providers/vendors.ts";
 import { VENDORS } from "../test/support/config.ts";
 
@@ -36,7 +37,10 @@ function rowOf(vendor: string): string {
   return `| ${cells.join(" | ")} |`;
 }
 
-/** The parameters that are not sent: to all models of a vendor, and further ones to its reasoning models. */
+/**
+ * The parameters that are not sent: to all models of a vendor, and further ones to its reasoning
+ * models.
+ */
 function omittedBy(vendor: string): string {
   const always = traitsOf(VENDORS, { vendor }, { reasoning: false }).omit;
   const whileReasoning = traitsOf(VENDORS, { vendor }, { reasoning: true }).omit;

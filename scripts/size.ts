@@ -1,5 +1,5 @@
-// The size of the sources: lines of code as Biome formats them at 100 columns, without blank lines and comments. README.md states
-// it; `npm run docs` writes it there, and a test compares.
+// The size of the sources: lines of code as Biome formats them at 100 columns, without blank lines
+// and comments. README.md states it; `npm run docs` writes it there, and a test compares.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 

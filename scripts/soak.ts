@@ -1,9 +1,11 @@
-// A soak: the built gateway between a few hundred clients a second and providers that fail at random, for ten minutes:
-// `npm run build && node --import tsx scripts/soak.ts [SECONDS] [REQUESTS_A_SECOND]`. Loopback only; bounded in time and count.
+// A soak: the built gateway between a few hundred clients a second and providers that fail at
+// random, for ten minutes: `npm run build && node --import tsx scripts/soak.ts [SECONDS]
+// [REQUESTS_A_SECOND]`. Loopback only; bounded in time and count.
 //
-// It holds if every request is answered as its kind demands (a whole reply, a complete stream, a stream with an error in it,
-// or an error body with a request id), nothing is unhandled, and neither memory nor descriptors grow after the warm-up.
-// Exit 1 otherwise. The seed is printed; SOAK_SEED sets it.
+// It holds if every request is answered as its kind demands (a whole reply, a complete stream, a
+// stream with an error in it, or an error body with a request id), nothing is unhandled, and
+// neither memory nor descriptors grow after the warm-up. Exit 1 otherwise. The seed is printed;
+// SOAK_SEED sets it.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";

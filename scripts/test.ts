@@ -1,6 +1,7 @@
-// Runs the tests: `node --import tsx scripts/test.ts [FILE or FOLDER ...]`; `npm test` runs all of them. It first compiles every source
-// to JavaScript, module by module, into dist/compiled: a test process then starts in a quarter of the time that it takes under tsx.
-// A test file also runs by itself: `node --import tsx --test FILE`.
+// Runs the tests: `node --import tsx scripts/test.ts [FILE or FOLDER ...]`; `npm test` runs all of
+// them. It first compiles every source to JavaScript, module by module, into dist/compiled: a test
+// process then starts in a quarter of the time that it takes under tsx. A test file also runs by
+// itself: `node --import tsx --test FILE`.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -47,7 +48,10 @@ function update(file: string, contents: string): void {
   renameSync(unfinished, file);
 }
 
-/** The same module, importing compiled modules. The suffixes are of one length, so the source map stays right. */
+/**
+ * The same module, importing compiled modules. The suffixes are of one length, so the source map
+ * stays right.
+ */
 const importingCompiled = (code: string): string =>
   code.replace(/((?:\bfrom |\bimport |\bimport\()"\.[^"]*)\.ts"/g, '$1.js"');
 
@@ -70,7 +74,10 @@ async function compile(): Promise<void> {
     update(join(OUT, file), readFileSync(file, "utf8"));
 }
 
-/** What the tests write goes to memory where the system has such a place with room, or thousands of small files wait for the disk. */
+/**
+ * What the tests write goes to memory where the system has such a place with room, or thousands of
+ * small files wait for the disk.
+ */
 function temporaryFolder(): string {
   const memory = "/dev/shm";
   const inMemory = existsSync(memory) && statfsSync(memory).bavail * statfsSync(memory).bsize > GiB;

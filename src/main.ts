@@ -1,11 +1,15 @@
 #!/usr/bin/env node
-// The process: the only file that touches it (environment, standard streams, signals, exit codes). A signal that nobody listens for ends a
-// process, so it listens before it loads the program: what stands in this file must import nothing but types.
+// The process: the only file that touches it (environment, standard streams, signals, exit codes).
+// A signal that nobody listens for ends a process, so it listens before it loads the program: what
+// stands in this file must import nothing but types.
 import type { Process, Signals } from "./program.ts";
 
 const signals = listenForSignals();
 
-/** From the first moment on. A signal that comes before the program has said what it does about it is kept. */
+/**
+ * From the first moment on. A signal that comes before the program has said what it does about it
+ * is kept.
+ */
 function listenForSignals(): Signals {
   const received: NodeJS.Signals[] = []; // none of these has been acted on
   let hangup: (() => void) | undefined;

@@ -1,4 +1,5 @@
-// The program: a command line to a command. `serve` is here, from the configuration to the end; the others are in extensions.
+// The program: a command line to a command. `serve` is here, from the configuration to the end; the
+// others are in extensions.
 import cluster from "node:cluster";
 import type { Writable } from "node:stream";
 import {
@@ -28,11 +29,17 @@ import { createTerminal } from "./command-line/terminal.ts";
 export interface Signals {
   /** Calls the listener at each SIGHUP, and at once if one has come already. */
   onHangup(listener: () => void): void;
-  /** Calls the listener at the first SIGTERM or SIGINT, and at once if it has come already. The second ends the process. */
+  /**
+   * Calls the listener at the first SIGTERM or SIGINT, and at once if it has come already. The
+   * second ends the process.
+   */
   onStop(listener: () => void): void;
   /** Whether a SIGTERM or SIGINT has come. */
   stopRequested(): boolean;
-  /** Lets signals end the process, as they do where nobody listens; also those that have come already. */
+  /**
+   * Lets signals end the process, as they do where nobody listens; also those that have come
+   * already.
+   */
   leaveToSystem(names: readonly ("SIGHUP" | "SIGTERM" | "SIGINT")[]): void;
 }
 
@@ -54,7 +61,10 @@ const sinks = ({ stdout, stderr }: Process): LogSinks => ({
   diagnostics: stderr,
 });
 
-/** Runs a command. Resolves with its exit code, undefined for 0. `serve` goes on after that until it is stopped. */
+/**
+ * Runs a command. Resolves with its exit code, undefined for 0. `serve` goes on after that until it
+ * is stopped.
+ */
 export async function run(
   argv: readonly string[],
   world: Process,
@@ -107,7 +117,10 @@ export const serveCommand: Omit<Command, "run"> = {
   },
 };
 
-/** What `help` prints: a page of the manual, or without a topic the commands and the topics. Rejects with a UsageError. */
+/**
+ * What `help` prints: a page of the manual, or without a topic the commands and the topics. Rejects
+ * with a UsageError.
+ */
 async function helpAbout(
   topic: string,
   table: CommandTable,
@@ -173,7 +186,8 @@ async function serveGateway(
   });
   if (signals.stopRequested()) return;
   const again = createReloader(gateway, { ...options, here: false, file: file ?? source });
-  // The content that was loaded is the baseline: what has changed since then is found at the first look.
+  // The content that was loaded is the baseline: what has changed since then is found at the first
+  // look.
   for (const { watchConfig } of extensions) watchConfig?.(file ?? DEFAULT_FILE, digest, again);
   signals.onHangup(() => {
     again();
@@ -199,7 +213,10 @@ function createServing(
   return createGateway(config, options);
 }
 
-/** One of several processes, which another one has started. That one hears SIGHUP too, and sends what is to be in force. */
+/**
+ * One of several processes, which another one has started. That one hears SIGHUP too, and sends
+ * what is to be in force.
+ */
 async function work(world: Process, loader: CommandLoader): Promise<void> {
   const load = (names: readonly string[]) => loader.load(({ name }) => names.includes(name));
   const [first] = await loader.load(({ startsProcesses }) => startsProcesses === true);
@@ -218,7 +235,10 @@ async function work(world: Process, loader: CommandLoader): Promise<void> {
   world.signals.onStop(stop);
 }
 
-/** Ends the process when the gateway, if there is one, has drained; with exit code 1 if there is none. */
+/**
+ * Ends the process when the gateway, if there is one, has drained; with exit code 1 if there is
+ * none.
+ */
 async function end(world: Process, gateway?: Pick<RunningGateway, "drain">): Promise<void> {
   await gateway?.drain();
   world.exit(gateway ? 0 : 1);

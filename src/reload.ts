@@ -1,16 +1,20 @@
-// Another configuration for a running gateway: from the file again, whenever it changes or somebody sends SIGHUP. All or nothing: if the new
-// file is invalid, the error is logged and the old configuration stays active.
+// Another configuration for a running gateway: from the file again, whenever it changes or somebody
+// sends SIGHUP. All or nothing: if the new file is invalid, the error is logged and the old
+// configuration stays active.
 import { issuesAsJson, loadConfig, type LoadOptions } from "./core/config/load.ts";
 import type { RunningGateway } from "./core/extension/extension.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 
-/** What reads the configuration again and puts it in force, or reports what is wrong with it. One reading follows the other, so the last one
- * counts. */
+/**
+ * What reads the configuration again and puts it in force, or reports what is wrong with it. One
+ * reading follows the other, so the last one counts.
+ */
 export function createReloader(
   gateway: Pick<RunningGateway, "reload" | "diagnose">,
   options: LoadOptions,
 ): () => Promise<void> {
-  // Once a file was read, its absence is an error: the demo configuration, whose key everybody knows, must not creep back in.
+  // Once a file was read, its absence is an error: the demo configuration, whose key everybody
+  // knows, must not creep back in.
   let file = options.file;
   let last = Promise.resolve();
 
@@ -28,7 +32,10 @@ export function createReloader(
   };
 }
 
-/** Does `work`; if it fails, the operator is told that the configuration before stays in force, and why. */
+/**
+ * Does `work`; if it fails, the operator is told that the configuration before stays in force, and
+ * why.
+ */
 export async function reportFailure(
   gateway: Pick<RunningGateway, "diagnose">,
   work: () => void | Promise<void>,

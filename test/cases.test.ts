@@ -1,7 +1,9 @@
-// Recorded traffic that is easily read wrongly: filtered replies, failed tool calls, two replies in one stream. Each file is
-// replayed through a running gateway, whole and cut at several sizes, and what the client gets is written down here by hand. The
-// files are kept beside the project, or where CASES says: bodies (*.json), streams as they came (*.sse) and streams of which each
-// line is the JSON of one event (*.chunks.txt). Where the folder is absent, this is skipped; other tests cover the same shapes.
+// Recorded traffic that is easily read wrongly: filtered replies, failed tool calls, two replies in
+// one stream. Each file is replayed through a running gateway, whole and cut at several sizes, and
+// what the client gets is written down here by hand. The files are kept beside the project, or
+// where CASES says: bodies (*.json), streams as they came (*.sse) and streams of which each line is
+// the JSON of one event (*.chunks.txt). Where the folder is absent, this is skipped; other tests
+// cover the same shapes.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -28,7 +30,10 @@ interface Case {
   readonly vendor: string;
   /** Of the provider's answer; absent: 200. */
   readonly status?: number;
-  /** What a client gets that asks for this very model; of a stream the text and the thoughts that come before an error. */
+  /**
+   * What a client gets that asks for this very model; of a stream the text and the thoughts that
+   * come before an error.
+   */
   readonly named: {
     readonly status: number;
     readonly error?: string;
@@ -40,7 +45,10 @@ interface Case {
     /** Prompt, completion and reasoning tokens; absent: not what this file is about. */
     readonly usage?: readonly [prompt: number, completion: number, reasoning: number];
   };
-  /** The model that a client of the alias gets its answer from, the second being "next"; absent: the same as by name. */
+  /**
+   * The model that a client of the alias gets its answer from, the second being "next"; absent: the
+   * same as by name.
+   */
   readonly alias?: "next";
   /** The breaker is told of it as a fault of the provider. */
   readonly counted?: true;

@@ -1,9 +1,12 @@
-// The conformance suite against this gateway, which passes all of it, and against a gateway that is wrong on purpose in one thing
-// at a time: the check that is about this thing fails, and no other. So each check is known to be able to fail.
+// The conformance suite against this gateway, which passes all of it, and against a gateway that is
+// wrong on purpose in one thing at a time: the check that is about this thing fails, and no other.
+// So each check is known to be able to fail.
 //
-// The short form leaves out the checks that keep a machine busy for seconds. It tries one fault of each check, and a fault meets its
-// own check, or all of those about every answer. With CONFORMANCE_MATRIX=1 nothing is left out, and a fault meets the whole suite; with
-// CONFORMANCE_MATRIX=all a fault of the level robust meets all checks of that level too, which takes many minutes.
+// The short form leaves out the checks that keep a machine busy for seconds. It tries one fault of
+// each check, and a fault meets its own check, or all of those about every answer. With
+// CONFORMANCE_MATRIX=1 nothing is left out, and a fault meets the whole suite; with
+// CONFORMANCE_MATRIX=all a fault of the level robust meets all checks of that level too, which
+// takes many minutes.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -34,11 +37,16 @@ import { waitFor } from "./support/wait.ts";
 import { startWire, type Change } from "./support/wrong-wire.ts";
 
 const RPM = 3;
-/** Where nothing is to fail: a reply in single bytes takes its time while others use the machine. */
+/**
+ * Where nothing is to fail: a reply in single bytes takes its time while others use the machine.
+ */
 const PATIENT_MS = 30_000;
 const matrix = process.env["CONFORMANCE_MATRIX"];
 
-/** The demo gateway with the suite's own provider behind a wire, whose clock lets a minute pass before each run, so that the limited key begins anew. */
+/**
+ * The demo gateway with the suite's own provider behind a wire, whose clock lets a minute pass
+ * before each run, so that the limited key begins anew.
+ */
 async function bench(t: TestContext, rpm: number | null = null) {
   let clock = 0;
   const provider = await startProvider();
@@ -89,7 +97,10 @@ const failed = (results: readonly Result[]) => results.filter(({ result }) => re
 
 const isRobust = (check: Pick<Check, "id">): boolean => levelOf(check) === "robust";
 const NOT_ROBUST = CHECKS.filter((check) => !isRobust(check));
-/** What one client or one provider can cost all others: the built file meets these checks in .ci/run. */
+/**
+ * What one client or one provider can cost all others: the built file meets these checks in
+ * .ci/run.
+ */
 const isCostly = ({ id }: Pick<Check, "id">): boolean => /^robust\.(cost\.|unread$)/.test(id);
 const isLeftOut = (check: Pick<Check, "id">): boolean => matrix === undefined && isCostly(check);
 const USUAL = CHECKS.filter((check) => !isLeftOut(check));
@@ -97,7 +108,9 @@ const USUAL = CHECKS.filter((check) => !isLeftOut(check));
 /** The check that must notice a fault. */
 const checkOf = (fault: string): string => fault.split("/")[0]!;
 
-/** In the order of the checks' levels: the first fault of each check, the second of each, and so on. */
+/**
+ * In the order of the checks' levels: the first fault of each check, the second of each, and so on.
+ */
 const ROUNDS: (readonly [string, Fault])[][] = [];
 const faultsSoFar = new Map<string, number>();
 for (const [name, fault] of FAULTS) {
@@ -206,8 +219,8 @@ describe("a wrong gateway", () => {
     assert.deepEqual(await surprises(faults, NOT_ROBUST, async () => made), []);
   });
 
-  // A gateway remembers what went wrong at a provider. But each check has models of its own there, so one gateway can have one fault of
-  // each check, unless each fault meets all checks.
+  // A gateway remembers what went wrong at a provider. But each check has models of its own there,
+  // so one gateway can have one fault of each check, unless each fault meets all checks.
   describe("so it does where the provider has a part in it", { concurrency: 4 }, () => {
     for (const [index, round] of TRIED_ROUNDS.entries()) {
       const faults = round.filter(([id]) => isRobust({ id }));

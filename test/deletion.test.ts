@@ -1,5 +1,6 @@
-// Each extension can be deleted: without its folder and its line in src/extensions.ts the rest has no type errors, is one file, and
-// answers a request. The extensions that import it go with it; their READMEs say so.
+// Each extension can be deleted: without its folder and its line in src/extensions.ts the rest has
+// no type errors, is one file, and answers a request. The extensions that import it go with it;
+// their READMEs say so.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

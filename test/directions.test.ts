@@ -1,4 +1,5 @@
-// Which folder may import which: the table that keeps the core readable and the extensions deletable. Types count like code.
+// Which folder may import which: the table that keeps the core readable and the extensions
+// deletable. Types count like code.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -11,7 +12,10 @@ const LEAVES = ["clock", "diagnose", "embedded", "hash", "ids"].map(
   (name) => `src/core/${name}.ts`,
 );
 
-/** What a folder of the core may import beside node:, the leaves and itself: folders of the core, or single files of them. */
+/**
+ * What a folder of the core may import beside node:, the leaves and itself: folders of the core, or
+ * single files of them.
+ */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   schema: [],
   http: [],

@@ -1,5 +1,6 @@
-// The example configurations of scripts/examples: `check` takes each of them as it stands, in a folder that has the files and the
-// optional packages that it names, with its secrets in the environment.
+// The example configurations of scripts/examples: `check` takes each of them as it stands, in a
+// folder that has the files and the optional packages that it names, with its secrets in the
+// environment.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -15,7 +16,10 @@ const STORES: Readonly<Record<string, string>> = {
   REDIS_URL: "redis://127.0.0.1:6379",
   POSTGRES_URL: "postgres://127.0.0.1/usage",
 };
-/** What `check` needs of the optional packages: that they are installed, and a pool that has not connected yet. */
+/**
+ * What `check` needs of the optional packages: that they are installed, and a pool that has not
+ * connected yet.
+ */
 const PACKAGES: Readonly<Record<string, string>> = {
   redis: "module.exports = {};",
   pg: "module.exports = { Pool: class { on() {} async end() {} } };",

@@ -1,5 +1,6 @@
-// The fuzzer (scripts/fuzz.ts), in small: its judge notices what is wrong, a case comes again with its seed and number, and the gateway
-// stands some hundred cases in this process. The hundred thousand are for the script itself.
+// The fuzzer (scripts/fuzz.ts), in small: its judge notices what is wrong, a case comes again with
+// its seed and number, and the gateway stands some hundred cases in this process. The hundred
+// thousand are for the script itself.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,5 +1,6 @@
-// The manual and README.md: they are complete (every field, error, metric, command and option has its place), their generated tables
-// are those of the program, their links resolve, and the program shows every page.
+// The manual and README.md: they are complete (every field, error, metric, command and option has
+// its place), their generated tables are those of the program, their links resolve, and the program
+// shows every page.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";

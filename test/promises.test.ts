@@ -1,5 +1,5 @@
-// The promises that the project makes about itself: its size, its dependencies, its layout. test/manual.test.ts has those about the
-// manual.
+// The promises that the project makes about itself: its size, its dependencies, its layout.
+// test/manual.test.ts has those about the manual.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -12,7 +12,10 @@ const sources = sourcesIn("src").map((name) => ({
   lines: readFileSync(join("src", name), "utf8").trimEnd().split("\n"),
 }));
 
-/** How far the figures of the README may be from the sources: `npm run docs` writes them exactly, a small change may follow. */
+/**
+ * How far the figures of the README may be from the sources: `npm run docs` writes them exactly, a
+ * small change may follow.
+ */
 const TOLERANCE = 0.05;
 
 /** The number of lines that the README states for a folder. */

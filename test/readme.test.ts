@@ -1,6 +1,7 @@
-// README.md and the manual keep their word: every shell block is run as it is (only the port is a free one), or is run word for
-// word by .ci/run; configuration examples are valid. Blocks in JavaScript and Python are run in test/clients, where the SDKs are;
-// those of the page "Backup and restore" in test/extensions/books and test/extensions/postgres.
+// README.md and the manual keep their word: every shell block is run as it is (only the port is a
+// free one), or is run word for word by .ci/run; configuration examples are valid. Blocks in
+// JavaScript and Python are run in test/clients, where the SDKs are; those of the page "Backup and
+// restore" in test/extensions/books and test/extensions/postgres.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -176,7 +177,10 @@ describe("README and manual", () => {
     );
   });
 
-  /** The lines of a page's block that uses the configuration before it, which is in a folder of its own. */
+  /**
+   * The lines of a page's block that uses the configuration before it, which is in a folder of its
+   * own.
+   */
   function configured(t: TestContext, page: string): readonly string[] {
     const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
     t.after(() => rmSync(folder, { recursive: true }));

@@ -1,6 +1,7 @@
-// Recorded traffic of real providers, replayed through a running gateway: the client gets what the recording says. The recordings
-// are kept beside the project, or where RECORDINGS says: a folder for each vendor, in it whole bodies (*.json) and streams
-// (*.chunks.txt, each line the JSON of one event). What they say is read by support/recording.ts, not by the gateway's dialects.
+// Recorded traffic of real providers, replayed through a running gateway: the client gets what the
+// recording says. The recordings are kept beside the project, or where RECORDINGS says: a folder
+// for each vendor, in it whole bodies (*.json) and streams (*.chunks.txt, each line the JSON of one
+// event). What they say is read by support/recording.ts, not by the gateway's dialects.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -71,7 +72,10 @@ function framed(folder: string, lines: readonly string[]): string {
   return ["anthropic", "gemini"].includes(folder) ? events : `${events}data: [DONE]\n\n`;
 }
 
-/** A provider that answers every request with these bytes, in pieces of `size`, each of them an HTTP chunk of its own. */
+/**
+ * A provider that answers every request with these bytes, in pieces of `size`, each of them an HTTP
+ * chunk of its own.
+ */
 async function startReplay(
   t: TestContext,
   status: number,

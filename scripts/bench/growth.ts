@@ -1,4 +1,5 @@
-// The second table: what happens to the cost of one unit of work when there is much more of something. Flat is 1.0.
+// The second table: what happens to the cost of one unit of work when there is much more of
+// something. Flat is 1.0.
 
 import { bodyOf, cpuPerEvent, median, openStreams, wholeReplies, type Whole } from "./load.ts";
 import { table } from "./table.ts";
@@ -63,7 +64,9 @@ export async function growth(upstream: Target): Promise<string> {
   );
   rows.push(row("10 and 1,000 models", "CPU us per reply", fewModels!, manyModels!));
 
-  /** Of whole replies of one size: what each further kilobyte costs beside what a small one costs. */
+  /**
+   * Of whole replies of one size: what each further kilobyte costs beside what a small one costs.
+   */
   const perKilobyte = async (
     words: (kb: number) => string,
     filler: (kb: number) => number,

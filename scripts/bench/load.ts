@@ -1,5 +1,6 @@
-// The measurements. Each takes a target, puts load on it from this process, and gives one figure or a few. CPU and memory are those of
-// the target's process, as the kernel counts them. Whole replies are asked for by autocannon, streams by plain node:http.
+// The measurements. Each takes a target, puts load on it from this process, and gives one figure or
+// a few. CPU and memory are those of the target's process, as the kernel counts them. Whole replies
+// are asked for by autocannon, streams by plain node:http.
 
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
@@ -31,8 +32,11 @@ export function bodyOf(words: string, model: string, filler = 200): string {
   return JSON.stringify({ model, stream: words.startsWith("events"), temperature: 0.5, messages });
 }
 
-/** Microseconds that the threads of a process have been on a CPU. The kernel's ticks of 10 ms, in which the usual figures are counted,
- * are no measure of work that is woken by timers of the same period. */
+/**
+ * Microseconds that the threads of a process have been on a CPU. The kernel's ticks of 10 ms, in
+ * which the usual figures are counted, are no measure of work that is woken by timers of the same
+ * period.
+ */
 export function cpuOf(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
   return threads.reduce(
@@ -55,7 +59,10 @@ export interface Whole {
   readonly cpu: number;
 }
 
-/** Whole replies: how many a second, how long they take in milliseconds, and what CPU each costs in microseconds. */
+/**
+ * Whole replies: how many a second, how long they take in milliseconds, and what CPU each costs in
+ * microseconds.
+ */
 export async function wholeReplies(
   target: Target,
   connections: number,
@@ -91,7 +98,9 @@ export async function wholeReplies(
   };
 }
 
-/** Asks for a stream and reads it to its end; resolves with the milliseconds until its first text. */
+/**
+ * Asks for a stream and reads it to its end; resolves with the milliseconds until its first text.
+ */
 export function readStream(
   target: Target,
   agent: http.Agent,
@@ -152,7 +161,10 @@ export async function cpuPerEvent(
   return (cpuOf(target.pid) - before) / (streams * events);
 }
 
-/** What so many open streams cost: bytes of memory for each, and microseconds of CPU per event that they bring in some seconds. */
+/**
+ * What so many open streams cost: bytes of memory for each, and microseconds of CPU per event that
+ * they bring in some seconds.
+ */
 export async function openStreams(
   target: Target,
   streams: number,

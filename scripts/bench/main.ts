@@ -1,8 +1,9 @@
-// What the gateway costs, beside a bare relay and other gateways, in one run on one machine: `npm run bench`. Loopback only, bounded:
-// some ten minutes with all peers. The measured process has one core, the provider and the load have another, where taskset can say so.
-// Rounds go over all targets in turn, so that what the machine does meanwhile hits all alike; the tables show medians.
-//   --rounds N       how many rounds (3)           --seconds N   of whole replies, each time (4)
-//   --only a,b       only targets whose name begins so             --tables a,b  of "compare" and "growth"
+// What the gateway costs, beside a bare relay and other gateways, in one run on one machine: `npm
+// run bench`. Loopback only, bounded: some ten minutes with all peers. The measured process has one
+// core, the provider and the load have another, where taskset can say so. Rounds go over all
+// targets in turn, so that what the machine does meanwhile hits all alike; the tables show medians.
+// --rounds N how many rounds (3) --seconds N of whole replies, each time (4) --only a,b only
+// targets whose name begins so --tables a,b of "compare" and "growth"
 
 import { spawnSync } from "node:child_process";
 import { cpus } from "node:os";
@@ -65,7 +66,8 @@ async function round(target: Target, figures: Figures): Promise<void> {
   const single = await wholeReplies(target, 1, SECONDS / 2, body);
   const before = cpuOf(target.pid);
   const full = await wholeReplies(target, 64, SECONDS, body);
-  await pause(QUIET_MS); // what is left to be done for these requests counts, and must not count for anything else
+  // What is left to be done for these requests counts, and must not count for anything else.
+  await pause(QUIET_MS);
   const cpu = (cpuOf(target.pid) - before) / full.count;
   const seen = {
     perSecond: full.perSecond,

@@ -1,6 +1,7 @@
-// Asks for GET /healthz every 20 ms on a connection of its own, in a process of its own, so that what keeps the load busy is not counted.
-// Its parent sends a port to begin with, and `stop`. It does not wait for an answer before it asks again: one that is late is counted
-// once for each question that it kept waiting.
+// Asks for GET /healthz every 20 ms on a connection of its own, in a process of its own, so that
+// what keeps the load busy is not counted. Its parent sends a port to begin with, and `stop`. It
+// does not wait for an answer before it asks again: one that is late is counted once for each
+// question that it kept waiting.
 
 import net from "node:net";
 

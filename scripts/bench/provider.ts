@@ -1,6 +1,7 @@
-// A provider that costs next to nothing, so that what is measured is the gateway in front of it: plain sockets, ready-made answers.
-// The request's text says what is wanted: "bytes=300" a whole reply with a text of that length, "events=500 every=10" a stream of so
-// many events, the first at once and the others a number of milliseconds apart.
+// A provider that costs next to nothing, so that what is measured is the gateway in front of it:
+// plain sockets, ready-made answers. The request's text says what is wanted: "bytes=300" a whole
+// reply with a text of that length, "events=500 every=10" a stream of so many events, the first at
+// once and the others a number of milliseconds apart.
 
 import net from "node:net";
 
@@ -53,7 +54,10 @@ function stream(socket: net.Socket, events: number, every: number): void {
   socket.once("close", () => clearInterval(beat));
 }
 
-/** How many bytes the request has that `bytes` begins with; more than there are while that is not known. */
+/**
+ * How many bytes the request has that `bytes` begins with; more than there are while that is not
+ * known.
+ */
 function sizeOf(bytes: Buffer): number {
   const body = bytes.indexOf("\r\n\r\n") + 4;
   if (body === 3) return bytes.length + 1;

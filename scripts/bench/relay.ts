@@ -1,5 +1,5 @@
-// The floor: what any gateway on node:http has to do at least. It parses and re-serialises both bodies, and each event of a stream,
-// over pooled keep-alive sockets, and does nothing else.
+// The floor: what any gateway on node:http has to do at least. It parses and re-serialises both
+// bodies, and each event of a stream, over pooled keep-alive sockets, and does nothing else.
 
 import http from "node:http";
 import type { AddressInfo } from "node:net";

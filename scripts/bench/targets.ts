@@ -1,5 +1,6 @@
-// What is measured: the floor, this gateway from its built file, and the other gateways that are installed (peers.sh). Each is a process
-// of its own on its own core, with the same provider behind it.
+// What is measured: the floor, this gateway from its built file, and the other gateways that are
+// installed (peers.sh). Each is a process of its own on its own core, with the same provider behind
+// it.
 
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import {
@@ -32,7 +33,10 @@ export interface Target {
   readonly stop: () => Promise<void>;
 }
 
-/** Something that can be started as a target; `diskBytes` is what has to be on the disk beside the runtime that it is written for. */
+/**
+ * Something that can be started as a target; `diskBytes` is what has to be on the disk beside the
+ * runtime that it is written for.
+ */
 export interface Kind {
   readonly name: string;
   readonly diskBytes: number | undefined;
@@ -56,7 +60,10 @@ async function stop(child: ChildProcess): Promise<void> {
   await closed;
 }
 
-/** Hears each line that a process writes; absent: its errors are passed on, and the rest is nobody's business. */
+/**
+ * Hears each line that a process writes; absent: its errors are passed on, and the rest is nobody's
+ * business.
+ */
 export interface Ears {
   readonly out: (line: string) => void;
   readonly err: (line: string) => void;
@@ -167,7 +174,10 @@ export const relay: Kind = {
     }),
 };
 
-/** This gateway, with `over` in its configuration, and all that it does for every request switched on; `flags` are for Node. */
+/**
+ * This gateway, with `over` in its configuration, and all that it does for every request switched
+ * on; `flags` are for Node.
+ */
 export const gateway = (
   over: object = {},
   file = "dist/chat-gateway.mjs",

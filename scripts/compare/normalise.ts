@@ -1,5 +1,5 @@
-// Takes out of a transcript what differs from run to run: ids, times, durations, ports. What depends on a secret of the installation, the
-// system fingerprint, is taken out too.
+// Takes out of a transcript what differs from run to run: ids, times, durations, ports. What
+// depends on a secret of the installation, the system fingerprint, is taken out too.
 
 const RULES: readonly (readonly [pattern: RegExp, name: string])[] = [
   [/\bchatcmpl-[0-9a-f]{32}\b/g, "CHATCMPL"],

@@ -1,5 +1,6 @@
-// The provider of scripts/compare.ts: one server that speaks the three provider formats. The model that it is asked for is the name of
-// a script (replies.ts), so that a configuration needs one model a script. It keeps what it was asked.
+// The provider of scripts/compare.ts: one server that speaks the three provider formats. The model
+// that it is asked for is the name of a script (replies.ts), so that a configuration needs one
+// model a script. It keeps what it was asked.
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { scriptFor, text, type Format, type Script } from "./replies.ts";
@@ -16,7 +17,10 @@ function formatOf(path: string): Format {
   return path.startsWith("/v1/messages") ? "anthropic" : "openai";
 }
 
-/** The script's name: what follows the two underscores in the model's name, which Gemini has in its path. */
+/**
+ * The script's name: what follows the two underscores in the model's name, which Gemini has in its
+ * path.
+ */
 function nameOf(format: Format, path: string, model: unknown): string {
   const name =
     format === "gemini" ? /models\/[^:]*__([\w-]+):/.exec(path)?.[1] : String(model).split("__")[1];

@@ -1,7 +1,10 @@
-// What the provider of scripts/compare.ts says, by the name of a script, in each of the three formats: good replies, refusals, and streams
-// that break.
+// What the provider of scripts/compare.ts says, by the name of a script, in each of the three
+// formats: good replies, refusals, and streams that break.
 
-/** What the provider says: events of a stream, or the one document of a whole reply, and how it ends. */
+/**
+ * What the provider says: events of a stream, or the one document of a whole reply, and how it
+ * ends.
+ */
 export interface Script {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;

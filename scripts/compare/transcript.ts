@@ -1,5 +1,6 @@
-// The transcript of one built file for scripts/compare.ts: what it answers to some hundreds of exchanges, what it asks of its providers,
-// what stands in its logs and books afterwards, and what its commands print. What differs from run to run is replaced (normalise.ts).
+// The transcript of one built file for scripts/compare.ts: what it answers to some hundreds of
+// exchanges, what it asks of its providers, what stands in its logs and books afterwards, and what
+// its commands print. What differs from run to run is replaced (normalise.ts).
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -60,7 +61,10 @@ const REQUESTS: Readonly<Record<string, object>> = {
   },
 };
 
-/** A model for each script in each format, and an alias that falls back from each fault to a good one. */
+/**
+ * A model for each script in each format, and an alias that falls back from each fault to a good
+ * one.
+ */
 function configuration(url: string, dataDir: string): object {
   const models = FORMATS.flatMap((format) =>
     scriptsOf(format).map((script) => [
@@ -131,7 +135,8 @@ function talk(port: number, pieces: readonly Buffer[], ending: Case["ending"]): 
       clearTimeout(deadline);
       resolve(Buffer.concat(received).toString("latin1"));
     });
-    socket.write(Buffer.concat(pieces)); // in one packet: where packets end may decide what is answered
+    // In one packet: where packets end may decide what is answered.
+    socket.write(Buffer.concat(pieces));
     if (ending === "half") socket.end();
   });
 }
@@ -157,7 +162,10 @@ const single = (name: string, bytes: Buffer, admin = false): Exchange => ({
   ending: "server",
 });
 
-/** What a client that leaves had got by then, how much of a flood of headers was read, and figures of the moment are a matter of chance. */
+/**
+ * What a client that leaves had got by then, how much of a flood of headers was read, and figures
+ * of the moment are a matter of chance.
+ */
 function isRepeatable({ ending, told, pieces }: Case): boolean {
   if (ending === "leave" || told.includes("flood")) return false;
   return !/(status|metrics|events|usage|costs|trace)/i.test(
@@ -250,7 +258,8 @@ export async function transcriptOf(
       const port = admin ? gateway.adminPort : gateway.publicPort;
       seen.set(name, normalise(await talk(port, pieces, ending)));
     };
-    // One after the other as long as breakers matter, then many at once: a request that never comes to its end takes a second.
+    // One after the other as long as breakers matter, then many at once: a request that never comes
+    // to its end takes a second.
     const scripted = waiting.filter(({ name }) => !name.startsWith("case "));
     const others = waiting.filter(({ name }) => name.startsWith("case "));
     for (const each of scripted) await exchange(each);

@@ -1,6 +1,7 @@
-// HTTP as the suite needs it: requests whose answers are kept as they came (raw headers, bytes, when each piece arrived), streams
-// that can be watched and left half-way, and raw bytes for what no client would send. Nothing waits without a deadline, and a
-// deadline that passes says what was waited for.
+// HTTP as the suite needs it: requests whose answers are kept as they came (raw headers, bytes,
+// when each piece arrived), streams that can be watched and left half-way, and raw bytes for what
+// no client would send. Nothing waits without a deadline, and a deadline that passes says what was
+// waited for.
 
 import http, { type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import https from "node:https";
@@ -43,7 +44,10 @@ export interface Opened {
   readonly headers: IncomingHttpHeaders;
   /** What has come of the body so far. */
   soFar(): string;
-  /** Resolves once `found` holds for what has come so far; fails if the body ends before, or at the deadline. */
+  /**
+   * Resolves once `found` holds for what has come so far; fails if the body ends before, or at the
+   * deadline.
+   */
   until(found: (soFar: string) => boolean, what: string): Promise<string>;
   /** The rest, up to its end. */
   rest(): Promise<Answer>;
@@ -65,7 +69,10 @@ export async function within<T>(promise: Promise<T>, what: string, ms: number): 
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** `baseUrl` is what SPEC.md calls {base_url}; `deadlineMs` holds for each wait; `common` headers go with every request but raw ones. */
+/**
+ * `baseUrl` is what SPEC.md calls {base_url}; `deadlineMs` holds for each wait; `common` headers go
+ * with every request but raw ones.
+ */
 export function createClient(
   baseUrl: string,
   deadlineMs: number,
@@ -165,7 +172,10 @@ export function createClient(
     open,
     /** Resolves with the whole answer, whatever its status. */
     send: async (request: Request): Promise<Answer> => (await open(request)).rest(),
-    /** Sends bytes on a connection of its own and resolves with what came back when the server has closed it. */
+    /**
+     * Sends bytes on a connection of its own and resolves with what came back when the server has
+     * closed it.
+     */
     async raw(bytes: string | Buffer): Promise<string> {
       const socket = connect();
       const pieces: Buffer[] = [];
@@ -180,7 +190,10 @@ export function createClient(
       ).finally(() => socket.destroy());
       return Buffer.concat(pieces).toString("latin1");
     },
-    /** Sends bytes on a connection of its own, of which no answer is read; resolves when the first answer has begun. */
+    /**
+     * Sends bytes on a connection of its own, of which no answer is read; resolves when the first
+     * answer has begun.
+     */
     async unread(bytes: string): Promise<{ leave(): void }> {
       const socket = connect();
       const begun = new Promise<void>((resolve, reject) => {

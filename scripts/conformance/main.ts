@@ -1,6 +1,7 @@
-// A conformance suite for chat-completions gateways: it needs Node, an address and a key, and knows nothing of the gateway but
-// what can be seen from outside. `npm run conformance -- --base-url http://127.0.0.1:8080 --key sk-demo --model demo-chat`; --help
-// lists the options. Exit 0: all checks that were run passed; 1: a check failed; 2: it could not be run.
+// A conformance suite for chat-completions gateways: it needs Node, an address and a key, and knows
+// nothing of the gateway but what can be seen from outside. `npm run conformance -- --base-url
+// http://127.0.0.1:8080 --key sk-demo --model demo-chat`; --help lists the options. Exit 0: all
+// checks that were run passed; 1: a check failed; 2: it could not be run.
 
 import { writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";

@@ -1,6 +1,7 @@
-// The suite's own provider: it speaks the plain OpenAI-compatible format, and misbehaves as the name of the model says that it is
-// asked for. A model is called `behaviour:anything`, so that each check has models that no other asks for: what came for them is
-// kept for the check to read. All that a client must never see of a provider has the word "canary" in it.
+// The suite's own provider: it speaks the plain OpenAI-compatible format, and misbehaves as the
+// name of the model says that it is asked for. A model is called `behaviour:anything`, so that each
+// check has models that no other asks for: what came for them is kept for the check to read. All
+// that a client must never see of a provider has the word "canary" in it.
 
 import { EventEmitter, once } from "node:events";
 import http, {
@@ -226,7 +227,10 @@ const inPieces =
     exchange.res.end();
   };
 
-/** Sends a text again and again, no faster than it is read; `stalled` when for some while nothing of it was taken. */
+/**
+ * Sends a text again and again, no faster than it is read; `stalled` when for some while nothing of
+ * it was taken.
+ */
 function flood({ res }: Exchange, text: string): void {
   const bytes = Buffer.from(text);
   let [sent, taken, looks] = [0, 0, 0];
@@ -239,7 +243,8 @@ function flood({ res }: Exchange, text: string): void {
   };
   const timer = setInterval(() => {
     const now = sent - res.writableLength;
-    looks = now === taken ? looks + 1 : 0; // not by the clock: a process that was busy has taken nothing either
+    // Not by the clock: a process that was busy has taken nothing either.
+    looks = now === taken ? looks + 1 : 0;
     taken = now;
     if (looks === STALLED_LOOKS) res.emit("stalled");
   }, LOOK_MS);

@@ -1,14 +1,21 @@
-// A configuration with which this gateway is ready for the whole suite: the demo models for the other levels, and the suite's own
-// provider behind a model for each thing that goes wrong in a check of the level `robust`.
+// A configuration with which this gateway is ready for the whole suite: the demo models for the
+// other levels, and the suite's own provider behind a model for each thing that goes wrong in a
+// check of the level `robust`.
 
 import { PROVIDER_KEY, type Provider } from "./provider.ts";
 
 /** What a check needs of the gateway's configuration. */
 export interface Lab {
   readonly id: string;
-  /** What the provider does, a model for each. If there are several, an alias has them in this order. */
+  /**
+   * What the provider does, a model for each. If there are several, an alias has them in this
+   * order.
+   */
   readonly behaviours: readonly string[];
-  /** Where the first of them is: at a provider with short deadlines, at one with connections of its own, or where nobody is. */
+  /**
+   * Where the first of them is: at a provider with short deadlines, at one with connections of its
+   * own, or where nobody is.
+   */
   readonly at?: "impatient" | "lone" | "gone";
   /** Whether the first of them can think. */
   readonly reasoning?: boolean;

@@ -1,4 +1,5 @@
-// Looking into JSON that nobody has checked yet: values by their path, and tables of what each field must be.
+// Looking into JSON that nobody has checked yet: values by their path, and tables of what each
+// field must be.
 
 /** A value, where it stands, and what it stands in. */
 export interface Found {
@@ -33,8 +34,11 @@ function stepsOf(path: string): readonly Step[] {
   return steps;
 }
 
-/** The values at a path such as `choices[].message.content`. A field that is missing where it could stand is found as undefined;
- * where there is no object to hold it, nothing is found: that is the fault of another field. */
+/**
+ * The values at a path such as `choices[].message.content`. A field that is missing where it could
+ * stand is found as undefined; where there is no object to hold it, nothing is found: that is the
+ * fault of another field.
+ */
 export function find(root: unknown, path: string): Found[] {
   let found: Found[] = [{ path: "", value: root, parent: undefined, root }];
   for (const { name, toMembers } of stepsOf(path)) {
@@ -72,7 +76,10 @@ const textOrNothing = (value: unknown): boolean =>
   value === undefined || value === null || typeof value === "string";
 const isPosition = (value: unknown, { root, parent }: Found): boolean =>
   value === list(first(root, "choices")).indexOf(parent);
-/** SPEC.md lists the first three for streams; a reply that a filter cut short says so there too (WIRE.md D6). */
+/**
+ * SPEC.md lists the first three for streams; a reply that a filter cut short says so there too
+ * (WIRE.md D6).
+ */
 export const FINISH_REASONS: readonly unknown[] = [
   "stop",
   "length",

@@ -1,6 +1,7 @@
-// What a check is, and how checks are run. There are two kinds. Most send requests of their own and look at what these are about.
-// The others, made by `every`, run when those are done and look at all that was received meanwhile: each rule about the shape of
-// an answer is so applied to every answer of the run, and a gateway that breaks one rule fails one check.
+// What a check is, and how checks are run. There are two kinds. Most send requests of their own and
+// look at what these are about. The others, made by `every`, run when those are done and look at
+// all that was received meanwhile: each rule about the shape of an answer is so applied to every
+// answer of the run, and a gateway that breaks one rule fails one check.
 
 import {
   createClient,
@@ -38,9 +39,15 @@ export interface Check {
   /** The rule. */
   readonly title: string;
   readonly needs?: readonly Need[];
-  /** Absent: beside others. "alone": one at a time, after these. "last": when all others are done, on what they have seen. */
+  /**
+   * Absent: beside others. "alone": one at a time, after these. "last": when all others are done,
+   * on what they have seen.
+   */
   readonly when?: "alone" | "last";
-  /** Throws an Expectation if the gateway does not keep the rule, or what prevents it from being looked at. */
+  /**
+   * Throws an Expectation if the gateway does not keep the rule, or what prevents it from being
+   * looked at.
+   */
   run(t: Tester): Promise<void> | void;
 }
 
@@ -86,11 +93,17 @@ export interface Options {
   readonly key: string;
   /** They go with every request but those that are sent raw. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** A model by its canonical name, one that cannot think. Absent: the alias answers instead, and rules about names are skipped. */
+  /**
+   * A model by its canonical name, one that cannot think. Absent: the alias answers instead, and
+   * rules about names are skipped.
+   */
   readonly model?: string | undefined;
   /** Absent: auto/chat, which SPEC.md defines. */
   readonly alias?: string | undefined;
-  /** A model that thinks, by its canonical name or by an alias. Absent: auto/reasoning, which SPEC.md defines. */
+  /**
+   * A model that thinks, by its canonical name or by an alias. Absent: auto/reasoning, which
+   * SPEC.md defines.
+   */
   readonly reasoningModel?: string | undefined;
   /** A second key with a small limit, for the rules about that. */
   readonly limited?: { readonly key: string; readonly rpm: number } | undefined;
@@ -102,7 +115,10 @@ export interface Options {
   readonly deadlineMs?: number | undefined;
   /** Checks at a time. Absent: 4. */
   readonly concurrency?: number | undefined;
-  /** Waits for so long when the key has reached its own limit, and then the request is made again. Absent: it is not. */
+  /**
+   * Waits for so long when the key has reached its own limit, and then the request is made again.
+   * Absent: it is not.
+   */
   readonly pause?: ((seconds: number) => Promise<unknown>) | undefined;
 }
 
@@ -121,7 +137,10 @@ export interface Tester {
   readonly reasoningModel: string;
   /** All exchanges of the run so far. */
   readonly seen: readonly Exchange[];
-  /** What came instead of an answer to requests of the sample, which is for the checks that come last. */
+  /**
+   * What came instead of an answer to requests of the sample, which is for the checks that come
+   * last.
+   */
   readonly unanswered: readonly string[];
   /** POST /v1/chat/completions: a short question to the model, with the given fields. */
   ask(fields?: Ask, over?: Over): Promise<Exchange>;
@@ -131,7 +150,9 @@ export interface Tester {
   refused(fields?: Ask, over?: Over): Promise<Exchange>;
   /** Any other request. */
   call(request: Request): Promise<Exchange>;
-  /** One request more than the limited key may make in a minute, in their order; made once in a run. */
+  /**
+   * One request more than the limited key may make in a minute, in their order; made once in a run.
+   */
   overLimit(): Promise<readonly Exchange[]>;
 }
 
@@ -307,7 +328,10 @@ function missing({ model, limited, provider, without = [] }: Options): Map<Need,
   return lacks;
 }
 
-/** Requests for an answer of every kind, so that the rules about every answer have something to look at whatever else is run. */
+/**
+ * Requests for an answer of every kind, so that the rules about every answer have something to look
+ * at whatever else is run.
+ */
 function sample(t: Tester, lacks: ReadonlyMap<Need, string>): (() => Promise<unknown>)[] {
   const has = (need: Need) => !lacks.has(need);
   const [ways, usage] = [
@@ -383,7 +407,10 @@ export interface Rule extends Pick<Check, "id" | "source" | "title"> {
   readonly look: (exchange: Exchange) => void;
 }
 
-/** A check of every response, whole reply, stream or error of the run; `look` throws at the first that breaks the rule. */
+/**
+ * A check of every response, whole reply, stream or error of the run; `look` throws at the first
+ * that breaks the rule.
+ */
 export function every({ kind, id, source, title, look }: Rule): Check {
   return {
     id,

@@ -1,5 +1,5 @@
-// The cases of scripts/fuzz.ts: valid requests, and what is done to them. A case follows from its seed and its number alone, so one
-// that failed can be had again.
+// The cases of scripts/fuzz.ts: valid requests, and what is done to them. A case follows from its
+// seed and its number alone, so one that failed can be had again.
 import { createRandom } from "../../test/support/random.ts";
 
 export interface Case {
@@ -7,8 +7,10 @@ export interface Case {
   readonly pieces: readonly Buffer[];
   /** To the admin listener. */
   readonly admin: boolean;
-  /** `server`: the server has to end the connection; `half`: the client ends its side at once; `leave`: the client resets it, `patience`
-   * bytes of answer later if they come soon. */
+  /**
+   * `server`: the server has to end the connection; `half`: the client ends its side at once;
+   * `leave`: the client resets it, `patience` bytes of answer later if they come soon.
+   */
   readonly ending: "server" | "half" | "leave";
   readonly patience: number;
   /** What the first request must be answered with, where that is known. */
@@ -266,8 +268,10 @@ const KEYS = [
 const listOf = (count: number, element: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => element(index)).join(",");
 
-/** JSON that costs more than it is long: many new names, names in ever other orders, many small values, and things of a conversation that
- * a dialect works on. Up to 60 KB. */
+/**
+ * JSON that costs more than it is long: many new names, names in ever other orders, many small
+ * values, and things of a conversation that a dialect works on. Up to 60 KB.
+ */
 const COSTLY: readonly ((random: Random) => string)[] = [
   ({ between }) => `{${listOf(between(1, 5_000), (at) => `"k${at.toString(36)}":1`)}}`,
   ({ between }) => `{${listOf(between(1, 5_000), (at) => `"${at * 7_919}":1`)}}`,
@@ -550,7 +554,10 @@ const setHeader = (message: Message, name: string, lines: readonly string[]): vo
   ];
 };
 
-/** What is done to a request as HTTP; `statuses`, where there is but one right answer to an otherwise valid request. */
+/**
+ * What is done to a request as HTTP; `statuses`, where there is but one right answer to an
+ * otherwise valid request.
+ */
 const HTTP_MUTATIONS: readonly [
   told: string,
   mutate: (message: Message, random: Random) => void,
@@ -598,7 +605,8 @@ const HTTP_MUTATIONS: readonly [
       headers.push(...Array.from({ length: between(1, 400) }, (_, i) => `X-${i}: y`));
     },
   ],
-  // A head that is malformed behind them is searched for its id by hand, which must take time in proportion to its length.
+  // A head that is malformed behind them is searched for its id by hand, which must take time in
+  // proportion to its length.
   [
     "blanks in a header",
     ({ headers }, { between, pick }) => {
@@ -847,7 +855,8 @@ export function makeCase(seed: number, number: number): Case {
   const first = baseRequest(random);
   const { admin } = first;
   const messages = [first];
-  while (messages.length < 4 && chance() < 0.15) messages.push(baseRequest(random)); // pipelined; all go to the first one's listener
+  // Pipelined; all go to the first one's listener.
+  while (messages.length < 4 && chance() < 0.15) messages.push(baseRequest(random));
   const done: string[] = first.status === undefined ? ["body"] : [];
   let statuses: readonly number[] = first.status === undefined ? [] : [first.status];
   if (chance() < 0.5) {

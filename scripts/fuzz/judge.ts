@@ -1,5 +1,6 @@
-// The judge of scripts/fuzz.ts: reads what came back on a connection as strictly as HTTP/1.1 and the contract (SPEC.md "Errors",
-// "Request ID"; WIRE.md 2 and 3) allow. It knows only the bytes that were sent, not what they were meant to be.
+// The judge of scripts/fuzz.ts: reads what came back on a connection as strictly as HTTP/1.1 and
+// the contract (SPEC.md "Errors", "Request ID"; WIRE.md 2 and 3) allow. It knows only the bytes
+// that were sent, not what they were meant to be.
 
 /** What is wrong with the answers. */
 export class Fault extends Error {}
@@ -10,7 +11,10 @@ const demand: (holds: unknown, what: string) => asserts holds = (holds, what) =>
   if (!holds) throw new Fault(what);
 };
 
-/** The only errors that bytes of a client alone can cause, with the type that belongs to each. A 429 and every 5xx are faults. */
+/**
+ * The only errors that bytes of a client alone can cause, with the type that belongs to each. A 429
+ * and every 5xx are faults.
+ */
 const ERROR_TYPES: ReadonlyMap<number, string> = new Map([
   ...[400, 404, 405, 408, 413, 415, 417, 431].map(
     (status) => [status, "invalid_request_error"] as const,
@@ -22,7 +26,10 @@ const ERROR_TYPES: ReadonlyMap<number, string> = new Map([
 export interface Heard {
   readonly sent: Buffer;
   readonly received: Buffer;
-  /** The client did not wait for the end, or the connection was reset: then the last answer may be a beginning. */
+  /**
+   * The client did not wait for the end, or the connection was reset: then the last answer may be a
+   * beginning.
+   */
   readonly mayBeCut: boolean;
 }
 
@@ -47,12 +54,14 @@ export function judge({ sent, received, mayBeCut }: Heard): number[] {
       last = /close/i.test(headers.get("connection") ?? "");
       statuses.push(status);
     }
-    // Behind another answer the connection may end instead: of pipelined requests one with a fault in its body is dropped with it.
+    // Behind another answer the connection may end instead: of pipelined requests one with a fault
+    // in its body is dropped with it.
     if (continued && statuses.length === 0) throw new Cut("nothing follows 100 Continue");
   } catch (error) {
     if (!(error instanceof Cut && mayBeCut)) throw error;
   }
-  const requests = asked.split(/HTTP\//i).length; // one more than there can be: what is no request at all has an answer as well
+  // One more than there can be: what is no request at all has an answer as well.
+  const requests = asked.split(/HTTP\//i).length;
   demand(statuses.length <= requests, `${statuses.length} answers to at most ${requests} requests`);
   return statuses;
 }
@@ -225,7 +234,10 @@ function checkDocument(document: any): void {
   );
 }
 
-/** WIRE.md 3: each event one line of data and a blank line; the role first, one finish_reason, `[DONE]` last. */
+/**
+ * WIRE.md 3: each event one line of data and a blank line; the role first, one finish_reason,
+ * `[DONE]` last.
+ */
 function checkEvents(text: string): void {
   const events = text.split("\n\n");
   demand(events.pop() === "", "an event that does not end with a blank line");

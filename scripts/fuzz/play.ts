@@ -1,10 +1,13 @@
-// One case of scripts/fuzz.ts: a connection, the bytes in their packets, and what the judge says of what came back.
+// One case of scripts/fuzz.ts: a connection, the bytes in their packets, and what the judge says of
+// what came back.
 import net from "node:net";
 import type { Case } from "./cases.ts";
 import { judge } from "./judge.ts";
 
-/** Connections that the gateway keeps open, because all that was asked is answered, are ended by us after so long. A request that is
- * not whole has had its 408 by then. */
+/**
+ * Connections that the gateway keeps open, because all that was asked is answered, are ended by us
+ * after so long. A request that is not whole has had its 408 by then.
+ */
 const IDLE_MS = 4_000;
 /** So long a client that leaves waits for the bytes after which it wants to. */
 const PATIENCE_MS = 100;
@@ -77,7 +80,8 @@ export function play(
     }
 
     function verdict(): Played {
-      // A reset can take with it what was under way: what the server closes on while more is coming.
+      // A reset can take with it what was under way: what the server closes on while more is
+      // coming.
       const mayBeCut = ending !== "server" || reset;
       let end: Played["end"] = "answered";
       if (ending === "leave") end = "left by the client";

@@ -1,4 +1,5 @@
-// Proves that the judge of scripts/fuzz.ts can fail: a tiny server answers rightly, and in every way that it must notice.
+// Proves that the judge of scripts/fuzz.ts can fail: a tiny server answers rightly, and in every
+// way that it must notice.
 import { once } from "node:events";
 import net, { type AddressInfo } from "node:net";
 import { makeCase, type Case } from "./cases.ts";

@@ -1,4 +1,5 @@
-// The command line, read: which command it names, what its options say, and what is wrong with what was typed.
+// The command line, read: which command it names, what its options say, and what is wrong with what
+// was typed.
 import { parseArgs } from "node:util";
 import { UsageError, type Command, type CommandArguments, type CommandOption } from "./command.ts";
 import type { Topic } from "./manual.ts";
@@ -9,7 +10,10 @@ export interface CommandTable {
   load(names: readonly string[]): Promise<ReadonlyMap<string, Command>>;
 }
 
-/** A command line that has been read. `command` is undefined where help was asked for; `operand` is then the topic, or empty. */
+/**
+ * A command line that has been read. `command` is undefined where help was asked for; `operand` is
+ * then the topic, or empty.
+ */
 export interface CommandLine {
   readonly name: string;
   readonly command: Command | undefined;
@@ -34,7 +38,8 @@ export async function readCommandLine(
   const named = commandAt(leadingWords(argv), table.names);
   const own = named === undefined ? undefined : await table.load([named]);
   const parsed = own && parse(argv, own);
-  // Before the command's name, or with an option of another command, only all commands together tell what is an option's value.
+  // Before the command's name, or with an option of another command, only all commands together
+  // tell what is an option's value.
   const commands = own && parsed ? own : await table.load(table.names);
   const { values, positionals } = parsed ?? parseOrThrow(argv, commands);
   if (values["help"] !== undefined || positionals[0] === HELP) {

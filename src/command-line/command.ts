@@ -1,4 +1,5 @@
-// A command of the program, such as `keys list`, and what it is given. The extension "commands" reads the command line.
+// A command of the program, such as `keys list`, and what it is given. The extension "commands"
+// reads the command line.
 import type { Config, Environment } from "../core/config/schema.ts";
 import type { Extension, ExtensionEntry } from "../core/extension/extension.ts";
 import type { Loader } from "../core/extension/loader.ts";
@@ -21,11 +22,19 @@ export interface Command {
   readonly summary: string;
   /** The name of its operand, in capitals. It is required. Absent: the command takes none. */
   readonly operand?: string;
-  /** By their names, in the order in which `help` shows them. `--config` and `--help` are every command's. */
+  /**
+   * By their names, in the order in which `help` shows them. `--config` and `--help` are every
+   * command's.
+   */
   readonly options?: Readonly<Record<string, CommandOption>>;
-  /** It is stopped by SIGTERM and SIGINT through Terminal.stopped. Absent: these end the process. */
+  /**
+   * It is stopped by SIGTERM and SIGINT through Terminal.stopped. Absent: these end the process.
+   */
   readonly stopsBySignal?: boolean;
-  /** Resolves with the exit code; undefined is 0. An Error that it throws is printed, with exit code 1. */
+  /**
+   * Resolves with the exit code; undefined is 0. An Error that it throws is printed, with exit code
+   * 1.
+   */
   run(args: CommandArguments, terminal: Terminal): Promise<number | void>;
 }
 
@@ -45,9 +54,15 @@ export interface CommandConfig {
 }
 
 export interface LoadForCommand {
-  /** Secrets whose environment variables are not set are no fault, and root acts as the owner of data_dir. Absent: a fault. */
+  /**
+   * Secrets whose environment variables are not set are no fault, and root acts as the owner of
+   * data_dir. Absent: a fault.
+   */
   readonly withoutSecrets?: boolean;
-  /** This machine is to serve with it, so files and folders that it names are looked at too. Absent: they are not. */
+  /**
+   * This machine is to serve with it, so files and folders that it names are looked at too. Absent:
+   * they are not.
+   */
   readonly here?: boolean;
 }
 

@@ -1,6 +1,9 @@
 // Tables for people.
 
-/** Columns as wide as their widest cell, numbers to the right, "-" for what is absent. Ends with a line end. */
+/**
+ * Columns as wide as their widest cell, numbers to the right, "-" for what is absent. Ends with a
+ * line end.
+ */
 export function table<K extends string>(
   columns: readonly K[],
   records: readonly { readonly [column in K]: unknown }[],

@@ -1,5 +1,5 @@
-// The gateway put together: a configuration and the extensions that it needs in, an HTTP server out. Which path leads to which handler
-// stands here.
+// The gateway put together: a configuration and the extensions that it needs in, an HTTP server
+// out. Which path leads to which handler stands here.
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
 import type { ChatServices } from "./chat/context.ts";
 import { createChatHandler } from "./chat/handler.ts";
@@ -43,16 +43,24 @@ export interface GatewayOptions extends LogTargets {
   readonly extensions?: readonly Extension[];
   /** Absent: the machine's. */
   readonly clock?: Clock;
-  /** Takes the place of every other transport to providers over the network. Absent: an extension's, else Node's fetch. */
+  /**
+   * Takes the place of every other transport to providers over the network. Absent: an extension's,
+   * else Node's fetch.
+   */
   readonly transport?: Transport;
-  /** Set in one of several processes: this limiter admits, and what exists once in the installation is elsewhere. Absent: there is only
-   * this process. */
+  /**
+   * Set in one of several processes: this limiter admits, and what exists once in the installation
+   * is elsewhere. Absent: there is only this process.
+   */
   readonly sharedLimiter?: Limiter;
 }
 
 export interface Gateway extends RunningGateway {
   report(): Report;
-  /** Takes no new connections, lets requests in flight run for at most `drainMs` (0), then ends them with an error. */
+  /**
+   * Takes no new connections, lets requests in flight run for at most `drainMs` (0), then ends them
+   * with an error.
+   */
   close(drainMs?: number): Promise<void>;
 }
 
@@ -211,7 +219,10 @@ function catalogReport({ catalog, loadedAt }: Snapshot) {
   return { models, ranking: catalog.ranking, loadedAt };
 }
 
-/** Throws a ValidationError if a configuration cannot take the place of `initial`, whose address the gateway listens on. */
+/**
+ * Throws a ValidationError if a configuration cannot take the place of `initial`, whose address the
+ * gateway listens on.
+ */
 export function assertFits(config: Config, initial: Config): void {
   const issues = demoKeyIssues(config, initial.server.host);
   if (issues.length > 0) throw new ValidationError(issues);

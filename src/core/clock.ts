@@ -1,4 +1,5 @@
-// Time, as everything in the core asks for it. It is injected, so that a test can let a minute pass in no time.
+// Time, as everything in the core asks for it. It is injected, so that a test can let a minute pass
+// in no time.
 
 /** A timer that has been set. */
 export interface Timer {
@@ -13,7 +14,10 @@ export interface Clock {
   now(): number;
   /** Milliseconds since some moment in the past. It never goes back. */
   monotonic(): number;
-  /** Calls `listener` once, after `ms` milliseconds. A timer keeps the process alive until it fires or is cancelled. */
+  /**
+   * Calls `listener` once, after `ms` milliseconds. A timer keeps the process alive until it fires
+   * or is cancelled.
+   */
   after(ms: number, listener: () => void): Timer;
 }
 

@@ -1,6 +1,9 @@
 // Diagnostics: what the gateway tells its operator, as one JSON object a line on standard error.
 
-/** Writes one line. By convention it has `event`, a name in snake_case, and `level`: "info", "warn" or "error". */
+/**
+ * Writes one line. By convention it has `event`, a name in snake_case, and `level`: "info", "warn"
+ * or "error".
+ */
 export type Diagnose = (event: Readonly<Record<string, unknown>>) => void;
 
 /** An error with its stack and its causes, as text: for the operator, never for a client. */

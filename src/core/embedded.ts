@@ -1,4 +1,5 @@
-// Texts that stand in files of their own beside the sources: pages, scripts, the manual. A build of one file puts them into the program.
+// Texts that stand in files of their own beside the sources: pages, scripts, the manual. A build of
+// one file puts them into the program.
 import { readdirSync, readFileSync } from "node:fs";
 
 /** Defined by a build of one file: texts by their paths under src. */
@@ -6,7 +7,10 @@ declare const EMBEDDED_TEXTS: Readonly<Record<string, string>>;
 
 const isBuilt = typeof EMBEDDED_TEXTS !== "undefined";
 
-/** The text of a file. `path` is relative to src: `manual/routing.md`. Throws if there is no such file. */
+/**
+ * The text of a file. `path` is relative to src: `manual/routing.md`. Throws if there is no such
+ * file.
+ */
 export function embeddedText(path: string): string {
   if (!isBuilt) return readFileSync(new URL(`../${path}`, import.meta.url), "utf8");
   const text = EMBEDDED_TEXTS[path];

@@ -1,4 +1,5 @@
-// Ids of our own, beyond guessing. To ask the operating system for 16 bytes takes longer than to write them down, so it is asked for many.
+// Ids of our own, beyond guessing. To ask the operating system for 16 bytes takes longer than to
+// write them down, so it is asked for many.
 import { randomBytes } from "node:crypto";
 
 let [pool, used] = [Buffer.alloc(0), 0];

@@ -24,7 +24,10 @@ export interface Logs {
   flush(): void;
 }
 
-/** Lines that a slow reader makes them drop are counted by the observer, and reported when the reader goes on. */
+/**
+ * Lines that a slow reader makes them drop are counted by the observer, and reported when the
+ * reader goes on.
+ */
 export function createLogs(targets: LogTargets, clock: Clock, observer: Observer): Logs {
   const boundLog = targets.extensions?.find((extension) => extension.boundLog)?.boundLog;
 

@@ -1,10 +1,14 @@
-// What metrics and other extensions hear of the gateway's work, while it is done. A listener must be quick, and must not throw.
+// What metrics and other extensions hear of the gateway's work, while it is done. A listener must
+// be quick, and must not throw.
 import type { AccessRecord } from "./http/access-log.ts";
 import type { Opening, Settlement } from "./ledger/ledger.ts";
 
 /** Every member may be absent: the extension does not need to know. */
 export interface Observer {
-  /** A response has left, whole or not. `route` is the path of the route, `/v1/models/{id}`; "other" if there is none. */
+  /**
+   * A response has left, whole or not. `route` is the path of the route, `/v1/models/{id}`; "other"
+   * if there is none.
+   */
   responded?(route: string, record: AccessRecord): void;
   /** A piece of a stream was sent, `ms` milliseconds after the one before it. */
   chunkSent?(model: string, ms: number): void;

@@ -1,4 +1,5 @@
-// The Vercel AI SDK with its provider for OpenAI-compatible services, unmodified, against the running gateway.
+// The Vercel AI SDK with its provider for OpenAI-compatible services, unmodified, against the
+// running gateway.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

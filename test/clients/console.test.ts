@@ -1,5 +1,6 @@
-// The console in a real browser (Debian's Chromium, driven by playwright-core): the built gateway, started as a new user would, looked at
-// and used. CONSOLE_PICTURES names a folder for pictures of it.
+// The console in a real browser (Debian's Chromium, driven by playwright-core): the built gateway,
+// started as a new user would, looked at and used. CONSOLE_PICTURES names a folder for pictures of
+// it.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

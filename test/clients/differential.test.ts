@@ -1,5 +1,6 @@
-// The request's schema as /openapi.json publishes it, asked by Ajv, against the check that requests meet: 10,000 random requests,
-// valid and mutated. Both must say the same, but for the rules of BEYOND_SCHEMA. DIFFERENTIAL_SEED repeats a run.
+// The request's schema as /openapi.json publishes it, asked by Ajv, against the check that requests
+// meet: 10,000 random requests, valid and mutated. Both must say the same, but for the rules of
+// BEYOND_SCHEMA. DIFFERENTIAL_SEED repeats a run.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -23,7 +24,10 @@ const REQUESTS = 10_000;
 /** Every so many of them goes through the gateway. */
 const STEP = 33;
 
-/** The rules that JSON Schema has no words for; each is asked only of a request that the schema accepts, which it breaks or not. */
+/**
+ * The rules that JSON Schema has no words for; each is asked only of a request that the schema
+ * accepts, which it breaks or not.
+ */
 const BEYOND_SCHEMA: Readonly<Record<string, (request: any) => boolean>> = {
   "tool_choice names a tool of the list": ({ tools, tool_choice }) =>
     tool_choice?.function !== undefined &&
@@ -108,7 +112,10 @@ const WORDS = [
   "call_0_0",
   "call_1_0",
 ];
-/** The values beside every boundary, and numbers that are integers in one language and not in another. */
+/**
+ * The values beside every boundary, and numbers that are integers in one language and not in
+ * another.
+ */
 const NUMBERS = [
   0,
   -0,
@@ -359,7 +366,10 @@ function createRequests(seed: number) {
   };
 
   const given = new Map<string, number>();
-  /** One fault at one place: of those that can be, one of the least often given, so that each field has each of its faults. */
+  /**
+   * One fault at one place: of those that can be, one of the least often given, so that each field
+   * has each of its faults.
+   */
   function harm(box: Json): void {
     const able = [...placesOf(box)].flatMap(([field, places]) =>
       [...FAULTS["any"]!, ...(FAULTS[typeOf(places[0]!.value)] ?? [])].map((fault, index) => ({
@@ -388,7 +398,10 @@ function createRequests(seed: number) {
       );
   };
 
-  /** One request in five is valid; most of the others have one fault, some two, be it that this does no harm. */
+  /**
+   * One request in five is valid; most of the others have one fault, some two, be it that this does
+   * no harm.
+   */
   return (): { readonly request: Json; readonly faults: number } => {
     const box = copy({ request: valid() }) as { request: Json };
     const faults = pick([0, 1, 1, 1, 2]);
@@ -406,7 +419,10 @@ const typeOf = (value: Json): string => {
   return value === null ? "null" : typeof value;
 };
 
-/** Every place in it by its field, with the type that it has there; the elements of a list are one field. */
+/**
+ * Every place in it by its field, with the type that it has there; the elements of a list are one
+ * field.
+ */
 function placesOf(box: Json): Map<string, Place[]> {
   const fields = new Map<string, Place[]>();
   const walk = (holder: Json, path: string, depth: number): void => {

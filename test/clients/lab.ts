@@ -1,5 +1,6 @@
-// What the client suites share: one gateway that serves the demo models and those of three fake providers, each in a format of
-// its own; what their models say; and the words to skip with where a client library is not installed.
+// What the client suites share: one gateway that serves the demo models and those of three fake
+// providers, each in a format of its own; what their models say; and the words to skip with where a
+// client library is not installed.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -27,7 +28,10 @@ import {
 } from "../support/gateway.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** False, or why a suite is skipped; where the clients are demanded (in CI) that is an error instead. */
+/**
+ * False, or why a suite is skipped; where the clients are demanded (in CI) that is an error
+ * instead.
+ */
 export function skipUnless(present: boolean, otherwise: string): false | string {
   if (present) return false;
   if (process.env["REQUIRE_CLIENTS"] === "1") throw new Error(otherwise);
@@ -50,12 +54,18 @@ export const GENERATED_ID = /^req_[0-9a-f]{32}$/;
 /** May use demo-chat and nothing else. */
 export const RESTRICTED_KEY = "sk-test-restricted-key";
 
-/** What a careless relay would change: white space, quotes, backslashes, markup, several scripts, joined emoji. */
+/**
+ * What a careless relay would change: white space, quotes, backslashes, markup, several scripts,
+ * joined emoji.
+ */
 export const TEXT =
   'Grüße aus Oslo!\n\n  Two  spaces, "quotes", back\\slashes,\ttabs, <b>&amp;</b>: data: [DONE] 你好 👩‍👩‍👧 мир\u2028end.';
 export const REASONING = "First the greeting,\nthen the city.";
 
-/** Two calls at once. The arguments are JSON, but not as JSON.stringify writes it: only a copy byte for byte equals them. */
+/**
+ * Two calls at once. The arguments are JSON, but not as JSON.stringify writes it: only a copy byte
+ * for byte equals them.
+ */
 export const CALLS = [
   {
     id: "call_Oslo-1",
@@ -70,7 +80,10 @@ export const AFTER_CALLS = "It is 14:05 in Oslo and 08:05 in Lima.";
 export const clock = (city: string): string =>
   ({ Oslo: "14:05", Lima: "08:05" })[city] ?? `no clock in ${city}`;
 
-/** The models that every provider has, but for the demo models, which the gateway has itself in the format of OpenAI. */
+/**
+ * The models that every provider has, but for the demo models, which the gateway has itself in the
+ * format of OpenAI.
+ */
 export const MODELS: Readonly<Record<string, Model>> = {
   "demo-chat": demoModel,
   "demo-reasoner": demoModel,
@@ -94,7 +107,10 @@ export const BEFORE_BAD_ENDING = "Half of";
 /** The models that every client holds a conversation with. */
 export const TALKERS = ["demo-chat", "exact"] as const;
 
-/** What can be behind a model, with how it is said in the configuration: who serves it, and under which names. */
+/**
+ * What can be behind a model, with how it is said in the configuration: who serves it, and under
+ * which names.
+ */
 const BEHIND = {
   openai: { provider: "lab", upstream: "", settings: {} },
   anthropic: { provider: "anthropic", upstream: "claude-5-", settings: {} },
@@ -122,8 +138,8 @@ export const modelName = (behind: Behind, name: string): string =>
   behind === "openai" ? name : `${behind}/${name}`;
 
 /**
- * The calls as they reach a client: byte for byte where the provider sends arguments as text. In Anthropic's whole replies and
- * in all of Gemini's they are a value, which the gateway writes down.
+ * The calls as they reach a client: byte for byte where the provider sends arguments as text. In
+ * Anthropic's whole replies and in all of Gemini's they are a value, which the gateway writes down.
  */
 export function callsVia(behind: Behind, streamed: boolean): readonly Call[] {
   if (behind === "openai" || (streamed && behind.startsWith("anthropic"))) return CALLS;
@@ -149,7 +165,8 @@ export async function startLab(
     anthropic: await startAnthropic(t, MODELS),
     gemini: await startGemini(t, MODELS),
   };
-  // Timeouts far beyond any wait of the tests: a connection that is closed was closed because the client left.
+  // Timeouts far beyond any wait of the tests: a connection that is closed was closed because the
+  // client left.
   const timeouts = { first_token_ms: 60_000, idle_ms: 60_000, total_ms: 60_000 };
   const native = (dialect: "anthropic" | "gemini") => ({
     dialect,
@@ -197,8 +214,9 @@ function modelsBehind(behind: Behind): (readonly [string, object])[] {
 }
 
 /**
- * A lab that admits one request a minute, and has admitted it; half a second of that minute is left. By the limiter's clock
- * the minute is over once somebody was refused, so the client that comes back gets its answer.
+ * A lab that admits one request a minute, and has admitted it; half a second of that minute is
+ * left. By the limiter's clock the minute is over once somebody was refused, so the client that
+ * comes back gets its answer.
  */
 export async function startFullLab(t: TestContext): Promise<Lab> {
   let admitted = false;

@@ -37,7 +37,10 @@ describe("LangChain", { skip: notInstalled() }, async () => {
 
   type Options = ConstructorParameters<typeof ChatOpenAI>[0];
 
-  /** No retries unless a test is about them. `headers` are the client's own way to send some with every request. */
+  /**
+   * No retries unless a test is about them. `headers` are the client's own way to send some with
+   * every request.
+   */
   const modelOf = (
     lab: Lab,
     model: string,
@@ -63,7 +66,10 @@ describe("LangChain", { skip: notInstalled() }, async () => {
 
   type Chat = Pick<InstanceType<typeof ChatOpenAI>, "invoke" | "stream">;
 
-  /** A stream put together. Not through the option `streaming`: with it invoke loads a tokenizer from the internet. */
+  /**
+   * A stream put together. Not through the option `streaming`: with it invoke loads a tokenizer
+   * from the internet.
+   */
   const streamed = async (model: Chat, messages: BaseMessage[]) =>
     (await collect(await model.stream(messages))).reduce((all, chunk) => concat(all, chunk));
 
@@ -74,7 +80,10 @@ describe("LangChain", { skip: notInstalled() }, async () => {
     schema: z.object({ city: z.string() }),
   });
 
-  /** Asks, calls what the model wants called, and sends the results back. What the model said, turn by turn. */
+  /**
+   * Asks, calls what the model wants called, and sends the results back. What the model said, turn
+   * by turn.
+   */
   async function loop(ask: (messages: BaseMessage[]) => Promise<AIMessage>): Promise<string[]> {
     const messages: BaseMessage[] = [question];
     const said: string[] = [];

@@ -1,5 +1,6 @@
-// The official openai client for Python, unmodified, against the running gateway. The checks themselves are in
-// python_client.py; here are the gateways that it talks to, and what only the provider and the logs can tell.
+// The official openai client for Python, unmodified, against the running gateway. The checks
+// themselves are in python_client.py; here are the gateways that it talks to, and what only the
+// provider and the logs can tell.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

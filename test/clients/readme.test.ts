@@ -1,4 +1,5 @@
-// The README's programs in JavaScript and Python, as they stand, against the demo configuration on another port.
+// The README's programs in JavaScript and Python, as they stand, against the demo configuration on
+// another port.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -1,5 +1,5 @@
-// The vendors' own SDKs for JavaScript, unmodified, against the fake providers that speak their formats: what these understand
-// without a complaint is the format. No gateway is in between.
+// The vendors' own SDKs for JavaScript, unmodified, against the fake providers that speak their
+// formats: what these understand without a complaint is the format. No gateway is in between.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -318,7 +318,10 @@ describe("Anthropic's SDK and its fake", { skip: notInstalled() }, async () => {
     assert.equal(provider.heard[0]?.closed(), true);
   });
 
-  /** Each breaks one rule of a request that is otherwise good. The turns are after a call, whose thoughts are signed. */
+  /**
+   * Each breaks one rule of a request that is otherwise good. The turns are after a call, whose
+   * thoughts are signed.
+   */
   it("refuses what the published rules forbid", async (t) => {
     const { client, provider } = await start(t);
     const { content } = await client.messages.create({
@@ -664,7 +667,8 @@ describe("Google's SDK and its fake", { skip: notInstalled() }, async () => {
     assert.equal(text, BEFORE_BAD_ENDING);
     await assert.rejects(read("gemini-3-cut"));
     assert.equal(text, BEFORE_BAD_ENDING);
-    // Of a stream that merely ends too soon the SDK says nothing; only the finish reason is missing.
+    // Of a stream that merely ends too soon the SDK says nothing; only the finish reason is
+    // missing.
     await read("gemini-3-unfinished");
     assert.equal(text, BEFORE_BAD_ENDING);
   });

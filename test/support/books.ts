@@ -1,5 +1,5 @@
-// The books, read as any other program would read them (from the files under data_dir), and what things cost, worked out
-// without the gateway's own arithmetic.
+// The books, read as any other program would read them (from the files under data_dir), and what
+// things cost, worked out without the gateway's own arithmetic.
 
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -40,13 +40,19 @@ export const spendLines = (dir: string): Line[] =>
   segments(dir).flatMap((name) => linesOf(segmentPath(dir, name)));
 export const settles = (dir: string): Line[] =>
   spendLines(dir).filter(({ type }) => type === "settle");
-/** How many requests are settled so far in a spend log that another process writes: a line may be there by half. */
+/**
+ * How many requests are settled so far in a spend log that another process writes: a line may be
+ * there by half.
+ */
 export const settledSoFar = (dir: string): number =>
   segments(dir)
     .map((name) => readFileSync(segmentPath(dir, name), "utf8"))
     .reduce((sum, text) => sum + text.split('{"type":"settle"').length - 1, 0);
 
-/** Every request in the spend log: each must have been opened once and, after that, settled once, in the same segment. */
+/**
+ * Every request in the spend log: each must have been opened once and, after that, settled once, in
+ * the same segment.
+ */
 export function entries(dir: string): Entry[] {
   return segments(dir).flatMap((name) => {
     const open = new Map<string, Line>();
@@ -150,7 +156,10 @@ export function settleLine(n: number, over: Line = {}): Line {
 export const textOf = (lines: readonly (Line | string)[]): string =>
   lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join("");
 
-/** A segment that nobody writes any more: as a process that died leaves it (a socket that nobody answers, and the mark of what may be unsettled), or let go. */
+/**
+ * A segment that nobody writes any more: as a process that died leaves it (a socket that nobody
+ * answers, and the mark of what may be unsettled), or let go.
+ */
 export function handMade(
   dir: string,
   name: string,
@@ -244,7 +253,10 @@ export const NO_USAGE = {
   reasoning_tokens: 0,
 };
 
-/** A provider with these behaviours, each a model at PRICE, and a gateway in front of it whose data_dir is known. */
+/**
+ * A provider with these behaviours, each a model at PRICE, and a gateway in front of it whose
+ * data_dir is known.
+ */
 export async function priced(
   t: TestContext,
   behaviours: Readonly<Record<string, Behaviour>>,

@@ -1,4 +1,5 @@
-// What tests of the schema checker have in common: the issues of a refusal, and deeply nested values.
+// What tests of the schema checker have in common: the issues of a refusal, and deeply nested
+// values.
 
 import assert from "node:assert/strict";
 import {

@@ -12,7 +12,10 @@ import { waitFor, within } from "./wait.ts";
 
 const PROGRAM = quickest(folder());
 
-/** Several gateways run here at once: all but one find the admin listener's default port taken, and say so. */
+/**
+ * Several gateways run here at once: all but one find the admin listener's default port taken, and
+ * say so.
+ */
 const withoutPortNotice = (stderr: string) =>
   stderr.replace(/^\{[^\n]*"admin_port_taken"[^\n]*\n/gm, "");
 
@@ -45,8 +48,9 @@ export function run(
     cwd,
     detached,
     stdio: ["ignore", "pipe", "pipe"],
-    // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not ours.
-    // tsx must compile for it what it compiles for the tests (same tsconfig.json), or its coverage cannot be added to theirs.
+    // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself
+    // are not ours. tsx must compile for it what it compiles for the tests (same tsconfig.json), or
+    // its coverage cannot be added to theirs.
     env: {
       PATH,
       NODE_NO_WARNINGS: "1",

@@ -1,7 +1,8 @@
-// Kills the real gateway at random moments under load, again and again on the same data_dir, and then goes through the books
-// line by line: what the clients and the provider saw against the spend log, the spend log against the usage records, each
-// sum against one of its own. Nothing of src is used, neither its readers nor its arithmetic: only what an operator sees, which
-// is the command line, HTTP, and the files under data_dir (or the table).
+// Kills the real gateway at random moments under load, again and again on the same data_dir, and
+// then goes through the books line by line: what the clients and the provider saw against the spend
+// log, the spend log against the usage records, each sum against one of its own. Nothing of src is
+// used, neither its readers nor its arithmetic: only what an operator sees, which is the command
+// line, HTTP, and the files under data_dir (or the table).
 
 import { EventEmitter, once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -25,7 +26,10 @@ const KEYS = [
 ] as const;
 export const ACCOUNTS: readonly string[] = [...new Set(KEYS.map(([account]) => account))];
 
-/** Currency per million tokens: cache hit, cache miss, output; exactly representable sums there are none among them. */
+/**
+ * Currency per million tokens: cache hit, cache miss, output; exactly representable sums there are
+ * none among them.
+ */
 const PRICES: Readonly<
   Record<string, readonly [hit: string | undefined, miss: string, output: string] | undefined>
 > = {
@@ -106,7 +110,9 @@ export const crashConfig = ({
 
 export interface CrashProvider {
   readonly url: string;
-  /** The serial numbers of the requests that reached it, each once however often they were tried. */
+  /**
+   * The serial numbers of the requests that reached it, each once however often they were tried.
+   */
   readonly seen: ReadonlySet<string>;
   close(): void;
 }
@@ -214,7 +220,10 @@ interface Told {
   /** Its X-Request-Id; undefined: none, or none came back. */
   readonly id: string | undefined;
   readonly sentId: boolean;
-  /** "whole": a whole reply or [DONE]; "error": a whole error, or an error event; "cut": anything less. */
+  /**
+   * "whole": a whole reply or [DONE]; "error": a whole error, or an error event; "cut": anything
+   * less.
+   */
   readonly verdict: "whole" | "error" | "cut";
   readonly status: number;
   readonly model?: string | undefined;
@@ -330,7 +339,10 @@ function verdictOn(
 /** Clients that ask one request after the other, of whatever gateway is there at the moment. */
 export interface Crowd {
   readonly told: readonly Told[];
-  /** Where they ask from now on; undefined: nowhere, until told otherwise. Connections to the one before are left. */
+  /**
+   * Where they ask from now on; undefined: nowhere, until told otherwise. Connections to the one
+   * before are left.
+   */
   turnTo(address: string | undefined): void;
   /** Resolves when so many more requests have ended. */
   more(requests: number): Promise<void>;
@@ -393,7 +405,10 @@ export interface Books {
   readonly violations: readonly string[];
 }
 
-/** Every open with its settle, out of the spend log of some data_dirs; what is not one open and one settle is told. */
+/**
+ * Every open with its settle, out of the spend log of some data_dirs; what is not one open and one
+ * settle is told.
+ */
 export function readSpend(dataDirs: readonly string[]): Books {
   const entries: Entry[] = [];
   const violations: string[] = [];
@@ -779,7 +794,9 @@ export interface CrashFigures {
   readonly violations: readonly string[];
 }
 
-/** How a process is to die: `from` its start, or from when it listens, after so many milliseconds. */
+/**
+ * How a process is to die: `from` its start, or from when it listens, after so many milliseconds.
+ */
 interface Death {
   readonly kind: "starting" | "syncing" | "serving" | "rotating";
   readonly ms: number;
@@ -792,7 +809,9 @@ export const notable = (stderr: string): string =>
     .filter((line) => !/"event":"(attempt_failed|reply_cut)"/.test(line))
     .join("\n");
 
-/** Kills until there were `kills`, then ends one gateway in good order, and goes through the books. */
+/**
+ * Kills until there were `kills`, then ends one gateway in good order, and goes through the books.
+ */
 export async function crash({
   program,
   folder,
@@ -873,7 +892,8 @@ export async function crash({
           violations.push(...complaints(stderr).map((line) => `on stderr: ${line}`));
         progress?.(kills - left);
       } else {
-        // A command may be quicker than its murderer, and may find no database; a gateway may not end.
+        // A command may be quicker than its murderer, and may find no database; a gateway may not
+        // end.
         left += 1;
         if (kind !== "syncing" || (code !== 0 && !meanwhile))
           violations.push(`${kind}: it ended with ${code ?? signal}: ${notable(stderr)}`);

@@ -1,6 +1,7 @@
-// A provider that speaks Anthropic's Messages API (WIRE.md 7) and holds its clients to the rules that are published for it. Two
-// of its rules are stricter than the service, which joins neighbouring turns of one role, and lets adaptive thinking begin anew
-// after a tool call. Models are named claude-4-5-... (thinking has a budget) or claude-5-... (thinking is adaptive).
+// A provider that speaks Anthropic's Messages API (WIRE.md 7) and holds its clients to the rules
+// that are published for it. Two of its rules are stricter than the service, which joins
+// neighbouring turns of one role, and lets adaptive thinking begin anew after a tool call. Models
+// are named claude-4-5-... (thinking has a budget) or claude-5-... (thinking is adaptive).
 
 import type { TestContext } from "node:test";
 import type { Asked } from "./provider.ts";
@@ -319,7 +320,10 @@ function checkSchema(schema: unknown, path: string): void {
     checkSchema(inner, path);
 }
 
-/** Bounds are not in the schema then; a model knows them from descriptions. This one's whole numbers are all 7. */
+/**
+ * Bounds are not in the schema then; a model knows them from descriptions. This one's whole numbers
+ * are all 7.
+ */
 const withSevens = (schema: object): object =>
   JSON.parse(JSON.stringify(schema), (_, value) =>
     isObject(value) && value["type"] === "integer" ? { ...value, default: 7 } : value,

@@ -1,5 +1,5 @@
-// A provider that speaks the OpenAI-compatible format. It says what it thought whether or not that was asked for, as many do, and
-// its parallel calls come in fragments that alternate between them.
+// A provider that speaks the OpenAI-compatible format. It says what it thought whether or not that
+// was asked for, as many do, and its parallel calls come in fragments that alternate between them.
 
 import type { TestContext } from "node:test";
 import {

@@ -1,5 +1,6 @@
-// What the fake providers have in common (fake-openai.ts, fake-anthropic.ts, fake-gemini.ts): models that say things, whatever
-// format they are asked in, and a server that refuses what breaks the provider's published rules.
+// What the fake providers have in common (fake-openai.ts, fake-anthropic.ts, fake-gemini.ts):
+// models that say things, whatever format they are asked in, and a server that refuses what breaks
+// the provider's published rules.
 
 import type { TestContext } from "node:test";
 import { composeReply, type DemoRequest } from "../../src/extensions/demo/reply.ts";
@@ -40,7 +41,10 @@ export interface Said {
   readonly calls?: readonly Call[];
   /** Absent: it said all that it wanted. */
   readonly finish?: "length" | "content_filter";
-  /** How a stream goes on when all this is said, as in provider.ts; "error" is the format's own error event. Absent: it is finished. */
+  /**
+   * How a stream goes on when all this is said, as in provider.ts; "error" is the format's own
+   * error event. Absent: it is finished.
+   */
   readonly ending?: "eof" | "cut" | "open" | "error";
   /** Refused with this status instead. */
   readonly status?: number;
@@ -133,7 +137,10 @@ export async function startFake(
   return { ...provider, heard, broken };
 }
 
-/** What the demo model says, in any format: about the question, in JSON, by calling a tool, about a tool's result. */
+/**
+ * What the demo model says, in any format: about the question, in JSON, by calling a tool, about a
+ * tool's result.
+ */
 export const demoModel: Model = (request) => {
   const { reasoning, answer, call, finish } = composeReply(request as unknown as DemoRequest);
   const said = answer.join("");
@@ -150,5 +157,8 @@ export const words = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? [
 /** Of JSON, as it is streamed: a few characters each. */
 export const letters = (text: string): string[] => text.match(/.{1,5}/gsu) ?? [];
 
-/** What only the provider can have written: it holds what it was made for, so that any other is found out. */
+/**
+ * What only the provider can have written: it holds what it was made for, so that any other is
+ * found out.
+ */
 export const sign = (what: unknown): string => Buffer.from(JSON.stringify(what)).toString("base64");

@@ -1,4 +1,5 @@
-// Folders for tests, and files in them. They go when the process of a test file ends: by then whatever worked in them has been closed.
+// Folders for tests, and files in them. They go when the process of a test file ends: by then
+// whatever worked in them has been closed.
 
 import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +12,10 @@ process.on("exit", () =>
   }),
 );
 
-/** A new, empty folder; `inMemory`, where the system has such a place, for tests that would wait for the disk a thousand times. */
+/**
+ * A new, empty folder; `inMemory`, where the system has such a place, for tests that would wait for
+ * the disk a thousand times.
+ */
 export function folder({ inMemory = false } = {}): string {
   const path = mkdtempSync(
     join(inMemory && existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "chat-gateway-"),
@@ -20,7 +24,10 @@ export function folder({ inMemory = false } = {}): string {
   return path;
 }
 
-/** Gives a file another text, all of it at once: somebody looks at it all the time, to whom half of it would be a fault. */
+/**
+ * Gives a file another text, all of it at once: somebody looks at it all the time, to whom half of
+ * it would be a fault.
+ */
 export function replace(file: string, text: string): void {
   writeFileSync(`${file}.new`, text);
   renameSync(`${file}.new`, file);

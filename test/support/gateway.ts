@@ -13,7 +13,10 @@ import { waitFor } from "./wait.ts";
 
 export const KEY = "sk-test-client-key";
 
-/** The whole suite runs with either client: UPSTREAM_CLIENT=fetch takes the built-in one. What that cannot do is skipped then. */
+/**
+ * The whole suite runs with either client: UPSTREAM_CLIENT=fetch takes the built-in one. What that
+ * cannot do is skipped then.
+ */
 const upstream =
   process.env["UPSTREAM_CLIENT"] === undefined ? {} : { client: process.env["UPSTREAM_CLIENT"] };
 const builtIn = process.env["UPSTREAM_CLIENT"] === "fetch";
@@ -32,7 +35,10 @@ export function merge(base: unknown, over: unknown): unknown {
   return Object.fromEntries([...keys].map((key) => [key, merge(base[key], over[key])]));
 }
 
-/** One provider at `url`; every name in `models` is a model that the provider knows by the same name. */
+/**
+ * One provider at `url`; every name in `models` is a model that the provider knows by the same
+ * name.
+ */
 export function configFor(url: string, models: readonly string[], over: object = {}): object {
   const base = {
     server: { port: 0 },
@@ -154,7 +160,10 @@ export interface StreamRead {
   readonly text: string;
 }
 
-/** Reads a stream to its end, strictly: nothing but `data: {json}`, `data: [DONE]` and comments, each with its blank line. */
+/**
+ * Reads a stream to its end, strictly: nothing but `data: {json}`, `data: [DONE]` and comments,
+ * each with its blank line.
+ */
 export async function readStream(response: Response): Promise<StreamRead> {
   const text = await response.text();
   const chunks: Chunk[] = [];
@@ -178,7 +187,10 @@ export async function readStream(response: Response): Promise<StreamRead> {
   return { chunks, done, error, comments, text };
 }
 
-/** Same id, object, created and model in every chunk, the role once and first, one finish_reason (or none if it was cut), the shapes of the contract. */
+/**
+ * Same id, object, created and model in every chunk, the role once and first, one finish_reason (or
+ * none if it was cut), the shapes of the contract.
+ */
 export function assertSound(
   chunks: readonly Chunk[],
   model: string,

@@ -1,4 +1,5 @@
-// A gateway with the demo model whose books are looked at: requests in number, and what the books hold afterwards.
+// A gateway with the demo model whose books are looked at: requests in number, and what the books
+// hold afterwards.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -82,7 +83,9 @@ export const copyDir = (from: string, to: string): void =>
     filter: (path) => lstatSync(path).isFile() || lstatSync(path).isDirectory(),
   });
 
-/** Runs a shell script to its end, in a folder; resolves with what it prints, and fails if it does. */
+/**
+ * Runs a shell script to its end, in a folder; resolves with what it prints, and fails if it does.
+ */
 export async function runScript(script: string, cwd: string): Promise<string> {
   const child = spawn("bash", ["-euo", "pipefail", "-c", script], {
     cwd,

@@ -1,4 +1,4 @@
-// Some proofs are a matter of number: every cut of the bytes, every moment of a kill. The suite tries a few of each, and all of them
-// where LONG_TESTS is set, as .ci/run does.
+// Some proofs are a matter of number: every cut of the bytes, every moment of a kill. The suite
+// tries a few of each, and all of them where LONG_TESTS is set, as .ci/run does.
 
 export const LONG = process.env["LONG_TESTS"] !== undefined;

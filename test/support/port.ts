@@ -3,7 +3,10 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 
-/** Below the range that the system gives to outgoing connections, or one of the many might take it while the server is down. */
+/**
+ * Below the range that the system gives to outgoing connections, or one of the many might take it
+ * while the server is down.
+ */
 export async function freePort(): Promise<number> {
   for (;;) {
     const server = createServer();

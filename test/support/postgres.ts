@@ -1,5 +1,5 @@
-// A PostgreSQL server of the tests' own, in a temporary folder, on a port of its own on loopback, with a password; it can be
-// killed, started again on the same data, and stopped in its tracks.
+// A PostgreSQL server of the tests' own, in a temporary folder, on a port of its own on loopback,
+// with a password; it can be killed, started again on the same data, and stopped in its tracks.
 
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -50,7 +50,10 @@ function binaries(): string | undefined {
   );
 }
 
-/** False, or why PostgreSQL cannot be tried here; where it is demanded (in CI) that is an error instead. */
+/**
+ * False, or why PostgreSQL cannot be tried here; where it is demanded (in CI) that is an error
+ * instead.
+ */
 export function noPostgres(): false | string {
   const missing = [
     ...(binaries() ? [] : ["no PostgreSQL is installed"]),
@@ -148,7 +151,8 @@ export async function startPostgres(): Promise<Postgres> {
     const end = performance.now() + START_MS;
     for (let said = ""; ; await pause(20)) {
       if (server === undefined) {
-        // Processes of the one that was killed may still be there for a moment; then it refuses to start, and is asked again.
+        // Processes of the one that was killed may still be there for a moment; then it refuses to
+        // start, and is asked again.
         const child = spawn(join(folder!, "postgres"), ["-D", data, ...options], {
           ...user,
           cwd: dir,

@@ -1,4 +1,5 @@
-// The program as a process of its own, from the sources or as the built file: started, listened to, killed.
+// The program as a process of its own, from the sources or as the built file: started, listened to,
+// killed.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -17,7 +18,10 @@ export interface Program {
   readonly command?: readonly string[];
 }
 
-/** What `npm test` has made before it began: the program as one file, beside it every module compiled. Absent: a test file runs alone. */
+/**
+ * What `npm test` has made before it began: the program as one file, beside it every module
+ * compiled. Absent: a test file runs alone.
+ */
 const { COMPILED_PROGRAM, NODE_V8_COVERAGE } = process.env;
 
 /** The sources as they are, through tsx where Node does not run TypeScript itself. */
@@ -29,13 +33,17 @@ export function fromSources(cwd: string, file = "src/main.ts"): Program {
   };
 }
 
-/** The module that the tests themselves would import, so that the coverage of both can be added up. */
+/**
+ * The module that the tests themselves would import, so that the coverage of both can be added up.
+ */
 export function fromModules(cwd: string, file = "src/main.ts"): Program {
   if (COMPILED_PROGRAM === undefined) return fromSources(cwd, file);
   return { args: [resolve(dirname(COMPILED_PROGRAM), file.replace(/\.ts$/, ".js"))], cwd };
 }
 
-/** The same as one file, made in `place` unless it is there: it starts in a fraction of the time. */
+/**
+ * The same as one file, made in `place` unless it is there: it starts in a fraction of the time.
+ */
 export function bundled(place: string, cwd = place): Program {
   const outfile = join(place, "gateway.mjs");
   if (!existsSync(outfile)) {
@@ -74,7 +82,8 @@ export function launch(
   more: readonly string[],
 ): Running {
   const { PATH = "" } = process.env;
-  // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself are not the program's.
+  // Nothing of the surroundings gets in, but for what coverage needs; warnings about Node itself
+  // are not the program's.
   const env = {
     PATH,
     NODE_NO_WARNINGS: "1",

@@ -1,5 +1,6 @@
-// A provider for the tests, on a real socket, that does what it is told: by the name of the model that it is asked for.
-// What each name does is in the table that a test gives it, made of the behaviours below; or there is one behaviour for all.
+// A provider for the tests, on a real socket, that does what it is told: by the name of the model
+// that it is asked for. What each name does is in the table that a test gives it, made of the
+// behaviours below; or there is one behaviour for all.
 
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -131,7 +132,10 @@ export const status =
     res.end(typeof body === "string" ? body : JSON.stringify(body));
   };
 
-/** Events, then [DONE] and the end, unless told otherwise: "eof" ends without [DONE], "cut" resets, "open" stays silent. */
+/**
+ * Events, then [DONE] and the end, unless told otherwise: "eof" ends without [DONE], "cut" resets,
+ * "open" stays silent.
+ */
 export const stream =
   (events: readonly unknown[], ending: "done" | "eof" | "cut" | "open" = "done"): Behaviour =>
   ({ res, socket }) => {

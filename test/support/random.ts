@@ -1,6 +1,9 @@
 // Random numbers that come again with the same seed.
 
-/** Mulberry32: the same seed, the same choices; what the processes make of them depends on the moment. */
+/**
+ * Mulberry32: the same seed, the same choices; what the processes make of them depends on the
+ * moment.
+ */
 export function createRandom(seed: number) {
   let state = seed;
   const random = () => {

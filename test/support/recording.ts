@@ -1,5 +1,6 @@
-// Reads recorded traffic of providers as WIRE.md 2, 6, 7 and 7b say that it is to be read, without the gateway's dialects: what a
-// client must get. It knows which vendor it reads by the name of the folder that the recording lies in.
+// Reads recorded traffic of providers as WIRE.md 2, 6, 7 and 7b say that it is to be read, without
+// the gateway's dialects: what a client must get. It knows which vendor it reads by the name of the
+// folder that the recording lies in.
 
 import assert from "node:assert/strict";
 
@@ -47,7 +48,10 @@ export function readReply(vendor: string, events: readonly Json[]): Reply {
   };
 }
 
-/** The four that clients know, and a fifth for generations that failed; all others end as "stop" does. */
+/**
+ * The four that clients know, and a fifth for generations that failed; all others end as "stop"
+ * does.
+ */
 const FINISH: readonly [finish: string, reasons: string][] = [
   ["length", "length max_tokens model_length model_context_window_exceeded MAX_TOKENS"],
   ["tool_calls", "tool_calls function_call tool_use"],
@@ -110,7 +114,10 @@ function openai(events: readonly Json[], vendor: string): Reply {
   let lastThought = "";
   const calls: { index: unknown; id: string | undefined; name: string; args: unknown }[] = [];
 
-  /** A fragment belongs to the call with its id, without one to the call with its index, without either to the last one. */
+  /**
+   * A fragment belongs to the call with its id, without one to the call with its index, without
+   * either to the last one.
+   */
   const add = ({ index, id, function: given = {} }: Json) => {
     const latest = calls.findLast((call) => index === undefined || call.index === index);
     const known = id

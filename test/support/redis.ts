@@ -1,5 +1,6 @@
-// A Redis server of the tests' own, in a temporary folder, on a port of its own on loopback, that keeps nothing; it can be killed,
-// started again on the same port, and stopped in its tracks. Valkey does where Redis is not installed.
+// A Redis server of the tests' own, in a temporary folder, on a port of its own on loopback, that
+// keeps nothing; it can be killed, started again on the same port, and stopped in its tracks.
+// Valkey does where Redis is not installed.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -36,7 +37,9 @@ function binary(): string | undefined {
     .find((path) => existsSync(path));
 }
 
-/** False, or why Redis cannot be tried here; where it is demanded (in CI) that is an error instead. */
+/**
+ * False, or why Redis cannot be tried here; where it is demanded (in CI) that is an error instead.
+ */
 export function noRedis(): false | string {
   let missing = "";
   if (binary() === undefined) missing = "no Redis is installed";

@@ -1,5 +1,6 @@
-// Runs the program's commands in this process: the same arguments, output and exit code, without the
-// price of a process. Tests in which several processes meet, or one dies, start real ones (program.ts).
+// Runs the program's commands in this process: the same arguments, output and exit code, without
+// the price of a process. Tests in which several processes meet, or one dies, start real ones
+// (program.ts).
 
 import { Writable } from "node:stream";
 import { extensions } from "../../src/extensions.ts";

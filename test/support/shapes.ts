@@ -1,5 +1,6 @@
-// The public shapes of a reply, whole and in chunks, as checks: SPEC.md "Chat completion response" and "Stream chunk", WIRE.md 2 and 3.
-// What the gateway publishes of them in /openapi.json must be the same.
+// The public shapes of a reply, whole and in chunks, as checks: SPEC.md "Chat completion response"
+// and "Stream chunk", WIRE.md 2 and 3. What the gateway publishes of them in /openapi.json must be
+// the same.
 import {
   array,
   literal,
@@ -13,7 +14,10 @@ import {
 
 const count = number({ min: 0, integer: true });
 
-/** Token statistics. hit + miss = prompt, prompt + completion = total; reasoning tokens are inside completion. WIRE.md 2. */
+/**
+ * Token statistics. hit + miss = prompt, prompt + completion = total; reasoning tokens are inside
+ * completion. WIRE.md 2.
+ */
 const usage = object({
   prompt_tokens: count,
   completion_tokens: count,
@@ -50,7 +54,8 @@ const toolFragment = object({
   type: optional(literal("function")),
   function: fragment,
 });
-const texts = { reasoning_content: optional(string()), refusal: optional(string()) }; // what a whole message and a delta have in common
+// What a whole message and a delta have in common.
+const texts = { reasoning_content: optional(string()), refusal: optional(string()) };
 const role = literal("assistant");
 const message = object({
   role,

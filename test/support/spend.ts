@@ -1,4 +1,5 @@
-// A spend log as a gateway would have written it, of any size, to have something to copy and to bill.
+// A spend log as a gateway would have written it, of any size, to have something to copy and to
+// bill.
 
 import { closeSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -19,14 +20,20 @@ export const SPEND_ACCOUNTS = ["acme", "beta", 'Çelik, "Söhne" & 李'];
 export interface SpendOptions {
   readonly requests: number;
   readonly seed?: number;
-  /** The time of the first and of the last request; absent: the last forty days, so that there are two months or three. */
+  /**
+   * The time of the first and of the last request; absent: the last forty days, so that there are
+   * two months or three.
+   */
   readonly from?: number;
   readonly to?: number;
   /** Requests in a segment. */
   readonly perSegment?: number;
 }
 
-/** Writes `requests` requests into segments without a writer, each opened and settled, in the order of their times. */
+/**
+ * Writes `requests` requests into segments without a writer, each opened and settled, in the order
+ * of their times.
+ */
 export function writeSpend(
   dataDir: string,
   {

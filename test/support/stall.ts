@@ -1,5 +1,6 @@
-// How long one request, or one reply of a provider, keeps others waiting: a built gateway in a process of its own, providers of all
-// dialects that say what they are told as raw bytes, and a process that asks for GET /healthz meanwhile (scripts/bench/probe.ts).
+// How long one request, or one reply of a provider, keeps others waiting: a built gateway in a
+// process of its own, providers of all dialects that say what they are told as raw bytes, and a
+// process that asks for GET /healthz meanwhile (scripts/bench/probe.ts).
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -37,7 +38,10 @@ export interface Stall {
 }
 
 export interface Scene {
-  /** Sends the bytes as a chat request; `reply` is what the provider answers, absent: a short reply in its own format. */
+  /**
+   * Sends the bytes as a chat request; `reply` is what the provider answers, absent: a short reply
+   * in its own format.
+   */
   measure(body: string | Buffer, reply?: Reply): Promise<Stall>;
   /** How many requests have come to the provider. */
   asked(): number;

@@ -18,7 +18,10 @@ export async function within<T>(promise: Promise<T>, what: string, ms = 5_000): 
 /** Turns of the event loop in which waitFor looks again at once. */
 const EAGER_TURNS = 20;
 
-/** Looks until `find` finds something: every turn of the event loop at first, then every 2 ms, or waiting would keep a core busy. */
+/**
+ * Looks until `find` finds something: every turn of the event loop at first, then every 2 ms, or
+ * waiting would keep a core busy.
+ */
 export async function waitFor<T>(
   find: () => T | undefined | false,
   what: string,
@@ -46,7 +49,10 @@ export async function until<T>(
   }
 }
 
-/** Waits until a value has not changed for `quietMs`: for things that stop, of which there is no event. */
+/**
+ * Waits until a value has not changed for `quietMs`: for things that stop, of which there is no
+ * event.
+ */
 export async function settled(
   value: () => number,
   what: string,

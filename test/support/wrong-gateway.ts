@@ -1,5 +1,6 @@
-// A gateway that is wrong on purpose: a proxy before a right one that has one fault at a time. The faults are in faults/, one or
-// more for each check of the conformance suite; a fault touches no more than what its check is about, so that no other may notice.
+// A gateway that is wrong on purpose: a proxy before a right one that has one fault at a time. The
+// faults are in faults/, one or more for each check of the conformance suite; a fault touches no
+// more than what its check is about, so that no other may notice.
 
 import http, { type IncomingHttpHeaders } from "node:http";
 import net, { type AddressInfo, type Socket } from "node:net";
@@ -66,7 +67,10 @@ export const parse = (text: string): unknown => {
   }
 };
 
-/** An answer to bytes that the suite sends by itself is read no further: it is one that nobody reads. */
+/**
+ * An answer to bytes that the suite sends by itself is read no further: it is one that nobody
+ * reads.
+ */
 const MAX_RAW_BYTES = 1024 * 1024;
 
 export interface WrongGateway {

@@ -1,5 +1,5 @@
-// What stands between a gateway and its provider, byte by byte, and is wrong on purpose: it changes what the gateway asks, as a gateway
-// would that asks so.
+// What stands between a gateway and its provider, byte by byte, and is wrong on purpose: it changes
+// what the gateway asks, as a gateway would that asks so.
 
 import net, { type AddressInfo, type Socket } from "node:net";
 import type { TestContext } from "node:test";

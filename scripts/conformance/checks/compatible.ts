@@ -1,5 +1,6 @@
-// Level `compatible`: what unmodified clients of other gateways need, which SPEC.md leaves open and WIRE.md fills. The requests that
-// are to be accepted, or refused in a certain way, carry the id of their check as X-Request-Id: a gateway's log tells them apart.
+// Level `compatible`: what unmodified clients of other gateways need, which SPEC.md leaves open and
+// WIRE.md fills. The requests that are to be accepted, or refused in a certain way, carry the id of
+// their check as X-Request-Id: a gateway's log tells them apart.
 
 import { parseJson, parseRaw, type RawAnswer } from "../client.ts";
 import { find, first, isCount, isObject, isText, list, REPLY, type Field } from "../shapes.ts";

@@ -1,5 +1,6 @@
-// Level `robust`, continued: what one request says or asks for. Its content must not close a model to others, its settings reach the
-// provider as they are meant, and figures that cannot be true are not passed on.
+// Level `robust`, continued: what one request says or asks for. Its content must not close a model
+// to others, its settings reach the provider as they are meant, and figures that cannot be true are
+// not passed on.
 
 import { PIECES } from "../provider.ts";
 import { CROWDED } from "../ready.ts";

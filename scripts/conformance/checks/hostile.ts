@@ -1,12 +1,16 @@
-// Level `robust`, continued: what one client or one provider can cost all others. Work that one of them causes must not keep the
-// gateway from answering, and names that mean something to JavaScript are names as any other.
+// Level `robust`, continued: what one client or one provider can cost all others. Work that one of
+// them causes must not keep the gateway from answering, and names that mean something to JavaScript
+// are names as any other.
 
 import { parseRaw, within } from "../client.ts";
 import { first } from "../shapes.ts";
 import { expect, question, type Check, type Tester } from "../suite.ts";
 import { expectComplete, expectRefusal, PATIENT_MS, robust, soon, type Reply } from "./robust.ts";
 
-/** What is done is finished within PATIENT_MS, and /healthz answers all the while, each time within SOON_MS. */
+/**
+ * What is done is finished within PATIENT_MS, and /healthz answers all the while, each time within
+ * SOON_MS.
+ */
 async function expectAlive<T>(t: Tester, id: string, work: Promise<T>): Promise<T> {
   let busy = true;
   const done = within(work, "the answer to what costs much", PATIENT_MS).finally(() => {
@@ -49,7 +53,10 @@ const callOf = (id: string) => ({
   type: "function",
   function: { name: "get_time", arguments: "{}" },
 });
-/** Turns with so many calls, of which each id is used again, and one is what a number put behind it makes of another. */
+/**
+ * Turns with so many calls, of which each id is used again, and one is what a number put behind it
+ * makes of another.
+ */
 function reusedIds(count: number): object[] {
   const turnOf = (ids: readonly string[]) => [
     { role: "assistant", content: null, tool_calls: ids.map(callOf) },

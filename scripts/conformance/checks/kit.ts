@@ -49,7 +49,10 @@ export function kit(level: Level) {
           await t.refused(fields);
         },
       }),
-    /** A rule for each field of a table: about the body of every reply or error, or about every chunk of every stream. */
+    /**
+     * A rule for each field of a table: about the body of every reply or error, or about every
+     * chunk of every stream.
+     */
     fieldRules: (
       kind: "reply" | "error" | "stream",
       prefix: string,

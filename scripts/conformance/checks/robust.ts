@@ -1,5 +1,6 @@
-// Level `robust`: what goes wrong in gateways (PITFALLS.md), looked at from both sides: as their client, and as their provider, which
-// fails in every way that a provider can (provider.ts). Each check has models of its own there, named after what they do.
+// Level `robust`: what goes wrong in gateways (PITFALLS.md), looked at from both sides: as their
+// client, and as their provider, which fails in every way that a provider can (provider.ts). Each
+// check has models of its own there, named after what they do.
 
 import { parseEvents, parseJson, parseRaw, within, type Opened } from "../client.ts";
 import {
@@ -42,7 +43,10 @@ export interface Scene {
   readonly models: readonly string[];
   readonly model: string;
   readonly second: string;
-  /** Asks the alias, or the model if there is no other: fields to set, headers, a signal to leave at. */
+  /**
+   * Asks the alias, or the model if there is no other: fields to set, headers, a signal to leave
+   * at.
+   */
   ask(
     fields?: object,
     headers?: Readonly<Record<string, string>>,
@@ -71,7 +75,10 @@ export const LABS: Lab[] = [];
 interface Stated extends Pick<Check, "id" | "title" | "when">, Pick<Lab, "at" | "reasoning"> {
   /** The number of the entry in PITFALLS.md. */
   readonly pitfall: number;
-  /** The section that states the rule itself, where PITFALLS.md only names what goes wrong. Absent: that entry. */
+  /**
+   * The section that states the rule itself, where PITFALLS.md only names what goes wrong. Absent:
+   * that entry.
+   */
   readonly source?: string;
   /** The models that the check has at the provider, with blanks between them: what each does. */
   readonly behaviours: string;
@@ -1052,7 +1059,8 @@ const edges: Check[] = [
       const key = { authorization: `Bearer ${BURST.key}` };
       const seconds = ({ headers }: Reply): number => Number(headers["retry-after"]);
       const before = await ask({}, key);
-      if (before.status === 429 && t.options.pause) await t.options.pause(seconds(before)); // another run has just been here
+      // Another run has just been here.
+      if (before.status === 429 && t.options.pause) await t.options.pause(seconds(before));
       const replies = await Promise.all(
         Array.from({ length: 200 }, () => ask({ messages: question("At once.") }, key)),
       );

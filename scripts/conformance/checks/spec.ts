@@ -1,5 +1,6 @@
-// Level `spec`: what SPEC.md states, sentence by sentence, as far as it can be seen from outside. Where SPEC.md says "not shown"
-// nothing is asked for: a refusal may have any status from 400 to 499, an error any type and code.
+// Level `spec`: what SPEC.md states, sentence by sentence, as far as it can be seen from outside.
+// Where SPEC.md says "not shown" nothing is asked for: a refusal may have any status from 400 to
+// 499, an error any type and code.
 
 import { CHUNK, ERROR, find, first, isCount, isObject, isText, list, REPLY } from "../shapes.ts";
 import {
@@ -942,7 +943,8 @@ const streams: Check[] = [
     source: ENDPOINT,
     title: "each event is one line of the form `data: ...`, then a blank line",
     look: ({ events, rest }) => {
-      const harmless = (line: string) => /^(:|(event|id|retry)\b)/.test(line); // no events by themselves; another rule is about them
+      // No events by themselves; another rule is about them.
+      const harmless = (line: string) => /^(:|(event|id|retry)\b)/.test(line);
       for (const { lines, data } of events)
         expect(
           data === undefined

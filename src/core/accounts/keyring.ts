@@ -1,16 +1,22 @@
-// Who calls: an API key to its account. SPEC.md "Authentication", the 401 rows of WIRE.md 4.2. Keys are compared by their SHA-256, so
-// neither memory nor timing holds anything of the key itself.
+// Who calls: an API key to its account. SPEC.md "Authentication", the 401 rows of WIRE.md 4.2. Keys
+// are compared by their SHA-256, so neither memory nor timing holds anything of the key itself.
 import { sha256 } from "../hash.ts";
 import { ApiError, type ErrorCode } from "../openai/errors.ts";
 import type { AdmissionRequest } from "./limiter.ts";
 
 /** A key that was found: what it may do. */
 export interface Caller extends AdmissionRequest {
-  /** Names the key in logs and books. It is derived from the digest one way, so it says nothing of the key. */
+  /**
+   * Names the key in logs and books. It is derived from the digest one way, so it says nothing of
+   * the key.
+   */
   readonly keyId: string;
   /** The names that it may send as `model`. Undefined: all. */
   readonly models: ReadonlySet<string> | undefined;
-  /** It is refused from this moment on, in milliseconds of the wall clock. Infinity: never; 0: it was revoked. */
+  /**
+   * It is refused from this moment on, in milliseconds of the wall clock. Infinity: never; 0: it
+   * was revoked.
+   */
   readonly validUntil: number;
 }
 
@@ -56,7 +62,10 @@ export interface AccountSettings {
 export type AccountLimits = ReadonlyMap<string, number | null>;
 
 export interface Keyring {
-  /** The caller behind an Authorization header. Throws the ApiError of a missing, unknown, revoked or expired key. */
+  /**
+   * The caller behind an Authorization header. Throws the ApiError of a missing, unknown, revoked
+   * or expired key.
+   */
   authenticate(authorization: string | undefined): Caller;
   /** Every account that has a key. */
   accounts(): AccountLimits;
@@ -75,8 +84,11 @@ export const configuredKeys = ({
     ]),
   );
 
-/** A key that stands in the configuration and was also created is the configuration's. `now` is the wall clock in milliseconds. What a key
- * may do is worked out when it is first used: a new configuration must not cost the time of 100,000 keys. */
+/**
+ * A key that stands in the configuration and was also created is the configuration's. `now` is the
+ * wall clock in milliseconds. What a key may do is worked out when it is first used: a new
+ * configuration must not cost the time of 100,000 keys.
+ */
 export function createKeyring(
   settings: AccountSettings,
   created: CreatedKeys,

@@ -1,6 +1,7 @@
-// Rate and concurrency limits: an exact sliding window. In any 60 seconds at most `rpm` requests are admitted, without a burst at a
-// window's edge; a rejected request costs nothing. A window is a list of admission times, at most twice as long as what counts of it,
-// and is dropped when nothing in it counts. This limiter counts for one process.
+// Rate and concurrency limits: an exact sliding window. In any 60 seconds at most `rpm` requests
+// are admitted, without a burst at a window's edge; a rejected request costs nothing. A window is a
+// list of admission times, at most twice as long as what counts of it, and is dropped when nothing
+// in it counts. This limiter counts for one process.
 
 export const WINDOW_MS = 60_000;
 
@@ -12,7 +13,10 @@ export interface Limit {
   readonly rpm: number | null;
 }
 
-/** What a request asks for: an admission under all limits, and one of the account's concurrency slots. */
+/**
+ * What a request asks for: an admission under all limits, and one of the account's concurrency
+ * slots.
+ */
 export interface AdmissionRequest {
   readonly account: string;
   readonly limits: readonly Limit[];
@@ -29,7 +33,10 @@ export interface AdmissionDecision {
   readonly remaining: number;
   /** Milliseconds until it next gets room. */
   readonly resetMs: number;
-  /** Why it was rejected, if not by a limit of requests per minute: no slot was free, or the store of the limits cannot be asked. */
+  /**
+   * Why it was rejected, if not by a limit of requests per minute: no slot was free, or the store
+   * of the limits cannot be asked.
+   */
   readonly rejectedBy?: "in_flight" | "store";
 }
 
@@ -91,7 +98,8 @@ function createWindow(): Window {
   return {
     prune(time) {
       while (first < times.length && times[first]! + WINDOW_MS <= time) first += 1;
-      // The list is copied only when more than half of it is old, so that an admission takes constant time on average.
+      // The list is copied only when more than half of it is old, so that an admission takes
+      // constant time on average.
       if (first * 2 <= times.length) return;
       times = times.slice(first);
       first = 0;
@@ -100,7 +108,8 @@ function createWindow(): Window {
     add: (time) => times.push(time),
     isOld: (time) => !(times.at(-1)! + WINDOW_MS > time),
     resetMs(rpm, time) {
-      // A limit that a new configuration has lowered is full until enough of its admissions are old. A limit of 0 never gets room.
+      // A limit that a new configuration has lowered is full until enough of its admissions are
+      // old. A limit of 0 never gets room.
       const excess = Math.max(0, times.length - first - rpm);
       const next = times[first + excess] ?? time;
       return next + WINDOW_MS - time;

@@ -36,7 +36,10 @@ export const port = integer(0, 65_535);
 export const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 
-/** An http:// or https:// address without credentials, query and fragment; the slashes at its end are taken off. */
+/**
+ * An http:// or https:// address without credentials, query and fragment; the slashes at its end
+ * are taken off.
+ */
 export const url = refine(nonEmpty, (text) => {
   const parsed = URL.canParse(text) ? new URL(text) : undefined;
   if (!parsed || !/^https?:$/.test(parsed.protocol))

@@ -1,4 +1,5 @@
-// Settings that are read once, at start: after a reload that changes one of them the operator is told to restart.
+// Settings that are read once, at start: after a reload that changes one of them the operator is
+// told to restart.
 import type { Extension } from "../extension/extension.ts";
 import type { Config } from "./schema.ts";
 

@@ -1,4 +1,5 @@
-// The wire formats and the vendors that a configuration can name: the core's own format, and those of the extensions that are loaded.
+// The wire formats and the vendors that a configuration can name: the core's own format, and those
+// of the extensions that are loaded.
 import type { Extension, ExtensionEntry } from "../extension/extension.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
 import { openaiDialectDefinition } from "../providers/openai/index.ts";
@@ -9,7 +10,10 @@ export interface Formats {
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
   /** The presets of the vendors that speak one of these. */
   readonly presets: VendorPresets;
-  /** The values that `dialect` may have, also those whose extension is not loaded because nothing names them. */
+  /**
+   * The values that `dialect` may have, also those whose extension is not loaded because nothing
+   * names them.
+   */
   readonly dialectNames: readonly string[];
   /** The same of `vendor`. */
   readonly vendorNames: readonly string[];

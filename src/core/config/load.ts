@@ -1,4 +1,5 @@
-// Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo configuration.
+// Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo
+// configuration.
 import { isNeededBy, type Loader } from "../extension/loader.ts";
 import type { Extension } from "../extension/extension.ts";
 import { isObject, pathText, ValidationError } from "../schema/checker.ts";
@@ -24,11 +25,20 @@ export interface LoadOptions {
   readonly env: Environment;
   /** Loads the extensions that the configuration needs. */
   readonly loader: Loader;
-  /** A gateway is to serve with it, so the extensions that every gateway has are loaded too. Absent: they are not. */
+  /**
+   * A gateway is to serve with it, so the extensions that every gateway has are loaded too. Absent:
+   * they are not.
+   */
   readonly serves?: boolean;
-  /** This machine is to serve with it, so the files and folders that it names are looked at. Absent: they are not. */
+  /**
+   * This machine is to serve with it, so the files and folders that it names are looked at. Absent:
+   * they are not.
+   */
   readonly here?: boolean;
-  /** A provider's or a client's key whose environment variable is not set is no issue. Absent: it is one. */
+  /**
+   * A provider's or a client's key whose environment variable is not set is no issue. Absent: it is
+   * one.
+   */
   readonly secretsOptional?: boolean;
 }
 
@@ -38,12 +48,17 @@ export interface Loaded {
   readonly extensions: readonly Extension[];
   /** The file's name; undefined for the built-in configuration. */
   readonly source: string | undefined;
-  /** The SHA-256 of the file's content, by which a later one is told apart; null for the built-in configuration. */
+  /**
+   * The SHA-256 of the file's content, by which a later one is told apart; null for the built-in
+   * configuration.
+   */
   readonly digest: string | null;
 }
 
-/** Rejects with a ValidationError that has every issue at its path; that of an unreadable file has the root's. It never holds the event loop
- * while the file is read. */
+/**
+ * Rejects with a ValidationError that has every issue at its path; that of an unreadable file has
+ * the root's. It never holds the event loop while the file is read.
+ */
 export async function loadConfig(options: LoadOptions): Promise<Loaded> {
   const name = options.file ?? DEFAULT_FILE;
   let content: FileContent;
@@ -91,7 +106,10 @@ async function checked(
   throw new ValidationError(issues);
 }
 
-/** With the host and port of the command line. Only an object can be overridden in; anything else is an issue that the check must see. */
+/**
+ * With the host and port of the command line. Only an object can be overridden in; anything else is
+ * an issue that the check must see.
+ */
 function withOverrides(json: unknown, { host, port }: LoadOptions): unknown {
   const server = isObject(json) ? (json["server"] ?? {}) : undefined;
   if (!isObject(server)) return json;

@@ -1,4 +1,5 @@
-// Optional peer packages, loaded only where the configuration names their use: from where the program is run, or from beside it.
+// Optional peer packages, loaded only where the configuration names their use: from where the
+// program is run, or from beside it.
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { fail } from "../schema/checker.ts";

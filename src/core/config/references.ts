@@ -1,5 +1,6 @@
-// What the parts of a configuration say of each other: names that nothing has, names that two things have, and what a dialect has no
-// words for. It looks at the raw JSON, so that an issue of shape elsewhere hides none.
+// What the parts of a configuration say of each other: names that nothing has, names that two
+// things have, and what a dialect has no words for. It looks at the raw JSON, so that an issue of
+// shape elsewhere hides none.
 import { vendorPreset } from "../providers/vendors.ts";
 import type { ValidationIssue } from "../schema/checker.ts";
 import { asArray, asObject } from "../schema/untrusted-json.ts";
@@ -106,7 +107,10 @@ function aliasIssues(
   ];
 }
 
-/** What a provider's or a model's dialect cannot express. A value that no dialect knows is an issue of the field itself. */
+/**
+ * What a provider's or a model's dialect cannot express. A value that no dialect knows is an issue
+ * of the field itself.
+ */
 function unsupportedTraits(
   path: Path,
   { thinking, supports }: Record<string, unknown>,

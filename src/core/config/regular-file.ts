@@ -1,5 +1,6 @@
-// Files at paths that an operator names: configuration, created keys, certificates. Only regular files are read, up to a bound: opening a
-// FIFO blocks until somebody writes to it, a device may never end, and a huge file would hold the event loop or exhaust the memory.
+// Files at paths that an operator names: configuration, created keys, certificates. Only regular
+// files are read, up to a bound: opening a FIFO blocks until somebody writes to it, a device may
+// never end, and a huge file would hold the event loop or exhaust the memory.
 import { createHash } from "node:crypto";
 import {
   closeSync,
@@ -19,17 +20,25 @@ export const MAX_CONFIG_BYTES = 16 * MIB;
 export const MAX_KEYS_BYTES = 256 * MIB;
 export const MAX_CERTIFICATE_BYTES = MIB;
 
-/** With O_NONBLOCK open() does not wait, should a FIFO take the file's place between stat() and open(). */
+/**
+ * With O_NONBLOCK open() does not wait, should a FIFO take the file's place between stat() and
+ * open().
+ */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK;
 const DIGEST_STEP_BYTES = MIB; // hashed in one turn of the event loop: about a millisecond
 
-/** The bytes of a file, and their SHA-256, which tells whether a later reading finds something else. */
+/**
+ * The bytes of a file, and their SHA-256, which tells whether a later reading finds something else.
+ */
 export interface FileContent {
   readonly bytes: Buffer;
   readonly digest: string;
 }
 
-/** A file that is not read because of what it is. `code` says why, where a failed system call would have its error code. */
+/**
+ * A file that is not read because of what it is. `code` says why, where a failed system call would
+ * have its error code.
+ */
 class FileRefused extends Error {
   readonly code: string;
   constructor(code: string) {
@@ -52,11 +61,17 @@ function kindOf(stats: Stats): string {
   return stats.isSocket() ? "a socket" : "a device";
 }
 
-/** Why a file could not be read: a system error code, or what it is instead of a readable file. Never anything that stands in it. */
+/**
+ * Why a file could not be read: a system error code, or what it is instead of a readable file.
+ * Never anything that stands in it.
+ */
 export const whyUnreadable = (error: unknown): string =>
   (error as NodeJS.ErrnoException).code ?? (error as Error).message;
 
-/** Reads a file at once, for the start of the process and for commands. Throws an error with a `code`; see whyUnreadable(). */
+/**
+ * Reads a file at once, for the start of the process and for commands. Throws an error with a
+ * `code`; see whyUnreadable().
+ */
 export function readRegularFile(path: string, maxBytes: number): FileContent {
   assertReadable(statSync(path), maxBytes);
   const fd = openSync(path, READ_ONLY);

@@ -1,5 +1,6 @@
-// What an operator writes in gateway.json: every field of the core, its bounds, and what its absence means. The JSON Schema of the file is
-// derived from this. Extensions add their settings to it (core/extension/setting.ts).
+// What an operator writes in gateway.json: every field of the core, its bounds, and what its
+// absence means. The JSON Schema of the file is derived from this. Extensions add their settings to
+// it (core/extension/setting.ts).
 import type { Extension, ExtensionEntry } from "../extension/extension.ts";
 import type { CheckContext } from "../extension/setting.ts";
 import { sha256 } from "../hash.ts";
@@ -35,15 +36,24 @@ export interface SchemaOptions {
   readonly env: Environment;
   /** The extensions whose settings and dialects a configuration may use. Absent: none. */
   readonly extensions?: readonly Extension[];
-  /** All that there are: fields of those that are not loaded are named in messages. Absent: `extensions` only. */
+  /**
+   * All that there are: fields of those that are not loaded are named in messages. Absent:
+   * `extensions` only.
+   */
   readonly entries?: readonly ExtensionEntry[];
-  /** A provider's or a client's key whose environment variable is not set is no fault. Absent: it is one. */
+  /**
+   * A provider's or a client's key whose environment variable is not set is no fault. Absent: it is
+   * one.
+   */
   readonly secretsOptional?: boolean;
 }
 
 const rpm = nullable(integer(0, 1_000_000));
 
-/** Currency per million tokens. Money is counted in pico-units (1 per million = 1e6 a token), so more decimals cannot be billed. */
+/**
+ * Currency per million tokens. Money is counted in pico-units (1 per million = 1e6 a token), so
+ * more decimals cannot be billed.
+ */
 const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
   Number(value.toFixed(6)) === value
     ? value
@@ -54,7 +64,10 @@ const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
 const timeouts = {
   /** For a new connection. */
   connect_ms: ms(5_000),
-  /** From sending the request to the first text, thinking or tool call; of a whole reply to its first byte. */
+  /**
+   * From sending the request to the first text, thinking or tool call; of a whole reply to its
+   * first byte.
+   */
   first_token_ms: ms(60_000),
   /** Between two pieces of a reply. */
   idle_ms: ms(60_000),
@@ -141,7 +154,10 @@ export function configSchema(options: SchemaOptions) {
       ),
       timeouts: section(timeouts),
       retry: section(retry),
-      /** So many failures in a row open a model's breaker; for the cooldown it then lets nothing through. */
+      /**
+       * So many failures in a row open a model's breaker; for the cooldown it then lets nothing
+       * through.
+       */
       breaker: section({ failures: withDefault(positive, 5), cooldown_ms: ms(15_000) }),
       compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
       currency: withDefault(
@@ -255,7 +271,8 @@ function checkContext(options: SchemaOptions): CheckContext {
         const at = child.lastIndexOf(".");
         return child.slice(0, Math.max(0, at)) === path ? child.slice(at + 1) : undefined;
       };
-      // Those of extensions that are not loaded are absent, or they would be; but messages name them.
+      // Those of extensions that are not loaded are absent, or they would be; but messages name
+      // them.
       for (const name of entries.flatMap((entry) => entry.settings ?? []).map(below))
         if (name !== undefined) added[name] = absent;
       for (const setting of settings) {

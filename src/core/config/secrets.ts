@@ -6,8 +6,10 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** What an unset variable stands for where that is no fault. */
 const UNSET = "unset";
 
-/** A text that may be `"$NAME"`, as a whole, for an environment variable. Its value never shows in a message. `needed`: an unset variable
- * is a fault. */
+/**
+ * A text that may be `"$NAME"`, as a whole, for an environment variable. Its value never shows in a
+ * message. `needed`: an unset variable is a fault.
+ */
 export function secret(env: Environment, needed = true): Check<string> {
   return refine(string({ min: 1, secret: true }), (text) => {
     const name = text.startsWith("$") ? text.slice(1) : undefined;
@@ -15,7 +17,8 @@ export function secret(env: Environment, needed = true): Check<string> {
     if (name !== undefined && !/^[A-Za-z_]\w*$/.test(name))
       fail("invalid_value", "expected the secret, or $ and the name of an environment variable");
     const value = name === undefined ? text : environmentValue(name, env, needed);
-    // It travels in a header. A line end at the end of a file that was read into the environment is the usual mistake.
+    // It travels in a header. A line end at the end of a file that was read into the environment is
+    // the usual mistake.
     if (/^[\x21-\x7e]+$/.test(value)) return value;
     return fail("invalid_value", "expected printable ASCII without spaces or line ends");
   });

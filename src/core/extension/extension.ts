@@ -1,5 +1,6 @@
-// What an extension is: an optional part of the program, in a folder of its own under src/extensions, that the core knows by the
-// interfaces of this file only. src/extensions.ts names them all; an extension whose line is deleted there does not exist.
+// What an extension is: an optional part of the program, in a folder of its own under
+// src/extensions, that the core knows by the interfaces of this file only. src/extensions.ts names
+// them all; an extension whose line is deleted there does not exist.
 import type { Writable } from "node:stream";
 import type { AccountLimits, CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
@@ -19,7 +20,10 @@ import type { Transport } from "../upstream/transport.ts";
 import type { Report } from "./report.ts";
 import type { Setting } from "./setting.ts";
 
-/** A line of src/extensions.ts: when an extension is loaded. Everything but `name` and `load` may be absent: it is no reason to load it. */
+/**
+ * A line of src/extensions.ts: when an extension is loaded. Everything but `name` and `load` may be
+ * absent: it is no reason to load it.
+ */
 export interface ExtensionEntry<X extends Extension = Extension> {
   readonly name: string;
   /** Its settings, as Setting.path has them. It is loaded when a configuration has one of them. */
@@ -34,7 +38,10 @@ export interface ExtensionEntry<X extends Extension = Extension> {
   readonly checks?: boolean;
   /** It is loaded whenever a gateway serves. */
   readonly serves?: boolean;
-  /** It is loaded when a setting has another value than the word for what the program does without it. */
+  /**
+   * It is loaded when a setting has another value than the word for what the program does without
+   * it.
+   */
   readonly replaces?: { readonly setting: string; readonly word: string };
   load(): Promise<{ readonly extension: X }>;
 }
@@ -44,57 +51,95 @@ export interface Extension {
   readonly name: string;
   readonly settings?: readonly Setting<unknown>[];
   readonly dialects?: readonly DialectDefinition[];
-  /** An estimate of the tokens that the images, audio and files of a request are. `rules`: as in DialectDefinition.mediaRules. */
+  /**
+   * An estimate of the tokens that the images, audio and files of a request are. `rules`: as in
+   * DialectDefinition.mediaRules.
+   */
   readonly mediaTokens?: (chat: ChatRequest, rules: string) => number;
   /** What a program without a file runs with: JSON, as if it had been read. */
   readonly builtInConfig?: unknown;
   /** A store outside of the process that one of the settings can name. */
   readonly store?: StoreAddress;
-  /** Creates what makes a provider's text fit for the operator: it takes the secrets of the configuration out. Absent: no text is shown. */
+  /**
+   * Creates what makes a provider's text fit for the operator: it takes the secrets of the
+   * configuration out. Absent: no text is shown.
+   */
   readonly createRedact?: (
     config: Config,
     extensions: readonly Extension[],
   ) => (text: string) => string;
   /** The secrets in its settings, which must not show in a log. */
   readonly secrets?: (config: Config) => readonly string[];
-  /** What its settings demand of others, beyond their shape. Looks at the raw JSON, so that an issue of shape elsewhere hides none. */
+  /**
+   * What its settings demand of others, beyond their shape. Looks at the raw JSON, so that an issue
+   * of shape elsewhere hides none.
+   */
   readonly issues?: (json: unknown, formats: Formats) => readonly ValidationIssue[];
   /** Issues of a configuration's text, which is valid JSON. */
   readonly textIssues?: (text: string) => readonly ValidationIssue[];
   /** What is odd in a valid configuration. `check` prints it. */
   readonly warnings?: (config: Config) => readonly Warning[];
-  /** Issues of a configuration on the machine that is to serve with it, such as an unreadable certificate. Looks at the raw JSON. */
+  /**
+   * Issues of a configuration on the machine that is to serve with it, such as an unreadable
+   * certificate. Looks at the raw JSON.
+   */
   readonly issuesHere?: (json: unknown) => readonly ValidationIssue[];
-  /** What a configuration needs that is not there, such as a package; throws a ValidationError. `check` calls it. */
+  /**
+   * What a configuration needs that is not there, such as a package; throws a ValidationError.
+   * `check` calls it.
+   */
   readonly assertReady?: (config: Config, extensions: readonly Extension[]) => void;
   /** A key of 64 hexadecimal digits that stays with a data_dir. Throws if it cannot be had. */
   readonly fingerprintSecret?: (dataDir: string) => string;
-  /** Calls `changed` whenever a configuration file has other content; `digest` is that of the content in force, null if there was no file. */
+  /**
+   * Calls `changed` whenever a configuration file has other content; `digest` is that of the
+   * content in force, null if there was no file.
+   */
   readonly watchConfig?: (
     file: string,
     digest: string | null,
     changed: () => Promise<void>,
   ) => void;
-  /** Called once before a gateway starts on this machine. Throws a ValidationError if it can never start. */
+  /**
+   * Called once before a gateway starts on this machine. Throws a ValidationError if it can never
+   * start.
+   */
   readonly prepare?: (config: Config) => void;
-  /** The keys that it knows beside those of the configuration. Throws a ValidationError if they cannot be read. */
+  /**
+   * The keys that it knows beside those of the configuration. Throws a ValidationError if they
+   * cannot be read.
+   */
   readonly openKeys?: (options: KeySourceOptions) => KeySource;
-  /** What serves HTTPS on the listener of this section; undefined if the configuration wants HTTP. Throws a ValidationError if the certificate
-   * cannot be used. */
+  /**
+   * What serves HTTPS on the listener of this section; undefined if the configuration wants HTTP.
+   * Throws a ValidationError if the certificate cannot be used.
+   */
   readonly secure?: (config: Config, section: ListenerSection) => SecureSection | undefined;
-  /** Writes the lines of a log to a stream, and bounds what is kept for a slow reader. At most one extension does. */
+  /**
+   * Writes the lines of a log to a stream, and bounds what is kept for a slow reader. At most one
+   * extension does.
+   */
   readonly boundLog?: (stream: Writable, events: DropEvents) => WriteLines;
-  /** Bounds the requests of a connection that are parsed at once. At most one extension does. Without it Node parses what one read brings. */
+  /**
+   * Bounds the requests of a connection that are parsed at once. At most one extension does.
+   * Without it Node parses what one read brings.
+   */
   readonly boundPipeline?: BoundPipeline;
   /** Starts to listen to the gateway's work in one process. */
   readonly observe?: () => Observation;
-  /** Sums up what `GatewayPart.report` and `Observation.report` gave in each process that serves, as members of GET /status. */
+  /**
+   * Sums up what `GatewayPart.report` and `Observation.report` gave in each process that serves, as
+   * members of GET /status.
+   */
   readonly status?: (reports: readonly unknown[], config: Config) => object;
   /** Creates its part of a gateway, once in each process that serves. */
   readonly start?: (context: GatewayContext) => GatewayPart;
   /** Starts what exists once in the installation. At most one extension does. */
   readonly createHost?: (sources: HostSources) => HostRunner;
-  /** Takes the place of the gateway in this process, and starts others. Undefined: this configuration does not want that. */
+  /**
+   * Takes the place of the gateway in this process, and starts others. Undefined: this
+   * configuration does not want that.
+   */
   readonly supervise?: (config: Config, options: SuperviseOptions) => RunningGateway | undefined;
   /** Runs a process that `supervise` has started. What it returns stops it. */
   readonly work?: (program: WorkerProgram) => () => void;
@@ -106,7 +151,9 @@ export interface Warning {
   readonly message: string;
 }
 
-/** A kind of address that stands where else a built-in word does: `"redis://..."` for `"memory"`. */
+/**
+ * A kind of address that stands where else a built-in word does: `"redis://..."` for `"memory"`.
+ */
 export interface StoreAddress {
   /** The setting's path: `limits.store`. */
   readonly setting: string;
@@ -119,7 +166,10 @@ export interface StoreAddress {
 export type ListenerSection = "server" | "admin";
 
 export interface SecureSection extends SecureListener {
-  /** Reads the certificate of another configuration, or throws a ValidationError. What it returns puts it in force for new connections. */
+  /**
+   * Reads the certificate of another configuration, or throws a ValidationError. What it returns
+   * puts it in force for new connections.
+   */
   reload(config: Config): () => void;
 }
 
@@ -168,13 +218,22 @@ export interface GatewayPart {
   report?(): unknown;
   /** Called before the gateway listens. Rejects if it cannot start. */
   open?(): Promise<void>;
-  /** Prepares for another configuration, or throws a ValidationError. What it returns puts it in force, and must not fail. */
+  /**
+   * Prepares for another configuration, or throws a ValidationError. What it returns puts it in
+   * force, and must not fail.
+   */
   reload?(config: Config): () => void;
-  /** Called after the last request has ended. Parts are closed in the reverse of the order in which they were opened. */
+  /**
+   * Called after the last request has ended. Parts are closed in the reverse of the order in which
+   * they were opened.
+   */
   close?(): void | Promise<void>;
 }
 
-/** What an installation is made of: the gateway of this process, or the processes that it has started. */
+/**
+ * What an installation is made of: the gateway of this process, or the processes that it has
+ * started.
+ */
 export interface HostSources {
   /** The configuration at the start. */
   readonly config: Config;
@@ -185,7 +244,10 @@ export interface HostSources {
   readonly diagnose: Diagnose;
   /** Of all processes that serve at the moment. */
   reports(): Promise<readonly Report[]>;
-  /** What extensions have observed in this process, if it does not serve itself. Absent: it does, and reports. */
+  /**
+   * What extensions have observed in this process, if it does not serve itself. Absent: it does,
+   * and reports.
+   */
   observed?(): Report["extensions"];
   accounts(): AccountLimits;
   /** Requests of the last 60 seconds that count against the limit of this name: `account acme`. */
@@ -217,13 +279,19 @@ export interface LogSinks {
 
 export interface SuperviseOptions extends LogSinks {
   readonly extensions: readonly Extension[];
-  /** Whether the process has received a signal to stop, which a terminal sends to its child processes too. */
+  /**
+   * Whether the process has received a signal to stop, which a terminal sends to its child
+   * processes too.
+   */
   stopRequested(): boolean;
 }
 
 /** What a process that was started by another one needs of the program. */
 export interface WorkerProgram {
-  /** Creates the gateway of this process. `extensions` are the names of those that the configuration needs. */
+  /**
+   * Creates the gateway of this process. `extensions` are the names of those that the configuration
+   * needs.
+   */
   create(config: Config, extensions: readonly string[], limiter: Limiter): Promise<WorkerGateway>;
   /** Puts another configuration in force, or reports why it cannot be. */
   reload(gateway: WorkerGateway, config: Config, extensions: readonly string[]): Promise<void>;
@@ -233,14 +301,23 @@ export interface WorkerProgram {
 
 /** A gateway that can be started, as program.ts uses it. */
 export interface RunningGateway {
-  /** Resolves with the address that clients can use. Rejects if it cannot be bound; everything is closed then. */
+  /**
+   * Resolves with the address that clients can use. Rejects if it cannot be bound; everything is
+   * closed then.
+   */
   listen(): Promise<string>;
   /** What else the line that announces the gateway says. */
   announcements(): readonly string[];
   readonly diagnose: Diagnose;
-  /** Puts another configuration in force for requests and connections that come from now on. Throws a ValidationError if it cannot be. */
+  /**
+   * Puts another configuration in force for requests and connections that come from now on. Throws
+   * a ValidationError if it cannot be.
+   */
   reload(config: Config, extensions: readonly Extension[]): void;
-  /** Takes no new requests, lets those in flight run for as long as server.drain_ms says, and closes. */
+  /**
+   * Takes no new requests, lets those in flight run for as long as server.drain_ms says, and
+   * closes.
+   */
   drain(): Promise<void>;
 }
 

@@ -1,4 +1,5 @@
-// Which extensions are needed, and their loading. An extension that nothing needs is not even evaluated.
+// Which extensions are needed, and their loading. An extension that nothing needs is not even
+// evaluated.
 import { dialectNameOf } from "../providers/vendors.ts";
 import { asObject } from "../schema/untrusted-json.ts";
 import type { Extension, ExtensionEntry } from "./extension.ts";
@@ -9,7 +10,9 @@ export interface Loader<
   E extends ExtensionEntry<X> = ExtensionEntry<X>,
 > {
   readonly entries: readonly E[];
-  /** The extensions that `isNeeded` is true of, in the order of the entries. Each is loaded once. */
+  /**
+   * The extensions that `isNeeded` is true of, in the order of the entries. Each is loaded once.
+   */
   load(isNeeded: (entry: E) => boolean | undefined): Promise<readonly X[]>;
 }
 

@@ -1,5 +1,5 @@
-// The parts that extensions add to a gateway, as one: what takes the place of the core's own, and what is opened, reloaded and closed
-// with it.
+// The parts that extensions add to a gateway, as one: what takes the place of the core's own, and
+// what is opened, reloaded and closed with it.
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Config } from "../config/schema.ts";
 import type { Routes } from "../http/exchange.ts";

@@ -6,7 +6,10 @@ export interface Report {
   readonly draining: boolean;
   /** Requests that have been received and not answered. */
   readonly inFlight: number;
-  /** How late the event loop has been since the last report, in seconds, by quantile ("0.5", "0.99", "1"). */
+  /**
+   * How late the event loop has been since the last report, in seconds, by quantile ("0.5", "0.99",
+   * "1").
+   */
   readonly loopDelay: Readonly<Record<string, number>>;
   readonly models: readonly ModelReport[];
   readonly ranking: ReadonlyMap<string, readonly RankedModel[]>;

@@ -52,7 +52,9 @@ export function createRefusals(
       const error = new HttpError("method_not_allowed", NO_PROXY, { Allow: "GET, HEAD, POST" });
       refuse(socket, error, requestId(req.rawHeaders), req);
     },
-    /** Refuses the preface of HTTP/2. Node closes the connection as soon as its listener returns. */
+    /**
+     * Refuses the preface of HTTP/2. Node closes the connection as soon as its listener returns.
+     */
     preface(req: IncomingMessage): void {
       refuse(req.socket, malformed(), requestId(req.rawHeaders), req);
     },

@@ -41,8 +41,9 @@ function percentDecoded(text: string): string {
 }
 
 /**
- * Finds the handler of a request, with the parameter of its path. HEAD is handled as GET where it has no handler of its own.
- * Throws an HttpError: `unknown_url`, or `method_not_allowed` with the header Allow.
+ * Finds the handler of a request, with the parameter of its path. HEAD is handled as GET where it
+ * has no handler of its own. Throws an HttpError: `unknown_url`, or `method_not_allowed` with the
+ * header Allow.
  */
 export function route(routes: Routes, method: string, path: string) {
   const found = match(routes, path);

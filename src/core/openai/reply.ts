@@ -115,8 +115,8 @@ export function createWholeWriter(
 }
 
 /**
- * Writes a stream of chunks. The part of a chunk that is always the same is made once. For each part
- * only the delta is serialised.
+ * Writes a stream of chunks. The part of a chunk that is always the same is made once. For each
+ * part only the delta is serialised.
  */
 export function createChunkWriter(
   { id, ...rest }: ReplyHead,

@@ -1,6 +1,6 @@
 // A failed attempt at a provider: what the client may learn of it, who has to act, and whether
-// asking again helps (WIRE.md 4.3). A refusal is an answer other than 200, or an error inside a 200.
-// The provider's text is never passed on: it may quote keys, hosts or the client's content.
+// asking again helps (WIRE.md 4.3). A refusal is an answer other than 200, or an error inside a
+// 200. The provider's text is never passed on: it may quote keys, hosts or the client's content.
 import { systemClock } from "../clock.ts";
 import type { ErrorCode } from "../openai/errors.ts";
 import type { UsageReport } from "../openai/usage.ts";
@@ -57,7 +57,9 @@ export interface ProviderAnswer {
   readonly status: number | undefined;
   /** The path of the request's URL. Undefined: nothing redacts it. */
   readonly path: string | undefined;
-  /** The beginning of the provider's own message. Undefined: it sent none, or nothing redacts it. */
+  /**
+   * The beginning of the provider's own message. Undefined: it sent none, or nothing redacts it.
+   */
   readonly message: string | undefined;
 }
 

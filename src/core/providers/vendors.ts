@@ -78,7 +78,9 @@ export const vendorNames = (dialects: readonly string[]): readonly string[] =>
     .filter(([, { dialect }]) => dialects.includes(dialect))
     .map(([name]) => name);
 
-/** The wire format that a provider names, itself or by its vendor. Undefined: none that is known. */
+/**
+ * The wire format that a provider names, itself or by its vendor. Undefined: none that is known.
+ */
 export function dialectNameOf({ vendor, dialect }: VendorReference): string | undefined {
   if (typeof dialect === "string") return dialect;
   const rows = new Map(Object.entries(vendorsJson));

@@ -126,7 +126,9 @@ export function countValues(value: unknown, max: number, maxDepth = 100): number
 
 /** Bounds on the work that an object causes. */
 interface JsonObjectRules {
-  /** The most levels: JSON.stringify is recursive, and more could exhaust the stack. Absent: 100. */
+  /**
+   * The most levels: JSON.stringify is recursive, and more could exhaust the stack. Absent: 100.
+   */
   readonly maxDepth?: number;
   /** The most values in the object. Absent: any number. */
   readonly maxValues?: number;

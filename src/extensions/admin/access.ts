@@ -1,5 +1,5 @@
-// Who may use the admin listener: requests that name it by an address, that no page of another site sends, and, where there is a password,
-// those that know it.
+// Who may use the admin listener: requests that name it by an address, that no page of another site
+// sends, and, where there is a password, those that know it.
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
@@ -10,9 +10,15 @@ import type { Exchange } from "../../core/http/exchange.ts";
 import { ApiError } from "../../core/openai/errors.ts";
 import { networkOf } from "./network.ts";
 
-/** Wrong passwords from one network in a minute; after these even the right one is refused for a while. */
+/**
+ * Wrong passwords from one network in a minute; after these even the right one is refused for a
+ * while.
+ */
 const WRONG_PASSWORDS = 10;
-/** Wrong passwords in a minute from all networks together, but for those from which the right one has come. */
+/**
+ * Wrong passwords in a minute from all networks together, but for those from which the right one
+ * has come.
+ */
 const WRONG_PASSWORDS_OF_ALL = 100;
 /** Networks from which the right password has come, as many as are remembered. */
 const MAX_TRUSTED = 1_000;
@@ -26,8 +32,11 @@ export interface GuardOptions {
   readonly password?: string | undefined;
 }
 
-/** What it returns throws the ApiError for those who may not ask: 403 `host_not_allowed` and `origin_not_allowed`, 401
- * `invalid_password`, 429. `monotonic` is the clock of the lockout, in milliseconds. */
+/**
+ * What it returns throws the ApiError for those who may not ask: 403 `host_not_allowed` and
+ * `origin_not_allowed`, 401 `invalid_password`, 429. `monotonic` is the clock of the lockout, in
+ * milliseconds.
+ */
 export function createGuard(
   { host, password }: GuardOptions,
   monotonic: () => number = () => performance.now(),
@@ -41,8 +50,10 @@ export function createGuard(
   };
 }
 
-/** A name in the Host header could be another site's, turned to point here. Where others reach the listener, a page of another site does
- * not know the password, so any name is accepted. */
+/**
+ * A name in the Host header could be another site's, turned to point here. Where others reach the
+ * listener, a page of another site does not know the password, so any name is accepted.
+ */
 function assertHost({ headers }: IncomingMessage, host: string, hasPassword: boolean): void {
   const { host: authority = "" } = headers;
   const name = authority.replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
@@ -54,8 +65,10 @@ function assertHost({ headers }: IncomingMessage, host: string, hasPassword: boo
   );
 }
 
-/** What changes something must come from the listener's own page; what is only read may not come from another site's page, unless the
- * user has followed a link to the console. */
+/**
+ * What changes something must come from the listener's own page; what is only read may not come
+ * from another site's page, unless the user has followed a link to the console.
+ */
 function assertOrigin({ headers, method, url }: IncomingMessage): void {
   const { host = "", origin = "" } = headers;
   const isReading = method === "GET" || method === "HEAD";

@@ -1,5 +1,5 @@
-// The admin listener: what the gateway does, for its operator. It stands on a loopback address by default. Other extensions add the paths
-// that it serves.
+// The admin listener: what the gateway does, for its operator. It stands on a loopback address by
+// default. Other extensions add the paths that it serves.
 import { isLoopback, port, strict } from "../../core/config/fields.ts";
 import type { HostExtension, HostPart } from "../installation/index.ts";
 import { secureListener } from "../../core/extension/parts.ts";

@@ -14,7 +14,8 @@ interface Address {
 
 export function portIssues(json: unknown): ValidationIssue[] {
   const { server, admin } = asObject(json);
-  if (admin === undefined || admin === null) return []; // where the default port is taken, there is no listener
+  // Where the default port is taken, there is no listener.
+  if (admin === undefined || admin === null) return [];
   const { host = "127.0.0.1", port = 8080 } = asObject(server);
   if (!sharePort({ host, port }, { ...DEFAULT_ADDRESS, ...asObject(admin) })) return [];
   const message = "is server.port too, on the same host";

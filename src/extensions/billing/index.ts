@@ -1,4 +1,5 @@
-// What accounts owe, from the usage records: statements, the trace of a request, and the admin listener's paths about costs.
+// What accounts owe, from the usage records: statements, the trace of a request, and the admin
+// listener's paths about costs.
 import type { CommandExtension } from "../../command-line/command.ts";
 import type { HostExtension, HostPart } from "../installation/index.ts";
 import { openBooks } from "../books/index.ts";

@@ -1,5 +1,5 @@
-// data_dir and the folder of the spend log in it: whether this user can write there, looked at before anything starts, so that a fault is
-// reported beside all others; and their making.
+// data_dir and the folder of the spend log in it: whether this user can write there, looked at
+// before anything starts, so that a fault is reported beside all others; and their making.
 import {
   accessSync,
   constants,
@@ -13,12 +13,17 @@ import { dirname, join, resolve, sep } from "node:path";
 import { ValidationError, type ValidationIssue } from "../../core/schema/checker.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
 
-/** Errors that pass by themselves. The gateway starts in spite of them, refuses requests with 503, and serves as soon as it can write. */
+/**
+ * Errors that pass by themselves. The gateway starts in spite of them, refuses requests with 503,
+ * and serves as soon as it can write.
+ */
 const PASSING = ["ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM"];
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
-/** Looks at the raw JSON, so that an issue of shape elsewhere hides none. Leaves the disk as it is. */
+/**
+ * Looks at the raw JSON, so that an issue of shape elsewhere hides none. Leaves the disk as it is.
+ */
 export function dataDirIssues(json: unknown): ValidationIssue[] {
   const dataDir = asObject(json)["data_dir"] ?? "./data";
   if (typeof dataDir !== "string" || dataDir === "") return []; // an issue of shape already
@@ -49,13 +54,18 @@ function whyUnusable(folder: string): string | undefined {
   }
 }
 
-/** Makes a folder of a name that nobody else uses and takes it away again. Where the system makes folders itself (/proc), permissions
- * say nothing. */
+/**
+ * Makes a folder of a name that nobody else uses and takes it away again. Where the system makes
+ * folders itself (/proc), permissions say nothing.
+ */
 function tryFolderIn(folder: string): void {
   rmdirSync(mkdtempSync(join(folder, ".chat-gateway-")));
 }
 
-/** The path itself, or the nearest above it at which there is something, if only a link to nothing, or something that cannot be looked at. */
+/**
+ * The path itself, or the nearest above it at which there is something, if only a link to nothing,
+ * or something that cannot be looked at.
+ */
 function nearest(path: string): string {
   for (let at = path; ; at = dirname(at)) {
     if (at === dirname(at)) return at;
@@ -68,11 +78,15 @@ function nearest(path: string): string {
   }
 }
 
-/** Makes the folders of the books for a gateway that is about to start. Throws a ValidationError if that can never succeed. */
+/**
+ * Makes the folders of the books for a gateway that is about to start. Throws a ValidationError if
+ * that can never succeed.
+ */
 export function makeDataDir(dataDir: string): void {
   const folder = resolve(dataDir, "spend");
   try {
-    // One folder after the other: if a folder cannot be made although its parent is there, Node 20's own loop never ends.
+    // One folder after the other: if a folder cannot be made although its parent is there, Node
+    // 20's own loop never ends.
     for (let there = nearest(folder); there !== folder; ) {
       there = firstBelow(there, folder);
       mkdirSync(there, { mode: 0o700 });

@@ -7,7 +7,10 @@ const DAY_COUNT = withDefault(integer(1, 36_500), 400);
 const SEGMENT_BYTES = withDefault(integer(1024, 2 ** 30), 64 * 1024 ** 2);
 
 export interface SpendSettings {
-  /** Segments of the spend log that have been copied into the usage records are deleted after so many days. */
+  /**
+   * Segments of the spend log that have been copied into the usage records are deleted after so
+   * many days.
+   */
   readonly keep_days: number;
   /** A segment of this size is followed by another one. */
   readonly segment_bytes: number;

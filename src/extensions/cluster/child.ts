@@ -17,7 +17,9 @@ export interface ChildEnd {
   readonly detail: string;
   /** It had begun to listen. */
   readonly hadListened: boolean;
-  /** A signal to the whole process group ended it before Node ran the program: no fault of its own. */
+  /**
+   * A signal to the whole process group ended it before Node ran the program: no fault of its own.
+   */
   readonly wasUnborn: boolean;
 }
 

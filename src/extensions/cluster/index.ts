@@ -1,4 +1,5 @@
-// Many cores: `server.workers` processes that serve one port (node:cluster), and a first process that starts and replaces them.
+// Many cores: `server.workers` processes that serve one port (node:cluster), and a first process
+// that starts and replaces them.
 import type { Extension } from "../../core/extension/extension.ts";
 import { defineSetting } from "../../core/extension/setting.ts";
 import { integer } from "../../core/config/fields.ts";

@@ -1,5 +1,6 @@
-// The first process of several: it serves none of the public port itself. It has the workers, the windows and slots of all, what exists
-// once in the installation (the admin listener), and the logs: several writers on one pipe would interleave their lines.
+// The first process of several: it serves none of the public port itself. It has the workers, the
+// windows and slots of all, what exists once in the installation (the admin listener), and the
+// logs: several writers on one pipe would interleave their lines.
 import { createKeyring, NO_CREATED_KEYS } from "../../core/accounts/keyring.ts";
 import { createLimiter } from "../../core/accounts/limiter.ts";
 import { assertFits } from "../../core/app.ts";
@@ -78,7 +79,10 @@ export function createSupervisor(
   };
 }
 
-/** Only for the list of accounts. A keys.json that cannot be read any more is reported by the workers, which authenticate by it. */
+/**
+ * Only for the list of accounts. A keys.json that cannot be read any more is reported by the
+ * workers, which authenticate by it.
+ */
 const openKeySources = (
   { data_dir: dataDir }: Config,
   extensions: readonly Extension[],

@@ -1,4 +1,5 @@
-// The workers of one installation: started, greeted with what is in force, and replaced when they die.
+// The workers of one installation: started, greeted with what is in force, and replaced when they
+// die.
 import cluster from "node:cluster";
 import type { LocalLimiter } from "../../core/accounts/limiter.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -7,7 +8,10 @@ import type { Logs } from "../../core/logs.ts";
 import { startChild, type Child, type ChildEnd } from "./child.ts";
 import type { ConfigMessage } from "./messages.ts";
 
-/** How long to wait before a worker is started again that could not even begin to listen. In milliseconds. */
+/**
+ * How long to wait before a worker is started again that could not even begin to listen. In
+ * milliseconds.
+ */
 const RETRY_MS = 1_000;
 
 export interface WorkerPoolOptions {
@@ -17,12 +21,18 @@ export interface WorkerPoolOptions {
   readonly limiter: LocalLimiter;
   readonly logs: Logs;
   readonly clock: Clock;
-  /** Whether the process has received a signal to stop, which a terminal sends to its child processes too. */
+  /**
+   * Whether the process has received a signal to stop, which a terminal sends to its child
+   * processes too.
+   */
   stopRequested(): boolean;
 }
 
 export interface WorkerPool {
-  /** Starts a worker. Resolves with the address that it listens on; rejects if it cannot, or ends before. */
+  /**
+   * Starts a worker. Resolves with the address that it listens on; rejects if it cannot, or ends
+   * before.
+   */
   start(): Promise<string>;
   /** Gives all workers another configuration. */
   configure(configuration: ConfigMessage): void;
@@ -54,7 +64,8 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
         ended(end) {
           running.delete(child);
           const isStopping = stopping || options.stopRequested();
-          // This process has had a signal to the group too, but may hear of it only later; it then stops when all listen.
+          // This process has had a signal to the group too, but may hear of it only later; it then
+          // stops when all listen.
           if (end.wasUnborn && !isStopping) {
             resolve(start());
             return;
@@ -68,7 +79,8 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   }
 
   function greet(child: Child): void {
-    // What is read at start only must be the same for all, so each begins with the first configuration.
+    // What is read at start only must be the same for all, so each begins with the first
+    // configuration.
     child.send({ configuration: atStart });
     if (inForce !== atStart) child.send({ configuration: inForce });
     if (stopping) child.send({ stop: true });

@@ -1,5 +1,5 @@
-// A worker: a gateway that asks the first process for the admission of its requests. It has a spend log segment, connections and breakers
-// of its own.
+// A worker: a gateway that asks the first process for the admission of its requests. It has a spend
+// log segment, connections and breakers of its own.
 import cluster, { type Worker } from "node:cluster";
 import {
   decide,

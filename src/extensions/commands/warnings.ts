@@ -33,8 +33,11 @@ function hopelessAliases(config: Config): Warning[] {
     }));
 }
 
-/** Enabled aliases with several candidates, some of which do not say how long a prompt may be: nobody can tell before it is sent
- * whether a long one has room there, so after it was too long for one model these are asked last. */
+/**
+ * Enabled aliases with several candidates, some of which do not say how long a prompt may be:
+ * nobody can tell before it is sent whether a long one has room there, so after it was too long for
+ * one model these are asked last.
+ */
 function candidatesOfUnknownSize(config: Config): Warning[] {
   const hasSize = (name: string) => config.models.get(name)?.context_tokens !== undefined;
   return [...config.aliases].flatMap(([alias, settings]) => {
@@ -55,7 +58,10 @@ type Deadline =
   | "closing_ms"
   | "leave_ms"
   | "total_ms";
-/** Each shorter deadline, and the longer one that ends the request before it could pass, if they are in the wrong order. */
+/**
+ * Each shorter deadline, and the longer one that ends the request before it could pass, if they are
+ * in the wrong order.
+ */
 const ORDER: readonly (readonly [shorter: Deadline, longer: Deadline])[] = [
   ["connect_ms", "first_token_ms"],
   ["first_token_ms", "total_ms"],

@@ -1,9 +1,13 @@
-// Members that stand twice in one object of a JSON text. JSON.parse keeps the last one silently, so half of what an operator wrote would
-// not be in force. Linear in the text, and without recursion or regular expressions, so that no nesting and no long string exhausts a stack.
+// Members that stand twice in one object of a JSON text. JSON.parse keeps the last one silently, so
+// half of what an operator wrote would not be in force. Linear in the text, and without recursion
+// or regular expressions, so that no nesting and no long string exhausts a stack.
 import type { ValidationIssue } from "../../core/schema/checker.ts";
 
-/** A container that is open where the scanner stands. An object has the names of its members so far, an array has none. `step` is the name
- * of the member, or the index of the element, that the scanner is in. */
+/**
+ * A container that is open where the scanner stands. An object has the names of its members so far,
+ * an array has none. `step` is the name of the member, or the index of the element, that the
+ * scanner is in.
+ */
 interface OpenContainer {
   readonly names: Set<string> | undefined;
   step: string | number;

@@ -1,5 +1,5 @@
-// Mistakes in a configuration that its shape does not show: members that stand twice, a vendor without its key, an address that repeats
-// what is appended to it.
+// Mistakes in a configuration that its shape does not show: members that stand twice, a vendor
+// without its key, an address that repeats what is appended to it.
 import type { Extension } from "../../core/extension/extension.ts";
 import { repeatedMembers } from "./duplicates.ts";
 import { ruleIssues } from "./rules.ts";

@@ -1,5 +1,5 @@
-// What a provider's settings must say because of its vendor, beyond their shape. It looks at the raw JSON, so that an issue of shape
-// elsewhere hides none.
+// What a provider's settings must say because of its vendor, beyond their shape. It looks at the
+// raw JSON, so that an issue of shape elsewhere hides none.
 import { vendorPreset, type VendorPreset } from "../../core/providers/vendors.ts";
 import type { ValidationIssue } from "../../core/schema/checker.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";

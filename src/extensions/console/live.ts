@@ -1,5 +1,6 @@
-// What the console shows of the moment: a look at all processes every few seconds, kept for a quarter of an hour, and sent to every open
-// page as a server-sent event. The first event brings all that is kept.
+// What the console shows of the moment: a look at all processes every few seconds, kept for a
+// quarter of an hour, and sent to every open page as a server-sent event. The first event brings
+// all that is kept.
 import type { ServerResponse } from "node:http";
 import type { Host, Status } from "../installation/index.ts";
 import type { Exchange } from "../../core/http/exchange.ts";

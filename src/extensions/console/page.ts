@@ -1,11 +1,13 @@
-// The console's page, and what a browser may do for it: run the script that stands in it, ask the address that it came from, and nothing
-// else.
+// The console's page, and what a browser may do for it: run the script that stands in it, ask the
+// address that it came from, and nothing else.
 import { hash } from "node:crypto";
 import { embeddedText } from "../../core/embedded.ts";
 
 const text = embeddedText("extensions/console/index.html");
 
-/** The digest of the content of the first element of this name, as a Content-Security-Policy has it. */
+/**
+ * The digest of the content of the first element of this name, as a Content-Security-Policy has it.
+ */
 function digestOf(element: string): string {
   const [, content = ""] = new RegExp(`<${element}>(.*)</${element}>`, "s").exec(text) ?? [];
   return `'sha256-${hash("sha256", content, "base64")}'`;

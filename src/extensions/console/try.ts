@@ -1,12 +1,16 @@
-// POST /try: the page's chat requests, passed on to the public listener. The page may ask only the address that it came from. With several
-// processes the one that has the console serves no chat itself, so the request goes over the network.
+// POST /try: the page's chat requests, passed on to the public listener. The page may ask only the
+// address that it came from. With several processes the one that has the console serves no chat
+// itself, so the request goes over the network.
 import http from "node:http";
 import https from "node:https";
 import { pipeline } from "node:stream/promises";
 import type { Exchange, Handler } from "../../core/http/exchange.ts";
 import { ApiError } from "../../core/openai/errors.ts";
 
-/** The client's key comes in X-API-Key: Authorization is the admin's. `address` is that of the public listener. */
+/**
+ * The client's key comes in X-API-Key: Authorization is the admin's. `address` is that of the
+ * public listener.
+ */
 export const tryHandler =
   (address: () => string): Handler =>
   async (exchange) => {

@@ -1,4 +1,5 @@
-// Files that several processes of one machine read and write: locks, replacement as a whole, ids that are made once, watching.
+// Files that several processes of one machine read and write: locks, replacement as a whole, ids
+// that are made once, watching.
 export {
   acquireSocketLock,
   BusyError,

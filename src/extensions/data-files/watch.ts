@@ -1,5 +1,6 @@
-// Watching a file by looking at it: that also works where an editor puts a new file in its place, and in folders of other machines or
-// containers, which send no notifications. A look is one stat(); the file is read only when that has changed.
+// Watching a file by looking at it: that also works where an editor puts a new file in its place,
+// and in folders of other machines or containers, which send no notifications. A look is one
+// stat(); the file is read only when that has changed.
 import type { BigIntStats } from "node:fs";
 import { stat } from "node:fs/promises";
 import {
@@ -11,22 +12,30 @@ import {
 } from "../../core/config/regular-file.ts";
 
 const LOOK_MS = 500;
-/** File systems count time in steps of up to 2 s (FAT; most: some milliseconds). A rewrite within the step of the one before leaves the
- * same size and times, so the file is read at each look until its stat() has been the same for longer than that. */
+/**
+ * File systems count time in steps of up to 2 s (FAT; most: some milliseconds). A rewrite within
+ * the step of the one before leaves the same size and times, so the file is read at each look until
+ * its stat() has been the same for longer than that.
+ */
 const SETTLED_MS = 2_500;
 
 /** What a look found that is new: the content, or why the file cannot be read. */
 export type Found = FileContent | { readonly error: Error };
 
-/** `maxBytes` absent: the bound of a configuration. `seen`: the digest of the content that is in force, null if there is no file; absent: that
- * of the content at this moment. */
+/**
+ * `maxBytes` absent: the bound of a configuration. `seen`: the digest of the content that is in
+ * force, null if there is no file; absent: that of the content at this moment.
+ */
 export interface WatchOptions {
   readonly maxBytes?: number;
   readonly seen?: string | null;
 }
 
-/** Calls `changed` soon after the file has other content than that in force, until it is closed. One call at a time: the next look waits for
- * the end of the one before. A file that is absent is taken for one that is being replaced: nothing happens. */
+/**
+ * Calls `changed` soon after the file has other content than that in force, until it is closed. One
+ * call at a time: the next look waits for the end of the one before. A file that is absent is taken
+ * for one that is being replaced: nothing happens.
+ */
 export function watchFile(
   file: string,
   changed: (found: Found) => void | Promise<void>,
@@ -83,7 +92,10 @@ export function watchFile(
   };
 }
 
-/** Two different contents of a file never have the same stamp, unless they were written within one step of the file system's clock. */
+/**
+ * Two different contents of a file never have the same stamp, unless they were written within one
+ * step of the file system's clock.
+ */
 const stampOf = ({ dev, ino, mode, size, mtimeNs, ctimeNs }: BigIntStats): string =>
   [dev, ino, mode, size, mtimeNs, ctimeNs].join();
 

@@ -1,4 +1,5 @@
-// The demo model: an offline provider inside the process, for trying the gateway out, and the configuration of a program without a file.
+// The demo model: an offline provider inside the process, for trying the gateway out, and the
+// configuration of a program without a file.
 import { integer } from "../../core/config/fields.ts";
 import type { Extension } from "../../core/extension/extension.ts";
 import { defineSetting } from "../../core/extension/setting.ts";

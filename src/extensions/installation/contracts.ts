@@ -1,4 +1,5 @@
-// The installation as other extensions see it: what all processes that serve say of themselves, and what exists once.
+// The installation as other extensions see it: what all processes that serve say of themselves, and
+// what exists once.
 import type { AccountLimits } from "../../core/accounts/keyring.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Config } from "../../core/config/schema.ts";
@@ -74,9 +75,15 @@ export interface Host {
 export interface HostPart {
   /** Paths of the admin listener. */
   readonly adminRoutes?: Routes;
-  /** Called when the public listener has its address, after all parts were created. Rejects if it cannot start. */
+  /**
+   * Called when the public listener has its address, after all parts were created. Rejects if it
+   * cannot start.
+   */
   listen?(publicAddress: string): Promise<void>;
-  /** What the line that announces the gateway says of it: "console and admin on http://..."; undefined: nothing. */
+  /**
+   * What the line that announces the gateway says of it: "console and admin on http://...";
+   * undefined: nothing.
+   */
   announcement?(): string | undefined;
   close?(): void | Promise<void>;
 }

@@ -1,4 +1,5 @@
-// One installation, however many processes serve: it adds their reports up, and starts the extensions that exist once.
+// One installation, however many processes serve: it adds their reports up, and starts the
+// extensions that exist once.
 import { hasDemoKey } from "../../core/config/check.ts";
 import type { Config } from "../../core/config/schema.ts";
 import type { Extension, HostRunner, HostSources } from "../../core/extension/extension.ts";
@@ -47,8 +48,10 @@ export function createHost(sources: HostSources): HostRunner {
   };
 }
 
-/** The status of several processes together: requests in flight are those of all, a breaker is as open as in the process where it is most
- * open, and a fault is that of any. */
+/**
+ * The status of several processes together: requests in flight are those of all, a breaker is as
+ * open as in the process where it is most open, and a fault is that of any.
+ */
 export function statusOf(
   config: Config,
   reports: readonly Report[],

@@ -1,4 +1,5 @@
-// What exists once, however many processes serve. The admin listener and everything that it shows stand on this.
+// What exists once, however many processes serve. The admin listener and everything that it shows
+// stand on this.
 import type { Extension } from "../../core/extension/extension.ts";
 import { createHost } from "./host.ts";
 

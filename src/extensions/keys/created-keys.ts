@@ -68,7 +68,10 @@ export const keyFile = (dataDir: string): string => join(dataDir, "keys.json");
 /** Error codes of a file that is not there. */
 const ABSENT = ["ENOENT", "ENOTDIR"];
 
-/** All keys of the file; none if it is absent. Throws a ValidationError if it holds something else than this program writes. */
+/**
+ * All keys of the file; none if it is absent. Throws a ValidationError if it holds something else
+ * than this program writes.
+ */
 export const readKeys = (file: string): CreatedKey[] =>
   createdKeys(readJson(file, [], ABSENT), true);
 
@@ -78,8 +81,10 @@ export const createdKeysIn = (dataDir: string): CreatedKeys => loadKeys(keyFile(
 /** Keys that are checked in one turn of the event loop: some 5 ms. */
 const STEP_KEYS = 2_000;
 
-/** Checks the keys of a parsed keys.json step by step: after each the event loop may do something else. Throws a ValidationError with
- * all issues. */
+/**
+ * Checks the keys of a parsed keys.json step by step: after each the event loop may do something
+ * else. Throws a ValidationError with all issues.
+ */
 function* indexKeys(json: unknown): Generator<void, CreatedKeys> {
   const byDigest = new Map<string, CreatedKey>();
   const accounts = new Set<string>();
@@ -122,7 +127,10 @@ function loadKeys(file: string): { keys: CreatedKeys; digest: string | null } {
   }
 }
 
-/** The keys in what a look at the file has found. It never holds the event loop for longer than JSON.parse takes (70 ms for 30 MB). */
+/**
+ * The keys in what a look at the file has found. It never holds the event loop for longer than
+ * JSON.parse takes (70 ms for 30 MB).
+ */
 async function keysFound(file: string, found: Found): Promise<CreatedKeys> {
   if ("error" in found) return failUnreadable(file, found.error);
   const text = textIn(found.bytes);
@@ -135,7 +143,10 @@ async function keysFound(file: string, found: Found): Promise<CreatedKeys> {
   }
 }
 
-/** Reads the keys, and again whenever the file changes. While it cannot be read the keys before it stay in force. */
+/**
+ * Reads the keys, and again whenever the file changes. While it cannot be read the keys before it
+ * stay in force.
+ */
 export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): KeySource {
   const file = keyFile(dataDir);
   const { keys, digest } = loadKeys(file);
@@ -159,7 +170,10 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
 const writeKeys = (file: string, keys: readonly CreatedKey[]): Promise<void> =>
   replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
 
-/** Makes a key and stores what is known of it. The key itself is in the result and nowhere else. The caller holds the lock of the keys. */
+/**
+ * Makes a key and stores what is known of it. The key itself is in the result and nowhere else. The
+ * caller holds the lock of the keys.
+ */
 export async function createKey(
   file: string,
   terms: Pick<CreatedKey, "account" | "name" | "rpm" | "models" | "expires">,
@@ -182,7 +196,10 @@ export async function createKey(
   return { key, stored };
 }
 
-/** Revokes a key for good; undefined if there is none of this id. The caller holds the lock of the keys. */
+/**
+ * Revokes a key for good; undefined if there is none of this id. The caller holds the lock of the
+ * keys.
+ */
 export async function revokeKey(
   file: string,
   keyId: string,

@@ -1,4 +1,5 @@
-// Keys that are made while the gateway runs: keys.json under data_dir, and the commands that write it.
+// Keys that are made while the gateway runs: keys.json under data_dir, and the commands that write
+// it.
 import type { CommandExtension } from "../../command-line/command.ts";
 import { COMMANDS } from "./commands.ts";
 import { createdKeysIn, watchKeys } from "./created-keys.ts";

@@ -3,7 +3,9 @@ import type { CreatedKeys } from "../../core/accounts/keyring.ts";
 import type { Config } from "../../core/config/schema.ts";
 import type { Warning } from "../../core/extension/extension.ts";
 
-/** Accounts of the configuration that have no valid key. `now` is the wall clock, in milliseconds. */
+/**
+ * Accounts of the configuration that have no valid key. `now` is the wall clock, in milliseconds.
+ */
 export function keylessAccounts(
   { accounts, keys }: Config,
   created: CreatedKeys,

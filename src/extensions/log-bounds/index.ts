@@ -1,4 +1,5 @@
-// Bounds the memory of a log whose reader falls behind: further lines are dropped, counted, and reported.
+// Bounds the memory of a log whose reader falls behind: further lines are dropped, counted, and
+// reported.
 import type { Writable } from "node:stream";
 import type { DropEvents, Extension } from "../../core/extension/extension.ts";
 import type { WriteLines } from "../../core/http/line-log.ts";

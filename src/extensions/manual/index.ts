@@ -1,5 +1,5 @@
-// The manual: Markdown pages in src/manual, one topic a page. The command `help`, the admin listener and the console show them, so that
-// an operator without a network has all of it.
+// The manual: Markdown pages in src/manual, one topic a page. The command `help`, the admin
+// listener and the console show them, so that an operator without a network has all of it.
 import { embeddedNames, embeddedText } from "../../core/embedded.ts";
 import type { HostExtension } from "../installation/index.ts";
 import type { CommandExtension } from "../../command-line/command.ts";
@@ -19,7 +19,10 @@ const names = (): readonly string[] =>
 
 const textOf = (name: string): string => embeddedText(`${FOLDER}/${name}${ENDING}`);
 
-/** Of a page the first line is the title, and the second paragraph one sentence about what the page is for. */
+/**
+ * Of a page the first line is the title, and the second paragraph one sentence about what the page
+ * is for.
+ */
 function topicOf(name: string): Topic {
   const [title = "", summary = ""] = textOf(name).split("\n\n", 2);
   return { name, title: title.replace(/^# /, ""), summary: summary.replaceAll("\n", " ") };

@@ -5,7 +5,10 @@ import { asObject } from "../../core/schema/untrusted-json.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
 import type { Samples } from "./samples.ts";
 
-/** One line of a family: its labels in the order of Family.labels, and its figures as Samples has them. */
+/**
+ * One line of a family: its labels in the order of Family.labels, and its figures as Samples has
+ * them.
+ */
 type Sample = readonly [labels: string, figures: readonly number[]];
 
 export function expose(samples: Samples, status: Status, delays: Status["event_loop_delay"]) {

@@ -1,5 +1,6 @@
-// The metric families: their names, kinds, labels and buckets. Where the OpenTelemetry conventions for generative AI have a name, it is
-// theirs. No label has more values than the configuration has names: there is none for accounts, keys or requests.
+// The metric families: their names, kinds, labels and buckets. Where the OpenTelemetry conventions
+// for generative AI have a name, it is theirs. No label has more values than the configuration has
+// names: there is none for accounts, keys or requests.
 
 /** One family of GET /metrics. */
 export interface Family {

@@ -1,4 +1,5 @@
-// Metrics for Prometheus: counted in each process, and shown for all of them by GET /metrics of the admin listener.
+// Metrics for Prometheus: counted in each process, and shown for all of them by GET /metrics of the
+// admin listener.
 import type { HostExtension, HostPart } from "../installation/index.ts";
 import type { Host, Look } from "../installation/index.ts";
 import type { Handler } from "../../core/http/exchange.ts";
@@ -22,7 +23,8 @@ export const extension: HostExtension = {
 };
 
 function metricsHandler(host: Host): Handler {
-  // Each look measures the delays since the one before it, and others look too: here the longest count until they are shown.
+  // Each look measures the delays since the one before it, and others look too: here the longest
+  // count until they are shown.
   let delays: Record<string, number> = {};
   host.onLook(({ status }) => {
     for (const [quantile, seconds] of Object.entries(status.event_loop_delay))

@@ -1,8 +1,11 @@
 // What is counted, and sums of it over processes.
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
 
-/** Figures by family, and by the values of its labels with "\0" between them. Of a histogram: the count of each bucket, that of what is
- * above them all, and the sum. Of others the last figure counts. */
+/**
+ * Figures by family, and by the values of its labels with "\0" between them. Of a histogram: the
+ * count of each bucket, that of what is above them all, and the sum. Of others the last figure
+ * counts.
+ */
 export type Samples = Map<string, Map<string, number[]>>;
 
 /** What a map has under a key; it is made if there is nothing. */
@@ -43,7 +46,10 @@ export function merge(all: readonly Samples[]): Samples {
   return sums;
 }
 
-/** What was counted of some families since `before`, as JSON has it. What a process that ended had counted is gone. */
+/**
+ * What was counted of some families since `before`, as JSON has it. What a process that ended had
+ * counted is gone.
+ */
 export function since(
   names: readonly FamilyName[],
   samples: Samples,
@@ -54,7 +60,10 @@ export function since(
   );
 }
 
-/** The figures that have grown. Object.fromEntries defines members, so a model may be named `__proto__`. */
+/**
+ * The figures that have grown. Object.fromEntries defines members, so a model may be named
+ * `__proto__`.
+ */
 function growth(
   family: ReadonlyMap<string, number[]>,
   before: ReadonlyMap<string, number[]> | undefined,

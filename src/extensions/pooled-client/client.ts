@@ -1,6 +1,6 @@
-// The pooled HTTP/1.1 client for providers: keep-alive connections, a deadline for new ones, and one
-// more try where the provider had closed a pooled connection. It follows no redirect, decompresses
-// nothing, and has no other timeouts.
+// The pooled HTTP/1.1 client for providers: keep-alive connections, a deadline for new ones, and
+// one more try where the provider had closed a pooled connection. It follows no redirect,
+// decompresses nothing, and has no other timeouts.
 import http from "node:http";
 import https from "node:https";
 import type { Socket } from "node:net";
@@ -66,7 +66,9 @@ export function createPooledClient(maxConnections = Infinity): PooledClient {
   };
 }
 
-/** Names and values in one list, which Node sends as it is; of an object it would make one first. */
+/**
+ * Names and values in one list, which Node sends as it is; of an object it would make one first.
+ */
 function headerList(host: string, { headers, body }: UpstreamRequest): string[] {
   const list = ["Host", host, "Content-Length", String(Buffer.byteLength(body))];
   for (const name in headers) list.push(name, headers[name]!);

@@ -53,8 +53,8 @@ const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
 ];
 
 /**
- * Takes the secrets out of a text, and cuts it at 300 characters. `secrets` are taken out wherever they stand, also as base64 and in URLs; words whose SHA-256 is
- * in `digests` likewise.
+ * Takes the secrets out of a text, and cuts it at 300 characters. `secrets` are taken out wherever
+ * they stand, also as base64 and in URLs; words whose SHA-256 is in `digests` likewise.
  */
 export function createRedact(
   secrets: readonly string[],

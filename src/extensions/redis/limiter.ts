@@ -1,5 +1,6 @@
-// A limiter whose windows are shared by any number of gateways. Slots of requests in flight are each gateway's own. While Redis is down,
-// or slow, `on_error` decides: this gateway's own windows, which have seen all that it admitted, or a refusal.
+// A limiter whose windows are shared by any number of gateways. Slots of requests in flight are
+// each gateway's own. While Redis is down, or slow, `on_error` decides: this gateway's own windows,
+// which have seen all that it admitted, or a refusal.
 import {
   decide,
   type AdmissionDecision,
@@ -11,7 +12,10 @@ import type { FiniteLimit, SharedWindows } from "./shared-windows.ts";
 /** What happens while Redis cannot be asked: each gateway limits by itself, or refuses. */
 export type OnError = "local" | "refuse";
 
-/** `local` has the slots of requests in flight, and the windows that decide while Redis cannot be asked. */
+/**
+ * `local` has the slots of requests in flight, and the windows that decide while Redis cannot be
+ * asked.
+ */
 export function createSharedLimiter(
   windows: SharedWindows,
   local: Limiter,
@@ -23,7 +27,10 @@ export function createSharedLimiter(
     return { ...decide(false, []), rejectedBy: "store" };
   }
 
-  /** The windows of this process must have seen an admission if they are to decide later, also one that they have no room for. */
+  /**
+   * The windows of this process must have seen an admission if they are to decide later, also one
+   * that they have no room for.
+   */
   function remember(request: AdmissionRequest, limits: readonly FiniteLimit[]): void {
     const unlimited = limits.map(({ name }) => ({ name, rpm: Infinity }));
     local.admit({ ...request, maxInFlight: null, limits: unlimited });

@@ -1,16 +1,21 @@
-// The sliding windows in Redis or Valkey: one script a request, carried out at once by the server's clock, in one round trip. What is
-// asked in one turn of the event loop travels in one packet. A window is a list of admission times under a key that expires with the
-// last of them.
+// The sliding windows in Redis or Valkey: one script a request, carried out at once by the server's
+// clock, in one round trip. What is asked in one turn of the event loop travels in one packet. A
+// window is a list of admission times under a key that expires with the last of them.
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { decide, WINDOW_MS, type AdmissionDecision } from "../../core/accounts/limiter.ts";
 import { embeddedText } from "../../core/embedded.ts";
 
-/** A tick is time in which this process could have heard the answer: where the process is itself at work for longer, that counts as one. */
+/**
+ * A tick is time in which this process could have heard the answer: where the process is itself at
+ * work for longer, that counts as one.
+ */
 const TICK_MS = 10;
 /** A store that has not answered after so many ticks is too slow. */
 const PATIENCE_TICKS = 5;
-/** How often a store that failed is tried again by a request, and one that is not there is called. */
+/**
+ * How often a store that failed is tried again by a request, and one that is not there is called.
+ */
 const RETRY_MS = 250;
 /** How long a start waits for the store. */
 const START_MS = 2_000;
@@ -81,7 +86,10 @@ export function createSharedWindows(
     fault = null;
   }
 
-  /** Carries the script out. The server forgets scripts when it restarts; then it is sent once more as a whole. */
+  /**
+   * Carries the script out. The server forgets scripts when it restarts; then it is sent once more
+   * as a whole.
+   */
   async function runScript(words: readonly string[]): Promise<unknown> {
     try {
       return await client.sendCommand(["EVALSHA", DIGEST, ...words]);

@@ -1,4 +1,5 @@
-// Watches the configuration file of a running gateway: a change is put in force within a second. SIGHUP works without this extension.
+// Watches the configuration file of a running gateway: a change is put in force within a second.
+// SIGHUP works without this extension.
 import type { Extension } from "../../core/extension/extension.ts";
 import { watchFile } from "../data-files/index.ts";
 

@@ -1,4 +1,5 @@
-// The certificate and key that HTTPS is served with, read from the files that the configuration names.
+// The certificate and key that HTTPS is served with, read from the files that the configuration
+// names.
 import { createSecureContext } from "node:tls";
 import { ValidationError, fail, type ValidationIssue } from "../../core/schema/checker.ts";
 import {
@@ -19,8 +20,10 @@ export interface Certificate {
   readonly key: Buffer;
 }
 
-/** Throws a ValidationError with the path of each file that cannot be read, or that of both if they are not a pair. `section` is that of
- * gateway.json that names them. */
+/**
+ * Throws a ValidationError with the path of each file that cannot be read, or that of both if they
+ * are not a pair. `section` is that of gateway.json that names them.
+ */
 export function readCertificate(files: CertificateFiles, section: string): Certificate {
   const faults: ValidationIssue[] = [];
   const read = (field: keyof typeof files): Buffer => {

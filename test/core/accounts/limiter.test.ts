@@ -1,5 +1,5 @@
-// The limits: an exact sliding window of 60 seconds, and the requests that an account or a process may have in flight; first by themselves
-// on a clock that the test turns, then over HTTP.
+// The limits: an exact sliding window of 60 seconds, and the requests that an account or a process
+// may have in flight; first by themselves on a clock that the test turns, then over HTTP.
 
 import assert from "node:assert/strict";
 import net from "node:net";
@@ -210,7 +210,8 @@ describe("the window", () => {
 });
 
 describe("the ring of times", () => {
-  // It starts with 8 places: fill to each size, let some leave so that it wraps, and fill again while it is wrapped.
+  // It starts with 8 places: fill to each size, let some leave so that it wraps, and fill again
+  // while it is wrapped.
   for (const rpm of [1, 7, 8, 9, 16, 17, 1_000]) {
     it(`grows and wraps without losing count at ${rpm}`, () => {
       const { clock, one } = clocked();
@@ -374,7 +375,10 @@ function heldNow(): number {
   collect();
   return process.memoryUsage().heapUsed;
 }
-/** A name of 4 KiB, made of bytes: of texts that were put together V8 would keep one end for all of them. */
+/**
+ * A name of 4 KiB, made of bytes: of texts that were put together V8 would keep one end for all of
+ * them.
+ */
 const long = (name: string): string =>
   Buffer.from(`${name} `.padEnd(4_096, "x")).toString("latin1");
 
@@ -901,7 +905,10 @@ describe("over HTTP", () => {
       | undefined;
   }
 
-  /** A gateway on a clock that stands still until it is set, in front of a provider that always answers. */
+  /**
+   * A gateway on a clock that stands still until it is set, in front of a provider that always
+   * answers.
+   */
   async function limited(t: TestContext, over: object) {
     const clock = { now: 1_000_000.25 };
     const provider = await startProvider(t, { m: speak("Hello.") });

@@ -1,5 +1,6 @@
-// Clients that leave a stream: how long the provider is read on (`leave_ms`), what ends that earlier, what is billed, and which model
-// the books name; and how long usage may take after a finish (`closing_ms`).
+// Clients that leave a stream: how long the provider is read on (`leave_ms`), what ends that
+// earlier, what is billed, and which model the books name; and how long usage may take after a
+// finish (`closing_ms`).
 
 import assert from "node:assert/strict";
 import http from "node:http";
@@ -42,7 +43,9 @@ const word: Behaviour = ({ res }) => {
   res.write(event(chunk({ content: "Once" })));
 };
 
-/** A client of a stream. It leaves, for all that the gateway can see, when its socket is destroyed. */
+/**
+ * A client of a stream. It leaves, for all that the gateway can see, when its socket is destroyed.
+ */
 async function open(gw: RunningGateway, body: object = {}) {
   const req = http.request(`${gw.url}/v1/chat/completions`, {
     method: "POST",

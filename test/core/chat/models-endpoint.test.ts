@@ -1,5 +1,5 @@
-// GET /v1/models and /v1/models/{id}: which names there are for a key, and what a client can expect of each. And what a path says to
-// which nothing answers.
+// GET /v1/models and /v1/models/{id}: which names there are for a key, and what a client can expect
+// of each. And what a path says to which nothing answers.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

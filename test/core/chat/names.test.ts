@@ -1,4 +1,5 @@
-// Names that every JavaScript object has already: a provider, model, alias or account that is called so is like any other, everywhere.
+// Names that every JavaScript object has already: a provider, model, alias or account that is
+// called so is like any other, everywhere.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

@@ -1,5 +1,6 @@
-// What a chat request may say, over real HTTP: every field, range and combination, both sides of every boundary, what
-// reaches the provider of what was accepted, and bodies that were made to hurt.
+// What a chat request may say, over real HTTP: every field, range and combination, both sides of
+// every boundary, what reaches the provider of what was accepted, and bodies that were made to
+// hurt.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -18,7 +19,10 @@ import { within } from "../../support/wait.ts";
 
 type Json = Record<string, unknown>;
 
-/** What the provider is asked for the plainest request that there is: one user message, nothing else. */
+/**
+ * What the provider is asked for the plainest request that there is: one user message, nothing
+ * else.
+ */
 const PLAIN = {
   model: "m",
   messages: user("hi"),
@@ -46,7 +50,10 @@ interface Refusal {
 interface Bench {
   readonly gw: RunningGateway;
   readonly asked: readonly Asked[];
-  /** Sends the plain request with these fields over it; it must succeed. What the provider was asked. */
+  /**
+   * Sends the plain request with these fields over it; it must succeed. What the provider was
+   * asked.
+   */
   accepted(fields: object, about?: string): Promise<Json>;
   /** The same for a request that must be refused, before the provider hears of it. The message. */
   refused(fields: object, refusal: Refusal, about?: string): Promise<string>;
@@ -82,7 +89,10 @@ async function bench(t: TestContext, over: object = {}): Promise<Bench> {
   };
 }
 
-/** An error as it must be: status, four strings and `param`, the id equal to the header's, JSON. Its message. */
+/**
+ * An error as it must be: status, four strings and `param`, the id equal to the header's, JSON. Its
+ * message.
+ */
 async function assertRefusal(
   res: Response,
   { code, param, status = 400, type = "invalid_request_error" }: Refusal,
@@ -117,7 +127,10 @@ const badCombination = (param: string): Refusal => ({
   param,
 });
 
-/** Numbers that JSON cannot say through JSON.stringify: `1e400` stands in a string that is replaced in the text. */
+/**
+ * Numbers that JSON cannot say through JSON.stringify: `1e400` stands in a string that is replaced
+ * in the text.
+ */
 const withRaw = (fields: object, raw: string): string =>
   JSON.stringify({ ...REQUEST, ...fields }).replaceAll('"<raw>"', raw);
 
@@ -1480,8 +1493,8 @@ describe("the size of a body", () => {
     );
   });
 
-  // What keeps another request waiting is one long turn of the event loop, so the longest one is measured as well: whether
-  // the other request comes just before or just after it is chance.
+  // What keeps another request waiting is one long turn of the event loop, so the longest one is
+  // measured as well: whether the other request comes just before or just after it is chance.
   const many = Array.from(
     { length: 95_000 },
     () => `{"role":"user","content":"${"x".repeat(50)}"}`,

@@ -1,4 +1,5 @@
-// Streams: what the client sees is exactly what the provider said, in the order of WIRE.md 3, or an error that says so.
+// Streams: what the client sees is exactly what the provider said, in the order of WIRE.md 3, or an
+// error that says so.
 
 import assert from "node:assert/strict";
 import http from "node:http";
@@ -57,7 +58,10 @@ async function ask(
 }
 
 describe("several chunks in one read", () => {
-  /** Each event is a chunk of its own, all of them one packet, so that the gateway is given one right after the other. */
+  /**
+   * Each event is a chunk of its own, all of them one packet, so that the gateway is given one
+   * right after the other.
+   */
   const together =
     (...events: unknown[]): Behaviour =>
     ({ res }) => {

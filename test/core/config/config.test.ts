@@ -1,5 +1,5 @@
-// gateway.json: what every field defaults to, what is refused and at which path, where a configuration comes from, and
-// that no message ever repeats a secret.
+// gateway.json: what every field defaults to, what is refused and at which path, where a
+// configuration comes from, and that no message ever repeats a secret.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";

@@ -1,5 +1,6 @@
-// A new configuration while the gateway runs: for requests that come from then on, all or nothing, with limits and breakers
-// carried over; by SIGHUP, by a change of the file, and by an editor that puts a new file in its place.
+// A new configuration while the gateway runs: for requests that come from then on, all or nothing,
+// with limits and breakers carried over; by SIGHUP, by a change of the file, and by an editor that
+// puts a new file in its place.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

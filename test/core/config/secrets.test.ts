@@ -1,6 +1,7 @@
-// Planted secrets (keys of clients, in the configuration and made later, of a provider, the password of a database) over
-// requests that succeed and fail in many ways: they are in no file under data_dir, no body, no header, no log, and in no
-// command's output but the one that shows a new key.
+// Planted secrets (keys of clients, in the configuration and made later, of a provider, the
+// password of a database) over requests that succeed and fail in many ways: they are in no file
+// under data_dir, no body, no header, no log, and in no command's output but the one that shows a
+// new key.
 
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -39,7 +40,10 @@ const everyFile = (dir: string): string =>
     )
     .join("\n");
 
-/** No secret, nor the part of one that tells it, in a text; what is looked through must not be empty. */
+/**
+ * No secret, nor the part of one that tells it, in a text; what is looked through must not be
+ * empty.
+ */
 function assertClean(texts: Readonly<Record<string, string>>, secrets: readonly string[]): void {
   for (const [name, text] of Object.entries(texts)) {
     assert.notEqual(text, "", name);

@@ -1,4 +1,5 @@
-// The fields of the access log that are there where there are some: what went wrong, what was asked for, who served it, what it cost.
+// The fields of the access log that are there where there are some: what went wrong, what was asked
+// for, who served it, what it cost.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

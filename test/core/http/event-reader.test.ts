@@ -1,4 +1,5 @@
-// Server-sent events, read: every framing that a provider may use, cut anywhere. PITFALLS of framing, UTF-8 and buffering.
+// Server-sent events, read: every framing that a provider may use, cut anywhere. PITFALLS of
+// framing, UTF-8 and buffering.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -97,7 +98,8 @@ describe("event reader", () => {
   });
 
   it("50 MB in writes of 16 bytes: work grows with the bytes, not with their square", () => {
-    // Counted, not timed: how often the reader is called is fixed, so the test is that it ends at all, and its memory stays flat.
+    // Counted, not timed: how often the reader is called is fixed, so the test is that it ends at
+    // all, and its memory stays flat.
     const reader = createEventReader();
     const piece = Buffer.from("0123456789abcdef");
     const before = process.memoryUsage().heapUsed;

@@ -1,5 +1,6 @@
-// Text from outside that is made to be slow to look through: everything that reads such text by a pattern is given 80,000 characters of
-// many kinds, and must take no longer than a pattern that looks at each of them a few times.
+// Text from outside that is made to be slow to look through: everything that reads such text by a
+// pattern is given 80,000 characters of many kinds, and must take no longer than a pattern that
+// looks at each of them a few times.
 
 import assert from "node:assert/strict";
 import net from "node:net";

@@ -1,5 +1,5 @@
-// What Node would answer by itself, or not at all: each answer has X-Request-Id and the error body of
-// the contract.
+// What Node would answer by itself, or not at all: each answer has X-Request-Id and the error body
+// of the contract.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
-// Connections and the exchanges on them: in what order they end, who learns of it, and what the access
-// log says.
+// Connections and the exchanges on them: in what order they end, who learns of it, and what the
+// access log says.
 
 import assert from "node:assert/strict";
 import http from "node:http";
@@ -53,7 +53,8 @@ describe("connections that carry more than one request", () => {
       whole: speak("Ready."),
     });
     const gateway = await startGateway(t, configFor(provider.url, ["m", "whole"]));
-    // The provider's pooled connections and this test's own waits come and go; what must not stay are the requests' deadlines.
+    // The provider's pooled connections and this test's own waits come and go; what must not stay
+    // are the requests' deadlines.
     const timers = () =>
       process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
     const before = timers();

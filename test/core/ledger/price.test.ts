@@ -1,5 +1,6 @@
-// Money, against rational numbers of BigInts that know nothing of how the gateway reckons: costs are exact, nothing is
-// rounded, what is printed reads back as what it was, and sums of what was printed are the sums.
+// Money, against rational numbers of BigInts that know nothing of how the gateway reckons: costs
+// are exact, nothing is rounded, what is printed reads back as what it was, and sums of what was
+// printed are the sums.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

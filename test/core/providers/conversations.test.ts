@@ -1,5 +1,6 @@
-// Random conversations that the gateway accepts, said in each provider's format and held to its rules (those of the strict
-// providers in support/), of which nothing may be lost; and random replies, streamed in each format and cut anywhere.
+// Random conversations that the gateway accepts, said in each provider's format and held to its
+// rules (those of the strict providers in support/), of which nothing may be lost; and random
+// replies, streamed in each format and cut anywhere.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -27,7 +28,10 @@ type Random = ReturnType<typeof createRandom>;
 const SEED = (Date.now() ^ process.pid) | 0;
 const [CONVERSATIONS, REPLIES] = [500, 300];
 
-/** Runs for each number; what fails is told with what it takes to see it again: its seed. Sizes grow, so the first is small. */
+/**
+ * Runs for each number; what fails is told with what it takes to see it again: its seed. Sizes
+ * grow, so the first is small.
+ */
 function forAll(count: number, run: (random: Random, size: number) => void): void {
   for (let at = 0; at < count; at += 1) {
     try {
@@ -159,7 +163,8 @@ function conversation(
       const called = { id, name: pick(NAMES), known, ...(own && { word: own }) };
       return [called, { id, type: "function", function: { name: called.name, arguments: args } }];
     });
-    const before = late.filter(({ id }) => made.some(([called]) => called.id === id)); // after this they would answer another call
+    // After this they would answer another call.
+    const before = late.filter(({ id }) => made.some(([called]) => called.id === id));
     for (const each of before) answer(late.splice(late.indexOf(each), 1)[0]!);
     messages.push({
       role: "assistant",
@@ -277,7 +282,10 @@ interface Format {
 const openaiVendors = [...VENDORS]
   .filter(([, { dialect }]) => dialect === "openai")
   .map(([vendor]) => vendor);
-/** The models of Gemini and Anthropic that think by budget, and those that think otherwise; the latter take no temperature at Anthropic. */
+/**
+ * The models of Gemini and Anthropic that think by budget, and those that think otherwise; the
+ * latter take no temperature at Anthropic.
+ */
 const FORMATS: readonly Format[] = [
   {
     name: "anthropic",
@@ -316,7 +324,10 @@ const wordsIn = (value: unknown): string[] => JSON.stringify(value ?? "").match(
 const said = (messages: readonly Json[], role: string) =>
   messages.filter((message) => message["role"] === role).flatMap(({ content }) => wordsIn(content));
 
-/** Thoughts that came with these calls, as the provider tells of them, so that their signature is known. */
+/**
+ * Thoughts that came with these calls, as the provider tells of them, so that their signature is
+ * known.
+ */
 function tell(
   dialect: Dialect,
   name: string,

@@ -1,5 +1,5 @@
-// A provider's JSON of any shape, and bugs of the dialects themselves: neither ends a request that another candidate can serve,
-// and a bug is reported to the operator as one.
+// A provider's JSON of any shape, and bugs of the dialects themselves: neither ends a request that
+// another candidate can serve, and a bug is reported to the operator as one.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -21,7 +21,10 @@ import {
   type Behaviour,
 } from "../../support/provider.ts";
 
-/** "m" of the vendor answers as it is told; "both" is an alias for it and then "next", which is well. */
+/**
+ * "m" of the vendor answers as it is told; "both" is an alias for it and then "next", which is
+ * well.
+ */
 async function bench(t: TestContext, vendor: string, behaviour: Behaviour, over: object = {}) {
   const provider = await startProvider(t, behaviour);
   const other = await startProvider(t, { next: speak("Rescued.") });
@@ -192,7 +195,8 @@ describe("a provider's JSON of any shape", { concurrency: 2 }, () => {
   }
 });
 
-// A bug cannot be provoked over the wire without being one that is known, so these put one into the dialect.
+// A bug cannot be provoked over the wire without being one that is known, so these put one into the
+// dialect.
 describe("a bug of a dialect", () => {
   const boom = (): never => {
     throw new TypeError("Cannot read properties of undefined");

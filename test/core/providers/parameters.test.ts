@@ -1,5 +1,6 @@
-// What a request means where it is silent, and what its reasoning_effort means without `thinking`: the defaults that the contract
-// states, as they are published and as they reach providers; thinking that is asked for and not shown.
+// What a request means where it is silent, and what its reasoning_effort means without `thinking`:
+// the defaults that the contract states, as they are published and as they reach providers;
+// thinking that is asked for and not shown.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

@@ -1,5 +1,5 @@
-// Which of a provider's figures are billed, through a running gateway, in all three formats: early ones, empty ones, absurd ones,
-// ones in strings, and ones that come in the same event as an error.
+// Which of a provider's figures are billed, through a running gateway, in all three formats: early
+// ones, empty ones, absurd ones, ones in strings, and ones that come in the same event as an error.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -24,7 +24,10 @@ import {
 type Dialect = "openai" | "anthropic" | "gemini";
 const THINKING = { openai: "thinking", anthropic: "adaptive", gemini: "level" } as const;
 
-/** What the books say of one request, whole or streamed, to a provider of this format that answers so. */
+/**
+ * What the books say of one request, whole or streamed, to a provider of this format that answers
+ * so.
+ */
 async function billed(t: TestContext, dialect: Dialect, behaviour: Behaviour, streaming = true) {
   const dir = folder();
   const provider = await startProvider(t, behaviour);

@@ -1,6 +1,7 @@
-// What each vendor of OpenAI-compatible models is asked, what it is never asked, and how its answers are read: its row of
-// WIRE.md 6, written down here once more by hand, through a running gateway. Then what is not one vendor's: thinking between
-// tags, models that only stream, and settings of a provider or a model against the vendor's.
+// What each vendor of OpenAI-compatible models is asked, what it is never asked, and how its
+// answers are read: its row of WIRE.md 6, written down here once more by hand, through a running
+// gateway. Then what is not one vendor's: thinking between tags, models that only stream, and
+// settings of a provider or a model against the vendor's.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -103,7 +104,10 @@ interface Row {
   readonly echo?: string;
 }
 
-/** What a request may need that not every vendor has: the fields, and the path that a refusal must name. */
+/**
+ * What a request may need that not every vendor has: the fields, and the path that a refusal must
+ * name.
+ */
 const NEEDS = {
   stop: [{ stop: "END" }, "stop"],
   frequency_penalty: [{ frequency_penalty: 0.1 }, "frequency_penalty"],
@@ -257,7 +261,10 @@ const VENDORS: Record<string, Row> = {
   },
 };
 
-/** A model of each kind at each vendor: one that thinks, one that does not, one that cannot be stopped from thinking. */
+/**
+ * A model of each kind at each vendor: one that thinks, one that does not, one that cannot be
+ * stopped from thinking.
+ */
 const KINDS = {
   thinker: { reasoning: true },
   plain: { reasoning: false },
@@ -612,7 +619,8 @@ async function answers(
   assert.deepEqual([done, error], [true, undefined]);
   const { message, finish_reason, logprobs } = assemble(chunks);
   const [choice] = reply.choices;
-  // A stream must decide before it knows that no text will come, and what was generated has no ids of the provider's.
+  // A stream must decide before it knows that no text will come, and what was generated has no ids
+  // of the provider's.
   const plain = ({ content, tool_calls, ...rest }: Json) => ({
     content: content || null,
     ...rest,
@@ -1597,7 +1605,8 @@ describe("a vendor's errors", { concurrency: 2 }, () => {
       const { gw } = await failing(t, vendor, early);
       for (const streamed of [false, true]) {
         assert.deepEqual(await outcome(gw, { model: "m", stream: streamed }), expected);
-        // Another candidate helps against faults of the provider, and none that has not more room against those of the client.
+        // Another candidate helps against faults of the provider, and none that has not more room
+        // against those of the client.
         assert.deepEqual(
           await outcome(gw, { model: "both", stream: streamed }),
           expected[0] === 503 ? [200, "ok"] : expected,
@@ -1683,7 +1692,10 @@ describe("thinking between tags", { concurrency: 2 }, () => {
     ["nothing but white space", " \n", "", " \n"],
     ["letters of several bytes", "<think>\u00fc\u4f60</think>\u00d8", "\u00fc\u4f60", "\u00d8"],
   ];
-  /** Letter by letter, and all ways to say it in two pieces, in three if it is short; some of them are empty. */
+  /**
+   * Letter by letter, and all ways to say it in two pieces, in three if it is short; some of them
+   * are empty.
+   */
   function splits(said: string): readonly (readonly string[])[] {
     const cuts = Array.from({ length: said.length + 1 }, (_, at) => at);
     return [
@@ -2015,7 +2027,8 @@ describe("models that only stream", { concurrency: 2 }, () => {
 });
 
 describe("settings", { concurrency: 2 }, () => {
-  // Each: the field, what the vendor says, what the provider and what the model say otherwise, with a request that shows it.
+  // Each: the field, what the vendor says, what the provider and what the model say otherwise, with
+  // a request that shows it.
   const LAYERS: [
     field: string,
     vendor: string,

@@ -1,4 +1,5 @@
-// Which model a name stands for: canonical names, aliases and their policies, what a request needs, what a key may use.
+// Which model a name stands for: canonical names, aliases and their policies, what a request needs,
+// what a key may use.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

@@ -1,5 +1,6 @@
-// What one request's content does to a provider must not close the model to other clients. Each failure that a request can cause
-// by what it says is shown here with its outcome, and that the breaker does not count it; then the faults that it does count.
+// What one request's content does to a provider must not close the model to other clients. Each
+// failure that a request can cause by what it says is shown here with its outcome, and that the
+// breaker does not count it; then the faults that it does count.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -70,7 +71,10 @@ const fine = (vendor: string): Behaviour => {
   return speak("Fine.");
 };
 
-/** "m" of the vendor fails for requests that say "bad"; "both" is an alias for it and then "next", which is well. */
+/**
+ * "m" of the vendor fails for requests that say "bad"; "both" is an alias for it and then "next",
+ * which is well.
+ */
 async function bench(
   t: TestContext,
   vendor: string,
@@ -116,7 +120,10 @@ interface Row {
   readonly what: string;
   readonly vendor: string;
   readonly bad: Behaviour;
-  /** What a client gets that names the model. One of the alias gets its answer from the next candidate if that is a 503. */
+  /**
+   * What a client gets that names the model. One of the alias gets its answer from the next
+   * candidate if that is a 503.
+   */
   readonly named: string;
 }
 const row = (vendor: string, what: string, bad: Behaviour, named: string): Row => ({

@@ -1,5 +1,5 @@
-// A prompt that is too long for one candidate of an alias: which candidates are asked after it, in which order; and what `check`
-// says of aliases that cannot know.
+// A prompt that is too long for one candidate of an alias: which candidates are asked after it, in
+// which order; and what `check` says of aliases that cannot know.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +15,10 @@ import { speak, startProvider, status, type Behaviour } from "../../support/prov
 const full = status(400, { error: { message: "x", code: "context_length_exceeded" } });
 const busy = status(429, { error: { message: "x" } });
 
-/** The models of an alias in its order: how each answers, and its `context_tokens`, null if that is not stated. */
+/**
+ * The models of an alias in its order: how each answers, and its `context_tokens`, null if that is
+ * not stated.
+ */
 type Models = Readonly<Record<string, readonly [Behaviour, number | null]>>;
 
 /** Asks the alias; gives the models that were asked, in this order, and what the client got. */

@@ -1,4 +1,5 @@
-// Providers whose replies are made to cost more than they are long: what decoders remember is bounded, and each event costs the same.
+// Providers whose replies are made to cost more than they are long: what decoders remember is
+// bounded, and each event costs the same.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -23,7 +24,9 @@ const delta = (fields: object, finish_reason: string | null = null) => ({
 const isFault = (error: unknown): boolean =>
   error instanceof ProviderError && error.code === "upstream_error";
 
-/** Far more than the linear work takes on a busy machine, far less than the quadratic one on any. */
+/**
+ * Far more than the linear work takes on a busy machine, far less than the quadratic one on any.
+ */
 function assertLinear(work: () => void): void {
   const began = performance.now();
   work();

@@ -1,5 +1,6 @@
-// Every fault that a provider can show, for a client who named the model and for one who named an alias, whole and streamed:
-// how often each provider is asked, what the client gets, and that the gateway serves on.
+// Every fault that a provider can show, for a client who named the model and for one who named an
+// alias, whole and streamed: how often each provider is asked, what the client gets, and that the
+// gateway serves on.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -79,7 +80,10 @@ interface Row {
   readonly only?: "whole" | "streamed";
   /** How often the faulty model's provider is asked. */
   readonly tries: number;
-  /** What a client who named the model gets: "ok", an error's code, or the code of an error inside the stream. */
+  /**
+   * What a client who named the model gets: "ok", an error's code, or the code of an error inside
+   * the stream.
+   */
   readonly named: string;
   /** What a client of the alias gets: the model that served, or an error as above. */
   readonly alias: string;
@@ -472,7 +476,8 @@ describe("every fault, by name and by alias, whole and streamed", () => {
         const from = performance.now();
         const direct = await outcome(byName.gateway, "a", streaming);
         const took = performance.now() - from;
-        // The deadlines are 400 ms; an attempt that is let down otherwise must not wait for one. The bound is for slow machines.
+        // The deadlines are 400 ms; an attempt that is let down otherwise must not wait for one.
+        // The bound is for slow machines.
         assert.ok(took < 3_500, `${took} ms`);
         if (named.endsWith("upstream_timeout")) assert.ok(took >= 390, `${took} ms`);
         assert.equal(direct.got, named);

@@ -1,4 +1,5 @@
-// system_fingerprint is a keyed hash: stable for a data_dir, different for every other, and of no use to somebody who guesses names.
+// system_fingerprint is a keyed hash: stable for a data_dir, different for every other, and of no
+// use to somebody who guesses names.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

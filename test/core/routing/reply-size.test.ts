@@ -1,4 +1,5 @@
-// server.max_reply_bytes: how large a provider's whole reply may be, or what is put together of a stream for a client that wants it whole.
+// server.max_reply_bytes: how large a provider's whole reply may be, or what is put together of a
+// stream for a client that wants it whole.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

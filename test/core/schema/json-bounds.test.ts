@@ -1,4 +1,5 @@
-// The count that JSON texts pass before they are parsed: exactly so many values and new property names, whatever stands in strings.
+// The count that JSON texts pass before they are parsed: exactly so many values and new property
+// names, whatever stands in strings.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,4 +1,5 @@
-// Checks of values without members: what passes, which message refuses the rest, which JSON Schema they carry.
+// Checks of values without members: what passes, which message refuses the rest, which JSON Schema
+// they carry.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,4 +1,5 @@
-// Guessing the admin password: how many wrong ones a network has in a minute, and how many all have together.
+// Guessing the admin password: how many wrong ones a network has in a minute, and how many all have
+// together.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

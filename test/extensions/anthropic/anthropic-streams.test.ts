@@ -1,5 +1,5 @@
-// Where an Anthropic stream ends, and that it is one reply: what follows its end counts for nothing, however the bytes are cut,
-// and another reply inside it is a fault.
+// Where an Anthropic stream ends, and that it is one reply: what follows its end counts for
+// nothing, however the bytes are cut, and another reply inside it is a fault.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

@@ -1,5 +1,6 @@
-// Anthropic's Messages API as a running gateway speaks it: what goes out, whole bodies of it written down by hand from WIRE.md
-// 7.1 and held to the provider's rules by the fake; how replies are read, whole and streamed; failures; thoughts that come back.
+// Anthropic's Messages API as a running gateway speaks it: what goes out, whole bodies of it
+// written down by hand from WIRE.md 7.1 and held to the provider's rules by the fake; how replies
+// are read, whole and streamed; failures; thoughts that come back.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -37,7 +38,10 @@ type Json = Record<string, any>;
 const ON = { thinking: { type: "enabled" } };
 
 describe("what goes out", { concurrency: 2 }, () => {
-  /** By what they know: a budget, adaptive thinking, no thinking at all; then those that want less to be said. */
+  /**
+   * By what they know: a budget, adaptive thinking, no thinking at all; then those that want less
+   * to be said.
+   */
   const MODELS = {
     old: {
       upstream_model: "claude-4-5-m",
@@ -52,7 +56,10 @@ describe("what goes out", { concurrency: 2 }, () => {
     unswitched: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "none" },
   };
 
-  /** A gateway before the fake, and behind it another provider that can do everything, for aliases. `ask` must break no rule of the fake's. */
+  /**
+   * A gateway before the fake, and behind it another provider that can do everything, for aliases.
+   * `ask` must break no rule of the fake's.
+   */
   async function bench(t: TestContext, over: object = {}) {
     const provider = await startAnthropic(t, { m: () => ({ text: "Fine." }) });
     const other = await startProvider(t, { able: speak("Fine.") });
@@ -517,7 +524,10 @@ describe("what goes out", { concurrency: 2 }, () => {
     thinking: { type: "enabled", budget_tokens },
   });
 
-  /** What is said beside "hi", and what goes out beside HI; the model is "plain" unless it says otherwise. */
+  /**
+   * What is said beside "hi", and what goes out beside HI; the model is "plain" unless it says
+   * otherwise.
+   */
   const FIELDS: [name: string, fields: Json, out: Json][] = [
     ["max_tokens", { max_tokens: 100 }, { max_tokens: 100 }],
     ["max_completion_tokens", { max_completion_tokens: 90, max_tokens: 100 }, { max_tokens: 90 }],
@@ -953,7 +963,10 @@ const broken =
     res.write(sse(events), () => (ending === "cut" ? socket.resetAndDestroy() : undefined));
   };
 
-/** The model "m" of a provider that does what it is told, and "both": an alias for it and then "ok", which has no more room. */
+/**
+ * The model "m" of a provider that does what it is told, and "both": an alias for it and then "ok",
+ * which has no more room.
+ */
 async function serving(t: TestContext, behaviour: Behaviour, settings: object = {}) {
   const provider = await startProvider(t, { m: behaviour, ok: speak("Fine.") });
   const config = configFor(provider.url, ["ok"], {
@@ -1314,7 +1327,10 @@ describe("replies, whole and streamed", { concurrency: 2 }, () => {
   });
 });
 
-/** Status, and the model that served or the code of the error; no word of the provider's may be among it. */
+/**
+ * Status, and the model that served or the code of the error; no word of the provider's may be
+ * among it.
+ */
 async function outcome(gw: RunningGateway, request: object): Promise<[number, string]> {
   const response = await gw.chat({ messages: user("hi"), ...request });
   const streamed = response.headers.get("content-type")?.startsWith("text/event-stream");

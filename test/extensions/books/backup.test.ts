@@ -1,4 +1,5 @@
-// The manual's page "Backup and restore": its blocks are run word for word, and what it says of each loss is tried.
+// The manual's page "Backup and restore": its blocks are run word for word, and what it says of
+// each loss is tried.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";

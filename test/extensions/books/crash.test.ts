@@ -208,7 +208,8 @@ it("a gateway that the system holds up between two calls, while another process 
 it("gateways that come and go without a request, while their books are synced all the time: not a word", async (t) => {
   const folder = emptyFolder(t);
   const { config, dataDir } = place(folder);
-  writeSpend(dataDir, { requests: 300, perSegment: 1 }); // so that a sync is at work most of the time
+  // So that a sync is at work most of the time.
+  writeSpend(dataDir, { requests: 300, perSegment: 1 });
   const lifeless = async () => {
     const { child, address, ended } = start(t, bundled(folder), config);
     assert.equal((await fetch(`${await address}/healthz`)).status, 200);

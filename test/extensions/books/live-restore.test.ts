@@ -44,7 +44,8 @@ function clients(url: string) {
       });
       await answer.text();
       if (answer.status === 200) completed.push(answer.headers.get("x-request-id") ?? "none");
-      if (!LONG) await pause(50); // as many requests as the machine can take are not needed each time
+      // As many requests as the machine can take are not needed each time.
+      if (!LONG) await pause(50);
     }
   };
   const all = Promise.all(Array.from({ length: CLIENTS }, client));

@@ -112,7 +112,8 @@ describe("the two lines of a request", () => {
       const decoder = new TextDecoder();
       for await (const piece of response.body!) {
         text += decoder.decode(piece as Uint8Array, { stream: true });
-        if (text.includes(ending) && lines.length === 0) lines = spendLines(dir); // at once: whoever has the end finds it in the books
+        // At once: whoever has the end finds it in the books.
+        if (text.includes(ending) && lines.length === 0) lines = spendLines(dir);
       }
       const [open, settle] = lines as [Line, Line];
       assert.deepEqual(before, [open], "the open line was there, and nothing else");

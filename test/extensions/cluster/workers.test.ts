@@ -1,5 +1,6 @@
-// Several processes on one port: they share the limits of an account and the admin listener, each writes its own part of the books, one that
-// dies is replaced and leaves nothing behind, and signals reach all of them. These are real processes, which are really killed.
+// Several processes on one port: they share the limits of an account and the admin listener, each
+// writes its own part of the books, one that dies is replaced and leaves nothing behind, and
+// signals reach all of them. These are real processes, which are really killed.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -224,7 +225,10 @@ async function until(sound: () => Promise<boolean>, what: string): Promise<void>
 const complete = ({ readStatus }: Bench, count = 3): Promise<void> =>
   until(async () => (await readStatus())["workers"] === count, `${count} workers that serve`);
 
-/** As many requests as to reach all workers, however connections are given to them; the statuses that came of it. */
+/**
+ * As many requests as to reach all workers, however connections are given to them; the statuses
+ * that came of it.
+ */
 async function everywhere(address: string, body: object, key = KEY): Promise<number[]> {
   const codes = new Set<number>();
   for (let round = 0; round < 5; round += 1) {
@@ -238,7 +242,10 @@ async function everywhere(address: string, body: object, key = KEY): Promise<num
   return [...codes];
 }
 
-/** Whether nobody listens there any more. What is accepted at the very end, and handed to nobody, is not waited for. */
+/**
+ * Whether nobody listens there any more. What is accepted at the very end, and handed to nobody, is
+ * not waited for.
+ */
 async function refused(address: string): Promise<boolean> {
   const socket = connect(Number(new URL(address).port), "127.0.0.1");
   return once(socket, "connect")
@@ -468,7 +475,8 @@ describe("a worker that dies", { concurrency: 2 }, () => {
   it("what it said just before it died counts, and counts once: no place is lost, none is given twice", async (t) => {
     const it = await bench(t, { server: { workers: 2 }, accounts: { acme: { max_in_flight: 3 } } });
     const { gw, address, workers, provider, told } = it;
-    // Connections that the workers have by now; the first process, which is stopped, is not needed for them.
+    // Connections that the workers have by now; the first process, which is stopped, is not needed
+    // for them.
     const agents = Array.from(
       { length: 8 },
       () => new http.Agent({ keepAlive: true, maxSockets: 1 }),

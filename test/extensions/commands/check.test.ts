@@ -1,4 +1,5 @@
-// What `check` finds beyond the shape of each field: faults, with which `serve` does not start either, and warnings.
+// What `check` finds beyond the shape of each field: faults, with which `serve` does not start
+// either, and warnings.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";

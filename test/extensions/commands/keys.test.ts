@@ -1,5 +1,6 @@
-// The keys that `keys create` makes: by the real command line, in a gateway that runs meanwhile and hears of them within a
-// second; what they may do, how they end, and what becomes of a file that cannot be read.
+// The keys that `keys create` makes: by the real command line, in a gateway that runs meanwhile and
+// hears of them within a second; what they may do, how they end, and what becomes of a file that
+// cannot be read.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -69,7 +70,10 @@ async function world(
   };
 }
 
-/** The status of /v1/models with this key, as soon as it is another than `not`: a change that must be heard of within a second. */
+/**
+ * The status of /v1/models with this key, as soon as it is another than `not`: a change that must
+ * be heard of within a second.
+ */
 async function heard({ url }: RunningGateway, key: string, not: number): Promise<Response> {
   for (const end = performance.now() + 1_500; ; ) {
     const response = await fetch(`${url}/v1/models`, {
@@ -227,7 +231,8 @@ describe("a key's life", { concurrency: 3 }, () => {
   });
 
   it("ten made at once are ten keys", async (t) => {
-    const { create, stored, gw } = await world(t, {}, {}, { program: bundled(folder()) }); // one file: ten that compile sources would wait for each other
+    // One file: ten that compile sources would wait for each other.
+    const { create, stored, gw } = await world(t, {}, {}, { program: bundled(folder()) });
     const made = await Promise.all(
       Array.from({ length: 10 }, (_, at) => create("--account", `account ${at}`)),
     );

@@ -1,4 +1,5 @@
-// The first moments of a process: signals and changes of the configuration that come before the gateway listens.
+// The first moments of a process: signals and changes of the configuration that come before the
+// gateway listens.
 
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -18,7 +19,10 @@ const NO_PROC = { skip: !existsSync("/proc/self/status") && "this takes Linux's 
 /** So many that reading them takes a while. */
 const MANY_KEYS = LONG ? 200_000 : 50_000;
 
-/** Whether a process listens for SIGHUP by now. Node itself listens for SIGTERM and SIGINT from its start on, so these tell nothing. */
+/**
+ * Whether a process listens for SIGHUP by now. Node itself listens for SIGTERM and SIGINT from its
+ * start on, so these tell nothing.
+ */
 function listensForHangup(pid: number | undefined): boolean {
   const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return (BigInt(`0x${caught ?? "0"}`) & SIGHUP_BIT) !== 0n;

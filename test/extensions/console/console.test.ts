@@ -1,5 +1,5 @@
-// The console's server side, on the admin listener: the page, what is so at the moment, trying it, what it cost, and who may ask. The page
-// itself is driven by a browser in clients/console.test.ts.
+// The console's server side, on the admin listener: the page, what is so at the moment, trying it,
+// what it cost, and who may ask. The page itself is driven by a browser in clients/console.test.ts.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

@@ -1,5 +1,5 @@
-// Files that an operator names: looked at cheaply, read without holding the event loop, and only if they are regular files of a size that
-// makes sense.
+// Files that an operator names: looked at cheaply, read without holding the event loop, and only if
+// they are regular files of a size that makes sense.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

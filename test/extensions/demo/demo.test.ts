@@ -1,5 +1,6 @@
-// The demo model through the gateway: everything that a client can ask a model for, answered offline, the same way every
-// time. What it calls tools with is checked against their schemas by a small checker of this file's own.
+// The demo model through the gateway: everything that a client can ask a model for, answered
+// offline, the same way every time. What it calls tools with is checked against their schemas by a
+// small checker of this file's own.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -387,7 +388,10 @@ const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** What is wrong with `value` by `schema`, as one line each: the parts of JSON Schema that the table below uses, and no other. */
+/**
+ * What is wrong with `value` by `schema`, as one line each: the parts of JSON Schema that the table
+ * below uses, and no other.
+ */
 function violations(schema: unknown, value: unknown, root: Json, path = "$"): string[] {
   if (schema === true || schema === undefined) return [];
   if (!isObject(schema)) return [`${path}: nothing is allowed here`];

@@ -1,4 +1,5 @@
-// What Gemini is asked, and how its answers are read: WIRE.md 7b, written down here once more by hand, through a running gateway.
+// What Gemini is asked, and how its answers are read: WIRE.md 7b, written down here once more by
+// hand, through a running gateway.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -51,7 +52,10 @@ const reply = (parts: readonly object[], finishReason = "STOP"): Behaviour =>
   either(said(parts, finishReason), [...parts.map((part) => said([part])), said([], finishReason)]);
 const fine = reply([{ text: "Hi." }]);
 
-/** What is sent of the sampling parameters where the client says neither: the provider's own temperature is 1, its topP is not. */
+/**
+ * What is sent of the sampling parameters where the client says neither: the provider's own
+ * temperature is 1, its topP is not.
+ */
 const SILENT = { topP: 1 };
 
 const MODELS = {
@@ -64,7 +68,10 @@ const MODELS = {
   "budget-on": { reasoning: true, thinking: "budget", thinking_off: false },
 };
 
-/** A gateway before Gemini, and an alias for each way to think: the model, then one of another provider that has no more room. */
+/**
+ * A gateway before Gemini, and an alias for each way to think: the model, then one of another
+ * provider that has no more room.
+ */
 async function bench(t: TestContext, behaviour: Behaviour = fine) {
   const provider = await startProvider(t, behaviour);
   const other = await startProvider(t, speak("Fine."));

@@ -1,4 +1,5 @@
-// The logs and a reader that is too slow for them: what is kept for it is bounded, what is dropped is counted and told.
+// The logs and a reader that is too slow for them: what is kept for it is bounded, what is dropped
+// is counted and told.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

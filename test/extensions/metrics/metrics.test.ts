@@ -1,5 +1,5 @@
-// GET /metrics: what Prometheus is told. Read with a parser that takes nothing but its text format, and compared with traffic whose every
-// request is known, and with the books.
+// GET /metrics: what Prometheus is told. Read with a parser that takes nothing but its text format,
+// and compared with traffic whose every request is known, and with the books.
 
 import assert from "node:assert/strict";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -63,7 +63,10 @@ function parseSample(line: string): Sample {
 
 const identity = ({ name, labels }: Sample): string => JSON.stringify([name, [...labels].sort()]);
 
-/** All families by name. Each has its HELP, then its TYPE, then its samples, and nothing of it comes later. */
+/**
+ * All families by name. Each has its HELP, then its TYPE, then its samples, and nothing of it comes
+ * later.
+ */
 function parse(text: string): Map<string, Family> {
   assert.ok(text.endsWith("\n"), "the last line must end");
   const families = new Map<string, Family>();
@@ -108,7 +111,10 @@ function parse(text: string): Map<string, Family> {
   return families;
 }
 
-/** Per set of labels: buckets that rise to +Inf, whose counts only grow, and that of all is the count. */
+/**
+ * Per set of labels: buckets that rise to +Inf, whose counts only grow, and that of all is the
+ * count.
+ */
 function assertHistogram(name: string, samples: readonly Sample[]): void {
   const rows = new Map<string, Sample[]>();
   for (const sample of samples) {
@@ -558,7 +564,8 @@ describe("metrics", () => {
     const delay = async () =>
       (await scrape(gw)).read("chat_gateway_event_loop_delay_seconds", "quantile");
     await delay();
-    // The measuring begins with the next look at the clock: this one, which begins later, has had two.
+    // The measuring begins with the next look at the clock: this one, which begins later, has had
+    // two.
     const beat = monitorEventLoopDelay({ resolution: 20 });
     beat.enable();
     t.after(() => beat.disable());

@@ -1,4 +1,5 @@
-// The metrics as Prometheus's own checker sees them: `promtool check metrics` has nothing to say about them.
+// The metrics as Prometheus's own checker sees them: `promtool check metrics` has nothing to say
+// about them.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

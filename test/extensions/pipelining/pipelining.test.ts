@@ -1,5 +1,5 @@
-// Requests that share a connection: how many of them the gateway takes at once, what happens to answers that nobody reads, and which
-// requests count as in flight.
+// Requests that share a connection: how many of them the gateway takes at once, what happens to
+// answers that nobody reads, and which requests count as in flight.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -28,7 +28,10 @@ interface Site {
   readonly bodies: string[];
 }
 
-/** A server of our own, whose GET /held is answered by whoever holds its exchange, and which sends /large in one piece. */
+/**
+ * A server of our own, whose GET /held is answered by whoever holds its exchange, and which sends
+ * /large in one piece.
+ */
 async function startSite(t: TestContext, options: { sendMs?: number } = {}): Promise<Site> {
   const taken: Exchange[] = [];
   const statuses: number[] = [];

@@ -1,5 +1,6 @@
-// A pooled connection that the provider closed just as it was taken: the request is sent again on a new one. That is an attempt of its
-// own for the books, the log and the metrics, but no fault of the model's.
+// A pooled connection that the provider closed just as it was taken: the request is sent again on a
+// new one. That is an attempt of its own for the books, the log and the metrics, but no fault of
+// the model's.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -66,7 +67,8 @@ describe(
 
     it("takes nothing from max_retries: what fails then is tried again", async (t) => {
       let asked = 0;
-      // The first request is answered; then come a closed connection, a 500 on the new one, and an answer.
+      // The first request is answered; then come a closed connection, a 500 on the new one, and an
+      // answer.
       const answer: Behaviour = (each) => {
         asked += 1;
         return (asked === 2 ? status(500) : speak("Fine."))(each);

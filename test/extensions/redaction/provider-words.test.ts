@@ -1,5 +1,5 @@
-// What a provider said when it failed reaches the operator, without secrets: in the diagnostics log, in /status, in the spend log and in
-// the trace; and it never reaches the client.
+// What a provider said when it failed reaches the operator, without secrets: in the diagnostics
+// log, in /status, in the spend log and in the trace; and it never reaches the client.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";

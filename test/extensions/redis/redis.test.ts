@@ -1,6 +1,7 @@
-// Limits shared through Redis, a real one: the real process, one, two, or two of four workers each, against a server of the tests' own
-// that is killed, stopped and not there. Skipped where Redis or the package `redis` (npm ci in test/clients) is not installed;
-// REQUIRE_REDIS=1 forbids that. Where a minute would have to pass, the admissions of the last one are written into Redis instead.
+// Limits shared through Redis, a real one: the real process, one, two, or two of four workers each,
+// against a server of the tests' own that is killed, stopped and not there. Skipped where Redis or
+// the package `redis` (npm ci in test/clients) is not installed; REQUIRE_REDIS=1 forbids that.
+// Where a minute would have to pass, the admissions of the last one are written into Redis instead.
 
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
@@ -75,7 +76,10 @@ const countAll = (told: readonly Told[]): Record<number, number> =>
       .map((status) => [status, count(told, status)]),
   );
 
-/** Clients that ask again and again until they are stopped; nothing but these statuses is given to them. */
+/**
+ * Clients that ask again and again until they are stopped; nothing but these statuses is given to
+ * them.
+ */
 function createCrowd(t: TestContext, url: string, statuses: readonly number[]) {
   const told: Told[] = [];
   const answered = new EventEmitter().setMaxListeners(0);
@@ -183,7 +187,10 @@ function configOf(data_dir: string, options: Options): object {
   };
 }
 
-/** Starts gateways, whose folders go, and who are gone, when `end` is called; they never said a password. */
+/**
+ * Starts gateways, whose folders go, and who are gone, when `end` is called; they never said a
+ * password.
+ */
 function site() {
   const root = mkdtempSync(join(tmpdir(), "limits-"));
   const all: Running[] = [];
@@ -271,7 +278,10 @@ async function storeUp(gateway: Gateway): Promise<string | undefined> {
 /** What is said of a Redis that is there. */
 const SLOW = /no answer within \d+ ms$/;
 
-/** Resolves when Redis is known not to be there; requests look for it meanwhile. What was said by then of it. */
+/**
+ * Resolves when Redis is known not to be there; requests look for it meanwhile. What was said by
+ * then of it.
+ */
 async function down(gateway: Gateway): Promise<number> {
   const isDown = async () =>
     ((fault: string | null) => fault !== null && !SLOW.test(fault))(await faultOf(gateway));
@@ -288,7 +298,10 @@ async function up(gateway: Gateway): Promise<void> {
   );
 }
 
-/** It fails and recovers in turns, and says each once; of its failures one at most is not that of a server on a machine that is busy. */
+/**
+ * It fails and recovers in turns, and says each once; of its failures one at most is not that of a
+ * server on a machine that is busy.
+ */
 function assertTurns(t: TestContext, gateway: Gateway): void {
   const outages = gateway.outages();
   const told = JSON.stringify(outages);
@@ -329,7 +342,10 @@ async function seed(account: string, ages: readonly number[]): Promise<number[]>
   return times;
 }
 
-/** The seconds that headers name until `time`, in an answer that came between two looks at Redis' clock. */
+/**
+ * The seconds that headers name until `time`, in an answer that came between two looks at Redis'
+ * clock.
+ */
 function assertSeconds(named: number, time: number, before: number, later: number): void {
   const [least, most] = [later, before].map((now) =>
     Math.max(1, Math.ceil((time - now) / 1000)),
@@ -370,7 +386,10 @@ function assertOverloaded({ status, headers, error }: Told): void {
   );
 }
 
-/** Redis was too slow, which happens where the machine is busy enough: what a test sees then is not what it looks at. */
+/**
+ * Redis was too slow, which happens where the machine is busy enough: what a test sees then is not
+ * what it looks at.
+ */
 class TooSlow extends Error {}
 type Ask = (account: string, key?: string) => Promise<Told>;
 type Scenario = (
@@ -616,8 +635,9 @@ describe("limits in Redis", { skip: noRedis() }, () => {
           await many(5, "lowered"),
           await redis.now(),
         ];
+        // Of seven, four have to go.
         for (const each of told)
-          assertSeconds(assertLimited(each, 4), times[3]! + WINDOW_MS, before, later); // of seven, four have to go
+          assertSeconds(assertLimited(each, 4), times[3]! + WINDOW_MS, before, later);
       }));
 
     it("is one script a request, loaded once; what is asked at once travels together", (t) =>
@@ -656,7 +676,8 @@ describe("limits in Redis", { skip: noRedis() }, () => {
     for (const each of told)
       if (each.status === 429) assertLimited(each, 600);
       else if (each.status === 503) assertOverloaded(each);
-    // What Redis admitted too late for the gateway, which had given up and refused, was nobody's: it counts all the same.
+    // What Redis admitted too late for the gateway, which had given up and refused, was nobody's:
+    // it counts all the same.
     assert.equal((await timesOf(windowKey("acme"))).length, 600);
     const admitted = count(told, 200);
     assert.ok(

@@ -1,4 +1,5 @@
-// HTTPS served directly, with certificates that openssl makes for the test, also with another one while it runs.
+// HTTPS served directly, with certificates that openssl makes for the test, also with another one
+// while it runs.
 
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
@@ -95,7 +96,10 @@ describe("another certificate", () => {
     }
   }
 
-  /** A request on this agent's one connection: its status, the connection's own port, and the certificate that it was made with. */
+  /**
+   * A request on this agent's one connection: its status, the connection's own port, and the
+   * certificate that it was made with.
+   */
   function kept(t: TestContext, url: string) {
     const agent = new https.Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
     t.after(() => agent.destroy());

@@ -14,7 +14,8 @@ describe("the signature store", () => {
     ids.filter((id) => signatures.get(id) === text);
 
   it("forgets the least recently used entries first", () => {
-    const signatures = createSignatureStore(4_000); // room for three, with what each takes beside its text
+    // Room for three, with what each takes beside its text.
+    const signatures = createSignatureStore(4_000);
     for (const id of ["a", "b", "c"]) signatures.set(id, text);
     assert.equal(signatures.get("a"), text);
     signatures.set("d", text);

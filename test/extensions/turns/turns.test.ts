@@ -1,4 +1,5 @@
-// Conversations in turns, as the native formats want them: the ids of tool calls, texts that become objects, addresses of media.
+// Conversations in turns, as the native formats want them: the ids of tool calls, texts that become
+// objects, addresses of media.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,4 +1,5 @@
-// All faults, by the id of the check that must notice; where a check has several, a slash and what is wrong follow the id.
+// All faults, by the id of the check that must notice; where a check has several, a slash and what
+// is wrong follow the id.
 
 import type { Fault } from "../wrong-gateway.ts";
 import { compatibleFaults } from "./compatible.ts";

@@ -1,5 +1,5 @@
-// Faults for each check of the level `compatible`. What is refused must be refused with one status, one code and one param: each of
-// these can be wrong.
+// Faults for each check of the level `compatible`. What is refused must be refused with one status,
+// one code and one param: each of these can be wrong.
 
 import { isObject, type Fault } from "../wrong-gateway.ts";
 import {

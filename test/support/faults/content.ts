@@ -1,4 +1,5 @@
-// Faults for the checks of the level `robust` about what one request says or asks for, by the check's id less the level.
+// Faults for the checks of the level `robust` about what one request says or asks for, by the
+// check's id less the level.
 
 import type { Answer, Fault } from "../wrong-gateway.ts";
 import {

@@ -1,11 +1,13 @@
-// Faults for the checks of the level `robust` about what one client or one provider can cost all others, by the check's id less the
-// level.
+// Faults for the checks of the level `robust` about what one client or one provider can cost all
+// others, by the check's id less the level.
 
 import type { Fault } from "../wrong-gateway.ts";
 import { both, health, mends, named, ownId, raw, status } from "./kit.ts";
 import { each, error, marked, whole } from "./robust.ts";
 
-/** /healthz is answered late, as by a process that has other work to do: later than the checks wait. */
+/**
+ * /healthz is answered late, as by a process that has other work to do: later than the checks wait.
+ */
 const stalled = (name: string): Fault => ({
   when: both(health, ownId(`robust.${name}`)),
   answer: (answer) => answer,

@@ -1,5 +1,6 @@
-// What the faults of a wrong gateway are made of: which request a fault is about, and what it does to the request or its answer.
-// The names are the demo configuration's; the texts are those that the conformance suite asks.
+// What the faults of a wrong gateway are made of: which request a fault is about, and what it does
+// to the request or its answer. The names are the demo configuration's; the texts are those that
+// the conformance suite asks.
 
 import {
   isObject,
@@ -20,7 +21,10 @@ export const CHAT = "/v1/chat/completions";
 
 export type Change = (value: unknown, index: number) => unknown;
 
-/** A copy in which the values at a path such as `choices[].index` are changed; undefined leaves the field out. */
+/**
+ * A copy in which the values at a path such as `choices[].index` are changed; undefined leaves the
+ * field out.
+ */
 export function change(root: unknown, path: string, to: Change, index = 0): unknown {
   const [step = "", ...rest] = path.split(".");
   const name = step.replace("[]", "");
@@ -75,7 +79,10 @@ export const header =
 export const status =
   (code: number) =>
   (answer: Answer): Answer => ({ ...answer, status: code });
-/** Another id than the client's, the same in header and body, as a gateway would have that makes its own. */
+/**
+ * Another id than the client's, the same in header and body, as a gateway would have that makes its
+ * own.
+ */
 export const otherId = (answer: Answer): Answer => {
   const id = `req_${"0123456789abcdef".repeat(2)}`;
   const text =
@@ -138,7 +145,10 @@ export const [WORD_WHOLE, WORD_STREAM] = [asks(WORD, false), asks(WORD, true)];
 // Kinds of faults.
 /** Refuses what it should accept. */
 export const refuses = (when: Fault["when"]): Fault => ({ when, answer: refusal });
-/** Accepts what it should refuse: the field is put right, or (undefined) left out, before anybody looks. */
+/**
+ * Accepts what it should refuse: the field is put right, or (undefined) left out, before anybody
+ * looks.
+ */
 export const mends = (when: Fault["when"], fields: Json): Fault => ({
   when,
   forward: ({ body: given }) => ({ text: JSON.stringify({ ...given, ...fields }) }),

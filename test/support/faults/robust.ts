@@ -1,5 +1,5 @@
-// Faults for each check of the level `robust`, by the check's id less the level. Some are in what the gateway says, some in how it asks
-// its provider or treats the connections on both sides.
+// Faults for each check of the level `robust`, by the check's id less the level. Some are in what
+// the gateway says, some in how it asks its provider or treats the connections on both sides.
 
 import { PIECES, TEXT } from "../../../scripts/conformance/provider.ts";
 import { isObject, parse, type Answer, type Asked, type Fault } from "../wrong-gateway.ts";
