@@ -17,7 +17,7 @@ import { allExtensions } from "../test/support/config.ts";
 import { providersTable } from "./providers.ts";
 import { sizeText } from "./size.ts";
 
-export const MANUAL = new URL("../src/manual", import.meta.url);
+export const MANUAL = new URL("../src/manual/", import.meta.url);
 
 /** What the program knows of one row, by the name of the row. */
 type Facts = ReadonlyMap<string, readonly string[]>;

@@ -39,7 +39,7 @@ const FLAGS = [
 ];
 const pictures = process.env["CONSOLE_PICTURES"];
 const month = () => new Date().toISOString().slice(0, 7);
-const clients = new URL("", import.meta.url).pathname;
+const clients = new URL(".", import.meta.url).pathname;
 
 describe("the console in a browser", {
   skip:

@@ -5,8 +5,7 @@ import assert from "node:assert/strict";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
-import { createGateway } from "../../../src/core/app.ts";
-import { checkConfig } from "../../support/config.ts";
+import { checkConfig, createGateway } from "../../support/config.ts";
 import {
   configFile,
   handMade,

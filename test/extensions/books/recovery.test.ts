@@ -225,7 +225,7 @@ describe("a torn last line", () => {
       }
       assert.deepEqual(
         events.map(({ event, requests }) => [event, requests]),
-        [["spend_recovered", line.length + 1]],
+        [["spend_recovered", cuts.length]],
       );
     });
   }
