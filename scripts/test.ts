@@ -106,6 +106,7 @@ const tests = (chosen.length > 0 ? chosen : ["test"])
   .filter((file) => file.endsWith(SUFFIX) && !isClientTest(file));
 if (tests.length === 0) throw new Error(`there are no tests in ${chosen.join(" ")}`);
 const temporary = temporaryFolder();
+process.on("SIGINT", () => undefined); // Ctrl-C ends the tests; the folder is removed after that
 const { status } = spawnSync(
   process.execPath,
   ["--enable-source-maps", "--test", "--test-concurrency=2", ...tests.map(compiled)],
