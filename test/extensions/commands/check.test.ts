@@ -321,11 +321,11 @@ describe("warnings", () => {
     });
     const expected = [
       ["providers.proxied", /^has no api_key: OpenAI answers nobody without one/],
-      ["accounts.quiet", /^has no key that is valid$/],
       ["timeouts.connect_ms", /^is 9000, longer than first_token_ms, which is 8000$/],
       ["timeouts.first_token_ms", /^is 8000, longer than total_ms, which is 7000$/],
       ["timeouts.idle_ms", /^is 70000, longer than total_ms, which is 7000$/],
       ["providers.hasty.timeouts.first_token_ms", /^is 80000, longer than total_ms, .* 75000$/],
+      ["accounts.quiet", /^has no key that is valid$/],
     ] as const;
     const { code, stdout, stderr } = await ended(t, ["check", "--json", "--config", file]);
     assert.equal(code, 0, stderr);
