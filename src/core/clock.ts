@@ -26,7 +26,17 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(ms, listener) {
-    const timer = setTimeout(listener, ms);
-    return { refresh: () => timer.refresh(), cancel: () => clearTimeout(timer) };
+    // A timer of Node that has fired would be set again by refresh().
+    let set = true;
+    const timer = setTimeout(() => {
+      set = false;
+      listener();
+    }, ms);
+    return {
+      refresh() {
+        if (set) timer.refresh();
+      },
+      cancel: () => clearTimeout(timer),
+    };
   },
 };

@@ -28,6 +28,6 @@ export const clonedFault = (dataDir: string): StoreFault => ({
   detail:
     `another copy of this data_dir (it calls itself ${dataDir}) writes into the same database ` +
     "with the same gateway-id. Nothing is lost by it, but no audit can tell whose records are " +
-    'whose: stop the copy, and follow "Backup and restore" in the README before it runs again',
+    'whose: stop the copy, and read "chat-gateway help backup" before it runs again',
   blocks: false,
 });

@@ -1,0 +1,41 @@
+// The machine's timers: fired or cancelled, they stay so.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import { systemClock, type Timer } from "../../src/core/clock.ts";
+
+/** How many timers the process has set. */
+const timersSet = () =>
+  process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
+
+test("a timer that has fired is not set again", async () => {
+  const timer = await new Promise<Timer>((resolve) => {
+    // After the callback, as Node looks at its timers once more when that has ended.
+    const set = systemClock.after(1, () => setImmediate(resolve, set));
+  });
+  timer.refresh();
+  const remaining = timersSet();
+  timer.cancel();
+  assert.equal(remaining, 0);
+});
+
+test("a cancelled timer is not set again", () => {
+  const timer = systemClock.after(60_000, () => assert.fail("it was cancelled"));
+  assert.equal(timersSet(), 1);
+  timer.cancel();
+  timer.refresh();
+  assert.equal(timersSet(), 0);
+});
+
+test("a timer that is set again still fires once", async () => {
+  let fired = 0;
+  await new Promise<void>((resolve) => {
+    const timer = systemClock.after(5, () => {
+      fired += 1;
+      setImmediate(resolve);
+    });
+    timer.refresh();
+  });
+  assert.equal(fired, 1);
+  assert.equal(timersSet(), 0);
+});
