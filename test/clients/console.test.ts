@@ -8,7 +8,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { promisify } from "node:util";
-import { topics } from "../../src/extensions/manual/index.ts";
+import { manual } from "../../src/extensions/manual/index.ts";
 import { only, settled, usageCount } from "../support/books.ts";
 import { folder } from "../support/folder.ts";
 import { demo, merge } from "../support/gateway.ts";
@@ -324,8 +324,8 @@ describe("the console in a browser", {
     const page = await open(t, admin, {}, "#manual");
     const list = page.locator("#topics button");
     await list.first().waitFor();
-    assert.equal(await list.count(), topics().length);
-    for (const { title } of topics()) {
+    assert.equal(await list.count(), manual.topics().length);
+    for (const { title } of manual.topics()) {
       await list.getByText(title, { exact: true }).click();
       await page.locator("#page h2", { hasText: title }).waitFor();
       const signs = await page.evaluate(() => {
