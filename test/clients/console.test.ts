@@ -123,7 +123,7 @@ describe("the console in a browser", {
   const told = (page: Page, name: string) =>
     until(async () => {
       const text = await figure(page, name).textContent();
-      return text !== "–" && text;
+      return text !== null && text !== "–" && text;
     }, `the figure ${name}`);
   const outcome = (page: Page, text: RegExp) =>
     page.locator("#outcome", { hasText: text }).waitFor();
