@@ -186,17 +186,3 @@ export async function startCostly() {
     },
   };
 }
-
-/**
- * How many milliseconds JSON.parse takes for SIZE bytes of names that it has not seen before: the
- * median of three times.
- */
-export function costlyParseMs(): number {
-  const json = newNames(SIZE);
-  const times = [1, 2, 3].map(() => {
-    const began = performance.now();
-    JSON.parse(json);
-    return performance.now() - began;
-  });
-  return times.sort((a, b) => a - b)[1]!;
-}
