@@ -6,8 +6,7 @@ import { readBody } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { ApiError } from "../openai/errors.ts";
 import { chatRequest, type ChatRequest } from "../openai/request.ts";
-import { MAX_BODY_VALUES } from "../schema/json-bounds.ts";
-import { parseLarge } from "../schema/json-bounds.ts";
+import { isLarge, MAX_BODY_VALUES, parseLarge } from "../schema/json-bounds.ts";
 
 const SOON = { headers: { "Retry-After": "1" } };
 
@@ -58,16 +57,23 @@ export function requireAdmission(
   );
 }
 
+interface ReadRequest {
+  readonly chat: ChatRequest;
+  /** Whether each step of the work on it is a turn of the event loop of its own. */
+  readonly large: boolean;
+}
+
 /**
  * Reads and checks the body. Throws an HttpError, an ApiError, a ValidationError, or the reason of
  * the exchange's `cancel` if that is aborted first.
  */
-export async function readRequest(exchange: Exchange, config: Config): Promise<ChatRequest> {
+export async function readRequest(exchange: Exchange, config: Config): Promise<ReadRequest> {
   const text = await readBody(exchange, config.server.max_body_bytes);
   const chat = chatRequest(await parseLarge(text, MAX_BODY_VALUES).catch(refuseJson));
   exchange.log.model_requested = chat.model;
-  if (chat.tool_choice !== undefined || !chat.tools) return chat;
-  return { ...chat, tool_choice: config.compat.tool_choice_default };
+  const large = isLarge(text);
+  if (chat.tool_choice !== undefined || !chat.tools) return { chat, large };
+  return { chat: { ...chat, tool_choice: config.compat.tool_choice_default }, large };
 }
 
 function refuseJson(error: unknown): never {

@@ -35,6 +35,8 @@ export interface AcceptedRequest {
   readonly exchange: Exchange;
   readonly caller: Caller;
   readonly chat: ChatRequest;
+  /** Whether each step of the work on it is a turn of the event loop of its own. */
+  readonly large: boolean;
   readonly config: Config;
   /** Best first; at least one. */
   readonly candidates: readonly Model[];

@@ -37,11 +37,11 @@ export function createChatHandler(current: () => ConfigSnapshot, services: ChatS
       requireAdmission(decision instanceof Promise ? await decision : decision, caller, exchange);
       const releaseSlot = once(() => limiter.release(caller));
       try {
-        const chat = await readRequest(exchange, config);
+        const { chat, large } = await readRequest(exchange, config);
         const candidates = catalog.candidates(chat, caller);
         const startedAt = clock.monotonic();
         const report = reporterFor(exchange, diagnose);
-        const request = { exchange, caller, chat, config, candidates, startedAt, report };
+        const request = { exchange, caller, chat, large, config, candidates, startedAt, report };
         await answer({ ...request, inFlight: () => inFlight, releaseSlot }, services);
       } finally {
         releaseSlot();
@@ -74,6 +74,7 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
       cancel: delivery.upstream,
       endsAt: request.startedAt + total_ms,
       account: request.caller.account,
+      large: request.large,
       clock: services.clock,
       report: request.report,
     });

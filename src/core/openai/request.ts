@@ -92,9 +92,12 @@ const message = variant("role", {
       refusal: lenient(string()),
       tool_calls: optional(array(toolCall)),
     }),
-    ({ refusal = null, content = refusal, tool_calls = [], ...rest }) => {
+    // Each field by its name: to copy the rest of an object takes ten times as long, and there may
+    // be 100,000 messages.
+    ({ role, refusal = null, content = refusal, reasoning_content, tool_calls = [] }) => {
       // A refusal alone was the gateway's own reply to an earlier request, sent back unchanged.
-      if (content !== null || tool_calls.length > 0) return { ...rest, content, tool_calls };
+      if (content !== null || tool_calls.length > 0)
+        return { role, content, reasoning_content, tool_calls };
       return fail(
         "missing_required_parameter",
         "is required in an assistant message without tool_calls",

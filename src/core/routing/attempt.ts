@@ -1,6 +1,7 @@
 // One attempt at one provider: the request goes out, the reply comes in as batches of parts, and
 // every failure becomes a ProviderError. The first batch goes up to and with the first delta, or
 // the end of a reply that has none.
+import { setImmediate as turnEnd } from "node:timers/promises";
 import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
@@ -10,8 +11,7 @@ import type { ChatRequest } from "../openai/request.ts";
 import { ProviderError, refusal } from "../providers/provider-error.ts";
 import { wholeReply } from "../providers/decoding.ts";
 import type { Dialect } from "../providers/dialect.ts";
-import { MAX_REPLY_VALUES } from "../schema/json-bounds.ts";
-import { parseLarge } from "../schema/json-bounds.ts";
+import { MAX_REPLY_VALUES, parseLarge } from "../schema/json-bounds.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
@@ -49,6 +49,8 @@ export interface RequestContext {
   readonly endsAt: number;
   /** The account whose request it is. */
   readonly account: string;
+  /** Whether each step of the work on the request is a turn of the event loop of its own. */
+  readonly large: boolean;
   readonly clock: Clock;
   readonly report: ReportEvent;
 }
@@ -87,7 +89,9 @@ export async function attempt(
     options.report("internal_error", model, { level: "error", detail: describe(bug) });
   const dialect = guardDialect(provider.dialectFor(options.account), reportBug);
   const stream = chat.stream || model.traits.stream_only;
+  if (options.large) await otherWork(options.cancel);
   const request = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);
+  if (options.large) await otherWork(options.cancel);
   const cancel = new Cancel();
   const detach = options.cancel.onAbort(() => cancel.abort(options.cancel.reason));
   const deadlines = createDeadlines(options.clock, provider, (error) => cancel.abort(error));
@@ -122,6 +126,12 @@ export async function attempt(
     deadlines.clear();
     detach();
   }
+}
+
+/** Gives other work a turn of the event loop. Throws the reason of `cancel` if it is aborted then. */
+async function otherWork(cancel: Cancel): Promise<void> {
+  await turnEnd();
+  if (cancel.aborted) throw cancel.reason;
 }
 
 /** The segments of a URL's path. A key may stand in one. */

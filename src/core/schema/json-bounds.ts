@@ -27,10 +27,11 @@ export const MAX_NEW_NAMES = 50_000;
  */
 const MAX_SIBLINGS = 1_000;
 /**
+ * From more characters on, each step of the work on a text is a turn of the event loop of its own.
  * A shorter text cannot exceed either bound: a value takes a character, a name six with its quotes,
  * colon, value and comma.
  */
-const ALWAYS_WITHIN = 256 * 1024;
+const LARGE_CHARS = 256 * 1024;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -153,12 +154,11 @@ function endOfString(text: string, from: number): number {
   return text.length;
 }
 
+export const isLarge = (text: string): boolean => text.length > LARGE_CHARS;
+
 /** What exceeds the bounds of JSON.parse in a text. Undefined: nothing. */
 export const jsonExcess = (text: string, maxValues: number): string | undefined =>
-  text.length <= ALWAYS_WITHIN ? undefined : createJsonCounter(maxValues).add(text);
-
-/** From this many characters on, each step of the work is a turn of the event loop of its own. */
-const LARGE_CHARS = 256 * 1024;
+  isLarge(text) ? createJsonCounter(maxValues).add(text) : undefined;
 
 /**
  * Parses a JSON text. The contents of a large one are counted first (json-bounds.ts), and other
@@ -166,7 +166,7 @@ const LARGE_CHARS = 256 * 1024;
  * message says what is too much, or with the SyntaxError of JSON.parse.
  */
 export async function parseLarge(text: string, maxValues: number): Promise<unknown> {
-  if (text.length <= LARGE_CHARS) return JSON.parse(text);
+  if (!isLarge(text)) return JSON.parse(text);
   const excess = jsonExcess(text, maxValues);
   if (excess !== undefined) throw new RangeError(excess);
   await turnEnd();

@@ -18,17 +18,17 @@ export function contentBlocks(
   isLast: boolean,
   signatures: SignatureStore | undefined,
 ): unknown[] {
-  const firstCall = items.find(({ type }) => type === "call");
-  const thoughts = (item: Item | undefined) => (signatures ? thoughtsBefore(item, signatures) : []);
-  const blocks = items.flatMap((item) => [
-    ...(item === firstCall ? [] : thoughts(item)),
-    blockOf(item),
-  ]);
+  // A turn must begin with its first thoughts, even if text came between them and the call.
+  const firstCall = signatures && items.find(({ type }) => type === "call");
+  const blocks = signatures ? [...thoughtsBefore(firstCall, signatures)] : [];
+  for (const item of items) {
+    if (signatures && item !== firstCall) blocks.push(...thoughtsBefore(item, signatures));
+    blocks.push(blockOf(item));
+  }
   // The beginning of an answer must not end in blanks.
   const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
   if (begun?.type === "text") blocks.splice(-1, 1, { type: "text", text: begun.text.trimEnd() });
-  // A turn must begin with its first thoughts, even if text came between them and the call.
-  return [...thoughts(firstCall), ...blocks];
+  return blocks;
 }
 
 function blockOf(item: Item): object {

@@ -78,7 +78,8 @@ const declaredTools = ({ tools }: ChatRequest): readonly object[] | undefined =>
 
 /** Tools that were called must be declared, even if they cannot be called any more. */
 function calledTools(turns: readonly Turn[]): readonly object[] {
-  const items = turns.flatMap((turn) => turn.items);
-  const names = new Set(items.flatMap((item) => (item.type === "call" ? [item.name] : [])));
+  const names = new Set<string>();
+  for (const { items } of turns)
+    for (const item of items) if (item.type === "call") names.add(item.name);
   return [...names].map((name) => ({ name, input_schema: { type: "object" } }));
 }

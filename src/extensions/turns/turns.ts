@@ -58,26 +58,32 @@ export function turnsOf(
   /** The result of the latest call of each id that the client made. */
   const results = new Map<string, Result>();
 
-  function add(role: Turn["role"], items: readonly Item[]): void {
-    if (items.length > 0 && turns.at(-1)?.role !== role) turns.push({ role, items: [] });
-    // One by one: there may be more than a call can take as arguments.
-    for (const item of items) turns.at(-1)!.items.push(item);
+  function add(role: Turn["role"], item: Item): void {
+    const turn = turns.at(-1);
+    if (turn?.role === role) turn.items.push(item);
+    else turns.push({ role, items: [item] });
+  }
+
+  /** Without empty texts, which the native formats refuse. */
+  function addContent(role: Turn["role"], content: string | readonly ContentPart[]): void {
+    const parts = typeof content === "string" ? [textPart(content)] : content;
+    for (const part of parts) if (part.type !== "text" || part.text.trim() !== "") add(role, part);
   }
 
   function addAssistant({ content, tool_calls }: AssistantMessage): void {
-    add("assistant", itemsOf(content ?? ""));
+    addContent("assistant", content ?? "");
     const answers: Result[] = [];
     for (const call of tool_calls) {
       const id = uniqueId(call.id);
       const { name, arguments: text } = call.function;
       // A model wrote the arguments: they need not be JSON.
       const args = objectIn(text || "{}", texts) ?? { _raw: text };
-      add("assistant", [{ type: "call", id, name, args }]);
+      add("assistant", { type: "call", id, name, args });
       const result: Result = { type: "result", id, name, content: "" };
       results.set(call.id, result);
       answers.push(result);
     }
-    add("user", answers);
+    for (const answer of answers) add("user", answer);
   }
 
   function addResult(id: string, content: string): void {
@@ -91,7 +97,7 @@ export function turnsOf(
         if (message.content.trim() !== "") system.push(message.content);
         break;
       case "user":
-        add("user", itemsOf(message.content));
+        addContent("user", message.content);
         break;
       case "assistant":
         addAssistant(message);
@@ -103,11 +109,7 @@ export function turnsOf(
   return { system, turns: turns[0]?.role === "user" ? turns : [OPENING, ...turns] };
 }
 
-/** Without empty texts, which the native formats refuse. */
-function itemsOf(content: string | readonly ContentPart[]): readonly ContentPart[] {
-  const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
-  return parts.filter((part) => part.type !== "text" || part.text.trim() !== "");
-}
+const textPart = (text: string) => ({ type: "text" as const, text });
 
 /**
  * Some clients count anew in each turn. An id that was used before gets a number: `call_0`, the

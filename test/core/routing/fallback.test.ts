@@ -32,7 +32,7 @@ interface Run {
   readonly events: string[];
 }
 
-function start({ models, clock }: Lab, over: object = {}): Run {
+function start({ models, clock }: Lab, over: object = {}, large = false): Run {
   const cancel = new Cancel();
   const delivered: Part[] = [];
   const events: string[] = [];
@@ -44,6 +44,7 @@ function start({ models, clock }: Lab, over: object = {}): Run {
     cancel,
     endsAt: clock.monotonic() + 900_000,
     account: "acme",
+    large,
     clock,
     report: (event) => events.push(event),
   });
@@ -88,6 +89,23 @@ describe("completeWithFallback", () => {
     assert.deepEqual([reading.source, reading.usage.total_tokens], ["provider", 10]);
     assert.equal(finishReason, "stop");
     assert.deepEqual(run.delivered[0], { type: "text", text: "Hi.", logprobs: undefined });
+  });
+
+  it("gives other work a turn before each step of a large request", async () => {
+    const world = lab({ a: [reply("Hi.")] });
+    const run = start(world, {}, true);
+    await turn();
+    assert.deepEqual(world.asked, []);
+    await run.result;
+    assert.deepEqual(world.asked, ["a"]);
+  });
+
+  it("does not send a large request whose client left between its steps", async () => {
+    const world = lab({ a: [] });
+    const run = start(world, {}, true);
+    run.cancel.abort(new ClientGone());
+    assert.ok((await failure(run)).error instanceof ClientGone);
+    assert.deepEqual(world.asked, []);
   });
 
   it("asks the same model again after a passing failure, and then the next", async () => {
