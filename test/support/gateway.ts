@@ -76,6 +76,14 @@ export const demo = (over: object = {}): object =>
     over,
   ) as object;
 
+/** The part of a Response that most tests look at. */
+export interface ChatAnswer {
+  readonly status: number;
+  readonly headers: { get(name: string): string | null };
+  text(): Promise<string>;
+  json(): Promise<unknown>;
+}
+
 export interface RunningGateway {
   readonly url: string;
   readonly gateway: Gateway;
@@ -164,7 +172,7 @@ export interface StreamRead {
  * Reads a stream to its end, strictly: nothing but `data: {json}`, `data: [DONE]` and comments,
  * each with its blank line.
  */
-export async function readStream(response: Response): Promise<StreamRead> {
+export async function readStream(response: Pick<ChatAnswer, "text">): Promise<StreamRead> {
   const text = await response.text();
   const chunks: Chunk[] = [];
   let done = false;

@@ -17,9 +17,7 @@ import {
   json,
   merge,
   readStream,
-  startGateway,
   user,
-  type RunningGateway,
 } from "../../support/gateway.ts";
 import { LONG } from "../../support/long.ts";
 import {
@@ -30,7 +28,6 @@ import {
   rawStream,
   reset,
   speak,
-  startProvider,
   status,
   stream,
   usageChunk,
@@ -39,6 +36,7 @@ import {
   type Behaviour,
 } from "../../support/provider.ts";
 import { waitFor } from "../../support/wait.ts";
+import { createMemoryGateway, memoryProvider, type MemoryGateway } from "../../support/memory.ts";
 
 type Json = Record<string, any>;
 
@@ -274,12 +272,11 @@ type Kind = keyof typeof KINDS;
 
 /** A gateway before one vendor. `ask` must succeed, and gives what the provider was asked. */
 async function vendorBench(t: TestContext, vendor: string, over: object = {}) {
-  const provider = await startProvider(
+  const provider = memoryProvider(
     t,
     Object.fromEntries([...Object.keys(KINDS), "able"].map((name) => [name, speak("Hi.")])),
   );
-  const gw = await startGateway(
-    t,
+  const gw = createMemoryGateway(
     configFor(
       provider.url,
       [],
@@ -321,11 +318,7 @@ async function vendorBench(t: TestContext, vendor: string, over: object = {}) {
 }
 
 /** Asks, and must succeed: the provider was asked once, for this; but for messages. */
-async function outgoing(
-  gw: RunningGateway,
-  asked: readonly Asked[],
-  fields: object,
-): Promise<Json> {
+async function outgoing(gw: MemoryGateway, asked: readonly Asked[], fields: object): Promise<Json> {
   const before = asked.length;
   const response = await gw.chat({ model: "thinker", messages: user("hi"), ...fields });
   const text = await response.text();
@@ -600,9 +593,8 @@ async function answers(
   behaviour: Behaviour,
   { settings = {}, request = ON as object } = {},
 ) {
-  const provider = await startProvider(t, { m: behaviour });
-  const gw = await startGateway(
-    t,
+  const provider = memoryProvider(t, { m: behaviour });
+  const gw = createMemoryGateway(
     configFor(provider.url, ["m"], {
       providers: { shop: { vendor, base_url: provider.url } },
       models: { m: { provider: "shop", ...settings } },
@@ -1207,7 +1199,7 @@ async function failing(
   behaviour: Behaviour,
   settings: object = {},
 ) {
-  const provider = await startProvider(t, { m: behaviour, ok: speak("Fine.") });
+  const provider = memoryProvider(t, { m: behaviour, ok: speak("Fine.") });
   const over = {
     providers: {
       shop: { vendor, base_url: provider.url },
@@ -1219,11 +1211,11 @@ async function failing(
     },
     aliases: { both: { models: ["m", "ok"] } },
   };
-  return { ...provider, gw: await startGateway(t, configFor(provider.url, ["m"], over)) };
+  return { ...provider, gw: createMemoryGateway(configFor(provider.url, ["m"], over)) };
 }
 
 /** Status, and the model that served or the code of the error, whole or streamed. */
-async function outcome(gw: RunningGateway, request: object): Promise<[number, string]> {
+async function outcome(gw: MemoryGateway, request: object): Promise<[number, string]> {
   const response = await gw.chat({ messages: user("hi"), ...request });
   if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
     const { chunks, done, error } = await readStream(response);
@@ -1734,12 +1726,11 @@ describe("thinking between tags", { concurrency: 2 }, () => {
 
     it(`${name}: whole, and streamed ${LONG ? "in any pieces" : "letter by letter"}`, async (t) => {
       let pieces: readonly string[] = [said];
-      const provider = await startProvider(t, {
+      const provider = memoryProvider(t, {
         m: (asked) =>
           (whole(asked) ? status(200, completion({ content: said })) : stream(say(pieces)))(asked),
       });
-      const gw = await startGateway(
-        t,
+      const gw = createMemoryGateway(
         configFor(provider.url, ["m"], { models: { m: { think_tags: true } } }),
       );
       const ask = (more: object) => gw.chat({ model: "m", messages: user("hi"), ...more });
@@ -1769,9 +1760,8 @@ describe("thinking between tags", { concurrency: 2 }, () => {
         .join(""),
     );
     let size = 1;
-    const provider = await startProvider(t, { m: (asked) => rawStream(bytes, size)(asked) });
-    const gw = await startGateway(
-      t,
+    const provider = memoryProvider(t, { m: (asked) => rawStream(bytes, size)(asked) });
+    const gw = createMemoryGateway(
       configFor(provider.url, ["m"], { models: { m: { think_tags: true } } }),
     );
     for (const each of [1, 2, 3, 5, 7, 11, 64, 101]) {
@@ -1789,7 +1779,7 @@ describe("thinking between tags", { concurrency: 2 }, () => {
   });
 
   it("the end in the last piece, a whole reply without an end, and a stream that breaks off inside a tag", async (t) => {
-    const provider = await startProvider(t, {
+    const provider = memoryProvider(t, {
       last: (asked) => stream([chunk({ content: "<think>a</think>b</thi" }, "stop")])(asked),
       open: (asked) =>
         (whole(asked)
@@ -1798,8 +1788,7 @@ describe("thinking between tags", { concurrency: 2 }, () => {
       begun: (asked) => stream(say(["<thi"], []), "cut")(asked),
     });
     const names = ["last", "open", "begun"];
-    const gw = await startGateway(
-      t,
+    const gw = createMemoryGateway(
       configFor(provider.url, names, {
         models: Object.fromEntries(names.map((name) => [name, { think_tags: true }])),
       }),
@@ -1879,10 +1868,10 @@ describe("models that only stream", { concurrency: 2 }, () => {
   ];
 
   it("a stream without end is cut at the size that whole replies are cut at", async (t) => {
-    const provider = await startProvider(t, {
+    const provider = memoryProvider(t, {
       m: endless("text/event-stream", event(chunk({ content: "x".repeat(1024 * 1024) }))),
     });
-    const gw = await startGateway(t, configFor(provider.url, ["m"], { models: { m: setting } }));
+    const gw = createMemoryGateway(configFor(provider.url, ["m"], { models: { m: setting } }));
     const response = await gw.chat({ model: "m", messages: user("hi") });
     assert.deepEqual([response.status, (await json(response)).error.code], [503, "upstream_error"]);
     await waitFor(
@@ -1895,7 +1884,7 @@ describe("models that only stream", { concurrency: 2 }, () => {
   });
 
   it("a whole reply is what the stream says; what goes out is a request for a stream, with its usage", async (t) => {
-    const provider = await startProvider(t, { m: stream(events) });
+    const provider = memoryProvider(t, { m: stream(events) });
     const over = (vendor: string) => ({
       providers: { shop: { vendor, base_url: provider.url } },
       models: { m: { provider: "shop", ...setting } },
@@ -1904,7 +1893,7 @@ describe("models that only stream", { concurrency: 2 }, () => {
       ["qwen", { stream_options: { include_usage: true } }],
       ["zhipu", {}],
     ] as const) {
-      const gw = await startGateway(t, configFor(provider.url, ["m"], over(vendor)));
+      const gw = createMemoryGateway(configFor(provider.url, ["m"], over(vendor)));
       const request = {
         model: "m",
         messages: user("hi"),
@@ -2183,14 +2172,13 @@ describe("settings", { concurrency: 2 }, () => {
     it(`${field} of ${vendor}: the provider's goes before the vendor's, the model's before both`, async (t) => {
       const switches: Json =
         field.startsWith("thinking") || field === "efforts" ? {} : { thinking: "none" };
-      const server = await startProvider(
+      const server = memoryProvider(
         t,
         Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, speak("Hi.")])),
       );
       const shop = { vendor, base_url: server.url };
       const quiet = field === "defaults_to_one" ? {} : QUIET;
-      const gw = await startGateway(
-        t,
+      const gw = createMemoryGateway(
         configFor(server.url, [], {
           providers: {
             shop: { ...shop, ...quiet },
@@ -2241,10 +2229,9 @@ describe("settings", { concurrency: 2 }, () => {
       chunk({ content: "<think>t</think>x" }),
       chunk({}, "stop"),
     ]);
-    const server = await startProvider(t, { a: said, b: said, c: said });
+    const server = memoryProvider(t, { a: said, b: said, c: said });
     const shop = { vendor: "deepseek", base_url: server.url };
-    const gw = await startGateway(
-      t,
+    const gw = createMemoryGateway(
       configFor(server.url, [], {
         providers: {
           shop,
