@@ -95,8 +95,7 @@ const lowerCased = (headers: Readonly<Record<string, string>>) =>
 
 /** What a provider sends, as the transport's response. */
 class ProviderResponse extends MemoryResponse {
-  /** "drain" comes in a turn of its own, or a provider that sends without end would never wait. */
-  readonly #body = new Readable({ read: () => setImmediate(() => this.emit("drain")) });
+  readonly #body = new Readable({ read: () => this.#drain() });
   readonly #settle: PromiseWithSettlers;
 
   constructor(settle: PromiseWithSettlers) {
@@ -110,7 +109,13 @@ class ProviderResponse extends MemoryResponse {
     this.#settle.resolve({ status, headers: { get }, body: this.#body });
   }
   protected take(piece: string | Uint8Array): boolean {
-    return this.#body.push(Buffer.from(piece as string));
+    const hasRoom = this.#body.push(Buffer.from(piece as string));
+    if (hasRoom) this.#drain();
+    return false;
+  }
+  /** In a turn of its own, or a provider that sends without end would never let go. */
+  #drain(): void {
+    setImmediate(() => this.emit("drain"));
   }
   protected finish(error?: Error): void {
     if (error === undefined) this.#body.push(null);
@@ -236,11 +241,9 @@ function createRequest(body: Buffer, headers: Record<string, string>): IncomingM
 /** As a log has it: without undefined fields. */
 const asLine = (record: object): Record<string, unknown> => JSON.parse(JSON.stringify(record));
 
-/** The gateway of a configuration. It needs no closing. */
-export function createMemoryGateway(
-  settings: object,
-  { clock = systemClock }: { readonly clock?: Clock } = {},
-): MemoryGateway {
+/** The gateway of a configuration. It needs no closing. `time`: parts of another clock. */
+export function createMemoryGateway(settings: object, time: Partial<Clock> = {}): MemoryGateway {
+  const clock = { ...systemClock, ...time };
   const config = checkConfig(settings);
   const access: Record<string, unknown>[] = [];
   const diagnostics: Record<string, unknown>[] = [];

@@ -9,13 +9,13 @@ import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 import { refusal } from "../../../src/core/providers/provider-error.ts";
 import { guardDialect } from "../../../src/core/routing/attempt-errors.ts";
 import { ApiError } from "../../../src/core/openai/errors.ts";
-import { configFor, json, readStream, startGateway, user } from "../../support/gateway.ts";
+import { configFor, json, readStream, user } from "../../support/gateway.ts";
 import { LONG } from "../../support/long.ts";
+import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import {
   chunk,
   completion,
   speak,
-  startProvider,
   status,
   stream,
   type Behaviour,
@@ -26,10 +26,9 @@ import {
  * well.
  */
 async function bench(t: TestContext, vendor: string, behaviour: Behaviour, over: object = {}) {
-  const provider = await startProvider(t, behaviour);
-  const other = await startProvider(t, { next: speak("Rescued.") });
-  const gateway = await startGateway(
-    t,
+  const provider = memoryProvider(t, behaviour);
+  const other = memoryProvider(t, { next: speak("Rescued.") });
+  const gateway = createMemoryGateway(
     configFor(other.url, ["next"], {
       providers: { shop: { vendor, base_url: provider.url } },
       models: { m: { provider: "shop" } },
@@ -239,8 +238,7 @@ describe("a bug of a dialect", () => {
       assert.equal(lines.length, 4 * tries, "a request that cannot be written is not tried again");
       assert.deepEqual([lines[0]!["level"], lines[0]!["model"]], ["error", "m"]);
       assert.match(String(lines[0]!["detail"]), /^TypeError: Cannot read.*\n\s+at /);
-      const { models } = await json(await fetch(`${gateway.gateway.adminAddress()}/status`));
-      assert.equal(models.find((each: any) => each.model === "m").breaker.state, "closed");
+      assert.equal(gateway.catalog.models.get("m")!.status().state, "closed");
     });
   }
 

@@ -8,6 +8,7 @@ import { resolve } from "node:path";
 import { costOf, only, PRICE } from "../../support/books.ts";
 import { folder } from "../../support/folder.ts";
 import { configFor, json, readStream, startGateway, user } from "../../support/gateway.ts";
+import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import {
   chunk,
   completion,
@@ -25,16 +26,13 @@ type Dialect = "openai" | "anthropic" | "gemini";
 const THINKING = { openai: "thinking", anthropic: "adaptive", gemini: "level" } as const;
 
 /**
- * What the books say of one request, whole or streamed, to a provider of this format that answers
+ * What is settled of one request, whole or streamed, to a provider of this format that answers
  * so.
  */
 async function billed(t: TestContext, dialect: Dialect, behaviour: Behaviour, streaming = true) {
-  const dir = folder();
-  const provider = await startProvider(t, behaviour);
-  const gw = await startGateway(
-    t,
+  const provider = memoryProvider(t, behaviour);
+  const gw = createMemoryGateway(
     configFor(provider.url, ["m"], {
-      data_dir: dir,
       providers: { lab: { dialect, thinking: THINKING[dialect] } },
       models: { m: { price: PRICE, reasoning: false } },
     }),
@@ -45,10 +43,10 @@ async function billed(t: TestContext, dialect: Dialect, behaviour: Behaviour, st
     messages: user("Say something."),
   });
   await response.text();
-  const { settle } = only(dir);
-  assert.equal(settle["cost"], costOf(settle["usage"], PRICE));
-  const { prompt_tokens, completion_tokens } = settle["usage"];
-  return [settle["status"], settle["usage_source"], prompt_tokens, completion_tokens];
+  assert.equal(gw.settled.length, 1);
+  const { status: outcome, usageSource, usage, cost } = gw.settled[0]!;
+  assert.equal(cost, costOf(usage, PRICE));
+  return [outcome, usageSource, usage.prompt_tokens, usage.completion_tokens];
 }
 
 // ---- what each format says, in the same words
