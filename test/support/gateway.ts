@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
 import demoConfig from "../../src/extensions/demo/demo.json" with { type: "json" };
 import { checkConfig } from "./config.ts";
 import { createGateway, type Gateway, type GatewayDeps } from "./config.ts";
 import { chunkShape } from "./shapes.ts";
+import type { Scope } from "./scope.ts";
 import { waitFor } from "./wait.ts";
 
 export const KEY = "sk-test-client-key";
@@ -96,7 +96,7 @@ export interface RunningGateway {
 }
 
 export async function startGateway(
-  t: TestContext,
+  t: Scope,
   config: object,
   deps: GatewayDeps = {},
   env: Record<string, string> = {},

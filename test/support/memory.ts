@@ -3,11 +3,11 @@
 // fallback, decoding and the client's reply. It is for tests whose point is not the wire. What
 // sockets do (connections, back-pressure of a client, a client that leaves) is not imitated.
 
+import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { Readable } from "node:stream";
-import type { TestContext } from "node:test";
 import { createLimiter } from "../../src/core/accounts/limiter.ts";
 import { createKeyring, NO_CREATED_KEYS } from "../../src/core/accounts/keyring.ts";
 import { createChatHandler } from "../../src/core/chat/handler.ts";
@@ -23,6 +23,7 @@ import type { Transport, UpstreamRequest } from "../../src/core/upstream/transpo
 import { allExtensions, checkConfig, formats } from "./config.ts";
 import type { ChatAnswer } from "./gateway.ts";
 import { KEY } from "./gateway.ts";
+import type { Scope } from "./scope.ts";
 import { behaviourFor, type Asked, type Behaviours } from "./provider.ts";
 
 type Headers = Readonly<Record<string, unknown>>;
@@ -153,7 +154,7 @@ export interface MemoryProvider {
 }
 
 /** A provider without a socket, at a URL of its own, that does the same as startProvider's. */
-export function memoryProvider(t: TestContext, behaviours: Behaviours): MemoryProvider {
+export function memoryProvider(t: Scope, behaviours: Behaviours): MemoryProvider {
   providersMade += 1;
   const url = `http://provider-${providersMade}.test`;
   const asked: Asked[] = [];
@@ -218,6 +219,8 @@ export interface MemoryGateway {
   /** Lines of the access log, and for the operator. */
   readonly access: Record<string, unknown>[];
   readonly diagnostics: Record<string, unknown>[];
+  /** The access log's line of a request that is over. */
+  accessOf(requestId: string): Record<string, unknown>;
   /** What requests came to, in the order of their ends. */
   readonly settled: Settlement[];
   /** A chat request; a string is sent as it is. */
@@ -287,6 +290,11 @@ export function createMemoryGateway(settings: object, time: Partial<Clock> = {})
     catalog,
     access,
     diagnostics,
+    accessOf(id) {
+      const line = access.find((record) => record["request_id"] === id);
+      assert.ok(line, `there is no line of ${id} in the access log`);
+      return line;
+    },
     settled,
     chat: (body, headers = {}) =>
       new Promise((resolve, reject) => {

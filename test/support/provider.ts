@@ -4,7 +4,7 @@
 
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import type { TestContext } from "node:test";
+import type { Scope } from "./scope.ts";
 import { waitFor } from "./wait.ts";
 
 export interface Asked {
@@ -40,7 +40,7 @@ export interface Provider {
   readonly server: http.Server;
 }
 
-export async function startProvider(t: TestContext, behaviours: Behaviours): Promise<Provider> {
+export async function startProvider(t: Scope, behaviours: Behaviours): Promise<Provider> {
   const asked: Asked[] = [];
   let connections = 0;
   const server = http.createServer({ noDelay: true }, (req, res) => {

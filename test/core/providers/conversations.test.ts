@@ -20,13 +20,14 @@ import { anthropic } from "../../support/fake-anthropic.ts";
 import { gemini } from "../../support/fake-gemini.ts";
 import { PROVIDER_KEY, rule, sign, type Understood } from "../../support/fake-provider.ts";
 import type { Asked } from "../../support/provider.ts";
+import { LONG } from "../../support/long.ts";
 import { createRandom } from "../../support/random.ts";
 
 type Json = Record<string, any>;
 type Random = ReturnType<typeof createRandom>;
 
 const SEED = (Date.now() ^ process.pid) | 0;
-const [CONVERSATIONS, REPLIES] = [500, 300];
+const [CONVERSATIONS, REPLIES] = LONG ? [500, 300] : [120, 80];
 
 /**
  * Runs for each number; what fails is told with what it takes to see it again: its seed. Sizes
