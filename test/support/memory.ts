@@ -19,6 +19,7 @@ import { createConnections } from "../../src/core/http/connection.ts";
 import { answerRequest } from "../../src/core/http/request-listener.ts";
 import type { Ledger, Settlement } from "../../src/core/ledger/ledger.ts";
 import { createCatalog, createMemory, type Catalog } from "../../src/core/routing/catalog.ts";
+import { createFingerprint } from "../../src/core/routing/fingerprint.ts";
 import type { Transport, UpstreamRequest } from "../../src/core/upstream/transport.ts";
 import { allExtensions, checkConfig, formats } from "./config.ts";
 import type { ChatAnswer } from "./gateway.ts";
@@ -261,7 +262,7 @@ export function createMemoryGateway(settings: object, time: Partial<Clock> = {})
     transport: memoryTransport,
     redact: redaction?.createRedact?.(config, allExtensions),
     mediaTokens: allExtensions.find((extension) => extension.mediaTokens)?.mediaTokens,
-    memory: createMemory(() => "fp_0123456789ab"),
+    memory: createMemory(createFingerprint(() => "5ec4e7".repeat(8), diagnose)),
     clock,
   });
   const keyring = createKeyring(config, NO_CREATED_KEYS, clock.now);

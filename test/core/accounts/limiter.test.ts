@@ -311,54 +311,58 @@ describe("two limits", () => {
   });
 });
 
+/** Mostly bursts at one instant, sometimes pauses, now and then exactly a window's length. */
+function pauseOf(next: () => number): number {
+  const kind = next();
+  if (kind < 0.5) return 0;
+  if (kind < 0.9) return next() * 3_000;
+  if (kind < 0.98) return next() * 40_000;
+  return WINDOW_MS;
+}
+
+/** A random schedule under two limits: what is admitted is what the plain limiter admits. */
+function assertSchedule(seed: number): void {
+  const next = createRandom(seed).random;
+  const accountRpm = 1 + Math.floor(next() * 40);
+  const keyRpms = [1 + Math.floor(next() * 40), null, Math.floor(next() * 10)];
+  const { clock, admit } = clocked(next() * 1e6);
+  const plain = plainLimiter();
+  const account: number[] = [];
+  const keys: number[][] = [[], [], []];
+  for (let step = 0; step < 3_000; step += 1) {
+    clock.now += pauseOf(next);
+    const which = Math.floor(next() * 3);
+    const limits = [
+      { name: "account", rpm: accountRpm },
+      { name: `key ${which}`, rpm: keyRpms[which]! },
+    ];
+    const { admitted, remaining, resetMs }: AdmissionDecision = admit(...limits);
+    assert.equal(admitted, plain(clock.now, limits), `seed ${seed}, step ${step}`);
+    assert.ok(
+      remaining >= 0 && resetMs > 0 && resetMs <= WINDOW_MS,
+      `seed ${seed}, step ${step}: ${remaining}, ${resetMs}`,
+    );
+    if (admitted) {
+      account.push(clock.now);
+      keys[which]!.push(clock.now);
+    }
+  }
+  assert.ok(busiest(account) <= accountRpm, `seed ${seed}: ${busiest(account)} of ${accountRpm}`);
+  keys.forEach((times, which) => {
+    assert.ok(busiest(times) <= (keyRpms[which] ?? Infinity), `seed ${seed}, key ${which}`);
+  });
+  assert.ok(
+    account.length > 0 && account.length < 3_000,
+    `seed ${seed}: the schedule met no limit, or nothing else`,
+  );
+}
+
 describe("random schedules", () => {
   const seeds = [1, 2, 3, 4, 5, 6, 7, 8];
   const fresh = (Date.now() ^ process.pid) | 0;
   for (const seed of [...seeds, fresh]) {
-    it(`never more than the limit in any 60 s, never fewer than there is room for (seed ${seed}${seed === fresh ? ", a new one each run" : ""})`, () => {
-      const next = createRandom(seed).random;
-      const accountRpm = 1 + Math.floor(next() * 40);
-      const keyRpms = [1 + Math.floor(next() * 40), null, Math.floor(next() * 10)];
-      const { clock, admit } = clocked(next() * 1e6);
-      const plain = plainLimiter();
-      const account: number[] = [];
-      const keys: number[][] = [[], [], []];
-      for (let step = 0; step < 3_000; step += 1) {
-        // Mostly bursts at one instant, sometimes pauses, now and then exactly a window's length.
-        const kind = next();
-        let passed = WINDOW_MS;
-        if (kind < 0.5) passed = 0;
-        else if (kind < 0.9) passed = next() * 3_000;
-        else if (kind < 0.98) passed = next() * 40_000;
-        clock.now += passed;
-        const which = Math.floor(next() * 3);
-        const limits = [
-          { name: "account", rpm: accountRpm },
-          { name: `key ${which}`, rpm: keyRpms[which]! },
-        ];
-        const { admitted, remaining, resetMs }: AdmissionDecision = admit(...limits);
-        assert.equal(admitted, plain(clock.now, limits), `seed ${seed}, step ${step}`);
-        assert.ok(
-          remaining >= 0 && resetMs > 0 && resetMs <= WINDOW_MS,
-          `seed ${seed}, step ${step}: ${remaining}, ${resetMs}`,
-        );
-        if (admitted) {
-          account.push(clock.now);
-          keys[which]!.push(clock.now);
-        }
-      }
-      assert.ok(
-        busiest(account) <= accountRpm,
-        `seed ${seed}: ${busiest(account)} of ${accountRpm}`,
-      );
-      keys.forEach((times, which) => {
-        assert.ok(busiest(times) <= (keyRpms[which] ?? Infinity), `seed ${seed}, key ${which}`);
-      });
-      assert.ok(
-        account.length > 0 && account.length < 3_000,
-        `seed ${seed}: the schedule met no limit, or nothing else`,
-      );
-    });
+    it(`never more than the limit in any 60 s, never fewer than there is room for (seed ${seed}${seed === fresh ? ", a new one each run" : ""})`, () =>
+      assertSchedule(seed));
   }
 });
 

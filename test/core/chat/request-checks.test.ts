@@ -149,8 +149,50 @@ const badCombination = (param: string): Refusal => ({
 const withRaw = (fields: object, raw: string): string =>
   JSON.stringify({ ...REQUEST, ...fields }).replaceAll('"<raw>"', raw);
 
+interface Range {
+  readonly field: string;
+  readonly min: number;
+  /** Undefined: the largest safe integer. */
+  readonly max: number | undefined;
+  readonly integer: boolean;
+}
+
+/** Both ends are accepted and passed on; what is beyond them, and no number, is refused. */
+async function assertRange({ gw, asked, accepted, refused }: Bench, range: Range): Promise<void> {
+  const { field, min, max, integer } = range;
+  const out = field === "max_completion_tokens" ? "max_tokens" : field;
+  const extra = field === "top_logprobs" ? { logprobs: true } : {};
+  const inside = [min, max ?? 2 ** 53 - 1, integer ? min + 1 : min + 0.25];
+  for (const value of inside)
+    assert.deepEqual(await accepted({ [field]: value, ...extra }), {
+      ...PLAIN,
+      [out]: value,
+      ...extra,
+    });
+  const step = integer ? 1 : 0.000001;
+  for (const value of [min - step, max === undefined ? 2 ** 53 : max + step])
+    await refused({ [field]: value }, wrongValue(field));
+  for (const value of ["1", "", true, [1], { value: 1 }])
+    await refused({ [field]: value }, wrongType(field));
+  if (integer) await refused({ [field]: min + 0.5 }, wrongType(field));
+  // JSON.parse makes Infinity of it.
+  for (const raw of ["1e400", "-1e400"])
+    await assertRefusal(
+      await gw.chat(withRaw({ [field]: "<raw>" }, raw)),
+      wrongValue(field),
+      `${field} ${raw}`,
+    );
+  const before = asked.length;
+  assert.equal(
+    (await gw.chat(withRaw({ [field]: "<raw>", ...extra }, "1.0"))).status,
+    200,
+    `${field} 1.0 is the number 1`,
+  );
+  assert.deepEqual(asked[before]?.body, { ...PLAIN, [out]: 1, ...extra });
+}
+
 describe("numbers and their ranges", () => {
-  for (const { field, min, max, integer } of [
+  for (const range of [
     { field: "temperature", min: 0, max: 2, integer: false },
     { field: "top_p", min: 0, max: 1, integer: false },
     { field: "frequency_penalty", min: -2, max: 2, integer: false },
@@ -159,38 +201,8 @@ describe("numbers and their ranges", () => {
     { field: "max_completion_tokens", min: 1, max: undefined, integer: true },
     { field: "top_logprobs", min: 0, max: 20, integer: true },
   ]) {
-    it(`${field}: ${min} to ${max ?? "any"}${integer ? ", whole numbers" : ""}`, async (t) => {
-      const { gw, asked, accepted, refused } = bench(t);
-      const out = field === "max_completion_tokens" ? "max_tokens" : field;
-      const extra = field === "top_logprobs" ? { logprobs: true } : {};
-      const inside = [min, max ?? 2 ** 53 - 1, integer ? min + 1 : min + 0.25];
-      for (const value of inside)
-        assert.deepEqual(await accepted({ [field]: value, ...extra }), {
-          ...PLAIN,
-          [out]: value,
-          ...extra,
-        });
-      const step = integer ? 1 : 0.000001;
-      for (const value of [min - step, max === undefined ? 2 ** 53 : max + step])
-        await refused({ [field]: value }, wrongValue(field));
-      for (const value of ["1", "", true, [1], { value: 1 }])
-        await refused({ [field]: value }, wrongType(field));
-      if (integer) await refused({ [field]: min + 0.5 }, wrongType(field));
-      // JSON.parse makes Infinity of it.
-      for (const raw of ["1e400", "-1e400"])
-        await assertRefusal(
-          await gw.chat(withRaw({ [field]: "<raw>" }, raw)),
-          wrongValue(field),
-          `${field} ${raw}`,
-        );
-      const before = asked.length;
-      assert.equal(
-        (await gw.chat(withRaw({ [field]: "<raw>", ...extra }, "1.0"))).status,
-        200,
-        `${field} 1.0 is the number 1`,
-      );
-      assert.deepEqual(asked[before]?.body, { ...PLAIN, [out]: 1, ...extra });
-    });
+    it(`${range.field}: ${range.min} to ${range.max ?? "any"}${range.integer ? ", whole numbers" : ""}`, (t) =>
+      assertRange(bench(t), range));
   }
 
   it("the message names the field, the range and the value", async (t) => {
@@ -692,8 +704,8 @@ describe("tools", () => {
     await refused({ tools: many }, wrongValue("tools"), "129 tools");
   });
 
-  it("each is a function with a proper name", async (t) => {
-    const { accepted, refused } = bench(t);
+  it("each is a function that has a name", async (t) => {
+    const { refused } = bench(t);
     const at = (tool: unknown, refusal: Refusal) => refused({ tools: [fn("ok"), tool] }, refusal);
     for (const tools of ["x", {}, 1, true]) await refused({ tools }, wrongType("tools"));
     for (const tool of [null, "get_time", []]) await at(tool, wrongType("tools[1]"));
@@ -709,6 +721,11 @@ describe("tools", () => {
     await at({ type: "function", function: {} }, missing("tools[1].function.name"));
     for (const name of [1, null, ["f"]])
       await at({ type: "function", function: { name } }, wrongType("tools[1].function.name"));
+  });
+
+  it("a name has 1 to 64 letters of few kinds; the other fields have their types", async (t) => {
+    const { accepted, refused } = bench(t);
+    const at = (tool: unknown, refusal: Refusal) => refused({ tools: [fn("ok"), tool] }, refusal);
     for (const name of ["", "x".repeat(65), "get time", "get.time", "naïve", "f\n", "a/b"])
       await at(fn(name), wrongValue("tools[1].function.name"));
     for (const name of ["x", "x".repeat(64), "A-z_09", "-", "__proto__"]) {

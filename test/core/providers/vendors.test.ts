@@ -343,6 +343,42 @@ const without = (fields: Json, refused: readonly string[]): Json => {
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !gone.includes(name)));
 };
 
+type Shop = Awaited<ReturnType<typeof vendorBench>>;
+
+/** Asks by name, then by alias: the answers, and how many of them the provider was asked for. */
+async function askTwice({ gw, asked }: Shop, kind: Kind, need: keyof typeof NEEDS) {
+  const request = { messages: user("hi"), ...NEEDS[need][0] };
+  const before = asked.length;
+  const direct = await gw.chat({ model: kind, ...request });
+  const directCalls = asked.length - before;
+  const shared = await gw.chat({ model: `auto/${kind}`, ...request });
+  const calls = [directCalls, asked.length - before];
+  return { direct, served: [shared.status, (await json(shared)).model], calls };
+}
+
+/** The model has what the request needs. */
+async function assertFit(shop: Shop, kind: Kind, need: keyof typeof NEEDS): Promise<void> {
+  const { direct, served, calls } = await askTwice(shop, kind, need);
+  const about = `${kind} ${need}`;
+  assert.deepEqual([direct.status, (await json(direct)).error], [200, undefined], about);
+  assert.deepEqual(served, [200, kind], about);
+  assert.deepEqual(calls, [1, 2], about);
+}
+
+/** The model lacks what the request needs; the alias has another one. */
+async function assertUnfit(shop: Shop, kind: Kind, need: keyof typeof NEEDS): Promise<void> {
+  const { direct, served, calls } = await askTwice(shop, kind, need);
+  const { error } = await json(direct);
+  const about = `${kind} ${need}`;
+  assert.deepEqual(
+    [direct.status, error?.code, error?.param, error?.type],
+    [400, "unsupported_value", NEEDS[need][1], "invalid_request_error"],
+    about,
+  );
+  assert.deepEqual(served, [200, "able"], about);
+  assert.deepEqual(calls, [0, 1], about);
+}
+
 describe("what a vendor is asked", { concurrency: 2 }, () => {
   for (const [vendor, row] of Object.entries(VENDORS)) {
     const {
@@ -425,7 +461,7 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
       assert.deepEqual(await ask({ model: "plain", tools: [] }), { model: "plain", ...silent });
     });
 
-    it(`${vendor}: thinking on, off, its depth, and where it has no switch`, async (t) => {
+    it(`${vendor}: thinking off, and where it has no switch`, async (t) => {
       const { ask } = await vendorBench(t, vendor);
       const thinker = { ...silent, ...thinks("thinker") };
       for (const fields of [
@@ -441,10 +477,21 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
           ...thinker,
         });
       }
+      for (const asking of [ON, {}])
+        assert.deepEqual(await ask({ model: "plain", ...asking, reasoning_effort: "high" }), {
+          model: "plain",
+          ...silent,
+        });
+    });
+
+    it(`${vendor}: thinking on, and its depth`, async (t) => {
+      const { ask } = await vendorBench(t, vendor);
+      const thinker = { ...silent, ...thinks("thinker") };
+      const depths = efforts?.map((each) => depth!(each)) ?? EFFORTS.map(() => on);
       for (const model of ["thinker", "stubborn"]) {
         assert.deepEqual(await ask({ model, ...ON }), { model, ...thinker, ...on });
         for (const [at, reasoning_effort] of EFFORTS.entries()) {
-          const deep = efforts ? depth!(efforts[at]!) : on;
+          const deep = depths[at];
           // The depth alone asks for thinking as well.
           for (const asking of [ON, {}])
             assert.deepEqual(await ask({ model, ...asking, reasoning_effort }), {
@@ -459,11 +506,6 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
           ...on,
         });
       }
-      for (const asking of [ON, {}])
-        assert.deepEqual(await ask({ model: "plain", ...asking, reasoning_effort: "high" }), {
-          model: "plain",
-          ...silent,
-        });
     });
 
     it(`${vendor}: tool calls that come back, with their thinking or without`, async (t) => {
@@ -500,31 +542,10 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
     });
 
     it(`${vendor}: what it cannot do is refused, or asked of the next candidate; what it can do it is asked`, async (t) => {
-      const { gw, asked } = await vendorBench(t, vendor);
-      for (const kind of ["thinker", "plain"] as const) {
-        for (const [need, [fields, param]] of Object.entries(NEEDS)) {
-          const fit = !refusals(kind).includes(need);
-          const before = asked.length;
-          const direct = await gw.chat({ model: kind, messages: user("hi"), ...fields });
-          const { error } = await json(direct);
-          const about = `${kind} ${need}`;
-          assert.deepEqual(
-            [direct.status, error?.code, error?.param, error?.type],
-            fit
-              ? [200, undefined, undefined, undefined]
-              : [400, "unsupported_value", param, "invalid_request_error"],
-            about,
-          );
-          assert.equal(asked.length - before, fit ? 1 : 0, about);
-          const answer = await gw.chat({ model: `auto/${kind}`, messages: user("hi"), ...fields });
-          assert.deepEqual(
-            [answer.status, (await json(answer)).model],
-            [200, fit ? kind : "able"],
-            about,
-          );
-          assert.equal(asked.length - before, fit ? 2 : 1, about);
-        }
-      }
+      const shop = await vendorBench(t, vendor);
+      for (const kind of ["thinker", "plain"] as const)
+        for (const need of Object.keys(NEEDS) as (keyof typeof NEEDS)[])
+          await (refusals(kind).includes(need) ? assertUnfit : assertFit)(shop, kind, need);
     });
 
     it(`${vendor}: a penalty of 0, no stop and unused top_logprobs ask for nothing`, async (t) => {
@@ -1725,6 +1746,7 @@ describe("thinking between tags", { concurrency: 2 }, () => {
     });
 
     it(`${name}: whole, and streamed ${LONG ? "in any pieces" : "letter by letter"}`, async (t) => {
+      const cuts = LONG ? splits(said) : [said.split("")];
       let pieces: readonly string[] = [said];
       const provider = memoryProvider(t, {
         m: (asked) =>
@@ -1738,7 +1760,7 @@ describe("thinking between tags", { concurrency: 2 }, () => {
         const shown = thinking === ON ? { reasoning_content: reasoning } : {};
         const [choice] = (await json(await ask(thinking))).choices;
         assert.deepEqual(choice.message, { role: "assistant", content, ...shown });
-        for (pieces of LONG ? splits(said) : [said.split("")]) {
+        for (pieces of cuts) {
           const { chunks, done } = await readStream(await ask({ ...thinking, stream: true }));
           assertSound(chunks, "m");
           const { message } = assemble(chunks);

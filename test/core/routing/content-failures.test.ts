@@ -4,6 +4,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import type { Clock } from "../../../src/core/clock.ts";
 import { assemble, configFor, json, merge, readStream, user } from "../../support/gateway.ts";
 import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import {
@@ -71,8 +72,10 @@ async function bench(
   t: TestContext,
   vendor: string,
   bad: Behaviour,
-  over: object = {},
-  deps: object = {},
+  {
+    time = {},
+    ...over
+  }: { readonly time?: Partial<Clock>; readonly [setting: string]: unknown } = {},
 ) {
   const provider = memoryProvider(t, (asked) =>
     (JSON.stringify(asked.body).includes('"bad"') ? bad : fine(vendor))(asked),
@@ -84,7 +87,7 @@ async function bench(
     aliases: { both: { models: ["m", "next"] } },
     breaker: { failures: 2, cooldown_ms: 10_000 },
   });
-  const gateway = createMemoryGateway(merge(config, over) as object, deps);
+  const gateway = createMemoryGateway(merge(config, over) as object, time);
   /** Status, and the model that served or the code of the error. */
   async function ask(model: string, content: string, streaming = false): Promise<string> {
     const response = await gateway.chat({ model, stream: streaming, messages: user(content) });
@@ -425,13 +428,9 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
   it("a probe that meets one says nothing of the provider: the next request is the probe", async (t) => {
     const clock = { now: 0 };
     const answers = [status(403, error("no")), status(400, toolUseFailed), speak("Fine.")];
-    const { ask, asked, breaker } = await bench(
-      t,
-      "groq",
-      (each) => answers.shift()!(each),
-      {},
-      { monotonic: () => clock.now },
-    );
+    const { ask, asked, breaker } = await bench(t, "groq", (each) => answers.shift()!(each), {
+      time: { monotonic: () => clock.now },
+    });
     assert.equal(await ask("m", "bad"), CLOSED);
     assert.equal(await ask("m", "bad"), CLOSED, "it is open, and nobody is asked");
     assert.equal(asked.length, 1);
