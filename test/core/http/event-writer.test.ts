@@ -9,7 +9,7 @@ import { setImmediate as turnEnd } from "node:timers/promises";
 import { Cancel } from "../../../src/core/http/cancel.ts";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";
 import { createEventSink } from "../../../src/core/http/event-writer.ts";
-import { createTestClock } from "../../support/clock.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import { within } from "../../support/wait.ts";
 
 const KEEP_ALIVE_MS = 15_000;
@@ -32,7 +32,7 @@ function start() {
   res.sendDate = false;
   res.assignSocket(socket as Socket);
   socket.on("drain", () => res.emit("drain")); // As Node's server does.
-  const clock = createTestClock();
+  const clock = createFakeClock();
   const cancel = new Cancel();
   return {
     res,
@@ -94,7 +94,7 @@ describe("event sink", () => {
     clock.advance(10 * KEEP_ALIVE_MS);
     await turnEnd();
     assert.equal(text(), "");
-    assert.equal(clock.timers(), 0);
+    assert.equal(clock.pending(), 0);
   });
 
   it("waits for a client that has no room, and adds no comments to what it has not read", async () => {

@@ -108,6 +108,12 @@ const streamed: { readonly [dialect in Dialect]: (usage: object) => Behaviour } 
     }),
   gemini: (usage) => sse(said(TEXT), said("", usage, "STOP")),
 };
+/** A stream whose only figures come before most of its text. */
+const early = (output: number): Behaviour =>
+  stream([
+    chunk({ content: "x" }, null, { usage: named.openai(9, output) }),
+    chunk({ content: TEXT }, "stop"),
+  ]);
 const DIALECTS: Dialect[] = ["openai", "anthropic", "gemini"];
 
 describe("figures of a complete reply", { concurrency: 4 }, () => {
@@ -176,19 +182,13 @@ describe("figures that came before the last text", { concurrency: 4 }, () => {
     [
       "an early figure, then 400 characters, then a finish",
       "openai",
-      stream([
-        chunk({ content: "x" }, null, { usage: named.openai(9, 3) }),
-        chunk({ content: TEXT }, "stop"),
-      ]),
+      early(3),
       ["completed", "estimated", 9, 101],
     ],
     [
       "an early figure that is higher than the estimate",
       "openai",
-      stream([
-        chunk({ content: "x" }, null, { usage: named.openai(9, 300) }),
-        chunk({ content: TEXT }, "stop"),
-      ]),
+      early(300),
       ["completed", "estimated", 9, 300],
     ],
     [
@@ -319,7 +319,10 @@ describe("an event that is an error and has usage", { concurrency: 4 }, () => {
     it(`${dialect}, ${name}: ${expected.join(", ")}`, async (t) =>
       assert.deepEqual(await billed(t, dialect, behaviour), expected));
 
-  const recorded = resolve("../shared/cases/openrouter-error-with-usage.sse");
+  const recorded = resolve(
+    process.env["CASES"] ?? "../shared/cases",
+    "openrouter-error-with-usage.sse",
+  );
   const absent = !existsSync(recorded) && "the recorded cases are not beside the project";
   it("OpenRouter's, as it was recorded, however the bytes are cut", { skip: absent }, async (t) => {
     for (const size of [Infinity, 100, 1])
