@@ -119,6 +119,8 @@ const row = (...[fault, behaviour, tries, named, alias, more = {}]: Words): Row 
   falls: alias === "b",
   ...more,
 });
+/** The deadlines of an attempt, where the fault is not silence: long enough for a busy machine. */
+const PATIENCE_MS = 10_000;
 /** The fault is silence, or what goes on after the end. */
 const BRIEF = { patience: 400 } as const;
 const streamedOnly = { only: "streamed" } as const;
@@ -453,7 +455,7 @@ async function outcome(
   const response = await within(
     gateway.chat({ model, stream: streaming, messages: user("hi") }),
     "the answer",
-    4_000,
+    15_000,
   );
   const retryAfter = response.headers.get("retry-after");
   const served = (name: string) => (model === "x" ? name : "ok");
@@ -475,7 +477,7 @@ async function outcome(
   const { chunks, done, error } = await within(
     readStream(response),
     "the end of the stream",
-    4_000,
+    15_000,
   );
   const models = new Set(chunks.map((each) => each.model));
   assert.equal(models.size, 1, "one model in every chunk");
@@ -496,7 +498,7 @@ async function assertByName(row: Row, streaming: boolean, { gateway, first, seco
   const direct = await outcome(gateway, "a", streaming);
   const took = performance.now() - from;
   // An attempt that is let down otherwise must not wait for a deadline.
-  assert.ok(took < 2_900, `${took} ms`);
+  assert.ok(took < PATIENCE_MS, `${took} ms`);
   if (named.endsWith("upstream_timeout")) assert.ok(took >= 390, `${took} ms`);
   assert.equal(direct.got, named);
   if (retryAfter !== undefined) assert.equal(direct.retryAfter, retryAfter);
@@ -523,7 +525,7 @@ describe("every fault, by name and by alias, whole and streamed", { concurrency:
   );
   for (const { row, streaming } of ways) {
     it(`${row.fault}${streaming ? ", streamed" : ""}`, async (t) => {
-      const { patience = 3_000, behaviour, wire } = row;
+      const { patience = PATIENCE_MS, behaviour, wire } = row;
       const over = { timeouts: { first_token_ms: patience, idle_ms: patience } };
       const open = wire ? wireBench : bench;
       await assertByName(row, streaming, await open(t, behaviour(), over));
