@@ -691,7 +691,8 @@ describe("streams that fail", () => {
   });
 
   it("silence after the finish ends the reply soon", async (t) => {
-    const { response } = await ask(t, stream([...begun, chunk({}, "stop")], "open"));
+    const over = { timeouts: { closing_ms: 50 } };
+    const { response } = await ask(t, stream([...begun, chunk({}, "stop")], "open"), {}, over);
     assert.ok((await within(readStream(response), "the end of the stream")).done);
   });
 
