@@ -19,7 +19,8 @@ import {
   type CommandExtension,
   type CommandLoader,
 } from "./command-line/command.ts";
-import type { Extension, LogSinks, RunningGateway } from "./core/extension/extension.ts";
+import type { Extension } from "./core/extension/extension.ts";
+import type { LogSinks, RunningGateway } from "./core/extension/processes.ts";
 import { createLoader } from "./core/extension/loader.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 import { createReloader, reportFailure } from "./reload.ts";

@@ -2,7 +2,7 @@
 // sends SIGHUP. All or nothing: if the new file is invalid, the error is logged and the old
 // configuration stays active.
 import { issuesAsJson, loadConfig, type LoadOptions } from "./core/config/load.ts";
-import type { RunningGateway } from "./core/extension/extension.ts";
+import type { RunningGateway } from "./core/extension/processes.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 
 /**

@@ -11,7 +11,8 @@ import { createFormats } from "./config/formats.ts";
 import { changedFixedSettings } from "./config/fixed.ts";
 import type { Config } from "./config/schema.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
-import type { Extension, RunningGateway, SecureSection } from "./extension/extension.ts";
+import type { Extension, SecureSection } from "./extension/extension.ts";
+import type { RunningGateway } from "./extension/processes.ts";
 import {
   secureListener,
   startHost,
@@ -28,7 +29,6 @@ import { match } from "./http/router.ts";
 import { createServer, type Server } from "./http/server.ts";
 import { ledgerUnavailable } from "./ledger/ledger.ts";
 import { createLogs, type Logs, type LogTargets } from "./logs.ts";
-import { createLoopDelay } from "./loop-delay.ts";
 import { ApiError } from "./openai/errors.ts";
 import { openapiText } from "./openai/openapi.ts";
 import { createCatalog, createMemory } from "./routing/catalog.ts";
@@ -108,7 +108,6 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const assembly = assemble(initial, options);
   const { clock, extensions, observations, logs, parts, secure, snapshots, leftStreams } = assembly;
   const { diagnose } = logs;
-  const loop = createLoopDelay();
   let draining = false;
 
   /** What a request begins with. */
@@ -121,7 +120,6 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const report = (): Report => ({
     draining,
     inFlight: server.inFlight(),
-    loopDelay: loop.take(),
     ...catalogReport(snapshots.current()),
     extensions: { ...observations.report(), ...parts.report() },
   });
@@ -142,7 +140,6 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     await server.close(drainMs, shuttingDown());
     leftStreams.close(); // before the ledger closes, which waits for their settlements
     await host?.close();
-    loop.stop();
     snapshots.close();
     await parts.close();
     logs.flush();
@@ -151,7 +148,6 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   return {
     async listen() {
       await parts.open();
-      loop.start();
       try {
         const url = await server.listen();
         await host?.listen(url);

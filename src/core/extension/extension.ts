@@ -2,7 +2,7 @@
 // src/extensions, that the core knows by the interfaces of this file only. src/extensions.ts names
 // them all; an extension whose line is deleted there does not exist.
 import type { Writable } from "node:stream";
-import type { AccountLimits, CreatedKeys } from "../accounts/keyring.ts";
+import type { CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Clock } from "../clock.ts";
 import type { Formats } from "../config/formats.ts";
@@ -17,7 +17,13 @@ import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
 import type { ValidationIssue } from "../schema/checker.ts";
 import type { Transport } from "../upstream/transport.ts";
-import type { Report } from "./report.ts";
+import type {
+  HostRunner,
+  HostSources,
+  RunningGateway,
+  SuperviseOptions,
+  WorkerProgram,
+} from "./processes.ts";
 import type { Setting } from "./setting.ts";
 
 /**
@@ -230,98 +236,10 @@ export interface GatewayPart {
   close?(): void | Promise<void>;
 }
 
-/**
- * What an installation is made of: the gateway of this process, or the processes that it has
- * started.
- */
-export interface HostSources {
-  /** The configuration at the start. */
-  readonly config: Config;
-  /** The configuration in force. */
-  current(): Config;
-  readonly extensions: readonly Extension[];
-  readonly clock: Clock;
-  readonly diagnose: Diagnose;
-  /** Of all processes that serve at the moment. */
-  reports(): Promise<readonly Report[]>;
-  /**
-   * What extensions have observed in this process, if it does not serve itself. Absent: it does,
-   * and reports.
-   */
-  observed?(): Report["extensions"];
-  accounts(): AccountLimits;
-  /** Requests of the last 60 seconds that count against the limit of this name: `account acme`. */
-  used(limit: string): number;
-}
-
-/** The extensions that exist once, as one. */
-export interface HostRunner {
-  /** To be called when the public listener has its address. Rejects if one of them cannot start. */
-  listen(publicAddress: string): Promise<void>;
-  /** What the line that announces the gateway says of them. */
-  announcements(): readonly string[];
-  close(): Promise<void>;
-}
-
 /** Called for lines that the reader of a log was too slow for. */
 export interface DropEvents {
   /** One line was dropped. */
   dropped(): void;
   /** The reader is no longer behind. `lines` were dropped since it was. */
   recovered(lines: number): void;
-}
-
-/** Where the two logs go. */
-export interface LogSinks {
-  readonly accessLog: Writable;
-  readonly diagnostics: Writable;
-}
-
-export interface SuperviseOptions extends LogSinks {
-  readonly extensions: readonly Extension[];
-  /**
-   * Whether the process has received a signal to stop, which a terminal sends to its child
-   * processes too.
-   */
-  stopRequested(): boolean;
-}
-
-/** What a process that was started by another one needs of the program. */
-export interface WorkerProgram {
-  /**
-   * Creates the gateway of this process. `extensions` are the names of those that the configuration
-   * needs.
-   */
-  create(config: Config, extensions: readonly string[], limiter: Limiter): Promise<WorkerGateway>;
-  /** Puts another configuration in force, or reports why it cannot be. */
-  reload(gateway: WorkerGateway, config: Config, extensions: readonly string[]): Promise<void>;
-  /** Ends the process: with the gateway drained, or at once if there is none. */
-  end(gateway?: WorkerGateway): void;
-}
-
-/** A gateway that can be started, as program.ts uses it. */
-export interface RunningGateway {
-  /**
-   * Resolves with the address that clients can use. Rejects if it cannot be bound; everything is
-   * closed then.
-   */
-  listen(): Promise<string>;
-  /** What else the line that announces the gateway says. */
-  announcements(): readonly string[];
-  readonly diagnose: Diagnose;
-  /**
-   * Puts another configuration in force for requests and connections that come from now on. Throws
-   * a ValidationError if it cannot be.
-   */
-  reload(config: Config, extensions: readonly Extension[]): void;
-  /**
-   * Takes no new requests, lets those in flight run for as long as server.drain_ms says, and
-   * closes.
-   */
-  drain(): Promise<void>;
-}
-
-/** A gateway that is one of several processes. */
-export interface WorkerGateway extends RunningGateway {
-  report(): Report;
 }

@@ -10,11 +10,10 @@ import type {
   Extension,
   GatewayContext,
   GatewayPart,
-  HostRunner,
-  HostSources,
   ListenerSection,
   SecureSection,
 } from "./extension.ts";
+import type { HostRunner, HostSources } from "./processes.ts";
 
 export interface Parts {
   readonly ledger: Ledger;

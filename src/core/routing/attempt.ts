@@ -128,7 +128,7 @@ export async function attempt(
   }
 }
 
-/** Gives other work a turn of the event loop. Throws the reason of `cancel` if it is aborted then. */
+/** Gives other work a turn of the event loop. Throws the reason of `cancel` if that is aborted. */
 async function otherWork(cancel: Cancel): Promise<void> {
   await turnEnd();
   if (cancel.aborted) throw cancel.reason;

@@ -1,5 +1,5 @@
 // The books as an extension: the ledger of a gateway, and the sync that makes usage records of it.
-import { passwordsIn } from "../../core/config/passwords.ts";
+import { passwordsIn } from "../stores/index.ts";
 import type { CommandExtension } from "../../command-line/command.ts";
 import { systemClock } from "../../core/clock.ts";
 import { openBooks } from "./books-files.ts";

@@ -6,12 +6,8 @@ import { createLimiter } from "../../core/accounts/limiter.ts";
 import { assertFits } from "../../core/app.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { Config } from "../../core/config/schema.ts";
-import type {
-  Extension,
-  KeySource,
-  RunningGateway,
-  SuperviseOptions,
-} from "../../core/extension/extension.ts";
+import type { Extension, KeySource } from "../../core/extension/extension.ts";
+import type { RunningGateway, SuperviseOptions } from "../../core/extension/processes.ts";
 import { secureListener, startHost, startObservations } from "../../core/extension/parts.ts";
 import { createLogs } from "../../core/logs.ts";
 import type { ConfigMessage } from "./messages.ts";

@@ -19,7 +19,8 @@ function keylessProviders({ providers }: Config, { presets }: Formats): Warning[
   return [...providers].flatMap(([name, provider]) => {
     const preset = vendorPreset(presets, provider);
     if (!preset || !lacksKey(provider, preset) || usesVendorsAddress(provider, preset)) return [];
-    const message = `has no api_key: ${preset.title} answers nobody without one, unless base_url adds it`;
+    const message =
+      `has no api_key: ${preset.title} answers nobody without one, ` + "unless base_url adds it";
     return [{ path: ["providers", name], message }];
   });
 }
@@ -46,7 +47,9 @@ function candidatesOfUnknownSize(config: Config): Warning[] {
     const unknown = candidates.filter((name) => !hasSize(name));
     if (unknown.length === 0 || candidates.length < 2) return [];
     const names = unknown.map((name) => `models.${name}`).join(", ");
-    const message = `has candidates without context_tokens (${names}): a prompt that is too long for another one goes to them last`;
+    const message =
+      `has candidates without context_tokens (${names}): ` +
+      "a prompt that is too long for another one goes to them last";
     return [{ path: ["aliases", alias], message }];
   });
 }

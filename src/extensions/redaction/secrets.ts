@@ -1,5 +1,5 @@
 // The secrets of a configuration: what must not show in a log, wherever it stands.
-import { passwordsIn } from "../../core/config/passwords.ts";
+import { passwordsIn } from "../stores/index.ts";
 import type { Config } from "../../core/config/schema.ts";
 import type { Extension } from "../../core/extension/extension.ts";
 

@@ -1,5 +1,5 @@
 // Limits that several gateways share, in Redis or Valkey: `"limits": { "store": "redis://..." }`.
-import { loadPeer } from "../../core/config/peer.ts";
+import { loadPeer } from "../stores/index.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import type { Extension, GatewayPart } from "../../core/extension/extension.ts";
 import { defineSetting } from "../../core/extension/setting.ts";

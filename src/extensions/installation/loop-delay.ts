@@ -4,11 +4,14 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 /** How often the delay is measured, in milliseconds. What is measured is longer by this. */
 const RESOLUTION_MS = 20;
 
+/** In seconds, by quantile: "0.5", "0.99" and "1". */
+export type Delays = Readonly<Record<string, number>>;
+
 export interface LoopDelay {
   start(): void;
   stop(): void;
-  /** In seconds, by quantile ("0.5", "0.99", "1"), since the last call. */
-  take(): Readonly<Record<string, number>>;
+  /** The delays since the last call. */
+  take(): Delays;
 }
 
 export function createLoopDelay(): LoopDelay {

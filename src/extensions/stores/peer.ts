@@ -2,7 +2,7 @@
 // program is run, or from beside it.
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
-import { fail } from "../schema/checker.ts";
+import { fail } from "../../core/schema/checker.ts";
 
 /** Throws a ValidationError that says what to install; `setting` is what asked for it. */
 export function loadPeer<T>(name: string, setting: string): T {
@@ -15,7 +15,8 @@ export function loadPeer<T>(name: string, setting: string): T {
   }
   return fail(
     "unsupported_value",
-    `needs the package '${name}': run 'npm install ${name}' in the folder from which the gateway is started`,
+    `needs the package '${name}': ` +
+      `run 'npm install ${name}' in the folder from which the gateway is started`,
     setting.split("."),
   );
 }
