@@ -19,9 +19,8 @@ function keylessProviders({ providers }: Config, { presets }: Formats): Warning[
   return [...providers].flatMap(([name, provider]) => {
     const preset = vendorPreset(presets, provider);
     if (!preset || !lacksKey(provider, preset) || usesVendorsAddress(provider, preset)) return [];
-    const message =
-      `has no api_key: ${preset.title} answers nobody without one, ` + "unless base_url adds it";
-    return [{ path: ["providers", name], message }];
+    const rule = `${preset.title} answers nobody without one, unless base_url adds it`;
+    return [{ path: ["providers", name], message: `has no api_key: ${rule}` }];
   });
 }
 
