@@ -34,6 +34,8 @@ import { runHere } from "../../support/run-here.ts";
 import { speak, startProvider } from "../../support/provider.ts";
 import { until, waitFor } from "../../support/wait.ts";
 
+const BUSY_MS = 5_000;
+
 /** A running gateway with models m and n, and its command line. */
 async function world(
   t: TestContext,
@@ -71,8 +73,8 @@ async function world(
 }
 
 /**
- * The status of /v1/models with this key, as soon as it is another than `not`: a change that must
- * be heard of within a second.
+ * The answer of /v1/models with this key, as soon as its status is another than `not`. The gateway
+ * hears of a change within a second where the machine is not busy.
  */
 const heard = ({ url }: RunningGateway, key: string, not: number): Promise<Response> =>
   until(
@@ -85,7 +87,7 @@ const heard = ({ url }: RunningGateway, key: string, not: number): Promise<Respo
       return undefined;
     },
     `the gateway to hear of the key: still ${not}`,
-    1_500,
+    BUSY_MS,
   );
 
 async function assertDisabled(response: Response): Promise<void> {
