@@ -84,15 +84,15 @@ describe("links and paths of README.md and the manual", () => {
   const all = pages();
 
   it("every relative link resolves, its anchor included", () => {
-    for (const { path, text } of all) {
-      for (const [, target] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
-        if (/^https?:/.test(target!)) continue;
-        const [file = "", anchor] = target!.split("#");
-        const linked = file === "" ? path : join(dirname(path), file);
-        assert.ok(existsSync(linked), `${path} links ${target}`);
-        if (anchor !== undefined)
-          assert.ok(anchorsOf(readFileSync(linked, "utf8")).includes(anchor), `${path}: ${target}`);
-      }
+    const links = all.flatMap(({ path, text }) =>
+      [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => ({ path, target: target! })),
+    );
+    for (const { path, target } of links.filter((link) => !/^https?:/.test(link.target))) {
+      const [file = "", anchor] = target.split("#");
+      const linked = file === "" ? path : join(dirname(path), file);
+      assert.ok(existsSync(linked), `${path} links ${target}`);
+      if (anchor !== undefined)
+        assert.ok(anchorsOf(readFileSync(linked, "utf8")).includes(anchor), `${path}: ${target}`);
     }
   });
 
