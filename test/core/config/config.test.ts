@@ -13,7 +13,7 @@ import { configSchema, type Environment } from "../../../src/config/schema.ts";
 import { checkConfig } from "../../support/config.ts";
 import { sha256 } from "../../../src/core/hash.ts";
 import { allExtensions, formats } from "../../support/config.ts";
-import { withOverrides } from "../../../src/core/routing/model.ts";
+import { traitsOf } from "../../../src/config/vendors.ts";
 import { traitFields } from "../../../src/config/traits.ts";
 import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { merge } from "../../support/gateway.ts";
@@ -931,8 +931,8 @@ describe("a configuration with everything in it", () => {
     assert.equal(config.providers.get("deepseek")?.api_key, "sk-ds");
     const { traits, ...stated } = config.models.get("deepseek-chat")!;
     assert.deepEqual(stated, { ...NO_TRAITS, ...example.models["deepseek-chat"] });
-    const preset = formats.presets.get("deepseek")!.traits;
-    assert.deepEqual(traits, withOverrides(preset, example.models["deepseek-chat"]));
+    const provider = config.providers.get("deepseek")!;
+    assert.deepEqual(traits, traitsOf(formats.presets, provider, stated));
     assert.deepEqual(config.accounts.get("acme"), { rpm: 600, max_in_flight: undefined });
     assert.deepEqual(config.keys, [
       { account: "acme", rpm: undefined, models: undefined, digest: sha256("sk-acme") },
