@@ -39,6 +39,11 @@ const CHUNK_LINE = new RegExp(
 /** Some parsers take a tab for a blank there, as section 5.1 has it, and some do not. */
 const FRAMING_WITH_TAB = /\r\n(?:content-length|transfer-encoding):[^\r]*\t/i;
 
+/** Section 9.6. What only resembles it ends a connection too, which does no harm. */
+const CLOSE = /\bclose\b/i;
+/** Appendix C.2.2: this member of the list, and nothing that resembles it. */
+const KEEP_ALIVE = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
+
 /** Of these only the first is read if they are repeated. The lines of others make one list. */
 const SINGLE_FIELDS: ReadonlySet<string> = new Set(["content-type", "retry-after"]);
 
@@ -52,18 +57,15 @@ export function parseHead(text: string): ResponseHead {
   if (text.includes("\t") && FRAMING_WITH_TAB.test(text))
     throw new MalformedResponse("a tab in Content-Length or Transfer-Encoding");
   const body = framing(status, isVersion10, headers);
-  const connection = headers
-    .get("connection")
-    ?.toLowerCase()
-    .split(/[\t ,]+/);
+  const connection = headers.get("connection") ?? "";
   // Section 9.3: HTTP/1.0 has to ask for what is usual in HTTP/1.1.
-  const kept = isVersion10 ? connection?.includes("keep-alive") : !connection?.includes("close");
+  const isKept = !CLOSE.test(connection) && (!isVersion10 || KEEP_ALIVE.test(connection));
   const hint = /\btimeout=([0-9]{1,6})\b/i.exec(headers.get("keep-alive") ?? "");
   return {
     status,
     headers,
     body,
-    persistent: kept === true && body !== Infinity,
+    persistent: isKept && body !== Infinity,
     keepAliveSeconds: hint ? Number(hint[1]) : undefined,
   };
 }

@@ -39,8 +39,8 @@ const STRICTER: readonly {
   {
     reason: "a malformed status line or header",
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it is about
-    bytes: /HTTP\/1\.[01] \d\d\d [^\r\n]*[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/,
-    why: "no reason phrase has control characters (section 4)",
+    bytes: /HTTP\/1\.[01] \d\d\d [^\n]*(?:[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n))/,
+    why: "no reason phrase has control characters, a bare CR least of all (section 4)",
   },
   {
     reason: "a malformed Content-Length",
