@@ -39,9 +39,16 @@ const STRICTER: readonly {
   {
     reason: "a malformed status line or header",
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it is about
-    bytes: /HTTP\/1\.[01] \d\d\d [^\n]*(?:[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n))/,
-    why: "no reason phrase has control characters, a bare CR least of all (section 4)",
+    bytes: /HTTP\/1\.[01] \d\d\d [^\r\n]*[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/,
+    why: "no reason phrase has control characters (section 4)",
   },
+  ...["a malformed status line or header", "a line that ends without CR", "incomplete"].map(
+    (reason) => ({
+      reason,
+      bytes: /HTTP\/1\.[01] \d\d\d[^\n]*\r(?!\n)/,
+      why: "the llhttp of Node 20 takes two CR in a status line for the end of the head",
+    }),
+  ),
   {
     reason: "a malformed Content-Length",
     bytes: /content-length: *\d{16}/i,
@@ -146,8 +153,8 @@ describe("the parser of responses, beside Node's", () => {
   });
 
   it("has a case for each reason to be stricter", () => {
-    const given = [...RESPONSES, ...LONG_RESPONSES, `${tooLong()}`, tooMany()].map((text) => {
-      const reading = readByClient([...inTwo(text, 5)]);
+    const given = [...RESPONSES, ...LONG_RESPONSES, tooLong(), tooMany()].map((text) => {
+      const reading = readByClient(inTwo(text, 5));
       return "refused" in reading ? reading.refused : "";
     });
     for (const { reason } of STRICTER) assert.ok(given.includes(reason), reason);
