@@ -20,11 +20,11 @@ export async function consume(
   try {
     for (let piece = await pieces.next(); !piece.done; ) {
       const startedAt = performance.now();
-      const room = take(piece.value);
+      let room = take(piece.value);
+      if (!room && performance.now() - startedAt > LONG_MS) room = turnEnd();
       const next = pieces.next();
       // One piece is asked for ahead, so that a failing body ends the waiting for room.
       if (room) await Promise.race([room, next.then(() => room)]);
-      else if (performance.now() - startedAt > LONG_MS) await turnEnd();
       piece = await next;
     }
   } catch (error) {

@@ -2,7 +2,7 @@
 // end of the response has been read. It outlives both, so it must not hold the request's text.
 import type { Cancel } from "../../core/http/cancel.ts";
 import type { UpstreamRequest, UpstreamResponse } from "../../core/upstream/transport.ts";
-import { createBody, type BodySource, type ResponseBody } from "./response-body.ts";
+import { ResponseBody, type BodySource } from "./response-body.ts";
 import type { ResponseHead } from "./response-head.ts";
 
 export interface Exchange {
@@ -40,8 +40,8 @@ export function createExchange(
     leave: undefined,
     body: undefined,
     respond({ status, headers, body }, source) {
-      if (body !== null) exchange.body = createBody(source);
-      resolve({ status, headers, body: exchange.body?.pieces ?? null });
+      if (body !== null) exchange.body = new ResponseBody(source);
+      resolve({ status, headers, body: exchange.body ?? null });
     },
     fail(error) {
       reject(error);

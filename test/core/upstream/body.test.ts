@@ -55,6 +55,14 @@ describe("consume", () => {
     await assert.rejects(within(done, "the rejection"), { message: "broken off" });
   });
 
+  it("rejects with what the body throws after a piece that kept the reader busy for long", async () => {
+    const done = consume(failing(), () => {
+      const until = performance.now() + 20;
+      while (performance.now() < until);
+    });
+    await assert.rejects(within(done, "the rejection"), { message: "broken off" });
+  });
+
   it("abandons the body if the reader throws", async () => {
     let abandoned = false;
     async function* body(): AsyncGenerator<Uint8Array> {
