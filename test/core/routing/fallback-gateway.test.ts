@@ -71,7 +71,7 @@ const cutBody: Behaviour = ({ res, socket }) => {
   res.write("{", () => socket.resetAndDestroy());
 };
 const flood: Behaviour = ({ socket }) => {
-  socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(2_000)}`);
+  socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(3_000)}`);
 };
 
 interface Row {
