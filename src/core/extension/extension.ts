@@ -1,12 +1,12 @@
-// What an extension is: an optional part of the program, in a folder of its own under
-// src/extensions, that the core knows by the interfaces of this file only. src/extensions.ts names
-// them all; an extension whose line is deleted there does not exist.
+// What an extension can add to a gateway. An extension is an optional part of the program, in a
+// folder of its own under src/extensions, that the core knows by the interfaces of this folder only.
+// What else it can add, to the configuration and to the command line, is declared where that is
+// used: config/extension.ts, command-line/command.ts.
 import type { Writable } from "node:stream";
 import type { CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Clock } from "../clock.ts";
-import type { Formats } from "../config/formats.ts";
-import type { Config } from "../config/schema.ts";
+import type { Config } from "../config.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Routes } from "../http/exchange.ts";
 import type { WriteLines } from "../http/line-log.ts";
@@ -15,57 +15,18 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Observer } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
-import type { ValidationIssue } from "../schema/checker.ts";
 import type { Transport } from "../upstream/transport.ts";
-import type {
-  HostRunner,
-  HostSources,
-  RunningGateway,
-  SuperviseOptions,
-  WorkerProgram,
-} from "./processes.ts";
-import type { Setting } from "./setting.ts";
-
-/**
- * A line of src/extensions.ts: when an extension is loaded. Everything but `name` and `load` may be
- * absent: it is no reason to load it.
- */
-export interface ExtensionEntry<X extends Extension = Extension> {
-  readonly name: string;
-  /** Its settings, as Setting.path has them. It is loaded when a configuration has one of them. */
-  readonly settings?: readonly string[];
-  /** The dialects that it brings. It is loaded when a provider uses one. */
-  readonly dialects?: readonly string[];
-  /** It brings the configuration of a program without a file. At most one extension does. */
-  readonly hasConfig?: boolean;
-  /** Its `supervise` starts processes, which need its `work`. At most one extension does. */
-  readonly startsProcesses?: boolean;
-  /** It is loaded with every configuration. */
-  readonly checks?: boolean;
-  /** It is loaded whenever a gateway serves. */
-  readonly serves?: boolean;
-  /**
-   * It is loaded when a setting has another value than the word for what the program does without
-   * it.
-   */
-  readonly replaces?: { readonly setting: string; readonly word: string };
-  load(): Promise<{ readonly extension: X }>;
-}
+import type { HostRunner, HostSources } from "./installation.ts";
 
 /** Everything but `name` may be absent: the extension adds nothing of that kind. */
 export interface Extension {
   readonly name: string;
-  readonly settings?: readonly Setting<unknown>[];
   readonly dialects?: readonly DialectDefinition[];
   /**
    * An estimate of the tokens that the images, audio and files of a request are. `rules`: as in
    * DialectDefinition.mediaRules.
    */
   readonly mediaTokens?: (chat: ChatRequest, rules: string) => number;
-  /** What a program without a file runs with: JSON, as if it had been read. */
-  readonly builtInConfig?: unknown;
-  /** A store outside of the process that one of the settings can name. */
-  readonly store?: StoreAddress;
   /**
    * Creates what makes a provider's text fit for the operator: it takes the secrets of the
    * configuration out. Absent: no text is shown.
@@ -76,41 +37,8 @@ export interface Extension {
   ) => (text: string) => string;
   /** The secrets in its settings, which must not show in a log. */
   readonly secrets?: (config: Config) => readonly string[];
-  /**
-   * What its settings demand of others, beyond their shape. Looks at the raw JSON, so that an issue
-   * of shape elsewhere hides none.
-   */
-  readonly issues?: (json: unknown, formats: Formats) => readonly ValidationIssue[];
-  /** Issues of a configuration's text, which is valid JSON. */
-  readonly textIssues?: (text: string) => readonly ValidationIssue[];
-  /** What is odd in a valid configuration. `check` prints it. */
-  readonly warnings?: (config: Config) => readonly Warning[];
-  /**
-   * Issues of a configuration on the machine that is to serve with it, such as an unreadable
-   * certificate. Looks at the raw JSON.
-   */
-  readonly issuesHere?: (json: unknown) => readonly ValidationIssue[];
-  /**
-   * What a configuration needs that is not there, such as a package; throws a ValidationError.
-   * `check` calls it.
-   */
-  readonly assertReady?: (config: Config, extensions: readonly Extension[]) => void;
   /** A key of 64 hexadecimal digits that stays with a data_dir. Throws if it cannot be had. */
   readonly fingerprintSecret?: (dataDir: string) => string;
-  /**
-   * Calls `changed` whenever a configuration file has other content; `digest` is that of the
-   * content in force, null if there was no file.
-   */
-  readonly watchConfig?: (
-    file: string,
-    digest: string | null,
-    changed: () => Promise<void>,
-  ) => void;
-  /**
-   * Called once before a gateway starts on this machine. Throws a ValidationError if it can never
-   * start.
-   */
-  readonly prepare?: (config: Config) => void;
   /**
    * The keys that it knows beside those of the configuration. Throws a ValidationError if they
    * cannot be read.
@@ -142,30 +70,6 @@ export interface Extension {
   readonly start?: (context: GatewayContext) => GatewayPart;
   /** Starts what exists once in the installation. At most one extension does. */
   readonly createHost?: (sources: HostSources) => HostRunner;
-  /**
-   * Takes the place of the gateway in this process, and starts others. Undefined: this
-   * configuration does not want that.
-   */
-  readonly supervise?: (config: Config, options: SuperviseOptions) => RunningGateway | undefined;
-  /** Runs a process that `supervise` has started. What it returns stops it. */
-  readonly work?: (program: WorkerProgram) => () => void;
-}
-
-/** Something in a configuration with which a gateway starts, but hardly as it is meant. */
-export interface Warning {
-  readonly path: ValidationIssue["path"];
-  readonly message: string;
-}
-
-/**
- * A kind of address that stands where else a built-in word does: `"redis://..."` for `"memory"`.
- */
-export interface StoreAddress {
-  /** The setting's path: `limits.store`. */
-  readonly setting: string;
-  readonly scheme: RegExp;
-  /** What the address is of, for messages: "a PostgreSQL database (postgres://...)". */
-  readonly expected: string;
 }
 
 /** The sections of gateway.json that have a listener. */

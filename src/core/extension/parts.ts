@@ -1,7 +1,7 @@
 // The parts that extensions add to a gateway, as one: what takes the place of the core's own, and
 // what is opened, reloaded and closed with it.
 import type { Limiter } from "../accounts/limiter.ts";
-import type { Config } from "../config/schema.ts";
+import type { Config } from "../config.ts";
 import type { Routes } from "../http/exchange.ts";
 import { noLedger, type Ledger } from "../ledger/ledger.ts";
 import { joinObservers, type Observer } from "../observer.ts";
@@ -13,7 +13,7 @@ import type {
   ListenerSection,
   SecureSection,
 } from "./extension.ts";
-import type { HostRunner, HostSources } from "./processes.ts";
+import type { HostRunner, HostSources } from "./installation.ts";
 
 export interface Parts {
   readonly ledger: Ledger;

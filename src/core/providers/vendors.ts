@@ -1,22 +1,7 @@
 // The vendors whose rows in vendors.json preset a provider's address and traits.
-import {
-  boolean,
-  nonEmpty,
-  object,
-  optional,
-  partial,
-  record,
-  type Infer,
-} from "../schema/checker.ts";
 import type { DialectDefinition } from "./dialect.ts";
-import { traitFields, type Traits } from "./traits.ts";
+import type { TraitOverrides, Traits } from "./traits.ts";
 import vendorsJson from "./vendors.json" with { type: "json" };
-
-/**
- * Traits that a vendor, a provider or a model states. Absent or undefined: those of the more
- * general one apply.
- */
-export type TraitOverrides = { readonly [name in keyof Traits]?: Traits[name] | undefined };
 
 export interface VendorPreset {
   /** The vendor's name, for people. */
@@ -44,47 +29,58 @@ interface VendorReference {
   readonly dialect?: unknown;
 }
 
+/** A row of vendors.json. Tests check all of them. */
+interface VendorRow {
+  readonly title: string;
+  readonly dialect: string;
+  readonly base_url?: string;
+  readonly needs_key?: boolean;
+  readonly note: string;
+  readonly traits: TraitsJson;
+  /** What differs in models that think. */
+  readonly reasoning?: TraitsJson;
+}
+
+/** Traits as JSON can say them. */
+interface TraitsJson extends Omit<TraitOverrides, "rename"> {
+  readonly rename?: Readonly<Record<string, string>>;
+}
+
+const ROWS = new Map(
+  Object.entries(vendorsJson as Readonly<Record<string, object>>),
+) as ReadonlyMap<string, VendorRow>;
+
+const overridesIn = ({ rename, ...rest }: TraitsJson): TraitOverrides => ({
+  ...rest,
+  rename: rename && new Map(Object.entries(rename)),
+});
+
 /** The presets of the vendors that speak one of these formats. */
 export function vendorPresets(definitions: readonly DialectDefinition[]): VendorPresets {
-  const fields = traitFields(definitions);
-  const traits = object(partial(fields), { strict: true });
-  const row = object(
-    {
-      title: nonEmpty,
-      dialect: nonEmpty,
-      base_url: optional(nonEmpty),
-      needs_key: optional(boolean()),
-      note: nonEmpty,
-      traits,
-      /** What differs in models that think. */
-      reasoning: optional(traits),
-    },
-    { strict: true },
-  );
   const names = new Set(definitions.map(({ name }) => name));
-  const known = Object.entries(vendorsJson).filter(([, { dialect }]) => names.has(dialect));
-  const rows = record(row)(Object.fromEntries(known), true);
-  const generic: Traits = object(fields, { strict: true })(vendorsJson.generic.traits, true);
-  const presetOf = ({ reasoning, ...rest }: Infer<typeof row>): VendorPreset => {
-    const traits = withOverrides(generic, rest.traits);
-    return { ...rest, traits, reasoningTraits: withOverrides(traits, reasoning) };
-  };
-  return new Map([...rows].map(([name, row]) => [name, presetOf(row)]));
+  const unknown = { echo: undefined, max_output_tokens: undefined };
+  // The generic row states all other traits.
+  const generic = { ...unknown, ...overridesIn(ROWS.get("generic")!.traits) } as Traits;
+  const presets = new Map<string, VendorPreset>();
+  for (const [name, { reasoning = {}, ...row }] of ROWS) {
+    if (!names.has(row.dialect)) continue;
+    const traits = withOverrides(generic, overridesIn(row.traits));
+    const reasoningTraits = withOverrides(traits, overridesIn(reasoning));
+    presets.set(name, { ...row, traits, reasoningTraits });
+  }
+  return presets;
 }
 
 /** The names of the vendors that speak one of these formats. */
 export const vendorNames = (dialects: readonly string[]): readonly string[] =>
-  Object.entries(vendorsJson)
-    .filter(([, { dialect }]) => dialects.includes(dialect))
-    .map(([name]) => name);
+  [...ROWS].filter(([, { dialect }]) => dialects.includes(dialect)).map(([name]) => name);
 
 /**
  * The wire format that a provider names, itself or by its vendor. Undefined: none that is known.
  */
 export function dialectNameOf({ vendor, dialect }: VendorReference): string | undefined {
   if (typeof dialect === "string") return dialect;
-  const rows = new Map(Object.entries(vendorsJson));
-  return rows.get(String(vendor))?.dialect;
+  return ROWS.get(String(vendor))?.dialect;
 }
 
 /** The preset of a provider's vendor. Undefined: there is none of this name. */

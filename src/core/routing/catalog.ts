@@ -7,8 +7,15 @@ import { cut, fail } from "../schema/checker.ts";
 import { createBreaker } from "./breaker.ts";
 import { capabilitiesOf, requirementsOf, withRoom, type Capabilities } from "./capabilities.ts";
 import type { Fingerprint } from "./fingerprint.ts";
-import { createProvider, type CatalogMemory, type CatalogServices } from "./model.ts";
-import type { Model, ModelAccess, Provider, RoutingSettings } from "./model.ts";
+import {
+  type CatalogMemory,
+  type CatalogServices,
+  createProvider,
+  type Model,
+  type ModelAccess,
+  type Provider,
+  type RoutingSettings,
+} from "./model.ts";
 import { rank, type RankedModel } from "./policy.ts";
 
 export interface Catalog {

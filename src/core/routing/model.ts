@@ -5,14 +5,12 @@ import type { CountMedia } from "../ledger/meter.ts";
 import type { Price } from "../ledger/price.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { Dialect, DialectDefinition, Target } from "../providers/dialect.ts";
-import type { Traits } from "../providers/traits.ts";
+import type { TraitOverrides } from "../providers/traits.ts";
 import { withOverrides, type VendorPresets } from "../providers/vendors.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { Breaker, BreakerStatus, Pass } from "./breaker.ts";
 import type { Fingerprint } from "./fingerprint.ts";
 
-/** Traits that a provider or a model sets. Absent: as its vendor's preset says. */
-type TraitSettings = { readonly [name in keyof Traits]?: Traits[name] | undefined };
 /** Settings of one provider. Absent: as the whole configuration says. */
 type Overrides<T> = { readonly [name in keyof T]?: T[name] | undefined };
 
@@ -48,7 +46,7 @@ export interface BreakerSettings {
   readonly cooldown_ms: number;
 }
 
-export interface ProviderSettings extends TraitSettings {
+export interface ProviderSettings extends TraitOverrides {
   /** The vendor whose preset applies. Absent: the dialect's own preset. */
   readonly vendor?: string | undefined;
   /** A name in the table of dialects. */
@@ -61,7 +59,7 @@ export interface ProviderSettings extends TraitSettings {
   readonly retry?: Overrides<RetrySettings> | undefined;
 }
 
-export interface ModelSettings extends TraitSettings {
+export interface ModelSettings extends TraitOverrides {
   readonly provider: string;
   /** The provider's name of the model. Absent: the model's own name. */
   readonly upstream_model?: string | undefined;

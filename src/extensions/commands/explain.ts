@@ -1,7 +1,7 @@
 // The command `explain`: the candidates of an alias in their order, and why.
 import type { Command } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
-import type { Config } from "../../core/config/schema.ts";
+import type { Config } from "../../core/config.ts";
 import { rank } from "../../core/routing/policy.ts";
 
 /** What an alias's order follows, by its policy. */

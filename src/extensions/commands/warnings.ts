@@ -1,8 +1,8 @@
 // What is odd in a valid configuration: a gateway starts with it, but hardly as it is meant.
-import type { Formats } from "../../core/config/formats.ts";
+import type { Formats } from "../../core/extension/formats.ts";
 import { lacksKey, usesVendorsAddress } from "../config-checks/index.ts";
-import type { Config } from "../../core/config/schema.ts";
-import type { Warning } from "../../core/extension/extension.ts";
+import type { Config } from "../../core/config.ts";
+import type { Warning } from "../../config/extension.ts";
 import { vendorPreset } from "../../core/providers/vendors.ts";
 import { rank } from "../../core/routing/policy.ts";
 import type { ValidationIssue } from "../../core/schema/checker.ts";

@@ -1,9 +1,9 @@
 // One installation, however many processes serve: it adds their reports up, and starts the
 // extensions that exist once.
-import { hasDemoKey } from "../../core/config/check.ts";
-import type { Config } from "../../core/config/schema.ts";
+import type { Config } from "../../core/config.ts";
+import { hasDemoKey } from "../../config/demo-key.ts";
 import type { Extension } from "../../core/extension/extension.ts";
-import type { HostRunner, HostSources } from "../../core/extension/processes.ts";
+import type { HostRunner, HostSources } from "../../core/extension/installation.ts";
 import type { ModelReport, Report } from "../../core/extension/report.ts";
 import type { Routes } from "../../core/http/exchange.ts";
 import { ApiError } from "../../core/openai/errors.ts";

@@ -7,13 +7,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import demoConfig from "../../../src/extensions/demo/demo.json" with { type: "json" };
-import type { LoadOptions } from "../../../src/core/config/load.ts";
+import type { LoadOptions } from "../../../src/config/load.ts";
 import { loadConfig } from "../../support/config.ts";
-import { configSchema, type Environment } from "../../../src/core/config/schema.ts";
+import { configSchema, type Environment } from "../../../src/config/schema.ts";
 import { checkConfig } from "../../support/config.ts";
 import { sha256 } from "../../../src/core/hash.ts";
 import { allExtensions, formats } from "../../support/config.ts";
-import { traitFields } from "../../../src/core/providers/traits.ts";
+import { traitFields } from "../../../src/config/traits.ts";
 import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { merge } from "../../support/gateway.ts";
 

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { reportFailure } from "../../../src/reload.ts";
-import type { Config } from "../../../src/core/config/schema.ts";
+import type { Config } from "../../../src/core/config.ts";
 import { checkConfig } from "../../support/config.ts";
 import { watchFile } from "../../../src/extensions/data-files/watch.ts";
 import { replace } from "../../support/folder.ts";

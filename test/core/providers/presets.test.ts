@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { openaiDialectDefinition } from "../../../src/core/providers/openai/index.ts";
-import { traitFields } from "../../../src/core/providers/traits.ts";
+import { traitFields } from "../../../src/config/traits.ts";
 import {
   traitsOf,
   vendorPreset,

@@ -1,7 +1,7 @@
 // Settings that are read once, at start: after a reload that changes one of them the operator is
 // told to restart.
-import type { Extension } from "../extension/extension.ts";
-import type { Config } from "./schema.ts";
+import type { ConfigExtension } from "./extension.ts";
+import type { Config } from "../core/config.ts";
 
 interface FixedSetting {
   readonly name: string;
@@ -21,7 +21,7 @@ const CORE: readonly FixedSetting[] = [
 export function changedFixedSettings(
   before: Config,
   after: Config,
-  extensions: readonly Extension[],
+  extensions: readonly ConfigExtension[],
 ): string[] {
   const added = extensions.flatMap(({ settings = [] }) =>
     settings

@@ -9,7 +9,7 @@ import {
   type Check,
   type Fields,
   type Infer,
-} from "../schema/checker.ts";
+} from "../core/schema/checker.ts";
 
 export const DAY_MS = 86_400_000;
 
@@ -32,9 +32,6 @@ export const ms = (value: number, min = 1): Check<number> =>
   withDefault(integer(min, DAY_MS), value);
 
 export const port = integer(0, 65_535);
-
-export const isLoopback = (host: string): boolean =>
-  host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 
 /**
  * An http:// or https:// address without credentials, query and fragment; the slashes at its end

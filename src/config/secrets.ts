@@ -1,5 +1,5 @@
 // Secrets in gateway.json: as they are, or as the name of an environment variable that holds them.
-import { fail, refine, string, type Check } from "../schema/checker.ts";
+import { fail, refine, string, type Check } from "../core/schema/checker.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,10 +1,8 @@
-// The gateway as a process, or as several: what extensions are given that exist once in an
-// installation, that start further processes, or that run one of these.
-import type { Writable } from "node:stream";
+// A gateway as its program sees it, and what extensions are given that exist once in an
+// installation, whether one process serves or several.
 import type { AccountLimits } from "../accounts/keyring.ts";
-import type { Limiter } from "../accounts/limiter.ts";
 import type { Clock } from "../clock.ts";
-import type { Config } from "../config/schema.ts";
+import type { Config } from "../config.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Extension } from "./extension.ts";
 import type { Report } from "./report.ts";
@@ -42,34 +40,6 @@ export interface HostRunner {
   close(): Promise<void>;
 }
 
-/** Where the two logs go. */
-export interface LogSinks {
-  readonly accessLog: Writable;
-  readonly diagnostics: Writable;
-}
-
-export interface SuperviseOptions extends LogSinks {
-  readonly extensions: readonly Extension[];
-  /**
-   * Whether the process has received a signal to stop, which a terminal sends to its child
-   * processes too.
-   */
-  stopRequested(): boolean;
-}
-
-/** What a process that was started by another one needs of the program. */
-export interface WorkerProgram {
-  /**
-   * Creates the gateway of this process. `extensions` are the names of those that the configuration
-   * needs.
-   */
-  create(config: Config, extensions: readonly string[], limiter: Limiter): Promise<WorkerGateway>;
-  /** Puts another configuration in force, or reports why it cannot be. */
-  reload(gateway: WorkerGateway, config: Config, extensions: readonly string[]): Promise<void>;
-  /** Ends the process: with the gateway drained, or at once if there is none. */
-  end(gateway?: WorkerGateway): void;
-}
-
 /** A gateway that can be started, as program.ts uses it. */
 export interface RunningGateway {
   /**
@@ -90,9 +60,4 @@ export interface RunningGateway {
    * closes.
    */
   drain(): Promise<void>;
-}
-
-/** A gateway that is one of several processes. */
-export interface WorkerGateway extends RunningGateway {
-  report(): Report;
 }

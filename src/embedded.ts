@@ -12,7 +12,7 @@ const isBuilt = typeof EMBEDDED_TEXTS !== "undefined";
  * file.
  */
 export function embeddedText(path: string): string {
-  if (!isBuilt) return readFileSync(new URL(`../${path}`, import.meta.url), "utf8");
+  if (!isBuilt) return readFileSync(new URL(`./${path}`, import.meta.url), "utf8");
   const text = EMBEDDED_TEXTS[path];
   if (text === undefined) throw new Error(`the build has no ${path}`);
   return text;
@@ -20,7 +20,7 @@ export function embeddedText(path: string): string {
 
 /** The names of the files in a folder of src: `manual` has `routing.md`. */
 export function embeddedNames(folder: string): readonly string[] {
-  if (!isBuilt) return readdirSync(new URL(`../${folder}`, import.meta.url)).sort();
+  if (!isBuilt) return readdirSync(new URL(`./${folder}`, import.meta.url)).sort();
   const prefix = `${folder}/`;
   return Object.keys(EMBEDDED_TEXTS)
     .filter((path) => path.startsWith(prefix))

@@ -1,15 +1,16 @@
 // Checks a parsed gateway.json: its shape, and what its parts say of each other.
-import { sha256 } from "../hash.ts";
-import { ValidationError, type ValidationIssue } from "../schema/checker.ts";
-import { isLoopback } from "./fields.ts";
-import { createFormats } from "./formats.ts";
+import type { Config } from "../core/config.ts";
+import { demoKeyIssues } from "./demo-key.ts";
+import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
+import { createFormats } from "../core/extension/formats.ts";
+import { dialectsOf } from "./extension.ts";
 import { invalid, referenceIssues, repeatedIn } from "./references.ts";
-import { configSchema, type Config, type SchemaOptions } from "./schema.ts";
+import { configSchema, type SchemaOptions } from "./schema.ts";
 
 /** Throws one ValidationError with all issues. */
 export function checkConfig(json: unknown, options: SchemaOptions): Config {
   const { extensions = [], entries = [], secretsOptional = false } = options;
-  const formats = createFormats(extensions, entries);
+  const formats = createFormats(extensions, dialectsOf(entries));
   const between = referenceIssues(json, formats);
   if (!secretsOptional)
     between.push(...extensions.flatMap(({ issues }) => issues?.(json, formats) ?? []));
@@ -31,18 +32,3 @@ function keyIssues(config: Config): ValidationIssue[] {
     ...demoKeyIssues(config, config.server.host),
   ];
 }
-
-/** Whether the demo key, which everybody knows, is valid. */
-export const hasDemoKey = ({ keys }: Config): boolean =>
-  keys.some(({ digest }) => digest === sha256("sk-demo"));
-
-/** The demo key is for loopback only. `host` is where the gateway listens, or is to listen. */
-export const demoKeyIssues = (config: Config, host: string): ValidationIssue[] =>
-  isLoopback(host) || !hasDemoKey(config)
-    ? []
-    : [
-        invalid(
-          ["server", "host"],
-          "must be a loopback address while the demo key, which everybody knows, is valid",
-        ),
-      ];

@@ -1,8 +1,8 @@
 // Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo
 // configuration.
-import { isNeededBy, type Loader } from "../extension/loader.ts";
-import type { Extension } from "../extension/extension.ts";
-import { isObject, pathText, ValidationError } from "../schema/checker.ts";
+import { isNeededBy, type Loader } from "./loader.ts";
+import type { ConfigExtension } from "./extension.ts";
+import { isObject, pathText, ValidationError } from "../core/schema/checker.ts";
 import { checkConfig } from "./check.ts";
 import { failUnreadable, parseJsonFile, textIn } from "./json-file.ts";
 import {
@@ -11,11 +11,12 @@ import {
   whyUnreadable,
   type FileContent,
 } from "./regular-file.ts";
-import type { Config, Environment } from "./schema.ts";
+import type { Config } from "../core/config.ts";
+import type { Environment } from "./schema.ts";
 
 export const DEFAULT_FILE = "gateway.json";
 
-export interface LoadOptions {
+export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
   /** Absent: ./gateway.json if it is there, else the built-in configuration. */
   readonly file?: string | undefined;
   /** Takes the place of server.host. */
@@ -24,7 +25,7 @@ export interface LoadOptions {
   readonly port?: number | undefined;
   readonly env: Environment;
   /** Loads the extensions that the configuration needs. */
-  readonly loader: Loader;
+  readonly loader: Loader<X>;
   /**
    * A gateway is to serve with it, so the extensions that every gateway has are loaded too. Absent:
    * they are not.
@@ -42,10 +43,10 @@ export interface LoadOptions {
   readonly secretsOptional?: boolean;
 }
 
-export interface Loaded {
+export interface Loaded<X extends ConfigExtension = ConfigExtension> {
   readonly config: Config;
   /** What the configuration needs, in the order of src/extensions.ts. */
-  readonly extensions: readonly Extension[];
+  readonly extensions: readonly X[];
   /** The file's name; undefined for the built-in configuration. */
   readonly source: string | undefined;
   /**
@@ -59,7 +60,9 @@ export interface Loaded {
  * Rejects with a ValidationError that has every issue at its path; that of an unreadable file has
  * the root's. It never holds the event loop while the file is read.
  */
-export async function loadConfig(options: LoadOptions): Promise<Loaded> {
+export async function loadConfig<X extends ConfigExtension>(
+  options: LoadOptions<X>,
+): Promise<Loaded<X>> {
   const name = options.file ?? DEFAULT_FILE;
   let content: FileContent;
   try {
@@ -83,11 +86,11 @@ async function builtInConfig(loader: Loader): Promise<unknown> {
 }
 
 /** `text`: what was parsed; empty if nothing was. */
-async function checked(
+async function checked<X extends ConfigExtension>(
   json: unknown,
   text: string,
-  options: LoadOptions,
-): Promise<Pick<Loaded, "config" | "extensions">> {
+  options: LoadOptions<X>,
+): Promise<Pick<Loaded<X>, "config" | "extensions">> {
   const { env, loader, serves, here, secretsOptional = false } = options;
   const effective = withOverrides(json, options);
   const extensions = await loader.load(

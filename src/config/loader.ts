@@ -1,12 +1,12 @@
 // Which extensions are needed, and their loading. An extension that nothing needs is not even
 // evaluated.
-import { dialectNameOf } from "../providers/vendors.ts";
-import { asObject } from "../schema/untrusted-json.ts";
-import type { Extension, ExtensionEntry } from "./extension.ts";
+import { dialectNameOf } from "../core/providers/vendors.ts";
+import { asObject } from "../core/schema/untrusted-json.ts";
+import type { ConfigExtension, ExtensionEntry } from "./extension.ts";
 
 /** `X`: what is loaded; `E`: the entries of the table. */
 export interface Loader<
-  X extends Extension = Extension,
+  X extends ConfigExtension = ConfigExtension,
   E extends ExtensionEntry<X> = ExtensionEntry<X>,
 > {
   readonly entries: readonly E[];
@@ -16,7 +16,7 @@ export interface Loader<
   load(isNeeded: (entry: E) => boolean | undefined): Promise<readonly X[]>;
 }
 
-export function createLoader<X extends Extension, E extends ExtensionEntry<X>>(
+export function createLoader<X extends ConfigExtension, E extends ExtensionEntry<X>>(
   entries: readonly E[],
 ): Loader<X, E> {
   const loaded = new Map<E, Promise<X>>();

@@ -1,6 +1,6 @@
 // JSON in files that an operator edits or restores: read up to a bound, with errors that never
 // quote the file.
-import { fail } from "../schema/checker.ts";
+import { fail } from "../core/schema/checker.ts";
 import {
   MAX_KEYS_BYTES,
   readRegularFile,

@@ -1,6 +1,6 @@
 // The wire formats and the vendors that a configuration can name: the core's own format, and those
 // of the extensions that are loaded.
-import type { Extension, ExtensionEntry } from "../extension/extension.ts";
+import type { Extension } from "./extension.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
 import { openaiDialectDefinition } from "../providers/openai/index.ts";
 import { vendorNames, vendorPresets, type VendorPresets } from "../providers/vendors.ts";
@@ -19,18 +19,14 @@ export interface Formats {
   readonly vendorNames: readonly string[];
 }
 
-/** `entries`: all extensions that there are. */
+/** `others`: the dialects of extensions that are not loaded. */
 export function createFormats(
   extensions: readonly Extension[],
-  entries: readonly ExtensionEntry[],
+  others: readonly string[] = [],
 ): Formats {
   const added = extensions.flatMap(({ dialects = [] }) => dialects);
   const definitions = [openaiDialectDefinition, ...added];
-  const names = [
-    ...definitions.map(({ name }) => name),
-    ...entries.flatMap((entry) => entry.dialects ?? []),
-  ];
-  const dialectNames = [...new Set(names)];
+  const dialectNames = [...new Set([...definitions.map(({ name }) => name), ...others])];
   return {
     dialects: new Map(definitions.map((definition) => [definition.name, definition])),
     presets: vendorPresets(definitions),

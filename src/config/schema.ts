@@ -1,11 +1,12 @@
 // What an operator writes in gateway.json: every field of the core, its bounds, and what its
 // absence means. The JSON Schema of the file is derived from this. Extensions add their settings to
-// it (core/extension/setting.ts).
-import type { Extension, ExtensionEntry } from "../extension/extension.ts";
-import type { CheckContext } from "../extension/setting.ts";
-import { sha256 } from "../hash.ts";
-import { traitFields } from "../providers/traits.ts";
-import { vendorPreset } from "../providers/vendors.ts";
+// it (setting.ts).
+import type { Config } from "../core/config.ts";
+import { dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
+import type { CheckContext } from "./setting.ts";
+import { sha256 } from "../core/hash.ts";
+import { traitFields } from "./traits.ts";
+import { vendorPreset } from "../core/providers/vendors.ts";
 import {
   array,
   boolean,
@@ -23,10 +24,9 @@ import {
   withDefault,
   type Check,
   type Fields,
-  type Infer,
-} from "../schema/checker.ts";
+} from "../core/schema/checker.ts";
 import { integer, ms, port, positive, section, strict, url } from "./fields.ts";
-import { createFormats, type Formats } from "./formats.ts";
+import { createFormats, type Formats } from "../core/extension/formats.ts";
 import { secret, type Environment } from "./secrets.ts";
 
 export type { Environment } from "./secrets.ts";
@@ -35,7 +35,7 @@ export type { Environment } from "./secrets.ts";
 export interface SchemaOptions {
   readonly env: Environment;
   /** The extensions whose settings and dialects a configuration may use. Absent: none. */
-  readonly extensions?: readonly Extension[];
+  readonly extensions?: readonly ConfigExtension[];
   /**
    * All that there are: fields of those that are not loaded are named in messages. Absent:
    * `extensions` only.
@@ -92,10 +92,10 @@ const aliasFields = {
 };
 
 /** The check of gateway.json, with its JSON Schema. */
-export function configSchema(options: SchemaOptions) {
+export function configSchema(options: SchemaOptions): Check<Config> {
   const context = checkContext(options);
   const { extensions = [], entries = [] } = options;
-  const formats = createFormats(extensions, entries);
+  const formats = createFormats(extensions, dialectsOf(entries));
   /** The core's fields of the section at `path`, and those that extensions add to it. */
   const extended = <F extends Fields>(path: string, fields: F): F => ({
     ...fields,
@@ -286,7 +286,3 @@ function checkContext(options: SchemaOptions): CheckContext {
 }
 
 const absent = optional(object({}));
-
-export type Config = Infer<ReturnType<typeof configSchema>>;
-export type ProviderConfig = Config["providers"] extends Map<string, infer P> ? P : never;
-export type ModelConfig = Config["models"] extends Map<string, infer M> ? M : never;

@@ -1,6 +1,6 @@
 // A setting that an extension adds to gateway.json: where it stands, what it must look like, and
 // how its value is read.
-import type { Check, Fields } from "../schema/checker.ts";
+import type { Check, Fields } from "../core/schema/checker.ts";
 
 /** What the check of a setting may depend on. */
 export interface CheckContext {
