@@ -929,10 +929,11 @@ describe("a configuration with everything in it", () => {
   it("passes, and says what it said", () => {
     const config = checkConfig(example, { DEEPSEEK_API_KEY: "sk-ds", ACME_KEY: "sk-acme" });
     assert.equal(config.providers.get("deepseek")?.api_key, "sk-ds");
-    const { traits, ...stated } = config.models.get("deepseek-chat")!;
+    const model = config.models.get("deepseek-chat")!;
+    const { traits, ...stated } = model;
     assert.deepEqual(stated, { ...NO_TRAITS, ...example.models["deepseek-chat"] });
     const provider = config.providers.get("deepseek")!;
-    assert.deepEqual(traits, traitsOf(formats.presets, provider, stated));
+    assert.deepEqual(traits, traitsOf(formats.presets, provider, model));
     assert.deepEqual(config.accounts.get("acme"), { rpm: 600, max_in_flight: undefined });
     assert.deepEqual(config.keys, [
       { account: "acme", rpm: undefined, models: undefined, digest: sha256("sk-acme") },
