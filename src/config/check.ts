@@ -2,10 +2,12 @@
 import type { Config } from "../core/config.ts";
 import { demoKeyIssues } from "./demo-key.ts";
 import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
-import { createFormats } from "../core/extension/formats.ts";
+import { createFormats, type Formats } from "./formats.ts";
 import { dialectsOf } from "./extension.ts";
+import { traitsOf } from "./vendors.ts";
+import type { ModelSettings } from "../core/routing/model.ts";
 import { invalid, referenceIssues, repeatedIn } from "./references.ts";
-import { configSchema, type SchemaOptions } from "./schema.ts";
+import { configSchema, type SchemaOptions, type WrittenConfig } from "./schema.ts";
 
 /** Throws one ValidationError with all issues. */
 export function checkConfig(json: unknown, options: SchemaOptions): Config {
@@ -17,7 +19,7 @@ export function checkConfig(json: unknown, options: SchemaOptions): Config {
   try {
     const config = configSchema(options)(json, true);
     if (!secretsOptional) between.push(...keyIssues(config));
-    if (between.length === 0) return config;
+    if (between.length === 0) return withTraits(config, formats);
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
     throw new ValidationError([...error.issues, ...between]);
@@ -25,7 +27,17 @@ export function checkConfig(json: unknown, options: SchemaOptions): Config {
   throw new ValidationError(between);
 }
 
-function keyIssues(config: Config): ValidationIssue[] {
+/** The configuration, each model with all of its traits. */
+function withTraits(config: WrittenConfig, { presets }: Formats): Config {
+  const models = new Map<string, ModelSettings>();
+  for (const [name, model] of config.models) {
+    const provider = config.providers.get(model.provider)!;
+    models.set(name, { ...model, traits: traitsOf(presets, provider, model) });
+  }
+  return { ...config, models };
+}
+
+function keyIssues(config: WrittenConfig): ValidationIssue[] {
   const repeated = repeatedIn(config.keys.map(({ digest }) => digest));
   return [
     ...repeated.map((at) => invalid(["keys", at], "the same key stands here twice")),

@@ -2,7 +2,7 @@
 // which line of src/extensions.ts loads them.
 import type { Config } from "../core/config.ts";
 import type { Extension } from "../core/extension/extension.ts";
-import type { Formats } from "../core/extension/formats.ts";
+import type { Formats } from "./formats.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import type { Setting } from "./setting.ts";
 

@@ -1,6 +1,6 @@
 // Which extensions are needed, and their loading. An extension that nothing needs is not even
 // evaluated.
-import { dialectNameOf } from "../core/providers/vendors.ts";
+import { dialectNameOf } from "./vendors.ts";
 import { asObject } from "../core/schema/untrusted-json.ts";
 import type { ConfigExtension, ExtensionEntry } from "./extension.ts";
 

@@ -1,10 +1,10 @@
 // What the parts of a configuration say of each other: names that nothing has, names that two
 // things have, and what a dialect has no words for. It looks at the raw JSON, so that an issue of
 // shape elsewhere hides none.
-import { vendorPreset } from "../core/providers/vendors.ts";
+import { vendorPreset } from "./vendors.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import { asArray, asObject } from "../core/schema/untrusted-json.ts";
-import type { Formats } from "../core/extension/formats.ts";
+import type { Formats } from "./formats.ts";
 
 type Path = ValidationIssue["path"];
 

@@ -4,9 +4,11 @@
 import type { Config } from "../core/config.ts";
 import { dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
 import type { CheckContext } from "./setting.ts";
+import type { TraitOverrides } from "../core/providers/traits.ts";
+import type { ModelSettings } from "../core/routing/model.ts";
 import { sha256 } from "../core/hash.ts";
 import { traitFields } from "./traits.ts";
-import { vendorPreset } from "../core/providers/vendors.ts";
+import { vendorPreset } from "./vendors.ts";
 import {
   array,
   boolean,
@@ -26,7 +28,7 @@ import {
   type Fields,
 } from "../core/schema/checker.ts";
 import { integer, ms, port, positive, section, strict, url } from "./fields.ts";
-import { createFormats, type Formats } from "../core/extension/formats.ts";
+import { createFormats, type Formats } from "./formats.ts";
 import { secret, type Environment } from "./secrets.ts";
 
 export type { Environment } from "./secrets.ts";
@@ -91,8 +93,16 @@ const aliasFields = {
   enabled: withDefault(boolean(), true),
 };
 
+/** A model as it is written: its traits are those that it states itself. */
+type WrittenModel = Omit<ModelSettings, "traits"> & TraitOverrides;
+
+/** A configuration whose models have not got their vendors' traits yet. */
+export interface WrittenConfig extends Omit<Config, "models"> {
+  readonly models: ReadonlyMap<string, WrittenModel>;
+}
+
 /** The check of gateway.json, with its JSON Schema. */
-export function configSchema(options: SchemaOptions): Check<Config> {
+export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
   const context = checkContext(options);
   const { extensions = [], entries = [] } = options;
   const formats = createFormats(extensions, dialectsOf(entries));

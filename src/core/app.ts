@@ -6,12 +6,12 @@ import { createChatHandler } from "./chat/handler.ts";
 import { createLeftStreams, type LeftStreams } from "./chat/left-streams.ts";
 import { modelRoutes } from "./chat/models.ts";
 import { systemClock, type Clock } from "./clock.ts";
-import { createFormats } from "./extension/formats.ts";
 import type { Config } from "./config.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
 import type { Extension, SecureSection } from "./extension/extension.ts";
 import type { RunningGateway } from "./extension/installation.ts";
 import {
+  dialectsIn,
   secureListener,
   startHost,
   startObservations,
@@ -92,9 +92,9 @@ function assemble(config: Config, options: GatewayOptions): Assembly {
     createCatalog(settings, loaded) {
       const redaction = loaded.find((extension) => extension.createRedact);
       const redact = redaction?.createRedact?.(settings, loaded);
-      const { dialects, presets } = createFormats(loaded);
+      const dialects = dialectsIn(loaded);
       const mediaTokens = loaded.find((extension) => extension.mediaTokens)?.mediaTokens;
-      const services = { dialects, presets, transport, redact, mediaTokens, memory, clock };
+      const services = { dialects, transport, redact, mediaTokens, memory, clock };
       return createCatalog(settings, services);
     },
   });

@@ -15,7 +15,7 @@ import {
 } from "../../src/config/load.ts";
 import type { Config } from "../../src/core/config.ts";
 import type { Environment } from "../../src/config/schema.ts";
-import { createFormats } from "../../src/core/extension/formats.ts";
+import { createFormats } from "../../src/config/formats.ts";
 import type { ProgramEntry, ProgramExtension } from "../../src/command-line/command.ts";
 import { createLoader } from "../../src/config/loader.ts";
 import type { Limiter } from "../../src/core/accounts/limiter.ts";

@@ -2,7 +2,6 @@
 // "Routing aliases", DESIGN.md "Candidates".
 import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import { traitsOf } from "../providers/vendors.ts";
 import { cut, fail } from "../schema/checker.ts";
 import { createBreaker } from "./breaker.ts";
 import { capabilitiesOf, requirementsOf, withRoom, type Capabilities } from "./capabilities.ts";
@@ -105,7 +104,7 @@ function createModels(
       name,
       provider,
       upstreamModel,
-      traits: traitsOf(services.presets, config.providers.get(settings.provider)!, settings),
+      traits: settings.traits,
       reasoning: settings.reasoning,
       contextTokens: settings.context_tokens,
       price: settings.price,

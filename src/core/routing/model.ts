@@ -5,8 +5,7 @@ import type { CountMedia } from "../ledger/meter.ts";
 import type { Price } from "../ledger/price.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { Dialect, DialectDefinition, Target } from "../providers/dialect.ts";
-import type { TraitOverrides } from "../providers/traits.ts";
-import { withOverrides, type VendorPresets } from "../providers/vendors.ts";
+import type { TraitOverrides, Traits } from "../providers/traits.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { Breaker, BreakerStatus, Pass } from "./breaker.ts";
 import type { Fingerprint } from "./fingerprint.ts";
@@ -59,8 +58,9 @@ export interface ProviderSettings extends TraitOverrides {
   readonly retry?: Overrides<RetrySettings> | undefined;
 }
 
-export interface ModelSettings extends TraitOverrides {
+export interface ModelSettings {
   readonly provider: string;
+  readonly traits: Traits;
   /** The provider's name of the model. Absent: the model's own name. */
   readonly upstream_model?: string | undefined;
   /** The model can think. */
@@ -148,7 +148,6 @@ export interface CatalogMemory {
 export interface CatalogServices {
   /** By name. */
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
-  readonly presets: VendorPresets;
   readonly transport: Transport;
   /** Undefined: neither the provider's words nor the path of its URL are shown to the operator. */
   readonly redact: Redact | undefined;
@@ -185,3 +184,11 @@ export function createProvider(
     dialectFor,
   };
 }
+
+/** `general`, with those of its fields that `overrides` states. */
+export const withOverrides = <T extends object>(general: T, overrides: object = {}): T => ({
+  ...general,
+  ...Object.fromEntries(
+    Object.entries(overrides).filter(([name, value]) => name in general && value !== undefined),
+  ),
+});

@@ -1,6 +1,6 @@
 // The command `check`: validates a configuration, and prints what is odd in it.
 import type { Command } from "../../command-line/command.ts";
-import { createFormats } from "../../core/extension/formats.ts";
+import { createFormats } from "../../config/formats.ts";
 import { pathText } from "../../core/schema/checker.ts";
 import { warningsOf } from "./warnings.ts";
 

@@ -1,9 +1,9 @@
 // What is odd in a valid configuration: a gateway starts with it, but hardly as it is meant.
-import type { Formats } from "../../core/extension/formats.ts";
+import type { Formats } from "../../config/formats.ts";
 import { lacksKey, usesVendorsAddress } from "../config-checks/index.ts";
 import type { Config } from "../../core/config.ts";
 import type { Warning } from "../../config/extension.ts";
-import { vendorPreset } from "../../core/providers/vendors.ts";
+import { vendorPreset } from "../../config/vendors.ts";
 import { rank } from "../../core/routing/policy.ts";
 import type { ValidationIssue } from "../../core/schema/checker.ts";
 

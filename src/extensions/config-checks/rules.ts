@@ -1,9 +1,9 @@
 // What a provider's settings must say because of its vendor, beyond their shape. It looks at the
 // raw JSON, so that an issue of shape elsewhere hides none.
-import { vendorPreset, type VendorPreset } from "../../core/providers/vendors.ts";
+import { vendorPreset, type VendorPreset } from "../../config/vendors.ts";
 import type { ValidationIssue } from "../../core/schema/checker.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
-import type { Formats } from "../../core/extension/formats.ts";
+import type { Formats } from "../../config/formats.ts";
 import { invalid } from "../../config/references.ts";
 
 /** A provider as it is written. */

@@ -13,6 +13,7 @@ import { configSchema, type Environment } from "../../../src/config/schema.ts";
 import { checkConfig } from "../../support/config.ts";
 import { sha256 } from "../../../src/core/hash.ts";
 import { allExtensions, formats } from "../../support/config.ts";
+import { traitsOf } from "../../../src/config/vendors.ts";
 import { traitFields } from "../../../src/config/traits.ts";
 import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { merge } from "../../support/gateway.ts";
@@ -160,12 +161,13 @@ describe("defaults", () => {
       pace_ms: 20,
     }));
 
-  it("of a model", () =>
+  it("of a model, whose traits are its vendor's", () =>
     assert.deepEqual(accepted({}).models.get("m"), {
       provider: "lab",
       upstream_model: undefined,
       reasoning: false,
       ...NO_TRAITS,
+      traits: formats.presets.get("generic")?.traits,
       context_tokens: undefined,
       reasoning_score: undefined,
       quality_score: undefined,
@@ -321,8 +323,14 @@ describe("ranges", () => {
 
   it("supports: known capabilities only", () => {
     const all = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"];
-    assert.deepEqual(accepted({ models: { m: { supports: all } } }).models.get("m")?.supports, all);
-    assert.deepEqual(accepted({ models: { m: { supports: [] } } }).models.get("m")?.supports, []);
+    assert.deepEqual(
+      accepted({ models: { m: { supports: all } } }).models.get("m")?.traits.supports,
+      all,
+    );
+    assert.deepEqual(
+      accepted({ models: { m: { supports: [] } } }).models.get("m")?.traits.supports,
+      [],
+    );
     assert.deepEqual(pathsOf({ models: { m: { supports: ["tools", "vision"] } } }), [
       "models.m.supports[1]",
     ]);
@@ -921,10 +929,11 @@ describe("a configuration with everything in it", () => {
   it("passes, and says what it said", () => {
     const config = checkConfig(example, { DEEPSEEK_API_KEY: "sk-ds", ACME_KEY: "sk-acme" });
     assert.equal(config.providers.get("deepseek")?.api_key, "sk-ds");
-    assert.deepEqual(config.models.get("deepseek-chat"), {
-      ...NO_TRAITS,
-      ...example.models["deepseek-chat"],
-    });
+    const model = config.models.get("deepseek-chat")!;
+    const { traits, ...stated } = model;
+    assert.deepEqual(stated, { ...NO_TRAITS, ...example.models["deepseek-chat"] });
+    const provider = config.providers.get("deepseek")!;
+    assert.deepEqual(traits, traitsOf(formats.presets, provider, model));
     assert.deepEqual(config.accounts.get("acme"), { rpm: 600, max_in_flight: undefined });
     assert.deepEqual(config.keys, [
       { account: "acme", rpm: undefined, models: undefined, digest: sha256("sk-acme") },

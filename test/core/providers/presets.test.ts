@@ -3,13 +3,21 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { openaiDialectDefinition } from "../../../src/core/providers/openai/index.ts";
+import { url } from "../../../src/config/fields.ts";
 import { traitFields } from "../../../src/config/traits.ts";
+import vendorsJson from "../../../src/config/vendors.json" with { type: "json" };
+import { traitsOf, vendorPreset, vendorPresets } from "../../../src/config/vendors.ts";
+import { withOverrides } from "../../../src/core/routing/model.ts";
 import {
-  traitsOf,
-  vendorPreset,
-  vendorPresets,
-  withOverrides,
-} from "../../../src/core/providers/vendors.ts";
+  boolean,
+  literal,
+  nonEmpty,
+  object,
+  optional,
+  partial,
+  record,
+} from "../../../src/core/schema/checker.ts";
+import { formats } from "../../support/config.ts";
 
 const PRESETS = vendorPresets([openaiDialectDefinition]);
 const native = {
@@ -19,6 +27,26 @@ const native = {
 };
 
 describe("vendor presets", () => {
+  it("state known traits only, and the generic one all that must be stated", () => {
+    const fields = traitFields([...formats.dialects.values()]);
+    const traits = object(partial(fields), { strict: true });
+    const row = object(
+      {
+        title: nonEmpty,
+        dialect: literal(...formats.dialects.keys()),
+        base_url: optional(url),
+        needs_key: optional(boolean()),
+        note: nonEmpty,
+        traits,
+        reasoning: optional(traits),
+      },
+      { strict: true },
+    );
+    const rows = record(row)(vendorsJson, true);
+    assert.ok(rows.size > 10);
+    object(fields, { strict: true })(vendorsJson.generic.traits, true);
+  });
+
   it("have the vendors of the registered formats only", () => {
     assert.ok(PRESETS.has("deepseek"));
     assert.ok(!PRESETS.has("anthropic"));

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { repeatedMembers } from "../../../src/extensions/config-checks/duplicates.ts";
 import { checkConfig, VENDORS } from "../../support/config.ts";
-import { vendorPreset } from "../../../src/core/providers/vendors.ts";
+import { vendorPreset } from "../../../src/config/vendors.ts";
 import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { certificate } from "../../support/certificate.ts";
 import { ended, lines } from "../../support/command.ts";

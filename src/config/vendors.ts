@@ -1,6 +1,7 @@
 // The vendors whose rows in vendors.json preset a provider's address and traits.
-import type { DialectDefinition } from "./dialect.ts";
-import type { TraitOverrides, Traits } from "./traits.ts";
+import { withOverrides } from "../core/routing/model.ts";
+import type { DialectDefinition } from "../core/providers/dialect.ts";
+import type { TraitOverrides, Traits } from "../core/providers/traits.ts";
 import vendorsJson from "./vendors.json" with { type: "json" };
 
 export interface VendorPreset {
@@ -100,11 +101,3 @@ export function traitsOf(
   const preset = model.reasoning ? reasoningTraits : traits;
   return withOverrides(withOverrides(preset, provider), model);
 }
-
-/** `general`, with those of its fields that `overrides` states. */
-export const withOverrides = <T extends object>(general: T, overrides: object = {}): T => ({
-  ...general,
-  ...Object.fromEntries(
-    Object.entries(overrides).filter(([name, value]) => name in general && value !== undefined),
-  ),
-});

@@ -1,9 +1,9 @@
 // The wire formats and the vendors that a configuration can name: the core's own format, and those
 // of the extensions that are loaded.
-import type { Extension } from "./extension.ts";
-import type { DialectDefinition } from "../providers/dialect.ts";
-import { openaiDialectDefinition } from "../providers/openai/index.ts";
-import { vendorNames, vendorPresets, type VendorPresets } from "../providers/vendors.ts";
+import type { Extension } from "../core/extension/extension.ts";
+import { dialectsIn } from "../core/extension/parts.ts";
+import type { DialectDefinition } from "../core/providers/dialect.ts";
+import { vendorNames, vendorPresets, type VendorPresets } from "./vendors.ts";
 
 export interface Formats {
   /** By their names. */
@@ -24,12 +24,11 @@ export function createFormats(
   extensions: readonly Extension[],
   others: readonly string[] = [],
 ): Formats {
-  const added = extensions.flatMap(({ dialects = [] }) => dialects);
-  const definitions = [openaiDialectDefinition, ...added];
-  const dialectNames = [...new Set([...definitions.map(({ name }) => name), ...others])];
+  const dialects = dialectsIn(extensions);
+  const dialectNames = [...new Set([...dialects.keys(), ...others])];
   return {
-    dialects: new Map(definitions.map((definition) => [definition.name, definition])),
-    presets: vendorPresets(definitions),
+    dialects,
+    presets: vendorPresets([...dialects.values()]),
     dialectNames,
     vendorNames: vendorNames(dialectNames),
   };
