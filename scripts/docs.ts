@@ -88,7 +88,7 @@ export function withTables(page: string): string {
     )
     .replace(
       /(<!-- filled: (\w+) -->\n)([\s\S]*?)(<!-- end -->)/g,
-      (_, start: string, name: string, table: string, end: string) =>
+      (_, ...[start, name, table, end]: readonly [string, string, string, string]) =>
         `${start}${filled(table, FILLED[name]!())}${end}`,
     );
 }

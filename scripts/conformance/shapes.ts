@@ -41,20 +41,25 @@ function stepsOf(path: string): readonly Step[] {
  */
 export function find(root: unknown, path: string): Found[] {
   let found: Found[] = [{ path: "", value: root, parent: undefined, root }];
-  for (const { name, toMembers } of stepsOf(path)) {
-    const next: Found[] = [];
-    for (const { path: above, value: parent } of found) {
-      if (!isObject(parent)) continue;
-      const at = above === "" ? name : `${above}.${name}`;
-      const value = Object.hasOwn(parent, name) ? parent[name] : undefined;
-      if (!toMembers) next.push({ path: at, value, parent, root });
-      else
-        for (const [index, member] of list(value).entries())
-          next.push({ path: `${at}[${index}]`, value: member, parent, root });
-    }
-    found = next;
-  }
+  for (const step of stepsOf(path)) found = found.flatMap((above) => below(above, step));
   return found;
+}
+
+/** What one step finds: a field, or the members of the list in it. */
+function below(
+  { path: above, value: parent, root }: Found,
+  { name, toMembers }: ReturnType<typeof stepsOf>[number],
+): Found[] {
+  if (!isObject(parent)) return [];
+  const path = above === "" ? name : `${above}.${name}`;
+  const value = Object.hasOwn(parent, name) ? parent[name] : undefined;
+  if (!toMembers) return [{ path, value, parent, root }];
+  return list(value).map((member, index) => ({
+    path: `${path}[${index}]`,
+    value: member,
+    parent,
+    root,
+  }));
 }
 
 /** The first value at a path. */

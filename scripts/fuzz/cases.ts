@@ -289,109 +289,112 @@ const COSTLY: readonly ((random: Random) => string)[] = [
     `{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{${listOf(between(1, 1_500), (at) => `"p${at}":{"minimum":1}`)}}}}}`,
 ];
 
+const WAYS = [
+  "value",
+  "value",
+  "value",
+  "raw value",
+  "key",
+  "less",
+  "more",
+  "deep",
+  "deep value",
+  "costly value",
+  "bytes",
+  "mark",
+  "cut",
+  "tail",
+  "whole",
+] as const;
+type Way = (typeof WAYS)[number];
+
+const deep = ({ between }: Random, depth: number): string =>
+  between(0, 1)
+    ? `${"[".repeat(depth)}${"]".repeat(depth)}`
+    : `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
+
+/** All fields and elements below a value. */
+function nodesOf(holder: any): [holder: any, key: string][] {
+  return Object.keys(holder).flatMap((key) => {
+    const value = holder[key];
+    const below = typeof value === "object" && value !== null ? nodesOf(value) : [];
+    return [[holder, key] as [any, string], ...below];
+  });
+}
+
+/** A text that JSON.stringify cannot write, or would not, to be put in afterwards. */
+function rawText(how: Way, random: Random): string | undefined {
+  if (how === "raw value") return random.pick(RAW_VALUES);
+  if (how === "deep value") return deep(random, random.between(1, 4_000));
+  return how === "costly value" ? random.pick(COSTLY)(random) : undefined;
+}
+
+/** Changes one place of the tree, if that is what is to be done. */
+function mutateTree(tree: unknown, how: Way, { pick, between }: Random): void {
+  const [holder, key] = pick(nodesOf(tree));
+  if (how === "value") holder[key] = pick(VALUES);
+  else if (how.endsWith(" value")) holder[key] = "<raw>";
+  else if (how === "key")
+    Object.defineProperty(holder, pick(KEYS), { value: pick(VALUES), enumerable: true });
+  else if (how === "less" && Array.isArray(holder)) holder.splice(Number(key), 1);
+  else if (how === "less") delete holder[key];
+  else if (how === "more") holder[key] = Array.from({ length: between(2, 200) }, () => holder[key]);
+}
+
+const NO_UTF8 = [
+  "\xff",
+  "\xc0\xaf",
+  "\xed\xa0\x80",
+  "\xf5\x80\x80\x80",
+  "\xe4\xbd",
+  "\x80",
+  "\x00",
+];
+
+/** What is done to the bytes of a body. */
+const BYTES: Partial<Record<Way, (text: Buffer, random: Random, chat: object) => Buffer>> = {
+  bytes(text, { pick, between }) {
+    const bad = Buffer.from(pick(NO_UTF8), "latin1");
+    const at = between(0, text.length);
+    return Buffer.concat([text.subarray(0, at), bad, text.subarray(at)]);
+  },
+  mark: (text, { pick }) =>
+    pick([
+      Buffer.concat([Buffer.from("\ufeff"), text]),
+      Buffer.concat([Buffer.from("\ufeff\ufeff"), text]),
+      Buffer.from(`\ufeff${text.toString()}`, "utf16le"),
+    ]),
+  cut: (text, { between }) => text.subarray(0, between(0, text.length)),
+  tail: (text, { pick }, chat) =>
+    Buffer.concat([
+      text,
+      Buffer.from(pick(["x", "{}", ",", "\0", " \n\t", "]", JSON.stringify(chat)])),
+    ]),
+  deep: (_, random) => Buffer.from(deep(random, random.between(1, 8_000))),
+  whole: (_, { pick }) =>
+    Buffer.from(
+      pick([
+        ...RAW_VALUES,
+        ...VALUES.map((value) =>
+          JSON.stringify(value, (_name, each) => (typeof each === "bigint" ? 0 : each)),
+        ),
+        " ",
+        "",
+      ]),
+    ),
+};
+
 /** A body with something done to it, and what. */
 function mutateJson(chat: object, random: Random): [text: Buffer, told: string] {
-  const { pick, between } = random;
-  const how = pick([
-    "value",
-    "value",
-    "value",
-    "raw value",
-    "key",
-    "less",
-    "more",
-    "deep",
-    "deep value",
-    "costly value",
-    "bytes",
-    "mark",
-    "cut",
-    "tail",
-    "whole",
-  ] as const);
-  // A value that JSON.stringify cannot write, or would not, is put in as text afterwards.
-  let raw = "";
-  const written = (): Buffer =>
-    Buffer.from(
-      JSON.stringify(tree, (_, value) =>
-        typeof value === "bigint" ? Number(value) : value,
-      ).replace('"<raw>"', () => raw),
-    );
+  const how = random.pick(WAYS);
   const tree: unknown = structuredClone(chat);
-  const nodes: [holder: any, key: string][] = [];
-  const walk = (holder: any): void => {
-    for (const key of Object.keys(holder)) {
-      nodes.push([holder, key]);
-      if (typeof holder[key] === "object" && holder[key] !== null) walk(holder[key]);
-    }
-  };
-  walk(tree);
-  const [holder, key] = pick(nodes);
-  const deep = (depth: number) =>
-    between(0, 1)
-      ? `${"[".repeat(depth)}${"]".repeat(depth)}`
-      : `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
-  if (how === "value") holder[key] = pick(VALUES);
-  else if (how === "raw value" || how === "deep value" || how === "costly value") {
-    holder[key] = "<raw>";
-    if (how === "raw value") raw = pick(RAW_VALUES);
-    else raw = how === "deep value" ? deep(between(1, 4_000)) : pick(COSTLY)(random);
-  } else if (how === "key")
-    Object.defineProperty(holder, pick(KEYS), { value: pick(VALUES), enumerable: true });
-  else if (how === "less")
-    Array.isArray(holder) ? holder.splice(Number(key), 1) : delete holder[key];
-  else if (how === "more") holder[key] = Array.from({ length: between(2, 200) }, () => holder[key]);
-  if (how === "whole")
-    return [
-      Buffer.from(
-        pick([
-          ...RAW_VALUES,
-          ...VALUES.map((value) =>
-            JSON.stringify(value, (_, each) => (typeof each === "bigint" ? 0 : each)),
-          ),
-          " ",
-          "",
-        ]),
-      ),
-      how,
-    ];
-  if (how === "deep") return [Buffer.from(deep(between(1, 8_000))), how];
-  const text = written();
-  if (how === "bytes") {
-    const bad = pick([
-      "\xff",
-      "\xc0\xaf",
-      "\xed\xa0\x80",
-      "\xf5\x80\x80\x80",
-      "\xe4\xbd",
-      "\x80",
-      "\x00",
-    ]);
-    const at = between(0, text.length);
-    return [
-      Buffer.concat([text.subarray(0, at), Buffer.from(bad, "latin1"), text.subarray(at)]),
-      how,
-    ];
-  }
-  if (how === "mark")
-    return [
-      pick([
-        Buffer.concat([Buffer.from("\ufeff"), text]),
-        Buffer.concat([Buffer.from("\ufeff\ufeff"), text]),
-        Buffer.from(`\ufeff${text.toString()}`, "utf16le"),
-      ]),
-      how,
-    ];
-  if (how === "cut") return [text.subarray(0, between(0, text.length)), how];
-  if (how === "tail")
-    return [
-      Buffer.concat([
-        text,
-        Buffer.from(pick(["x", "{}", ",", "\0", " \n\t", "]", JSON.stringify(chat)])),
-      ]),
-      how,
-    ];
-  return [text, how];
+  mutateTree(tree, how, random);
+  const raw = rawText(how, random);
+  const json = JSON.stringify(tree, (_, value) =>
+    typeof value === "bigint" ? Number(value) : value,
+  );
+  const text = Buffer.from(raw === undefined ? json : json.replace('"<raw>"', () => raw));
+  return [BYTES[how]?.(text, random, chat) ?? text, how];
 }
 
 const TARGETS = [

@@ -158,15 +158,23 @@ function checkAnswer(
     `status ${status}${body ? `: ${body.toString("utf8", 0, 500)}` : ""}`,
   );
   if (body === undefined) return;
-  let text = "";
+  const text = decoded(body);
+  const [type] = (headers.get("content-type") ?? "").split(";");
+  if (status !== 200) checkError(status, id, type === "application/json" ? parse(text) : undefined);
+  else checkSuccess(type, text);
+}
+
+function decoded(body: Buffer): string {
   try {
-    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body);
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body);
   } catch {
     throw new Fault("a body that is not UTF-8");
   }
-  const [type] = (headers.get("content-type") ?? "").split(";");
-  if (status !== 200) checkError(status, id, type === "application/json" ? parse(text) : undefined);
-  else if (type === "text/event-stream") checkEvents(text);
+}
+
+/** What an answer with status 200 must be. */
+function checkSuccess(type: string | undefined, text: string): void {
+  if (type === "text/event-stream") checkEvents(text);
   else if (type === "text/html")
     demand(text.startsWith("<!doctype html>") && text.endsWith("</html>\n"), "a page that is cut");
   else if (type === "text/csv")

@@ -29,10 +29,11 @@ export interface Played {
 
 export function play(
   port: number,
-  { pieces, ending, patience, expected }: Case,
+  sent: Case,
   idleMs = IDLE_MS,
   deadlineMs = DEADLINE_MS,
 ): Promise<Played> {
+  const { pieces, ending, patience } = sent;
   return new Promise((resolve) => {
     const received: Buffer[] = [];
     let [size, idle, reset, fault] = [0, false, false, ""];
@@ -65,7 +66,7 @@ export function play(
     socket.on("close", () => {
       clearTimeout(idleTimer);
       clearTimeout(deadline);
-      resolve(verdict());
+      resolve(verdictOf(sent, { received, size, idle, reset, fault }, idleMs));
     });
     send(0);
 
@@ -78,31 +79,49 @@ export function play(
       } else if (ending === "half") socket.end();
       else leave();
     }
+  });
+}
 
-    function verdict(): Played {
+/** What happened on a connection. */
+interface Seen {
+  readonly received: readonly Buffer[];
+  readonly size: number;
+  readonly idle: boolean;
+  readonly reset: boolean;
+  /** Empty: none. */
+  readonly fault: string;
+}
+
+function verdictOf(sent: Case, seen: Seen, idleMs: number): Played {
+  const end = endOf(sent, seen);
+  if (seen.fault !== "") return { statuses: [], end, fault: seen.fault };
+  try {
+    const statuses = judge({
+      sent: Buffer.concat(sent.pieces),
+      received: Buffer.concat(seen.received),
       // A reset can take with it what was under way: what the server closes on while more is
       // coming.
-      const mayBeCut = ending !== "server" || reset;
-      let end: Played["end"] = "answered";
-      if (ending === "leave") end = "left by the client";
-      else if (reset) end = "reset";
-      else if (idle) end = "kept open";
-      else if (size === 0) end = "closed without an answer";
-      try {
-        if (fault !== "") throw new Error(fault);
-        const statuses = judge({
-          sent: Buffer.concat(pieces),
-          received: Buffer.concat(received),
-          mayBeCut,
-        });
-        if (expected && !(reset && statuses.length === 0) && !expected.includes(statuses[0] ?? 0))
-          throw new Error(`the first answer is ${statuses[0]}, not ${expected.join(" or ")}`);
-        if (idle && statuses.length === 0) throw new Error(`no answer within ${idleMs} ms`);
-        if (end === "closed without an answer" && ending === "server") throw new Error(end);
-        return { statuses, end };
-      } catch (error) {
-        return { statuses: [], end, fault: (error as Error).message };
-      }
-    }
-  });
+      mayBeCut: sent.ending !== "server" || seen.reset,
+    });
+    if (!(seen.reset && statuses.length === 0)) checkFirst(statuses, sent.expected);
+    if (seen.idle && statuses.length === 0) throw new Error(`no answer within ${idleMs} ms`);
+    if (end === "closed without an answer" && sent.ending === "server") throw new Error(end);
+    return { statuses, end };
+  } catch (error) {
+    return { statuses: [], end, fault: (error as Error).message };
+  }
+}
+
+/** How a connection has ended. */
+function endOf({ ending }: Case, { reset, idle, size }: Seen): Played["end"] {
+  if (ending === "leave") return "left by the client";
+  if (reset) return "reset";
+  if (idle) return "kept open";
+  return size === 0 ? "closed without an answer" : "answered";
+}
+
+function checkFirst(statuses: readonly number[], expected: Case["expected"]): void {
+  const first = statuses[0] ?? 0;
+  if (expected && !expected.includes(first))
+    throw new Error(`the first answer is ${statuses[0]}, not ${expected.join(" or ")}`);
 }

@@ -23,13 +23,14 @@ export function issuesOf(check: Check<unknown>, value: unknown, all = false): Is
   return assert.fail(`accepted: ${JSON.stringify(value)}`);
 }
 
+/** What a refusal has to say. Without a path: the value itself is at fault. */
+type Expected = readonly [code: IssueCode, message: string, path?: string];
+
 /** Asserts that the value is refused with this one issue. */
 export const refused = (
   check: Check<unknown>,
   value: unknown,
-  code: IssueCode,
-  message: string,
-  path = "",
+  ...[code, message, path = ""]: Expected
 ) => assert.deepEqual(issuesOf(check, value), [[path, code, message]]);
 
 /** `[[...]]`, or `{"a":{"a":...}}`, of so many levels. */

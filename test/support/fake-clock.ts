@@ -1,4 +1,5 @@
 // A clock that stands still until a test moves it.
+
 import type { Clock, Timer } from "../../src/core/clock.ts";
 
 export interface FakeClock extends Clock {

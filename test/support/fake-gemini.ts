@@ -213,6 +213,11 @@ function checkConfig(config: unknown, third: boolean, withTools: boolean): boole
     ["includeThoughts", "thinkingBudget", "thinkingLevel"],
     "generation_config.thinking_config",
   );
+  return checkThinking(thinkingConfig, third);
+}
+
+/** Whether thinking is on. */
+function checkThinking(thinkingConfig: Record<string, any>, third: boolean): boolean {
   const { thinkingBudget, thinkingLevel } = thinkingConfig;
   rule(
     thinkingBudget === undefined || thinkingLevel === undefined,
@@ -239,6 +244,39 @@ function checkConfig(config: unknown, third: boolean, withTools: boolean): boole
   return thinkingBudget !== 0;
 }
 
+/** One function; `names` are those before it. */
+function checkDeclaration(declared: unknown, path: string, names: readonly string[]): void {
+  known(
+    declared,
+    [
+      "name",
+      "description",
+      "parameters",
+      "parametersJsonSchema",
+      "response",
+      "responseJsonSchema",
+      "behavior",
+    ],
+    path,
+  );
+  rule(
+    /^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$/.test(declared["name"]),
+    `Invalid value at '${path}.name': must start with a letter or an underscore, and be at most 64 of a-z, A-Z, 0-9, _, ., : and -`,
+  );
+  rule(
+    !names.includes(declared["name"]),
+    `Duplicate function declaration found: ${declared["name"]}`,
+  );
+  rule(
+    declared["parametersJsonSchema"] === undefined || isObject(declared["parametersJsonSchema"]),
+    `${path}.parameters_json_schema must be an object`,
+  );
+  rule(
+    declared["parametersJsonSchema"] === undefined || declared["parameters"] === undefined,
+    `${path}: parameters and parameters_json_schema are mutually exclusive`,
+  );
+}
+
 /** What is to be done with the tools, in the words of chat completions. */
 function checkTools(tools: unknown, toolConfig: unknown): unknown {
   rule(Array.isArray(tools) && tools.length <= 1, "tools: at most one list of functions");
@@ -250,37 +288,7 @@ function checkTools(tools: unknown, toolConfig: unknown): unknown {
       "tools[0].tool_type: required one_of 'tool_type' must have one initialized field",
     );
     for (const [at, declared] of tool["functionDeclarations"].entries()) {
-      const path = `tools[0].function_declarations[${at}]`;
-      known(
-        declared,
-        [
-          "name",
-          "description",
-          "parameters",
-          "parametersJsonSchema",
-          "response",
-          "responseJsonSchema",
-          "behavior",
-        ],
-        path,
-      );
-      rule(
-        /^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$/.test(declared["name"]),
-        `Invalid value at '${path}.name': must start with a letter or an underscore, and be at most 64 of a-z, A-Z, 0-9, _, ., : and -`,
-      );
-      rule(
-        !names.includes(declared["name"]),
-        `Duplicate function declaration found: ${declared["name"]}`,
-      );
-      rule(
-        declared["parametersJsonSchema"] === undefined ||
-          isObject(declared["parametersJsonSchema"]),
-        `${path}.parameters_json_schema must be an object`,
-      );
-      rule(
-        declared["parametersJsonSchema"] === undefined || declared["parameters"] === undefined,
-        `${path}: parameters and parameters_json_schema are mutually exclusive`,
-      );
+      checkDeclaration(declared, `tools[0].function_declarations[${at}]`, names);
       names.push(declared["name"]);
     }
   }

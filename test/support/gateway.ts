@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
 import demoConfig from "../../src/extensions/demo/demo.json" with { type: "json" };
 import { checkConfig } from "./config.ts";
 import { createGateway, type Gateway, type GatewayDeps } from "./config.ts";
 import { chunkShape } from "./shapes.ts";
+import type { Scope } from "./scope.ts";
 import { waitFor } from "./wait.ts";
 
 export const KEY = "sk-test-client-key";
@@ -76,6 +76,14 @@ export const demo = (over: object = {}): object =>
     over,
   ) as object;
 
+/** The part of a Response that most tests look at. */
+export interface ChatAnswer {
+  readonly status: number;
+  readonly headers: { get(name: string): string | null };
+  text(): Promise<string>;
+  json(): Promise<unknown>;
+}
+
 export interface RunningGateway {
   readonly url: string;
   readonly gateway: Gateway;
@@ -88,7 +96,7 @@ export interface RunningGateway {
 }
 
 export async function startGateway(
-  t: TestContext,
+  t: Scope,
   config: object,
   deps: GatewayDeps = {},
   env: Record<string, string> = {},
@@ -164,27 +172,30 @@ export interface StreamRead {
  * Reads a stream to its end, strictly: nothing but `data: {json}`, `data: [DONE]` and comments,
  * each with its blank line.
  */
-export async function readStream(response: Response): Promise<StreamRead> {
+export async function readStream(response: Pick<ChatAnswer, "text">): Promise<StreamRead> {
   const text = await response.text();
+  const last = JSON.stringify(text.slice(-80));
+  if (!text.endsWith("\n\n")) throw new Error(`a stream must end with a blank line: ${last}`);
   const chunks: Chunk[] = [];
   let done = false;
   let error: StreamRead["error"];
   let comments = 0;
-  if (!text.endsWith("\n\n"))
-    throw new Error(`a stream must end with a blank line: ${JSON.stringify(text.slice(-80))}`);
   for (const block of text.slice(0, -2).split("\n\n")) {
     if (done || error) throw new Error(`something follows the end of the stream: ${block}`);
-    if (block === ": keep-alive") comments += 1;
-    else if (block === "data: [DONE]") done = true;
-    else if (!block.startsWith("data: {") || block.includes("\n"))
-      throw new Error(`not an event of ours: ${JSON.stringify(block)}`);
-    else {
-      const json = JSON.parse(block.slice(6));
-      if (json.error) error = json.error;
-      else chunks.push(json);
-    }
+    const event = block === ": keep-alive" ? "comment" : eventOf(block);
+    if (event === "comment") comments += 1;
+    else if (event === "end") done = true;
+    else if ("error" in event) error = event.error;
+    else chunks.push(event);
   }
   return { chunks, done, error, comments, text };
+}
+
+/** One event of a stream. */
+function eventOf(block: string): Chunk | { error: NonNullable<StreamRead["error"]> } | "end" {
+  if (block === "data: [DONE]") return "end";
+  if (block.startsWith("data: {") && !block.includes("\n")) return JSON.parse(block.slice(6));
+  throw new Error(`not an event of ours: ${JSON.stringify(block)}`);
 }
 
 /**
@@ -217,30 +228,37 @@ export function assertSound(
   );
 }
 
+const TEXTS = ["role", "content", "reasoning_content", "refusal"] as const;
+
+/** Appends the texts of a delta. Null stays null until there is a text. */
+function addTexts(message: Record<string, any>, delta: Record<string, any>): void {
+  for (const field of TEXTS) {
+    if (typeof delta[field] === "string") message[field] = (message[field] ?? "") + delta[field];
+    else if (delta[field] === null) message[field] ??= null;
+  }
+}
+
+/** The first fragment of a call has its id and name; the others have more of its arguments. */
+function addCalls(calls: any[], fragments: readonly any[] = []): void {
+  for (const { index, id, type, function: given } of fragments) {
+    if (id) calls[index] = { id, type, function: { ...given } };
+    else calls[index].function.arguments += given.arguments;
+  }
+}
+
 /** What a client that concatenates deltas ends up with. */
 export function assemble(chunks: readonly Chunk[]) {
   const message: Record<string, any> = {};
   const calls: any[] = [];
   let finish: string | null = null;
   const logprobs: any[] = [];
-  for (const { choices } of chunks) {
-    for (const { delta, finish_reason, logprobs: given } of choices) {
-      for (const field of ["role", "content", "reasoning_content", "refusal"]) {
-        if (typeof delta[field] === "string")
-          message[field] = (message[field] ?? "") + delta[field];
-        else if (delta[field] === null) message[field] ??= null;
-      }
-      for (const call of delta["tool_calls"] ?? []) {
-        if (call.id)
-          calls[call.index] = { id: call.id, type: call.type, function: { ...call.function } };
-        else calls[call.index].function.arguments += call.function.arguments;
-      }
-      logprobs.push(...(given?.content ?? []));
-      if (finish_reason !== null) {
-        if (finish !== null) throw new Error("finish_reason came twice");
-        finish = finish_reason;
-      }
-    }
+  for (const choice of chunks.flatMap(({ choices }) => choices)) {
+    addTexts(message, choice.delta);
+    addCalls(calls, choice.delta["tool_calls"]);
+    logprobs.push(...(choice.logprobs?.content ?? []));
+    if (finish !== null && choice.finish_reason !== null)
+      throw new Error("finish_reason came twice");
+    finish ??= choice.finish_reason;
   }
   if (calls.length > 0) message["tool_calls"] = calls;
   return { message, finish_reason: finish, logprobs };

@@ -4,7 +4,7 @@
 
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import type { TestContext } from "node:test";
+import type { Scope } from "./scope.ts";
 import { waitFor } from "./wait.ts";
 
 export interface Asked {
@@ -20,6 +20,16 @@ export interface Asked {
 
 export type Behaviour = (asked: Asked) => void | Promise<void>;
 
+/** By the name of the model that is asked for, or one for all. */
+export type Behaviours = Readonly<Record<string, Behaviour>> | Behaviour;
+
+/** What is done about a request; a model that is not listed is a 404. */
+export function behaviourFor(behaviours: Behaviours, { body }: Asked): Behaviour {
+  if (typeof behaviours === "function") return behaviours;
+  const unknown = { error: { message: `no model ${body["model"]}` } };
+  return behaviours[body["model"]] ?? status(404, unknown);
+}
+
 export interface Provider {
   readonly url: string;
   readonly asked: Asked[];
@@ -30,10 +40,7 @@ export interface Provider {
   readonly server: http.Server;
 }
 
-export async function startProvider(
-  t: TestContext,
-  behaviours: Readonly<Record<string, Behaviour>> | Behaviour,
-): Promise<Provider> {
+export async function startProvider(t: Scope, behaviours: Behaviours): Promise<Provider> {
   const asked: Asked[] = [];
   let connections = 0;
   const server = http.createServer({ noDelay: true }, (req, res) => {
@@ -53,8 +60,7 @@ export async function startProvider(
         closed: () => closed,
       };
       asked.push(record);
-      const listed = typeof behaviours === "function" ? behaviours : behaviours[body.model];
-      (listed ?? status(404, { error: { message: `no model ${body.model}` } }))(record);
+      behaviourFor(behaviours, record)(record);
     });
   });
   server.on("connection", () => (connections += 1));

@@ -1,5 +1,6 @@
 // Raw bytes to a port and what comes back, for requests that no client library would send.
 
+import assert from "node:assert/strict";
 import net from "node:net";
 import { within } from "./wait.ts";
 
@@ -40,4 +41,16 @@ export function parseAnswer(text: string): RawAnswer {
     ]),
   );
   return { status: Number(start.split(" ")[1]), headers, body: rest.join("\r\n\r\n"), text };
+}
+
+/** Asserts that the answer is an error of the contract with this code. */
+export function assertError(answer: RawAnswer, status: number, code: string): void {
+  assert.equal(answer.status, status, answer.text);
+  assert.equal(answer.headers["content-type"], "application/json");
+  const { error } = JSON.parse(answer.body);
+  assert.equal(error.code, code);
+  for (const field of ["message", "type", "code", "request_id"])
+    assert.equal(typeof error[field], "string", field);
+  assert.equal(error.request_id, answer.headers["x-request-id"]);
+  assert.equal(Number(answer.headers["content-length"]), Buffer.byteLength(answer.body));
 }

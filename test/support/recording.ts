@@ -105,6 +105,72 @@ function texts(content: unknown): { text: string; thinking: string } {
   return { text: those("text"), thinking: those("thinking") };
 }
 
+/** A call whose fragments are being put together. */
+interface OpenCall {
+  readonly index: unknown;
+  id: string | undefined;
+  name: string;
+  args: unknown;
+}
+
+/**
+ * The call that a fragment belongs to: that with its id, without one that with its index, without
+ * either the last one. Undefined: it begins another.
+ */
+function callOf(calls: readonly OpenCall[], { index, id, function: given = {} }: Json) {
+  const latest = calls.findLast((call) => index === undefined || call.index === index);
+  if (id)
+    return calls.find((call) => call.id === id) ?? (latest?.id === undefined ? latest : undefined);
+  return given.name && latest?.name !== "" ? undefined : latest;
+}
+
+function addFragment(calls: OpenCall[], fragment: Json): void {
+  const { index, id, function: given = {} } = fragment;
+  let call = callOf(calls, fragment);
+  if (!call) {
+    call = { index, id: undefined, name: "", args: "" };
+    calls.push(call);
+  }
+  call.id ??= id || undefined;
+  call.name ||= given.name ?? "";
+  if (typeof given.arguments === "string") call.args = `${call.args}${given.arguments}`;
+  else if (given.arguments) call.args = given.arguments;
+}
+
+/** The finish that an event tells of. */
+function finishIn(choice: Json | undefined): string | undefined {
+  if (choice?.["finish_reason"]) return finishOf(choice["finish_reason"]);
+  // A whole message is an end in itself. What a filter has emptied may lack it, and has a reason.
+  return choice?.["message"] ? "stop" : undefined;
+}
+
+const thoughtIn = (said: Json): string => said["reasoning_content"] ?? said["reasoning"] ?? "";
+
+const choiceOf = (event: Json): Json | undefined =>
+  event["choices"]?.find((each: Json) => (each["index"] ?? 0) === 0);
+
+const usageIn = (event: Json): Json | undefined =>
+  event["usage"] ?? choiceOf(event)?.["usage"] ?? event["x_groq"]?.usage;
+
+/** What is read of the prompt from a cache, wherever a vendor says so. */
+function cachedIn(usage: Json | undefined): number {
+  const details = usage?.["prompt_tokens_details"] ?? usage?.["prompt_token_details"];
+  const counts = [
+    usage?.["prompt_cache_hit_tokens"],
+    usage?.["num_cached_tokens"],
+    details?.cached_tokens,
+    usage?.["cached_tokens"],
+  ];
+  return counts.find((count) => count !== undefined && count !== null) ?? 0;
+}
+
+function openaiUsage(usage: Json | undefined, vendor: string): Reply["usage"] {
+  const reasoning = usage?.["completion_tokens_details"]?.reasoning_tokens ?? 0;
+  // xAI counts what was thought beside the completion, not in it.
+  const completion = usage?.["completion_tokens"] + (vendor === "xai" ? reasoning : 0);
+  return usageOf(usage?.["prompt_tokens"], cachedIn(usage), completion, reasoning);
+}
+
 function openai(events: readonly Json[], vendor: string): Reply {
   let text = "";
   let thinking = "";
@@ -112,68 +178,52 @@ function openai(events: readonly Json[], vendor: string): Reply {
   let finish: string | undefined;
   let usage: Json | undefined;
   let lastThought = "";
-  const calls: { index: unknown; id: string | undefined; name: string; args: unknown }[] = [];
+  const calls: OpenCall[] = [];
 
-  /**
-   * A fragment belongs to the call with its id, without one to the call with its index, without
-   * either to the last one.
-   */
-  const add = ({ index, id, function: given = {} }: Json) => {
-    const latest = calls.findLast((call) => index === undefined || call.index === index);
-    const known = id
-      ? (calls.find((call) => call.id === id) ?? (latest?.id === undefined ? latest : undefined))
-      : latest;
-    const another = known === undefined || (!id && given.name && known.name !== "");
-    const call = another ? { index, id: undefined, name: "", args: "" as unknown } : known;
-    if (another) calls.push(call);
-    call.id ??= id || undefined;
-    call.name ||= given.name ?? "";
-    if (typeof given.arguments === "string") call.args = `${call.args}${given.arguments}`;
-    else if (given.arguments) call.args = given.arguments;
+  /** xAI's streams may say a piece of thinking twice. */
+  const think = (thought: string) => {
+    if (thought === "") return;
+    if (vendor !== "xai" || thought !== lastThought) thinking += thought;
+    lastThought = thought;
   };
 
   for (const event of events) {
-    const choice: Json | undefined = event["choices"]?.find(
-      (each: Json) => (each["index"] ?? 0) === 0,
-    );
-    usage = event["usage"] ?? choice?.["usage"] ?? event["x_groq"]?.usage ?? usage;
+    const choice = choiceOf(event);
+    usage = usageIn(event) ?? usage;
     if (event["error"] || choice?.["error"]) finish = "failed";
     const said: Json = choice?.["delta"] ?? choice?.["message"] ?? {};
     const parts = texts(said["content"]);
-    const thought = (said["reasoning_content"] ?? said["reasoning"] ?? "") + parts.thinking;
-    // xAI's streams may say a piece of thinking twice.
-    if (thought !== "" && !(vendor === "xai" && thought === lastThought)) thinking += thought;
-    lastThought = thought || lastThought;
+    think(thoughtIn(said) + parts.thinking);
     text += parts.text;
     refusal += said["refusal"] ?? "";
-    (said["tool_calls"] ?? []).forEach(add);
+    for (const fragment of said["tool_calls"] ?? []) addFragment(calls, fragment);
     if (finish === "failed") continue;
-    if (choice?.["finish_reason"]) finish = finishOf(choice["finish_reason"]);
-    // A whole message is an end in itself. What a filter has emptied may lack it, and has a reason.
-    else if (choice?.["message"]) finish ??= "stop";
+    finish = choice?.["finish_reason"] ? finishIn(choice) : (finish ?? finishIn(choice));
   }
 
-  const details = usage?.["prompt_tokens_details"] ?? usage?.["prompt_token_details"];
-  const cached =
-    usage?.["prompt_cache_hit_tokens"] ??
-    usage?.["num_cached_tokens"] ??
-    details?.cached_tokens ??
-    usage?.["cached_tokens"] ??
-    0;
-  const reasoning = usage?.["completion_tokens_details"]?.reasoning_tokens ?? 0;
-  // xAI counts what was thought beside the completion, not in it.
-  const completion = usage?.["completion_tokens"] + (vendor === "xai" ? reasoning : 0);
   return {
     text,
     thinking,
     refusal,
     calls: calls.map(({ id, name, args }) => ({ id, name, args: args || "{}" })),
     finish,
-    usage: usageOf(usage?.["prompt_tokens"], cached, completion, reasoning),
+    usage: openaiUsage(usage, vendor),
   };
 }
 
 // ---- Anthropic: WIRE.md 7.2, 7.3
+
+function addDelta(block: Json, delta: Json): void {
+  if (delta["type"] === "text_delta") block["text"] += delta["text"];
+  if (delta["type"] === "thinking_delta") block["thinking"] += delta["thinking"];
+  if (delta["type"] === "input_json_delta") block["json"] += delta["partial_json"];
+}
+
+/** A later figure replaces an earlier one; null replaces nothing. */
+const merged = (usage: Json, later: Json = {}): Json => ({
+  ...usage,
+  ...Object.fromEntries(Object.entries(later).filter(([, value]) => value !== null)),
+});
 
 function anthropic(events: readonly Json[]): Reply {
   /** All blocks in the order in which they began; those of a stream are filled by its deltas. */
@@ -200,14 +250,11 @@ function anthropic(events: readonly Json[]): Reply {
         blocks.push(open.get(event["index"])!);
         break;
       case "content_block_delta":
-        if (delta["type"] === "text_delta") block["text"] += delta["text"];
-        if (delta["type"] === "thinking_delta") block["thinking"] += delta["thinking"];
-        if (delta["type"] === "input_json_delta") block["json"] += delta["partial_json"];
+        addDelta(block, delta);
         break;
       case "message_delta":
         reason = delta["stop_reason"] ?? reason;
-        for (const [name, value] of Object.entries(event["usage"] ?? {}))
-          usage[name] = value ?? usage[name];
+        usage = merged(usage, event["usage"]);
         break;
       case "message_stop":
         ended = true;

@@ -30,6 +30,69 @@ export interface SpendOptions {
   readonly perSegment?: number;
 }
 
+/** The lines of one request that is opened at `at`, in milliseconds since 1970. */
+function entryOf(
+  { between, pick }: ReturnType<typeof createRandom>,
+  index: number,
+  at: number,
+): string {
+  const hex = (digits: number) =>
+    Array.from({ length: digits }, () => between(0, 15).toString(16)).join("");
+  const duration_ms = between(0, 5_000);
+  const [opened, settled] = [at, at + duration_ms].map((time) => new Date(time).toISOString());
+  const about = {
+    gateway_request_id: pick(REQUEST_IDS(index)),
+    account: pick(SPEND_ACCOUNTS),
+    key_id: `key_${hex(16)}`,
+    model_requested: pick(["some", "other", "any/of them"]),
+  };
+  const status = pick([
+    "completed",
+    "completed",
+    "completed",
+    "failed",
+    "cancelled",
+    "interrupted",
+  ]);
+  const served = status === "completed" || status === "cancelled";
+  const [hit, miss, completion_tokens] = served
+    ? [between(0, 9_000), between(0, 90_000), between(1, 900_000)]
+    : [0, 0, 0];
+  const usage = {
+    prompt_tokens: hit + miss,
+    completion_tokens,
+    total_tokens: hit + miss + completion_tokens,
+    prompt_cache_hit_tokens: hit,
+    prompt_cache_miss_tokens: miss,
+    reasoning_tokens: between(0, completion_tokens),
+  };
+  const spend_id = `sp_${hex(32)}`;
+  const cost = served
+    ? `${between(0, 99)}${pick(["", ".5", ".000000000001", `.${String(between(0, 999_999)).padStart(6, "0")}1`])}`
+    : "0";
+  const open = `${JSON.stringify({ type: "open", spend_id, time: opened, ...about, stream: index % 2 === 0 })}\n`;
+  const settle = `${JSON.stringify({
+    type: "settle",
+    spend_id,
+    time: settled,
+    ...about,
+    model_served: served ? pick(["some", "other"]) : null,
+    provider: served ? "lab" : null,
+    status,
+    http_status: served ? 200 : null,
+    error_code: null,
+    finish_reason: null,
+    attempts: [{ model: "some", provider: "lab", outcome: status, duration_ms }],
+    usage,
+    usage_source: served ? "provider" : "none",
+    cost,
+    currency: "USD",
+    first_token_ms: served ? 1 : null,
+    duration_ms,
+  })}\n`;
+  return open + settle;
+}
+
 /**
  * Writes `requests` requests into segments without a writer, each opened and settled, in the order
  * of their times.
@@ -46,9 +109,7 @@ export function writeSpend(
 ): void {
   const dir = join(dataDir, "spend");
   mkdirSync(dir, { recursive: true });
-  const { between, pick } = createRandom(seed);
-  const hex = (digits: number) =>
-    Array.from({ length: digits }, () => between(0, 15).toString(16)).join("");
+  const random = createRandom(seed);
   const numbers = new Map<string, number>();
   for (let first = 0; first < requests; first += perSegment) {
     const at = (index: number) => Math.floor(from + ((to - from) * index) / requests);
@@ -61,60 +122,7 @@ export function writeSpend(
     );
     let lines = "";
     for (let index = first; index < Math.min(first + perSegment, requests); index += 1) {
-      const duration_ms = between(0, 5_000);
-      const [opened, settled] = [at(index), at(index) + duration_ms].map((time) =>
-        new Date(time).toISOString(),
-      );
-      const about = {
-        gateway_request_id: pick(REQUEST_IDS(index)),
-        account: pick(SPEND_ACCOUNTS),
-        key_id: `key_${hex(16)}`,
-        model_requested: pick(["some", "other", "any/of them"]),
-      };
-      const status = pick([
-        "completed",
-        "completed",
-        "completed",
-        "failed",
-        "cancelled",
-        "interrupted",
-      ]);
-      const served = status === "completed" || status === "cancelled";
-      const [hit, miss, completion_tokens] = served
-        ? [between(0, 9_000), between(0, 90_000), between(1, 900_000)]
-        : [0, 0, 0];
-      const usage = {
-        prompt_tokens: hit + miss,
-        completion_tokens,
-        total_tokens: hit + miss + completion_tokens,
-        prompt_cache_hit_tokens: hit,
-        prompt_cache_miss_tokens: miss,
-        reasoning_tokens: between(0, completion_tokens),
-      };
-      const spend_id = `sp_${hex(32)}`;
-      const cost = served
-        ? `${between(0, 99)}${pick(["", ".5", ".000000000001", `.${String(between(0, 999_999)).padStart(6, "0")}1`])}`
-        : "0";
-      lines += `${JSON.stringify({ type: "open", spend_id, time: opened, ...about, stream: index % 2 === 0 })}\n`;
-      lines += `${JSON.stringify({
-        type: "settle",
-        spend_id,
-        time: settled,
-        ...about,
-        model_served: served ? pick(["some", "other"]) : null,
-        provider: served ? "lab" : null,
-        status,
-        http_status: served ? 200 : null,
-        error_code: null,
-        finish_reason: null,
-        attempts: [{ model: "some", provider: "lab", outcome: status, duration_ms }],
-        usage,
-        usage_source: served ? "provider" : "none",
-        cost,
-        currency: "USD",
-        first_token_ms: served ? 1 : null,
-        duration_ms,
-      })}\n`;
+      lines += entryOf(random, index, at(index));
       if (lines.length > 1_000_000) {
         writeSync(fd, lines);
         lines = "";

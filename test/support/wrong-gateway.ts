@@ -79,6 +79,36 @@ export interface WrongGateway {
   turn(fault: Fault | undefined): void;
 }
 
+const NO_FAULT: Fault = { when: () => true };
+
+/** Passes an answer on; `greedy`: no matter how slowly the client reads. */
+function pipe(answer: http.IncomingMessage, res: http.ServerResponse, greedy = false): void {
+  res.writeHead(answer.statusCode ?? 0, answer.rawHeaders);
+  if (greedy) answer.on("data", (piece) => res.write(piece)).on("end", () => res.end());
+  else answer.pipe(res);
+}
+
+/** Sends the whole answer after the fault has changed it; its end comes `lateMs` later. */
+const edited =
+  (
+    edit: (answer: Answer) => Answer,
+    { statusCode = 0, headers }: http.IncomingMessage,
+    res: http.ServerResponse,
+    lateMs: number | undefined,
+  ) =>
+  (came: Buffer): void => {
+    const { "content-length": _length, "transfer-encoding": _encoding, ...rest } = headers;
+    const text = came.toString("utf8");
+    const changed = edit({ status: statusCode, headers: rest as Answer["headers"], text });
+    res.writeHead(changed.status, changed.headers);
+    if (lateMs === undefined) {
+      res.end(changed.text);
+      return;
+    }
+    res.write(changed.text);
+    setTimeout(() => res.end(), lateMs);
+  };
+
 /** `provider` is the address of the provider of the right gateway. */
 export async function startWrongGateway(
   t: TestContext,
@@ -89,72 +119,45 @@ export async function startWrongGateway(
   const agent = new http.Agent({ keepAlive: true });
   let fault: Fault | undefined;
 
+  /** Asks the right gateway more than the client did, if that is the fault. */
+  async function disturb(asked: Asked, applied: Fault, again: () => http.ClientRequest) {
+    if (applied.twice) await answered(again());
+    if (!applied.knock) return;
+    const { path, model = asked.body["model"] } = applied.knock;
+    const options = { agent, method: asked.method };
+    await answered(http.request(provider + path, options).end(JSON.stringify({ model })));
+  }
+
+  async function relay(bytes: Buffer, req: http.IncomingMessage, res: http.ServerResponse) {
+    const asked = askedBy(req.method ?? "", req.url ?? "", req.headers, bytes.toString("utf8"));
+    const applied: Fault = fault?.when(asked) ? fault : NO_FAULT;
+    if (applied.cut) {
+      res.destroy();
+      return;
+    }
+    const { text, headers } = applied.forward?.(asked) ?? {};
+    const sent = text ?? bytes;
+    const length = text === undefined ? {} : { "content-length": String(Buffer.byteLength(text)) };
+    const options = {
+      agent,
+      method: req.method,
+      headers: { ...req.headers, ...length, ...headers },
+    };
+    await disturb(asked, applied, () => http.request(right + req.url, options).end(sent));
+    const upstream = http.request(right + req.url, options);
+    upstream.on("error", () => res.destroy());
+    res.on("close", () => applied.holds || upstream.destroy());
+    upstream.on("response", (answer) => {
+      if (applied.answer)
+        read(answer).then(edited(applied.answer, answer, res, applied.lateMs), () => res.destroy());
+      else pipe(answer, res, applied.greedy);
+    });
+    upstream.end(sent);
+  }
+
   const proxy = http.createServer({ noDelay: true }, (req, res) => {
     read(req).then(
-      async (bytes) => {
-        const asked = askedBy(req.method ?? "", req.url ?? "", req.headers, bytes.toString("utf8"));
-        const applied = fault?.when(asked) ? fault : undefined;
-        if (applied?.cut) {
-          res.destroy();
-          return;
-        }
-        const { text, headers } = applied?.forward?.(asked) ?? {};
-        const sent = text ?? bytes;
-        const length =
-          text === undefined ? {} : { "content-length": String(Buffer.byteLength(text)) };
-        const options = {
-          agent,
-          method: req.method,
-          headers: { ...req.headers, ...length, ...headers },
-        };
-        if (applied?.twice) await answered(http.request(right + req.url, options).end(sent));
-        if (applied?.knock) {
-          const { path, model = asked.body["model"] } = applied.knock;
-          await answered(
-            http
-              .request(provider + path, { agent, method: req.method })
-              .end(JSON.stringify({ model })),
-          );
-        }
-        const upstream = http.request(right + req.url, options);
-        upstream.on("error", () => res.destroy());
-        res.on("close", () => applied?.holds || upstream.destroy());
-        upstream.on("response", (answer) => {
-          const edit = applied?.answer;
-          if (!edit) {
-            res.writeHead(answer.statusCode ?? 0, answer.rawHeaders);
-            if (applied?.greedy) {
-              answer.on("data", (piece) => res.write(piece)).on("end", () => res.end());
-              return;
-            }
-            answer.pipe(res);
-            return;
-          }
-          read(answer).then(
-            (came) => {
-              const {
-                "content-length": _length,
-                "transfer-encoding": _encoding,
-                ...rest
-              } = answer.headers;
-              const edited = edit({
-                status: answer.statusCode ?? 0,
-                headers: rest as Answer["headers"],
-                text: came.toString("utf8"),
-              });
-              res.writeHead(edited.status, edited.headers);
-              if (applied.lateMs === undefined) {
-                res.end(edited.text);
-                return;
-              }
-              res.write(edited.text);
-              setTimeout(() => res.end(), applied.lateMs);
-            },
-            () => res.destroy(),
-          );
-        });
-        upstream.end(sent);
-      },
+      (bytes) => relay(bytes, req, res),
       () => res.destroy(),
     );
   });

@@ -4,19 +4,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { configFor, demo, json, KEY, startGateway, user } from "../../support/gateway.ts";
 import { silent, startProvider } from "../../support/provider.ts";
-import { rawRequest, type RawAnswer } from "../../support/raw.ts";
+import { assertError, rawRequest } from "../../support/raw.ts";
 import { waitFor } from "../../support/wait.ts";
-
-function assertError(answer: RawAnswer, status: number, code: string): void {
-  assert.equal(answer.status, status, answer.text);
-  assert.equal(answer.headers["content-type"], "application/json");
-  const { error } = JSON.parse(answer.body);
-  assert.equal(error.code, code);
-  for (const field of ["message", "type", "code", "request_id"])
-    assert.equal(typeof error[field], "string", field);
-  assert.equal(error.request_id, answer.headers["x-request-id"]);
-  assert.equal(Number(answer.headers["content-length"]), Buffer.byteLength(answer.body));
-}
 
 const close = "Connection: close\r\n";
 

@@ -3,9 +3,10 @@
 // account what another's model thought.
 
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
-import { configFor, json, readStream, startGateway, user } from "../../support/gateway.ts";
-import { rawStream, startProvider, status } from "../../support/provider.ts";
+import { describe, it, type TestContext } from "node:test";
+import { configFor, json, readStream, user } from "../../support/gateway.ts";
+import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
+import { rawStream, status } from "../../support/provider.ts";
 
 type Json = Record<string, any>;
 
@@ -28,10 +29,9 @@ for (const [vendor, reply] of [
   ["anthropic", ANTHROPIC],
   ["gemini", GEMINI],
 ] as const) {
-  const serving = async (t: Parameters<typeof startGateway>[0]) => {
-    const provider = await startProvider(t, status(200, reply));
-    const gw = await startGateway(
-      t,
+  const serving = (t: TestContext) => {
+    const provider = memoryProvider(t, status(200, reply));
+    const gw = createMemoryGateway(
       configFor(provider.url, [], {
         providers: { p: { vendor, base_url: provider.url } },
         models: { m: { provider: "p", supports: ["tools", "images"] } },
@@ -43,7 +43,7 @@ for (const [vendor, reply] of [
 
   describe(`${vendor}: a client's history`, () => {
     it("arguments and results that are nested too deeply to be objects go out as texts", async (t) => {
-      const { gw, asked } = await serving(t);
+      const { gw, asked } = serving(t);
       for (const messages of [[called("a", DEEP)], [called("a"), result("a", DEEP)]]) {
         for (let time = 0; time < 6; time += 1)
           assert.equal(
@@ -56,7 +56,7 @@ for (const [vendor, reply] of [
     });
 
     it("95,000 parts in a message, and 70,000 results of one call", async (t) => {
-      const { gw, asked } = await serving(t);
+      const { gw, asked } = serving(t);
       const parts = Array.from({ length: 95_000 }, () => ({ type: "text", text: "x" }));
       const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };
       assert.equal(
@@ -89,7 +89,7 @@ for (const [vendor, reply] of [
 describe("thoughts", () => {
   it("are an account's own: another that knows the tool call's id does not get at them", async (t) => {
     const thought = { type: "thinking", thinking: "SECRET", signature: "c2ln" };
-    const provider = await startProvider(
+    const provider = memoryProvider(
       t,
       status(200, {
         ...ANTHROPIC,
@@ -98,8 +98,7 @@ describe("thoughts", () => {
       }),
     );
     const keys = ["ada", "bob"].map((account) => ({ account, key: `sk-${account}` }));
-    const gw = await startGateway(
-      t,
+    const gw = createMemoryGateway(
       configFor(provider.url, [], {
         providers: { p: { vendor: "anthropic", base_url: provider.url } },
         models: { m: { provider: "p", reasoning: true } },
@@ -125,7 +124,7 @@ describe("thoughts", () => {
 
   it("of a model that cannot stop thinking come back also where nobody asked for them", async (t) => {
     const thought = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
-    const provider = await startProvider(
+    const provider = memoryProvider(
       t,
       status(200, {
         ...ANTHROPIC,
@@ -133,8 +132,7 @@ describe("thoughts", () => {
         stop_reason: "tool_use",
       }),
     );
-    const gw = await startGateway(
-      t,
+    const gw = createMemoryGateway(
       configFor(provider.url, [], {
         providers: { p: { vendor: "anthropic", base_url: provider.url } },
         models: { m: { provider: "p", reasoning: true, thinking_off: false } },
@@ -163,7 +161,7 @@ describe("a Gemini stream", () => {
   const event = (text: string, finishReason?: string) =>
     `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text }] }, finishReason }] })}\n\n`;
   it("that says in every event that it is the end goes on all the same, and an unspecified reason is none", async (t) => {
-    const provider = await startProvider(
+    const provider = memoryProvider(
       t,
       rawStream(
         [
@@ -174,8 +172,7 @@ describe("a Gemini stream", () => {
         ].join(""),
       ),
     );
-    const gw = await startGateway(
-      t,
+    const gw = createMemoryGateway(
       configFor(provider.url, [], {
         providers: { p: { vendor: "gemini", base_url: provider.url } },
         models: { m: { provider: "p" } },

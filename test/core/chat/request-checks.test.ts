@@ -5,16 +5,19 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import http, { type IncomingMessage } from "node:http";
-import { describe, it, type TestContext } from "node:test";
+import { before, beforeEach, describe, it } from "node:test";
 import {
   configFor,
   KEY,
   merge,
   startGateway,
   user,
+  type ChatAnswer,
   type RunningGateway,
 } from "../../support/gateway.ts";
 import { speak, startProvider, type Asked } from "../../support/provider.ts";
+import { createMemoryGateway, memoryProvider, type MemoryGateway } from "../../support/memory.ts";
+import { suiteScope, type Scope } from "../../support/scope.ts";
 import { within } from "../../support/wait.ts";
 
 type Json = Record<string, unknown>;
@@ -47,9 +50,11 @@ interface Refusal {
   readonly type?: string;
 }
 
-interface Bench {
-  readonly gw: RunningGateway;
-  readonly asked: readonly Asked[];
+type Gateway = Pick<MemoryGateway, "chat">;
+
+interface Bench<G extends Gateway = Gateway> {
+  readonly gw: G;
+  readonly asked: Asked[];
   /**
    * Sends the plain request with these fields over it; it must succeed. What the provider was
    * asked.
@@ -59,34 +64,44 @@ interface Bench {
   refused(fields: object, refusal: Refusal, about?: string): Promise<string>;
 }
 
-async function bench(t: TestContext, over: object = {}): Promise<Bench> {
-  const provider = await startProvider(t, {
-    m: speak("Hello."),
-    plain: speak("Hello."),
-    seer: speak("Hello."),
-    "m-large": speak("Hello."),
-  });
-  const models = { plain: { supports: [] }, seer: { supports: ["images", "audio", "files"] } };
-  const config = configFor(provider.url, ["m", "plain", "seer"], merge({ models }, over) as object);
-  const gw = await startGateway(t, config);
-  const { asked } = provider;
-  return {
-    gw,
-    asked,
-    async accepted(fields, about = JSON.stringify(fields)) {
-      const before = asked.length;
-      const res = await gw.chat({ ...REQUEST, ...fields });
-      assert.equal(res.status, 200, `${about}: ${await res.text()}`);
-      assert.equal(asked.length, before + 1, about);
-      return asked.at(-1)!.body;
-    },
-    async refused(fields, refusal, about = JSON.stringify(fields)) {
-      const before = asked.length;
-      const message = await assertRefusal(await gw.chat({ ...REQUEST, ...fields }), refusal, about);
-      assert.equal(asked.length, before, `${about}: the provider was asked all the same`);
-      return message;
-    },
-  };
+const BEHAVIOURS = {
+  m: speak("Hello."),
+  plain: speak("Hello."),
+  seer: speak("Hello."),
+  "m-large": speak("Hello."),
+};
+const SUPPORTS = { plain: { supports: [] }, seer: { supports: ["images", "audio", "files"] } };
+const settingsOf = (url: string, over: object): object =>
+  configFor(url, ["m", "plain", "seer"], merge({ models: SUPPORTS }, over) as object);
+
+const benchOf = <G extends Gateway>(gw: G, asked: Asked[]): Bench<G> => ({
+  gw,
+  asked,
+  async accepted(fields, about = JSON.stringify(fields)) {
+    const before = asked.length;
+    const res = await gw.chat({ ...REQUEST, ...fields });
+    assert.equal(res.status, 200, `${about}: ${await res.text()}`);
+    assert.equal(asked.length, before + 1, about);
+    return asked.at(-1)!.body;
+  },
+  async refused(fields, refusal, about = JSON.stringify(fields)) {
+    const before = asked.length;
+    const message = await assertRefusal(await gw.chat({ ...REQUEST, ...fields }), refusal, about);
+    assert.equal(asked.length, before, `${about}: the provider was asked all the same`);
+    return message;
+  },
+});
+
+/** A gateway in memory: what fields may say does not depend on the wire. */
+function bench(t: Scope, over: object = {}): Bench {
+  const { url, asked } = memoryProvider(t, BEHAVIOURS);
+  return benchOf(createMemoryGateway(settingsOf(url, over)), asked);
+}
+
+/** A gateway on sockets: for bodies of bytes, and their headers. */
+async function wireBench(t: Scope, over: object = {}): Promise<Bench<RunningGateway>> {
+  const { url, asked } = await startProvider(t, BEHAVIOURS);
+  return benchOf(await startGateway(t, settingsOf(url, over)), asked);
 }
 
 /**
@@ -94,7 +109,7 @@ async function bench(t: TestContext, over: object = {}): Promise<Bench> {
  * message.
  */
 async function assertRefusal(
-  res: Response,
+  res: ChatAnswer,
   { code, param, status = 400, type = "invalid_request_error" }: Refusal,
   about = code,
 ): Promise<string> {
@@ -134,8 +149,50 @@ const badCombination = (param: string): Refusal => ({
 const withRaw = (fields: object, raw: string): string =>
   JSON.stringify({ ...REQUEST, ...fields }).replaceAll('"<raw>"', raw);
 
+interface Range {
+  readonly field: string;
+  readonly min: number;
+  /** Undefined: the largest safe integer. */
+  readonly max: number | undefined;
+  readonly integer: boolean;
+}
+
+/** Both ends are accepted and passed on; what is beyond them, and no number, is refused. */
+async function assertRange({ gw, asked, accepted, refused }: Bench, range: Range): Promise<void> {
+  const { field, min, max, integer } = range;
+  const out = field === "max_completion_tokens" ? "max_tokens" : field;
+  const extra = field === "top_logprobs" ? { logprobs: true } : {};
+  const inside = [min, max ?? 2 ** 53 - 1, integer ? min + 1 : min + 0.25];
+  for (const value of inside)
+    assert.deepEqual(await accepted({ [field]: value, ...extra }), {
+      ...PLAIN,
+      [out]: value,
+      ...extra,
+    });
+  const step = integer ? 1 : 0.000001;
+  for (const value of [min - step, max === undefined ? 2 ** 53 : max + step])
+    await refused({ [field]: value }, wrongValue(field));
+  for (const value of ["1", "", true, [1], { value: 1 }])
+    await refused({ [field]: value }, wrongType(field));
+  if (integer) await refused({ [field]: min + 0.5 }, wrongType(field));
+  // JSON.parse makes Infinity of it.
+  for (const raw of ["1e400", "-1e400"])
+    await assertRefusal(
+      await gw.chat(withRaw({ [field]: "<raw>" }, raw)),
+      wrongValue(field),
+      `${field} ${raw}`,
+    );
+  const before = asked.length;
+  assert.equal(
+    (await gw.chat(withRaw({ [field]: "<raw>", ...extra }, "1.0"))).status,
+    200,
+    `${field} 1.0 is the number 1`,
+  );
+  assert.deepEqual(asked[before]?.body, { ...PLAIN, [out]: 1, ...extra });
+}
+
 describe("numbers and their ranges", () => {
-  for (const { field, min, max, integer } of [
+  for (const range of [
     { field: "temperature", min: 0, max: 2, integer: false },
     { field: "top_p", min: 0, max: 1, integer: false },
     { field: "frequency_penalty", min: -2, max: 2, integer: false },
@@ -144,42 +201,12 @@ describe("numbers and their ranges", () => {
     { field: "max_completion_tokens", min: 1, max: undefined, integer: true },
     { field: "top_logprobs", min: 0, max: 20, integer: true },
   ]) {
-    it(`${field}: ${min} to ${max ?? "any"}${integer ? ", whole numbers" : ""}`, async (t) => {
-      const { gw, asked, accepted, refused } = await bench(t);
-      const out = field === "max_completion_tokens" ? "max_tokens" : field;
-      const extra = field === "top_logprobs" ? { logprobs: true } : {};
-      const inside = [min, max ?? 2 ** 53 - 1, integer ? min + 1 : min + 0.25];
-      for (const value of inside)
-        assert.deepEqual(await accepted({ [field]: value, ...extra }), {
-          ...PLAIN,
-          [out]: value,
-          ...extra,
-        });
-      const step = integer ? 1 : 0.000001;
-      for (const value of [min - step, max === undefined ? 2 ** 53 : max + step])
-        await refused({ [field]: value }, wrongValue(field));
-      for (const value of ["1", "", true, [1], { value: 1 }])
-        await refused({ [field]: value }, wrongType(field));
-      if (integer) await refused({ [field]: min + 0.5 }, wrongType(field));
-      // JSON.parse makes Infinity of it.
-      for (const raw of ["1e400", "-1e400"])
-        await assertRefusal(
-          await gw.chat(withRaw({ [field]: "<raw>" }, raw)),
-          wrongValue(field),
-          `${field} ${raw}`,
-        );
-      const before = asked.length;
-      assert.equal(
-        (await gw.chat(withRaw({ [field]: "<raw>", ...extra }, "1.0"))).status,
-        200,
-        `${field} 1.0 is the number 1`,
-      );
-      assert.deepEqual(asked[before]?.body, { ...PLAIN, [out]: 1, ...extra });
-    });
+    it(`${range.field}: ${range.min} to ${range.max ?? "any"}${range.integer ? ", whole numbers" : ""}`, (t) =>
+      assertRange(bench(t), range));
   }
 
   it("the message names the field, the range and the value", async (t) => {
-    const { refused } = await bench(t);
+    const { refused } = bench(t);
     assert.equal(
       await refused({ temperature: 2.5 }, wrongValue("temperature")),
       "Invalid 'temperature': expected a number from 0 to 2, got 2.5.",
@@ -191,7 +218,7 @@ describe("numbers and their ranges", () => {
   });
 
   it("of max_tokens and max_completion_tokens the smaller counts", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     for (const [a, b] of [
       [5, 9],
       [9, 5],
@@ -209,14 +236,14 @@ describe("numbers and their ranges", () => {
   });
 
   it("top_logprobs without logprobs is inert", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     for (const fields of [{ top_logprobs: 20 }, { top_logprobs: 5, logprobs: false }])
       assert.deepEqual(await accepted(fields), PLAIN);
     assert.deepEqual(await accepted({ logprobs: true }), { ...PLAIN, logprobs: true });
   });
 
   it("n: 1 alone", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     assert.deepEqual(await accepted({ n: 1 }), PLAIN);
     for (const n of [0, 2, -1, 128]) await refused({ n }, unsupported("n"));
     for (const n of ["1", true, 1.5]) await refused({ n }, wrongType("n"));
@@ -225,7 +252,7 @@ describe("numbers and their ranges", () => {
 
 describe("model", () => {
   it("a string that is not empty, and known", async (t) => {
-    const { accepted, refused } = await bench(t, {
+    const { accepted, refused } = bench(t, {
       aliases: { "team/off": { models: ["m"], enabled: false }, "team/on": { models: ["m"] } },
     });
     await refused({ model: undefined }, missing("model"));
@@ -252,7 +279,7 @@ describe("model", () => {
   });
 
   it("only those that the key may use", async (t) => {
-    const { gw } = await bench(t, {
+    const { gw } = bench(t, {
       keys: [
         { account: "acme", key: KEY },
         { account: "acme", key: "sk-narrow", models: ["plain"] },
@@ -272,7 +299,7 @@ describe("model", () => {
 
 describe("messages", () => {
   it("an array of at least one message", async (t) => {
-    const { refused } = await bench(t);
+    const { refused } = bench(t);
     await refused({ messages: undefined }, missing("messages"));
     for (const messages of [null, "hi", {}, 1]) await refused({ messages }, wrongType("messages"));
     await refused({ messages: [] }, wrongValue("messages"));
@@ -281,7 +308,7 @@ describe("messages", () => {
   });
 
   it("role: system, user, assistant, tool, developer; no other", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     const messages = [
       { role: "system", content: "Be brief." },
       ...user("hi"),
@@ -304,7 +331,7 @@ describe("messages", () => {
   });
 
   it("developer is system to the provider", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     const { messages } = await accepted({
       messages: [{ role: "developer", content: "Be brief." }, ...user("hi")],
     });
@@ -313,7 +340,7 @@ describe("messages", () => {
 
   for (const role of ["system", "developer", "user", "assistant"]) {
     it(`content of ${role}: text, or parts; nothing else`, async (t) => {
-      const { accepted, refused } = await bench(t);
+      const { accepted, refused } = bench(t);
       const out = role === "developer" ? "system" : role;
       const sent = async (content: unknown) =>
         (await accepted({ messages: [{ role, content }] }))["messages"];
@@ -352,7 +379,7 @@ describe("messages", () => {
   }
 
   it("an assistant's refusal parts are text", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     const content = [
       { type: "refusal", refusal: "I will " },
       { type: "text", text: "not." },
@@ -373,7 +400,7 @@ describe("messages", () => {
   ];
   for (const part of media) {
     it(`${part.type}: forwarded to a model that takes it, else refused`, async (t) => {
-      const { accepted, refused } = await bench(t);
+      const { accepted, refused } = bench(t);
       const messages = [
         ...user("look"),
         { role: "user", content: [{ type: "text", text: "this" }, part] },
@@ -388,7 +415,7 @@ describe("messages", () => {
   }
 
   it("media parts are checked themselves", async (t) => {
-    const { refused } = await bench(t);
+    const { refused } = bench(t);
     const at = (part: object, refusal: Refusal) =>
       refused({ model: "seer", messages: [{ role: "user", content: [part] }] }, refusal);
     const where = "messages[0].content[0]";
@@ -405,7 +432,7 @@ describe("messages", () => {
   });
 
   it("tool_calls of an assistant: content may be missing, null or empty", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     const tool_calls = [
       call("call_7", "get_time", '{"city":"Oslo"}'),
       call("call_8", "get_time", "not JSON"),
@@ -432,7 +459,7 @@ describe("messages", () => {
   });
 
   it("each tool call is checked, and completed where it may be incomplete", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     const { messages } = await accepted({
       messages: [
         {
@@ -469,7 +496,7 @@ describe("messages", () => {
   });
 
   it("a tool's result answers a call that was made before it", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     const asks = { role: "assistant", content: null, tool_calls: [call("call_7"), call("call_8")] };
     const answers = { role: "tool", tool_call_id: "call_7", content: "14:05" };
     const parts = {
@@ -523,7 +550,7 @@ describe("messages", () => {
   });
 
   it("reasoning_content of an earlier turn: never an error, and only with tool calls to a provider that wants it", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     const turn = {
       role: "assistant",
       content: null,
@@ -552,7 +579,7 @@ describe("messages", () => {
   });
 
   it("fields that a message does not have are ignored and stay here", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     const extra = {
       name: "Ada",
       id: "msg_1",
@@ -577,14 +604,14 @@ describe("messages", () => {
 describe("switches", () => {
   for (const field of ["stream", "logprobs"]) {
     it(`${field} is a boolean`, async (t) => {
-      const { refused } = await bench(t);
+      const { refused } = bench(t);
       for (const value of ["true", 1, 0, {}, []])
         await refused({ [field]: value }, wrongType(field));
     });
   }
 
   it("stream true is passed on, and usage is always asked for; stream false is not mentioned", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     const streamed = { ...PLAIN, stream: true, stream_options: { include_usage: true } };
     for (const stream_options of [
       undefined,
@@ -600,7 +627,7 @@ describe("switches", () => {
   });
 
   it("stream_options only with stream", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     for (const stream_options of [{}, { include_usage: true }, { other: 1 }]) {
       for (const stream of [undefined, null, false])
         await refused({ stream, stream_options }, badCombination("stream_options"));
@@ -619,7 +646,7 @@ describe("switches", () => {
 
 describe("stop", () => {
   it("a string, or up to four, none of them empty", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     for (const [given, sent] of [
       ["END", ["END"]],
       [" ", [" "]],
@@ -653,7 +680,7 @@ describe("tools", () => {
   const full = fn("get_time", { description: "Clock for a city", parameters, strict: true });
 
   it("known fields are passed on, others not", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     const given = { ...full, cache_control: {}, function: { ...full.function, extra: 1 } };
     assert.deepEqual(await accepted({ tools: [given, fn("b")] }), {
       ...PLAIN,
@@ -663,12 +690,12 @@ describe("tools", () => {
   });
 
   it("an empty list is no list", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     for (const tools of [[], null]) assert.deepEqual(await accepted({ tools }), PLAIN);
   });
 
   it("up to 128", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     const many = Array.from({ length: 129 }, (_, index) => fn(`tool_${index}`));
     assert.equal(
       ((await accepted({ tools: many.slice(1) }, "128 tools"))["tools"] as unknown[]).length,
@@ -677,8 +704,8 @@ describe("tools", () => {
     await refused({ tools: many }, wrongValue("tools"), "129 tools");
   });
 
-  it("each is a function with a proper name", async (t) => {
-    const { accepted, refused } = await bench(t);
+  it("each is a function that has a name", async (t) => {
+    const { refused } = bench(t);
     const at = (tool: unknown, refusal: Refusal) => refused({ tools: [fn("ok"), tool] }, refusal);
     for (const tools of ["x", {}, 1, true]) await refused({ tools }, wrongType("tools"));
     for (const tool of [null, "get_time", []]) await at(tool, wrongType("tools[1]"));
@@ -694,6 +721,11 @@ describe("tools", () => {
     await at({ type: "function", function: {} }, missing("tools[1].function.name"));
     for (const name of [1, null, ["f"]])
       await at({ type: "function", function: { name } }, wrongType("tools[1].function.name"));
+  });
+
+  it("a name has 1 to 64 letters of few kinds; the other fields have their types", async (t) => {
+    const { accepted, refused } = bench(t);
+    const at = (tool: unknown, refusal: Refusal) => refused({ tools: [fn("ok"), tool] }, refusal);
     for (const name of ["", "x".repeat(65), "get time", "get.time", "naïve", "f\n", "a/b"])
       await at(fn(name), wrongValue("tools[1].function.name"));
     for (const name of ["x", "x".repeat(64), "A-z_09", "-", "__proto__"]) {
@@ -713,7 +745,7 @@ describe("tools", () => {
   });
 
   it("parameters go out as they came in", async (t) => {
-    const { gw, asked } = await bench(t);
+    const { gw, asked } = bench(t);
     const text =
       '{"type":"object","properties":{"__proto__":{"type":"string"},"constructor":{"type":"number"}},"x-any":[1,null,{"deep":[[]]}]}';
     const body = JSON.stringify({ ...PLAIN, tools: [fn("f", { parameters: "<raw>" })] }).replace(
@@ -726,7 +758,7 @@ describe("tools", () => {
   });
 
   it("parameters are bounded in depth: at the limit and one past it", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     const levels = (depth: number): unknown => (depth === 1 ? {} : { a: levels(depth - 1) });
     assert.deepEqual((await accepted({ tools: [fn("f", { parameters: levels(100) })] }))["tools"], [
       fn("f", { parameters: levels(100) }),
@@ -738,7 +770,7 @@ describe("tools", () => {
   });
 
   it("tool_choice: none, auto, required, or a tool's name", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     const tools = [full, fn("b")];
     for (const tool_choice of [
       "none",
@@ -779,7 +811,7 @@ describe("tools", () => {
   });
 
   it("tool_choice without tools: only none", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     for (const tools of [undefined, null, []]) {
       assert.deepEqual(await accepted({ tools, tool_choice: "none" }), PLAIN);
       for (const tool_choice of [
@@ -793,8 +825,8 @@ describe("tools", () => {
   });
 
   it("tool_choice left out is none, or auto where the operator says so", async (t) => {
-    const strict = await bench(t);
-    const compat = await bench(t, { compat: { tool_choice_default: "auto" } });
+    const strict = bench(t);
+    const compat = bench(t, { compat: { tool_choice_default: "auto" } });
     for (const tool_choice of [undefined, null]) {
       assert.deepEqual(await strict.accepted({ tools: [full], tool_choice }), {
         ...PLAIN,
@@ -816,7 +848,7 @@ describe("tools", () => {
   });
 
   it("a model that does not support them: a clear refusal, whatever the choice", async (t) => {
-    const { refused } = await bench(t);
+    const { refused } = bench(t);
     for (const tool_choice of [undefined, "none", "auto"])
       await refused({ model: "plain", tools: [full], tool_choice }, unsupported("tools"));
   });
@@ -824,7 +856,7 @@ describe("tools", () => {
 
 describe("response_format", () => {
   it("text, json_object, json_schema", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     assert.deepEqual(await accepted({ response_format: { type: "text", extra: 1 } }), PLAIN);
     const json = { type: "json_object" };
     assert.deepEqual(await accepted({ response_format: { ...json, schema: {} } }), {
@@ -855,7 +887,7 @@ describe("response_format", () => {
   });
 
   it("json_schema is checked itself", async (t) => {
-    const { refused } = await bench(t);
+    const { refused } = bench(t);
     const at = (json_schema: unknown, refusal: Refusal) =>
       refused({ response_format: { type: "json_schema", json_schema } }, refusal);
     await at(undefined, missing("response_format.json_schema"));
@@ -870,7 +902,7 @@ describe("response_format", () => {
   });
 
   it("a model that cannot do it: the phrase that clients look for", async (t) => {
-    const { refused, accepted } = await bench(t);
+    const { refused, accepted } = bench(t);
     const json_schema = { name: "x" };
     for (const type of ["json_schema", "json_object"]) {
       const message = await refused(
@@ -891,7 +923,7 @@ describe("response_format", () => {
 
 describe("logprobs", () => {
   it("a model that does not support them: a clear refusal", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     await refused({ model: "plain", logprobs: true }, unsupported("logprobs"));
     assert.deepEqual(await accepted({ model: "plain", logprobs: false, top_logprobs: 3 }), {
       ...PLAIN,
@@ -907,7 +939,7 @@ describe("logprobs", () => {
 
 describe("thinking", () => {
   it("enabled, disabled, adaptive; other keys are ignored", async (t) => {
-    const { accepted, refused } = await bench(t);
+    const { accepted, refused } = bench(t);
     for (const [type, sent] of [
       ["enabled", "enabled"],
       ["adaptive", "enabled"],
@@ -954,7 +986,7 @@ describe("thinking", () => {
     none: [{}, {}, {}],
   })) {
     it(`is switched by "${mode}"`, async (t) => {
-      const { accepted } = await bench(t, {
+      const { accepted } = bench(t, {
         providers: { lab: { thinking: mode } },
         models: { plain: { reasoning: false } },
       });
@@ -1000,7 +1032,7 @@ describe("thinking", () => {
 
 describe("fields that are never an error", () => {
   it("seed, user, parallel_tool_calls: passed on if they make sense", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     assert.deepEqual(await accepted({ seed: 42 }), { ...PLAIN, seed: 42 });
     assert.deepEqual(await accepted({ seed: -1 }), { ...PLAIN, seed: -1 });
     const tools = [fn("f")];
@@ -1016,7 +1048,7 @@ describe("fields that are never an error", () => {
   });
 
   it("user goes out as a stable pseudonym, never as it is", async (t) => {
-    const { accepted, asked } = await bench(t);
+    const { accepted, asked } = bench(t);
     const pseudonym = createHash("sha256").update("ada@example.com").digest("hex").slice(0, 32);
     assert.deepEqual(await accepted({ user: "ada@example.com" }), { ...PLAIN, user: pseudonym });
     assert.deepEqual(await accepted({ user: "ada@example.com", temperature: 1 }), {
@@ -1056,7 +1088,7 @@ describe("fields that are never an error", () => {
     ["null", null],
   ] as const) {
     it(`${kind} in each of them is as good as absent`, async (t) => {
-      const { accepted } = await bench(t);
+      const { accepted } = bench(t);
       for (const name of names)
         assert.deepEqual(await accepted({ [name]: value, thinking: { type: "enabled" } }), {
           ...PLAIN,
@@ -1066,7 +1098,7 @@ describe("fields that are never an error", () => {
   }
 
   it("a value of another type, an empty one and a broken number are as good as absent", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     for (const seed of ["42", 1.5, true, 2 ** 53])
       assert.deepEqual(await accepted({ seed }), PLAIN);
     for (const given of ["", 5, true]) assert.deepEqual(await accepted({ user: given }), PLAIN);
@@ -1086,7 +1118,7 @@ describe("fields that are never an error", () => {
   });
 
   it("fields that nobody knows are ignored and not passed on", async (t) => {
-    const { gw, asked, accepted } = await bench(t);
+    const { gw, asked, accepted } = bench(t);
     const unknown = {
       top_k: 5,
       min_p: 0.1,
@@ -1130,7 +1162,7 @@ describe("explicit null", () => {
     "reasoning_effort",
   ];
   it("is the same as absent, one by one and all at once", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     for (const field of optionals)
       assert.deepEqual(await accepted({ [field]: null }), PLAIN, field);
     assert.deepEqual(
@@ -1140,7 +1172,7 @@ describe("explicit null", () => {
   });
 
   it("is the same as absent in inner fields too", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     const messages = [
       {
         role: "assistant",
@@ -1173,7 +1205,7 @@ describe("explicit null", () => {
 
 describe("every field together", () => {
   it("reaches the provider", async (t) => {
-    const { accepted } = await bench(t);
+    const { accepted } = bench(t);
     const tools = [fn("f")];
     const fields = {
       temperature: 0.5,
@@ -1198,7 +1230,7 @@ describe("every field together", () => {
   });
 
   it("the model's own name at the provider is sent", async (t) => {
-    const { accepted } = await bench(t, { models: { m: { upstream_model: "m-large" } } });
+    const { accepted } = bench(t, { models: { m: { upstream_model: "m-large" } } });
     assert.equal((await accepted({}))["model"], "m-large");
   });
 });
@@ -1283,6 +1315,16 @@ const badMedia: Refusal = { status: 415, code: "unsupported_media_type", param: 
 const notAnObject: Refusal = { code: "invalid_type", param: null };
 
 describe("hostile bodies", () => {
+  const scope = suiteScope();
+  let gw: RunningGateway;
+  let asked: Asked[];
+  let accepted: Bench["accepted"];
+  before(async () => {
+    ({ gw, asked, accepted } = await wireBench(scope));
+  });
+  beforeEach(() => {
+    asked.length = 0;
+  });
   const DEEP = 100_000;
   const arrays = "[".repeat(DEEP) + "]".repeat(DEEP);
   const objects = `${'{"a":'.repeat(DEEP)}0${"}".repeat(DEEP)}`;
@@ -1331,16 +1373,14 @@ describe("hostile bodies", () => {
     ["never closed", "[".repeat(DEEP), badJson],
     ["closed too often", `${body(messages)}${"}".repeat(DEEP)}`, badJson],
   ] as const) {
-    it(`100,000 levels ${where}`, async (t) => {
-      const { gw, asked, accepted } = await bench(t);
+    it(`100,000 levels ${where}`, async () => {
       assertError(await post(gw, text), refusal);
       assert.equal(asked.length, 0);
       await accepted({}, "the gateway is well");
     });
   }
 
-  it("100,000 levels where nobody looks are ignored", async (t) => {
-    const { gw, asked } = await bench(t);
+  it("100,000 levels where nobody looks are ignored", async () => {
     for (const deep of [arrays, objects])
       assert.equal(
         (await post(gw, body(`${messages},"metadata":${deep},"x":${deep}`))).status,
@@ -1352,8 +1392,7 @@ describe("hostile bodies", () => {
     );
   });
 
-  it("values are bounded in number: 300,000 are looked at, one more is refused", async (t) => {
-    const { gw, asked } = await bench(t);
+  it("values are bounded in number: 300,000 are looked at, one more is refused", async () => {
     const lists = (count: number) => `[${'"",'.repeat(count - 1)}""${" ".repeat(300_000)}]`;
     assertError(await post(gw, lists(300_000)), notAnObject);
     const answer = await post(gw, lists(300_001));
@@ -1362,8 +1401,7 @@ describe("hostile bodies", () => {
     assert.equal(asked.length, 0);
   });
 
-  it("brackets, commas and colons in a text count for nothing", async (t) => {
-    const { gw, asked } = await bench(t);
+  it("brackets, commas and colons in a text count for nothing", async () => {
     const content = '"[{,:"a":\\'.repeat(500_000);
     const request = { ...REQUEST, messages: user(content) };
     assert.equal((await post(gw, JSON.stringify(request))).status, 200);
@@ -1399,15 +1437,13 @@ describe("hostile bodies", () => {
       missing("messages[0].role"),
     ],
   ] as const) {
-    it(name, async (t) => {
-      const { gw, asked } = await bench(t);
+    it(name, async () => {
       for (const chunked of [false, true]) assertError(await post(gw, text, { chunked }), refusal);
       assert.equal(asked.length, 0);
     });
   }
 
-  it("bad UTF-8 wherever it stands", async (t) => {
-    const { gw, asked } = await bench(t);
+  it("bad UTF-8 wherever it stands", async () => {
     const [before, after] = body('"messages":[{"role":"user","content":"<>"}]').split("<>") as [
       string,
       string,
@@ -1432,8 +1468,7 @@ describe("hostile bodies", () => {
     assert.equal(asked.length, 0);
   });
 
-  it("the message tells where, and nothing of the body", async (t) => {
-    const { gw } = await bench(t);
+  it("the message tells where, and nothing of the body", async () => {
     for (const text of ['{"model":"CANARY" "messages":[]}', '{"model":CANARY}', "CANARY"]) {
       const answer = await post(gw, text);
       assertError(answer, badJson);
@@ -1441,14 +1476,12 @@ describe("hostile bodies", () => {
     }
   });
 
-  it("one BOM before the JSON is not a fault", async (t) => {
-    const { gw, asked } = await bench(t);
+  it("one BOM before the JSON is not a fault", async () => {
     assert.equal((await post(gw, `\ufeff${body(messages)}`)).status, 200);
     assert.deepEqual(asked[0]?.body, PLAIN);
   });
 
-  it("text of every kind arrives at the provider as it was sent", async (t) => {
-    const { gw, asked } = await bench(t);
+  it("text of every kind arrives at the provider as it was sent", async () => {
     const content = '\u0000\u001f\ufeff€𝄞👩‍👩‍👧\u2028\\"\ud800';
     assert.equal(
       (await post(gw, JSON.stringify({ ...REQUEST, messages: user(content) }))).status,
@@ -1467,7 +1500,7 @@ describe("the size of a body", () => {
 
   for (const chunked of [false, true]) {
     it(`exactly max_body_bytes passes, one more is refused readably, ${chunked ? "chunked" : "with Content-Length"}`, async (t) => {
-      const { gw, asked, accepted } = await bench(t, { server: { max_body_bytes: 1_000 } });
+      const { gw, asked, accepted } = await wireBench(t, { server: { max_body_bytes: 1_000 } });
       assert.equal((await post(gw, bodyOf(1_000), { chunked })).status, 200);
       const answer = await post(gw, bodyOf(1_001), { chunked });
       assertError(answer, tooLarge);
@@ -1477,14 +1510,14 @@ describe("the size of a body", () => {
     });
 
     it(`a refusal is readable also for a client that sends 8 MiB past the bound, ${chunked ? "chunked" : "with Content-Length"}`, async (t) => {
-      const { gw, asked } = await bench(t, { server: { max_body_bytes: 1_000 } });
+      const { gw, asked } = await wireBench(t, { server: { max_body_bytes: 1_000 } });
       assertError(await post(gw, Buffer.alloc(8 * 1024 * 1024, "x"), { chunked }), tooLarge);
       assert.equal(asked.length, 0);
     });
   }
 
   it("the default bound is 10 MiB", async (t) => {
-    const { gw, asked } = await bench(t);
+    const { gw, asked } = await wireBench(t);
     assert.equal((await post(gw, bodyOf(10 * 1024 * 1024))).status, 200);
     assertError(await post(gw, bodyOf(10 * 1024 * 1024 + 1)), tooLarge);
     assert.deepEqual(
@@ -1511,7 +1544,7 @@ describe("the size of a body", () => {
     ["of nothing but empty lists", `[${"[],".repeat(MiB10 / 3 - 2)}[]]`, 400],
   ] as const) {
     it(`a 10 MiB body ${name} does not keep /healthz waiting`, async (t) => {
-      const { gw } = await bench(t);
+      const { gw } = await wireBench(t);
       const bytes = Buffer.from(text);
       assert.ok(bytes.length <= MiB10 && bytes.length > 7_000_000);
       const headers = {
@@ -1563,7 +1596,7 @@ describe("the size of a body", () => {
 describe("media type and encoding", () => {
   const text = JSON.stringify(PLAIN);
   it("JSON, with parameters, of a +json type, or unsaid", async (t) => {
-    const { gw } = await bench(t);
+    const { gw } = await wireBench(t);
     for (const type of [
       "application/json",
       "Application/JSON; charset=utf-8",
@@ -1587,7 +1620,7 @@ describe("media type and encoding", () => {
   });
 
   it("anything else is 415", async (t) => {
-    const { gw, asked } = await bench(t);
+    const { gw, asked } = await wireBench(t);
     for (const type of [
       "text/plain",
       "application/x-www-form-urlencoded",
@@ -1613,7 +1646,7 @@ describe("media type and encoding", () => {
 describe("the order of the checks", () => {
   const wrong = JSON.stringify({ model: "unknown", messages: [], temperature: 9 });
   it("path, method, key, limit, media type, size, JSON, fields, model", async (t) => {
-    const { gw } = await bench(t, {
+    const { gw } = await wireBench(t, {
       server: { max_body_bytes: 100 },
       accounts: { full: { rpm: 0 } },
       keys: [
@@ -1663,7 +1696,7 @@ describe("the order of the checks", () => {
   });
 
   it("a client's own X-Request-Id is in the header and in the error", async (t) => {
-    const { gw } = await bench(t);
+    const { gw } = await wireBench(t);
     const answer = await post(gw, wrong, { headers: { "x-request-id": "order 66 / ~!" } });
     assert.deepEqual(
       [answer.status, answer.headers["x-request-id"], answer.error["request_id"]],

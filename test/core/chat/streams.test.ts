@@ -33,6 +33,8 @@ import {
   usageChunk,
   type Behaviour,
 } from "../../support/provider.ts";
+import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
+import type { Scope } from "../../support/scope.ts";
 import { settled, waitFor, within } from "../../support/wait.ts";
 
 const deltas = (chunks: readonly Chunk[]) =>
@@ -40,21 +42,25 @@ const deltas = (chunks: readonly Chunk[]) =>
     choices.map(({ delta, finish_reason }) => (finish_reason === null ? delta : finish_reason)),
   );
 
-async function ask(
-  t: Parameters<typeof startGateway>[0],
-  behaviour: Behaviour,
-  request: object = {},
-  over: object = {},
-) {
+const asking = (request: object) => ({
+  model: "m",
+  stream: true,
+  messages: user("hi"),
+  ...request,
+});
+
+/** Asks a gateway in memory. */
+async function ask(t: Scope, behaviour: Behaviour, request: object = {}, over: object = {}) {
+  const provider = memoryProvider(t, { m: behaviour });
+  const gateway = createMemoryGateway(configFor(provider.url, ["m"], over));
+  return { provider, gateway, response: await gateway.chat(asking(request)) };
+}
+
+/** Asks a gateway on sockets. */
+async function askOverHttp(t: Scope, behaviour: Behaviour) {
   const provider = await startProvider(t, { m: behaviour });
-  const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
-  const response = await gateway.chat({
-    model: "m",
-    stream: true,
-    messages: user("hi"),
-    ...request,
-  });
-  return { provider, gateway, response };
+  const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+  return { provider, gateway, response: await gateway.chat(asking({})) };
 }
 
 describe("several chunks in one read", () => {
@@ -92,7 +98,7 @@ describe("several chunks in one read", () => {
   });
 
   it("nor of an answer that has begun", async (t) => {
-    const { response } = await ask(
+    const { response } = await askOverHttp(
       t,
       together(
         chunk({ content: "Once" }),
@@ -478,7 +484,7 @@ describe("streamed and whole agree", () => {
   ];
   for (const [name, message, finish, request, logprobs] of replies) {
     it(name, async (t) => {
-      const provider = await startProvider(t, {
+      const provider = memoryProvider(t, {
         m: (asked) => {
           const { tool_calls, ...texts } = message;
           if (!asked.body["stream"]) {
@@ -500,7 +506,7 @@ describe("streamed and whole agree", () => {
           return stream([{ choices: [choice] }, chunk({}, finish), usageChunk()])(asked);
         },
       });
-      const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+      const gateway = createMemoryGateway(configFor(provider.url, ["m"]));
       const ask = (more: object) =>
         gateway.chat({ model: "m", messages: user("hi"), ...request, ...more });
       const whole = await json(await ask({}));
@@ -549,7 +555,7 @@ describe("bytes", () => {
 
   it(`a stream cut at ${LONG ? "every byte offset" : "line ends and within letters"} gives the same reply`, async (t) => {
     const cuts = everyCut.filter((cut) => LONG || isTelling(cut));
-    const provider = await startProvider(t, {
+    const provider = memoryProvider(t, {
       m: async (asked) => {
         const cut = Number(asked.body["messages"][0].content);
         asked.res.writeHead(200, { "content-type": "text/event-stream" });
@@ -557,7 +563,7 @@ describe("bytes", () => {
         asked.res.end(bytes.subarray(cut));
       },
     });
-    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    const gateway = createMemoryGateway(configFor(provider.url, ["m"]));
     const check = async (cut: number) => {
       const { chunks, done } = await readStream(
         await gateway.chat({ model: "m", stream: true, messages: user(String(cut)) }),
@@ -570,7 +576,7 @@ describe("bytes", () => {
 
   for (const size of [1, 7, 1000]) {
     it(`in pieces of ${size}`, async (t) => {
-      const { response } = await ask(t, rawStream(bytes, size));
+      const { response } = await askOverHttp(t, rawStream(bytes, size));
       const { chunks, done } = await readStream(response);
       assert.equal(assemble(chunks).message["content"], text);
       assert.ok(done);
@@ -634,7 +640,7 @@ describe("streams that fail", () => {
   ];
   for (const [name, behaviour] of late) {
     it(`${name}, after text: one in-band error, no [DONE]`, async (t) => {
-      const { response, gateway } = await ask(t, behaviour, {}, {});
+      const { response, gateway } = await askOverHttp(t, behaviour);
       assert.equal(response.status, 200);
       const { chunks, done, error } = await readStream(response);
       assert.equal(assemble(chunks).message["content"], "Once upon");

@@ -50,6 +50,25 @@ const pathsOf = (over: object, env: Environment = {}) =>
   refusedConfig(over, env).map(({ path }) => path);
 const accepted = (over: object, env: Environment = {}) => checkConfig(merge(LAB, over), env);
 
+/** Sections that the example of the manual states with their defaults. */
+const USUAL = {
+  spend: { keep_days: 400, segment_bytes: 64 * 1024 * 1024 },
+  usage: { store: "file", sync_ms: 5_000 },
+  upstream: { client: "pooled", max_connections: null },
+  timeouts: {
+    connect_ms: 5_000,
+    first_token_ms: 60_000,
+    idle_ms: 60_000,
+    total_ms: 900_000,
+    closing_ms: 2_000,
+    leave_ms: 1_000,
+  },
+  retry: { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 },
+  breaker: { failures: 5, cooldown_ms: 15_000 },
+  compat: { tool_choice_default: "none" },
+  currency: "USD",
+};
+
 describe("defaults", () => {
   const DEFAULTS = {
     server: {
@@ -73,21 +92,7 @@ describe("defaults", () => {
     accounts: new Map(),
     keys: [],
     limits: { rpm: 60, store: "memory", on_error: "local" },
-    spend: { keep_days: 400, segment_bytes: 64 * 1024 * 1024 },
-    usage: { store: "file", sync_ms: 5_000 },
-    upstream: { client: "pooled", max_connections: null },
-    timeouts: {
-      connect_ms: 5_000,
-      first_token_ms: 60_000,
-      idle_ms: 60_000,
-      total_ms: 900_000,
-      closing_ms: 2_000,
-      leave_ms: 1_000,
-    },
-    retry: { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 },
-    breaker: { failures: 5, cooldown_ms: 15_000 },
-    compat: { tool_choice_default: "none" },
-    currency: "USD",
+    ...USUAL,
   };
 
   it("everything but providers and models has one", () =>
@@ -909,21 +914,7 @@ describe("a configuration with everything in it", () => {
       { account: "beta", sha256: HEX, rpm: 60, models: ["auto/chat"] },
     ],
     limits: { rpm: 60, store: "memory" },
-    spend: { keep_days: 400, segment_bytes: 64 * 1024 * 1024 },
-    usage: { store: "file", sync_ms: 5_000 },
-    upstream: { client: "pooled", max_connections: null },
-    timeouts: {
-      connect_ms: 5_000,
-      first_token_ms: 60_000,
-      idle_ms: 60_000,
-      total_ms: 900_000,
-      closing_ms: 2_000,
-      leave_ms: 1_000,
-    },
-    retry: { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 },
-    breaker: { failures: 5, cooldown_ms: 15_000 },
-    compat: { tool_choice_default: "none" },
-    currency: "USD",
+    ...USUAL,
   };
 
   it("passes, and says what it said", () => {

@@ -9,7 +9,7 @@ import { setImmediate as turnEnd } from "node:timers/promises";
 import { Cancel } from "../../../src/core/http/cancel.ts";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";
 import { createEventSink } from "../../../src/core/http/event-writer.ts";
-import { createTestClock } from "../../support/clock.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import { within } from "../../support/wait.ts";
 
 const KEEP_ALIVE_MS = 15_000;
@@ -34,7 +34,7 @@ function start({ minor = 0 } = {}) {
   res.sendDate = false;
   res.assignSocket(socket as Socket);
   socket.on("drain", () => res.emit("drain")); // As Node's server does.
-  const clock = createTestClock();
+  const clock = createFakeClock();
   const cancel = new Cancel();
   return {
     res,
@@ -97,7 +97,7 @@ describe("event sink", () => {
     clock.advance(10 * KEEP_ALIVE_MS);
     await turnEnd();
     assert.equal(text(), "");
-    assert.equal(clock.timers(), 0);
+    assert.equal(clock.pending(), 0);
   });
 
   it("writes the head and the first events, and each later batch, at once as a chunk", async () => {

@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { LiveExchange } from "../../../src/core/http/connection.ts";
 import { createResponseLog, type AccessRecord } from "../../../src/core/http/access-log.ts";
-import { createTestClock } from "../../support/clock.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import { within } from "../../support/wait.ts";
 
 function start() {
   const records: AccessRecord[] = [];
-  const clock = createTestClock(Date.UTC(2025, 0, 2, 3, 4, 5));
+  const clock = createFakeClock(Date.UTC(2025, 0, 2, 3, 4, 5));
   const log = createResponseLog((record) => records.push(record), clock);
   /** An exchange that began now. */
   const exchange = (over: Partial<LiveExchange> = {}): LiveExchange => {
@@ -39,7 +39,7 @@ describe("response log", () => {
         account: null,
       },
     );
-    assert.equal(clock.timers(), 0);
+    assert.equal(clock.pending(), 0);
   });
 
   it("waits for the handler if the client left early, and logs what it learns", () => {
@@ -55,7 +55,7 @@ describe("response log", () => {
     assert.equal(records.length, 1);
     const { status, duration_ms, cost } = records[0]!;
     assert.deepEqual({ status, duration_ms, cost }, { status: 499, duration_ms: 5, cost: "0.1" });
-    assert.equal(clock.timers(), 0);
+    assert.equal(clock.pending(), 0);
   });
 
   it("waits for a handler no longer than 10 s", () => {
@@ -83,7 +83,7 @@ describe("response log", () => {
     clock.advance(500);
     await within(settled, "the last line");
     assert.equal(records.length, 2);
-    assert.equal(clock.timers(), 0);
+    assert.equal(clock.pending(), 0);
   });
 
   it("writes a line for an error that belongs to no exchange", () => {

@@ -7,21 +7,10 @@ import net from "node:net";
 import { describe, it } from "node:test";
 import { configFor, demo, KEY, startGateway, user } from "../../support/gateway.ts";
 import { chunk, held, speak, startProvider, stream } from "../../support/provider.ts";
-import { parseAnswer, rawRequest, type RawAnswer } from "../../support/raw.ts";
+import { assertError, parseAnswer, rawRequest } from "../../support/raw.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
 const GENERATED = /^req_[0-9a-f]{32}$/;
-
-function assertError(answer: RawAnswer, status: number, code: string): void {
-  assert.equal(answer.status, status, answer.text);
-  assert.equal(answer.headers["content-type"], "application/json");
-  const { error } = JSON.parse(answer.body);
-  assert.equal(error.code, code);
-  for (const field of ["message", "type", "code", "request_id"])
-    assert.equal(typeof error[field], "string", field);
-  assert.equal(error.request_id, answer.headers["x-request-id"]);
-  assert.equal(Number(answer.headers["content-length"]), Buffer.byteLength(answer.body));
-}
 
 const close = "Connection: close\r\n";
 

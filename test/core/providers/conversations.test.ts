@@ -20,13 +20,14 @@ import { anthropic } from "../../support/fake-anthropic.ts";
 import { gemini } from "../../support/fake-gemini.ts";
 import { PROVIDER_KEY, rule, sign, type Understood } from "../../support/fake-provider.ts";
 import type { Asked } from "../../support/provider.ts";
+import { LONG } from "../../support/long.ts";
 import { createRandom } from "../../support/random.ts";
 
 type Json = Record<string, any>;
 type Random = ReturnType<typeof createRandom>;
 
 const SEED = (Date.now() ^ process.pid) | 0;
-const [CONVERSATIONS, REPLIES] = [500, 300];
+const [CONVERSATIONS, REPLIES] = LONG ? [500, 300] : [120, 80];
 
 /**
  * Runs for each number; what fails is told with what it takes to see it again: its seed. Sizes
@@ -144,25 +145,19 @@ function conversation(
     });
   }
 
+  const idsOf = (known: boolean): string[] =>
+    known ? [1, 2, 3].map(() => `toolu_${word()}`) : IDS.toSorted(() => random() - 0.5);
+
   function call(): void {
     const known = random() < 0.4; // by its signature, so it has an id that its provider made
-    const ids = known ? [1, 2, 3].map(() => `toolu_${word()}`) : IDS.toSorted(() => random() - 0.5);
-    const made = ids.slice(0, between(1, 3)).map((id): [Called, object] => {
-      const own = random() < 0.8 ? word() : undefined;
-      const args =
-        own === undefined
-          ? pick(["", "{}", "null"])
-          : pick([
-              `{"x":"${own}"}`,
-              `["${own}"]`,
-              `"${own}"`,
-              own,
-              `{"x":"${own}`,
-              `{"__proto__":{"x":"${own}"}}`,
-            ]);
-      const called = { id, name: pick(NAMES), known, ...(own && { word: own }) };
-      return [called, { id, type: "function", function: { name: called.name, arguments: args } }];
-    });
+    const made = idsOf(known)
+      .slice(0, between(1, 3))
+      .map((id): [Called, object] => {
+        const own = random() < 0.8 ? word() : undefined;
+        const args = pick(own === undefined ? ["", "{}", "null"] : argumentsWith(own));
+        const called = { id, name: pick(NAMES), known, ...(own && { word: own }) };
+        return [called, { id, type: "function", function: { name: called.name, arguments: args } }];
+      });
     // After this they would answer another call.
     const before = late.filter(({ id }) => made.some(([called]) => called.id === id));
     for (const each of before) answer(late.splice(late.indexOf(each), 1)[0]!);
@@ -200,6 +195,16 @@ function conversation(
   if (random() < 0.5) late.splice(0).forEach(answer);
   return told;
 }
+
+/** Arguments of a call with this word in them, not all of them JSON. */
+const argumentsWith = (word: string): readonly string[] => [
+  `{"x":"${word}"}`,
+  `["${word}"]`,
+  `"${word}"`,
+  word,
+  `{"x":"${word}`,
+  `{"__proto__":{"x":"${word}"}}`,
+];
 
 const fn = (name: string) => ({
   type: "function",
@@ -328,13 +333,8 @@ const said = (messages: readonly Json[], role: string) =>
  * Thoughts that came with these calls, as the provider tells of them, so that their signature is
  * known.
  */
-function tell(
-  dialect: Dialect,
-  name: string,
-  calls: readonly Called[],
-  target: Target,
-  third: boolean,
-): void {
+function tell(dialect: Dialect, name: string, calls: readonly Called[], target: Target): void {
+  const third = target.upstreamModel.startsWith("gemini-3");
   const ids = calls.map(({ id }) => id);
   const uses = calls.map(({ id, name }) => ({ type: "tool_use", id, name, input: {} }));
   const parts = calls.map(({ id, name }, at) => ({
@@ -348,69 +348,83 @@ function tell(
     wholeReply(dialect, { candidates: [{ content: { parts }, finishReason: "STOP" }] }, target);
 }
 
-describe(`conversations in every format (seed ${SEED})`, () => {
-  for (const format of FORMATS) {
-    it(`${format.name}: no rule is broken, nothing is lost`, () =>
-      forAll(format.native ? CONVERSATIONS : CONVERSATIONS / 10, (random, size) => {
-        const { upstream, ...own } = random.pick(format.models);
-        const reasoning = random.random() < 0.8;
-        const traits = traitsOf(VENDORS, format.provider, {
-          reasoning,
-          ...own,
-          ...(random.random() < 0.2 && { thinking_off: false }),
-        });
-        const dialect = format.dialect();
-        const target = { upstreamModel: upstream, reasoning, traits };
-        const told = conversation(
-          random,
-          size,
-          traits.supports.filter((each) => ["images", "audio", "files"].includes(each)),
-        );
-        if (told.messages.length === 0) told.messages.push({ role: "user", content: "" });
-        const request: Json = { model: "m", messages: told.messages, ...settings(random) };
-        for (const calls of told.signed)
-          tell(dialect, format.name, calls, target, upstream.startsWith("gemini-3"));
-        const { path, headers, body } = dialect.request(chatRequest(request), target);
-        const lower = Object.entries({ ...headers, ...dialect.auth(PROVIDER_KEY) }).map(
-          ([name, value]) => [name.toLowerCase(), value],
-        );
-        try {
-          const sent = JSON.parse(JSON.stringify(body));
-          const {
-            messages,
-            stream = false,
-            tools,
-            thinking,
-          } = format.understand({ path, headers: Object.fromEntries(lower), body: sent } as Asked);
-          assert.equal(stream, request["stream"]);
-          for (const role of ["system", "user", "assistant"] as const)
-            assert.deepEqual(said(messages, role), told.words[role], role);
-          for (const each of told.media)
-            assert.ok(JSON.stringify(sent).includes(each), `the medium ${each}`);
-          const on =
-            reasoning &&
-            ["enabled", "adaptive"].includes(request["thinking"]?.type) &&
-            request["reasoning_effort"] !== "minimal"; // which may be none
-          if (format.native && on && told.calls.every(({ known }) => known))
-            assert.equal(thinking.type, "enabled");
-          const depth = request["reasoning_effort"] ?? "none";
-          const off = request["thinking"]
-            ? request["thinking"].type === "disabled"
-            : depth === "none";
-          if (format.native && reasoning && off && traits.thinking_off)
-            assert.equal(thinking.type, "disabled");
-          if (request["tools"]) assert.ok(tools || traits.tool_choice === "auto");
-          assert.deepEqual(
-            callsIn(messages),
-            told.calls.map(({ name, word, result }) => ({ name, word, result })),
-          );
-        } catch (error) {
-          throw new Error(
-            `${(error as Error).message}\n${JSON.stringify(request)}\n${JSON.stringify(body)}`,
-          );
-        }
-      }));
+/** A conversation in a format: what was told, what was asked for it, and what went out. */
+interface Exchange {
+  readonly format: (typeof FORMATS)[number];
+  readonly told: ReturnType<typeof conversation>;
+  readonly request: Json;
+  readonly traits: Target["traits"];
+  readonly reasoning: boolean;
+}
+
+/** Whether thinking was asked for, and whether it was declined. */
+function thinkingAsked({ thinking, reasoning_effort }: Json): { on: boolean; off: boolean } {
+  const isOn = ["enabled", "adaptive"].includes(thinking?.type);
+  return {
+    on: isOn && reasoning_effort !== "minimal", // which may be none
+    off: thinking ? thinking.type === "disabled" : (reasoning_effort ?? "none") === "none",
+  };
+}
+
+function assertThinking({ format, told, request, traits, reasoning }: Exchange, thinking: any) {
+  if (!format.native || !reasoning) return;
+  const { on, off } = thinkingAsked(request);
+  if (on && told.calls.every(({ known }) => known)) assert.equal(thinking.type, "enabled");
+  if (off && traits.thinking_off) assert.equal(thinking.type, "disabled");
+}
+
+/** The format's own rules are kept, and what was told arrives. */
+function assertFaithful(exchange: Exchange, asked: Asked): void {
+  const { format, told, request, traits } = exchange;
+  const { messages, stream = false, tools, thinking } = format.understand(asked);
+  assert.equal(stream, request["stream"]);
+  for (const role of ["system", "user", "assistant"] as const)
+    assert.deepEqual(said(messages, role), told.words[role], role);
+  for (const each of told.media)
+    assert.ok(JSON.stringify(asked.body).includes(each), `the medium ${each}`);
+  assertThinking(exchange, thinking);
+  if (request["tools"]) assert.ok(tools || traits.tool_choice === "auto");
+  assert.deepEqual(
+    callsIn(messages),
+    told.calls.map(({ name, word, result }) => ({ name, word, result })),
+  );
+}
+
+function converse(format: (typeof FORMATS)[number], random: Random, size: number): void {
+  const { upstream, ...own } = random.pick(format.models);
+  const reasoning = random.random() < 0.8;
+  const traits = traitsOf(VENDORS, format.provider, {
+    reasoning,
+    ...own,
+    ...(random.random() < 0.2 && { thinking_off: false }),
+  });
+  const dialect = format.dialect();
+  const target = { upstreamModel: upstream, reasoning, traits };
+  const media = traits.supports.filter((each) => ["images", "audio", "files"].includes(each));
+  const told = conversation(random, size, media);
+  if (told.messages.length === 0) told.messages.push({ role: "user", content: "" });
+  const request: Json = { model: "m", messages: told.messages, ...settings(random) };
+  for (const calls of told.signed) tell(dialect, format.name, calls, target);
+  const { path, headers, body } = dialect.request(chatRequest(request), target);
+  const lower = Object.entries({ ...headers, ...dialect.auth(PROVIDER_KEY) }).map(
+    ([name, value]) => [name.toLowerCase(), value],
+  );
+  const sent = JSON.parse(JSON.stringify(body));
+  const asked = { path, headers: Object.fromEntries(lower), body: sent } as Asked;
+  try {
+    assertFaithful({ format, told, request, traits, reasoning }, asked);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new Error(`${message}\n${JSON.stringify(request)}\n${JSON.stringify(body)}`);
   }
+}
+
+describe(`conversations in every format (seed ${SEED})`, () => {
+  for (const format of FORMATS)
+    it(`${format.name}: no rule is broken, nothing is lost`, () =>
+      forAll(format.native ? CONVERSATIONS : CONVERSATIONS / 10, (random, size) =>
+        converse(format, random, size),
+      ));
 });
 
 /** The calls that were made, each with the answer that it got. */

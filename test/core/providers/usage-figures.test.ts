@@ -8,6 +8,7 @@ import { resolve } from "node:path";
 import { costOf, only, PRICE } from "../../support/books.ts";
 import { folder } from "../../support/folder.ts";
 import { configFor, json, readStream, startGateway, user } from "../../support/gateway.ts";
+import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import {
   chunk,
   completion,
@@ -25,16 +26,13 @@ type Dialect = "openai" | "anthropic" | "gemini";
 const THINKING = { openai: "thinking", anthropic: "adaptive", gemini: "level" } as const;
 
 /**
- * What the books say of one request, whole or streamed, to a provider of this format that answers
+ * What is settled of one request, whole or streamed, to a provider of this format that answers
  * so.
  */
 async function billed(t: TestContext, dialect: Dialect, behaviour: Behaviour, streaming = true) {
-  const dir = folder();
-  const provider = await startProvider(t, behaviour);
-  const gw = await startGateway(
-    t,
+  const provider = memoryProvider(t, behaviour);
+  const gw = createMemoryGateway(
     configFor(provider.url, ["m"], {
-      data_dir: dir,
       providers: { lab: { dialect, thinking: THINKING[dialect] } },
       models: { m: { price: PRICE, reasoning: false } },
     }),
@@ -45,10 +43,10 @@ async function billed(t: TestContext, dialect: Dialect, behaviour: Behaviour, st
     messages: user("Say something."),
   });
   await response.text();
-  const { settle } = only(dir);
-  assert.equal(settle["cost"], costOf(settle["usage"], PRICE));
-  const { prompt_tokens, completion_tokens } = settle["usage"];
-  return [settle["status"], settle["usage_source"], prompt_tokens, completion_tokens];
+  assert.equal(gw.settled.length, 1);
+  const { status: outcome, usageSource, usage, cost } = gw.settled[0]!;
+  assert.equal(cost, costOf(usage, PRICE));
+  return [outcome, usageSource, usage.prompt_tokens, usage.completion_tokens];
 }
 
 // ---- what each format says, in the same words
@@ -110,6 +108,12 @@ const streamed: { readonly [dialect in Dialect]: (usage: object) => Behaviour } 
     }),
   gemini: (usage) => sse(said(TEXT), said("", usage, "STOP")),
 };
+/** A stream whose only figures come before most of its text. */
+const early = (output: number): Behaviour =>
+  stream([
+    chunk({ content: "x" }, null, { usage: named.openai(9, output) }),
+    chunk({ content: TEXT }, "stop"),
+  ]);
 const DIALECTS: Dialect[] = ["openai", "anthropic", "gemini"];
 
 describe("figures of a complete reply", { concurrency: 4 }, () => {
@@ -178,19 +182,13 @@ describe("figures that came before the last text", { concurrency: 4 }, () => {
     [
       "an early figure, then 400 characters, then a finish",
       "openai",
-      stream([
-        chunk({ content: "x" }, null, { usage: named.openai(9, 3) }),
-        chunk({ content: TEXT }, "stop"),
-      ]),
+      early(3),
       ["completed", "estimated", 9, 101],
     ],
     [
       "an early figure that is higher than the estimate",
       "openai",
-      stream([
-        chunk({ content: "x" }, null, { usage: named.openai(9, 300) }),
-        chunk({ content: TEXT }, "stop"),
-      ]),
+      early(300),
       ["completed", "estimated", 9, 300],
     ],
     [
@@ -321,7 +319,10 @@ describe("an event that is an error and has usage", { concurrency: 4 }, () => {
     it(`${dialect}, ${name}: ${expected.join(", ")}`, async (t) =>
       assert.deepEqual(await billed(t, dialect, behaviour), expected));
 
-  const recorded = resolve("../shared/cases/openrouter-error-with-usage.sse");
+  const recorded = resolve(
+    process.env["CASES"] ?? "../shared/cases",
+    "openrouter-error-with-usage.sse",
+  );
   const absent = !existsSync(recorded) && "the recorded cases are not beside the project";
   it("OpenRouter's, as it was recorded, however the bytes are cut", { skip: absent }, async (t) => {
     for (const size of [Infinity, 100, 1])

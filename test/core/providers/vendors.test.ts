@@ -17,9 +17,7 @@ import {
   json,
   merge,
   readStream,
-  startGateway,
   user,
-  type RunningGateway,
 } from "../../support/gateway.ts";
 import { LONG } from "../../support/long.ts";
 import {
@@ -30,7 +28,6 @@ import {
   rawStream,
   reset,
   speak,
-  startProvider,
   status,
   stream,
   usageChunk,
@@ -39,6 +36,7 @@ import {
   type Behaviour,
 } from "../../support/provider.ts";
 import { waitFor } from "../../support/wait.ts";
+import { createMemoryGateway, memoryProvider, type MemoryGateway } from "../../support/memory.ts";
 
 type Json = Record<string, any>;
 
@@ -274,12 +272,11 @@ type Kind = keyof typeof KINDS;
 
 /** A gateway before one vendor. `ask` must succeed, and gives what the provider was asked. */
 async function vendorBench(t: TestContext, vendor: string, over: object = {}) {
-  const provider = await startProvider(
+  const provider = memoryProvider(
     t,
     Object.fromEntries([...Object.keys(KINDS), "able"].map((name) => [name, speak("Hi.")])),
   );
-  const gw = await startGateway(
-    t,
+  const gw = createMemoryGateway(
     configFor(
       provider.url,
       [],
@@ -321,11 +318,7 @@ async function vendorBench(t: TestContext, vendor: string, over: object = {}) {
 }
 
 /** Asks, and must succeed: the provider was asked once, for this; but for messages. */
-async function outgoing(
-  gw: RunningGateway,
-  asked: readonly Asked[],
-  fields: object,
-): Promise<Json> {
+async function outgoing(gw: MemoryGateway, asked: readonly Asked[], fields: object): Promise<Json> {
   const before = asked.length;
   const response = await gw.chat({ model: "thinker", messages: user("hi"), ...fields });
   const text = await response.text();
@@ -349,6 +342,42 @@ const without = (fields: Json, refused: readonly string[]): Json => {
   );
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !gone.includes(name)));
 };
+
+type Shop = Awaited<ReturnType<typeof vendorBench>>;
+
+/** Asks by name, then by alias: the answers, and how many of them the provider was asked for. */
+async function askTwice({ gw, asked }: Shop, kind: Kind, need: keyof typeof NEEDS) {
+  const request = { messages: user("hi"), ...NEEDS[need][0] };
+  const before = asked.length;
+  const direct = await gw.chat({ model: kind, ...request });
+  const directCalls = asked.length - before;
+  const shared = await gw.chat({ model: `auto/${kind}`, ...request });
+  const calls = [directCalls, asked.length - before];
+  return { direct, served: [shared.status, (await json(shared)).model], calls };
+}
+
+/** The model has what the request needs. */
+async function assertFit(shop: Shop, kind: Kind, need: keyof typeof NEEDS): Promise<void> {
+  const { direct, served, calls } = await askTwice(shop, kind, need);
+  const about = `${kind} ${need}`;
+  assert.deepEqual([direct.status, (await json(direct)).error], [200, undefined], about);
+  assert.deepEqual(served, [200, kind], about);
+  assert.deepEqual(calls, [1, 2], about);
+}
+
+/** The model lacks what the request needs; the alias has another one. */
+async function assertUnfit(shop: Shop, kind: Kind, need: keyof typeof NEEDS): Promise<void> {
+  const { direct, served, calls } = await askTwice(shop, kind, need);
+  const { error } = await json(direct);
+  const about = `${kind} ${need}`;
+  assert.deepEqual(
+    [direct.status, error?.code, error?.param, error?.type],
+    [400, "unsupported_value", NEEDS[need][1], "invalid_request_error"],
+    about,
+  );
+  assert.deepEqual(served, [200, "able"], about);
+  assert.deepEqual(calls, [0, 1], about);
+}
 
 describe("what a vendor is asked", { concurrency: 2 }, () => {
   for (const [vendor, row] of Object.entries(VENDORS)) {
@@ -432,7 +461,7 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
       assert.deepEqual(await ask({ model: "plain", tools: [] }), { model: "plain", ...silent });
     });
 
-    it(`${vendor}: thinking on, off, its depth, and where it has no switch`, async (t) => {
+    it(`${vendor}: thinking off, and where it has no switch`, async (t) => {
       const { ask } = await vendorBench(t, vendor);
       const thinker = { ...silent, ...thinks("thinker") };
       for (const fields of [
@@ -448,10 +477,21 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
           ...thinker,
         });
       }
+      for (const asking of [ON, {}])
+        assert.deepEqual(await ask({ model: "plain", ...asking, reasoning_effort: "high" }), {
+          model: "plain",
+          ...silent,
+        });
+    });
+
+    it(`${vendor}: thinking on, and its depth`, async (t) => {
+      const { ask } = await vendorBench(t, vendor);
+      const thinker = { ...silent, ...thinks("thinker") };
+      const depths = efforts?.map((each) => depth!(each)) ?? EFFORTS.map(() => on);
       for (const model of ["thinker", "stubborn"]) {
         assert.deepEqual(await ask({ model, ...ON }), { model, ...thinker, ...on });
         for (const [at, reasoning_effort] of EFFORTS.entries()) {
-          const deep = efforts ? depth!(efforts[at]!) : on;
+          const deep = depths[at];
           // The depth alone asks for thinking as well.
           for (const asking of [ON, {}])
             assert.deepEqual(await ask({ model, ...asking, reasoning_effort }), {
@@ -466,11 +506,6 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
           ...on,
         });
       }
-      for (const asking of [ON, {}])
-        assert.deepEqual(await ask({ model: "plain", ...asking, reasoning_effort: "high" }), {
-          model: "plain",
-          ...silent,
-        });
     });
 
     it(`${vendor}: tool calls that come back, with their thinking or without`, async (t) => {
@@ -507,31 +542,10 @@ describe("what a vendor is asked", { concurrency: 2 }, () => {
     });
 
     it(`${vendor}: what it cannot do is refused, or asked of the next candidate; what it can do it is asked`, async (t) => {
-      const { gw, asked } = await vendorBench(t, vendor);
-      for (const kind of ["thinker", "plain"] as const) {
-        for (const [need, [fields, param]] of Object.entries(NEEDS)) {
-          const fit = !refusals(kind).includes(need);
-          const before = asked.length;
-          const direct = await gw.chat({ model: kind, messages: user("hi"), ...fields });
-          const { error } = await json(direct);
-          const about = `${kind} ${need}`;
-          assert.deepEqual(
-            [direct.status, error?.code, error?.param, error?.type],
-            fit
-              ? [200, undefined, undefined, undefined]
-              : [400, "unsupported_value", param, "invalid_request_error"],
-            about,
-          );
-          assert.equal(asked.length - before, fit ? 1 : 0, about);
-          const answer = await gw.chat({ model: `auto/${kind}`, messages: user("hi"), ...fields });
-          assert.deepEqual(
-            [answer.status, (await json(answer)).model],
-            [200, fit ? kind : "able"],
-            about,
-          );
-          assert.equal(asked.length - before, fit ? 2 : 1, about);
-        }
-      }
+      const shop = await vendorBench(t, vendor);
+      for (const kind of ["thinker", "plain"] as const)
+        for (const need of Object.keys(NEEDS) as (keyof typeof NEEDS)[])
+          await (refusals(kind).includes(need) ? assertUnfit : assertFit)(shop, kind, need);
     });
 
     it(`${vendor}: a penalty of 0, no stop and unused top_logprobs ask for nothing`, async (t) => {
@@ -600,9 +614,8 @@ async function answers(
   behaviour: Behaviour,
   { settings = {}, request = ON as object } = {},
 ) {
-  const provider = await startProvider(t, { m: behaviour });
-  const gw = await startGateway(
-    t,
+  const provider = memoryProvider(t, { m: behaviour });
+  const gw = createMemoryGateway(
     configFor(provider.url, ["m"], {
       providers: { shop: { vendor, base_url: provider.url } },
       models: { m: { provider: "shop", ...settings } },
@@ -1207,7 +1220,7 @@ async function failing(
   behaviour: Behaviour,
   settings: object = {},
 ) {
-  const provider = await startProvider(t, { m: behaviour, ok: speak("Fine.") });
+  const provider = memoryProvider(t, { m: behaviour, ok: speak("Fine.") });
   const over = {
     providers: {
       shop: { vendor, base_url: provider.url },
@@ -1219,11 +1232,11 @@ async function failing(
     },
     aliases: { both: { models: ["m", "ok"] } },
   };
-  return { ...provider, gw: await startGateway(t, configFor(provider.url, ["m"], over)) };
+  return { ...provider, gw: createMemoryGateway(configFor(provider.url, ["m"], over)) };
 }
 
 /** Status, and the model that served or the code of the error, whole or streamed. */
-async function outcome(gw: RunningGateway, request: object): Promise<[number, string]> {
+async function outcome(gw: MemoryGateway, request: object): Promise<[number, string]> {
   const response = await gw.chat({ messages: user("hi"), ...request });
   if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
     const { chunks, done, error } = await readStream(response);
@@ -1733,13 +1746,13 @@ describe("thinking between tags", { concurrency: 2 }, () => {
     });
 
     it(`${name}: whole, and streamed ${LONG ? "in any pieces" : "letter by letter"}`, async (t) => {
+      const cuts = LONG ? splits(said) : [said.split("")];
       let pieces: readonly string[] = [said];
-      const provider = await startProvider(t, {
+      const provider = memoryProvider(t, {
         m: (asked) =>
           (whole(asked) ? status(200, completion({ content: said })) : stream(say(pieces)))(asked),
       });
-      const gw = await startGateway(
-        t,
+      const gw = createMemoryGateway(
         configFor(provider.url, ["m"], { models: { m: { think_tags: true } } }),
       );
       const ask = (more: object) => gw.chat({ model: "m", messages: user("hi"), ...more });
@@ -1747,7 +1760,7 @@ describe("thinking between tags", { concurrency: 2 }, () => {
         const shown = thinking === ON ? { reasoning_content: reasoning } : {};
         const [choice] = (await json(await ask(thinking))).choices;
         assert.deepEqual(choice.message, { role: "assistant", content, ...shown });
-        for (pieces of LONG ? splits(said) : [said.split("")]) {
+        for (pieces of cuts) {
           const { chunks, done } = await readStream(await ask({ ...thinking, stream: true }));
           assertSound(chunks, "m");
           const { message } = assemble(chunks);
@@ -1769,9 +1782,8 @@ describe("thinking between tags", { concurrency: 2 }, () => {
         .join(""),
     );
     let size = 1;
-    const provider = await startProvider(t, { m: (asked) => rawStream(bytes, size)(asked) });
-    const gw = await startGateway(
-      t,
+    const provider = memoryProvider(t, { m: (asked) => rawStream(bytes, size)(asked) });
+    const gw = createMemoryGateway(
       configFor(provider.url, ["m"], { models: { m: { think_tags: true } } }),
     );
     for (const each of [1, 2, 3, 5, 7, 11, 64, 101]) {
@@ -1789,7 +1801,7 @@ describe("thinking between tags", { concurrency: 2 }, () => {
   });
 
   it("the end in the last piece, a whole reply without an end, and a stream that breaks off inside a tag", async (t) => {
-    const provider = await startProvider(t, {
+    const provider = memoryProvider(t, {
       last: (asked) => stream([chunk({ content: "<think>a</think>b</thi" }, "stop")])(asked),
       open: (asked) =>
         (whole(asked)
@@ -1798,8 +1810,7 @@ describe("thinking between tags", { concurrency: 2 }, () => {
       begun: (asked) => stream(say(["<thi"], []), "cut")(asked),
     });
     const names = ["last", "open", "begun"];
-    const gw = await startGateway(
-      t,
+    const gw = createMemoryGateway(
       configFor(provider.url, names, {
         models: Object.fromEntries(names.map((name) => [name, { think_tags: true }])),
       }),
@@ -1879,10 +1890,10 @@ describe("models that only stream", { concurrency: 2 }, () => {
   ];
 
   it("a stream without end is cut at the size that whole replies are cut at", async (t) => {
-    const provider = await startProvider(t, {
+    const provider = memoryProvider(t, {
       m: endless("text/event-stream", event(chunk({ content: "x".repeat(1024 * 1024) }))),
     });
-    const gw = await startGateway(t, configFor(provider.url, ["m"], { models: { m: setting } }));
+    const gw = createMemoryGateway(configFor(provider.url, ["m"], { models: { m: setting } }));
     const response = await gw.chat({ model: "m", messages: user("hi") });
     assert.deepEqual([response.status, (await json(response)).error.code], [503, "upstream_error"]);
     await waitFor(
@@ -1895,7 +1906,7 @@ describe("models that only stream", { concurrency: 2 }, () => {
   });
 
   it("a whole reply is what the stream says; what goes out is a request for a stream, with its usage", async (t) => {
-    const provider = await startProvider(t, { m: stream(events) });
+    const provider = memoryProvider(t, { m: stream(events) });
     const over = (vendor: string) => ({
       providers: { shop: { vendor, base_url: provider.url } },
       models: { m: { provider: "shop", ...setting } },
@@ -1904,7 +1915,7 @@ describe("models that only stream", { concurrency: 2 }, () => {
       ["qwen", { stream_options: { include_usage: true } }],
       ["zhipu", {}],
     ] as const) {
-      const gw = await startGateway(t, configFor(provider.url, ["m"], over(vendor)));
+      const gw = createMemoryGateway(configFor(provider.url, ["m"], over(vendor)));
       const request = {
         model: "m",
         messages: user("hi"),
@@ -2183,14 +2194,13 @@ describe("settings", { concurrency: 2 }, () => {
     it(`${field} of ${vendor}: the provider's goes before the vendor's, the model's before both`, async (t) => {
       const switches: Json =
         field.startsWith("thinking") || field === "efforts" ? {} : { thinking: "none" };
-      const server = await startProvider(
+      const server = memoryProvider(
         t,
         Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, speak("Hi.")])),
       );
       const shop = { vendor, base_url: server.url };
       const quiet = field === "defaults_to_one" ? {} : QUIET;
-      const gw = await startGateway(
-        t,
+      const gw = createMemoryGateway(
         configFor(server.url, [], {
           providers: {
             shop: { ...shop, ...quiet },
@@ -2241,10 +2251,9 @@ describe("settings", { concurrency: 2 }, () => {
       chunk({ content: "<think>t</think>x" }),
       chunk({}, "stop"),
     ]);
-    const server = await startProvider(t, { a: said, b: said, c: said });
+    const server = memoryProvider(t, { a: said, b: said, c: said });
     const shop = { vendor: "deepseek", base_url: server.url };
-    const gw = await startGateway(
-      t,
+    const gw = createMemoryGateway(
       configFor(server.url, [], {
         providers: {
           shop,

@@ -3,17 +3,15 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { configFor, json, KEY, startGateway, user } from "../../support/gateway.ts";
-import { speak, startProvider } from "../../support/provider.ts";
+import { configFor, json, KEY, user } from "../../support/gateway.ts";
+import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
+import { speak } from "../../support/provider.ts";
 
 /** Asks once; which model served, or which error came. */
 async function serving(t: TestContext, config: object, request: object): Promise<string> {
   const names = Object.keys((config as { models: object }).models);
-  const provider = await startProvider(
-    t,
-    Object.fromEntries(names.map((name) => [name, speak(name)])),
-  );
-  const gateway = await startGateway(t, configFor(provider.url, names, config));
+  const provider = memoryProvider(t, Object.fromEntries(names.map((name) => [name, speak(name)])));
+  const gateway = createMemoryGateway(configFor(provider.url, names, config));
   const response = await gateway.chat({ messages: user("hi"), ...request });
   const body = await json(response);
   if (response.status !== 200) return `${response.status} ${body.error.code} ${body.error.param}`;
@@ -193,9 +191,8 @@ describe("what a request needs", () => {
   });
 
   it("the words for a missing JSON schema are those that clients look for", async (t) => {
-    const provider = await startProvider(t, {});
-    const gateway = await startGateway(
-      t,
+    const provider = memoryProvider(t, {});
+    const gateway = createMemoryGateway(
       configFor(provider.url, ["m"], { models: { m: { supports: [] } } }),
     );
     const { error } = await json(
@@ -234,8 +231,8 @@ describe("what a key may use", () => {
 });
 
 it("system_fingerprint is stable for a model, and differs between models", async (t) => {
-  const provider = await startProvider(t, { a: speak("x"), b: speak("x") });
-  const gateway = await startGateway(t, configFor(provider.url, ["a", "b"]));
+  const provider = memoryProvider(t, { a: speak("x"), b: speak("x") });
+  const gateway = createMemoryGateway(configFor(provider.url, ["a", "b"]));
   const fingerprint = async (model: string) =>
     (await json(await gateway.chat({ model, messages: user("hi") }))).system_fingerprint;
   assert.match(await fingerprint("a"), /^fp_[0-9a-f]{12}$/);

@@ -4,21 +4,14 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import {
-  assemble,
-  configFor,
-  json,
-  merge,
-  readStream,
-  startGateway,
-  user,
-} from "../../support/gateway.ts";
+import type { Clock } from "../../../src/core/clock.ts";
+import { assemble, configFor, json, merge, readStream, user } from "../../support/gateway.ts";
+import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import {
   chunk,
   completion,
   endless,
   speak,
-  startProvider,
   status,
   stream,
   USAGE,
@@ -79,20 +72,22 @@ async function bench(
   t: TestContext,
   vendor: string,
   bad: Behaviour,
-  over: object = {},
-  deps: object = {},
+  {
+    time = {},
+    ...over
+  }: { readonly time?: Partial<Clock>; readonly [setting: string]: unknown } = {},
 ) {
-  const provider = await startProvider(t, (asked) =>
+  const provider = memoryProvider(t, (asked) =>
     (JSON.stringify(asked.body).includes('"bad"') ? bad : fine(vendor))(asked),
   );
-  const other = await startProvider(t, { next: speak("Rescued.") });
+  const other = memoryProvider(t, { next: speak("Rescued.") });
   const config = configFor(other.url, ["next"], {
     providers: { shop: { vendor, base_url: provider.url } },
     models: { m: { provider: "shop" } },
     aliases: { both: { models: ["m", "next"] } },
     breaker: { failures: 2, cooldown_ms: 10_000 },
   });
-  const gateway = await startGateway(t, merge(config, over) as object, deps);
+  const gateway = createMemoryGateway(merge(config, over) as object, time);
   /** Status, and the model that served or the code of the error. */
   async function ask(model: string, content: string, streaming = false): Promise<string> {
     const response = await gateway.chat({ model, stream: streaming, messages: user(content) });
@@ -103,10 +98,7 @@ async function bench(
     const body = await json(response);
     return `${response.status} ${body.error?.code ?? body.model}`;
   }
-  const breaker = async () => {
-    const { models } = await json(await fetch(`${gateway.gateway.adminAddress()}/status`));
-    return models.find((each: any) => each.model === "m").breaker;
-  };
+  const breaker = () => gateway.catalog.models.get("m")!.status();
   return { gateway, asked: provider.asked, others: other.asked, ask, breaker };
 }
 
@@ -331,8 +323,8 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
       else assert.equal(shared, named);
       assert.equal(others.length, shared === "200 next" ? 1 : 0);
       assert.equal(asked.length, 6, "every request reached the provider");
-      const { state, failures, last_fault } = await breaker();
-      assert.deepEqual([state, failures ?? 0, last_fault], ["closed", 0, null]);
+      const { state, failures, lastFault } = breaker();
+      assert.deepEqual([state, failures ?? 0, lastFault], ["closed", 0, null]);
       assert.equal(await ask("m", "good"), "200 m", "another client is served");
     });
   }
@@ -342,7 +334,7 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
       const { ask, asked, breaker } = await bench(t, vendor, bad);
       const first = await ask("m", "bad");
       await ask("m", "bad");
-      assert.deepEqual([first, (await breaker()).state], [named, "open"]);
+      assert.deepEqual([first, breaker().state], [named, "open"]);
       assert.equal(await ask("m", "good"), CLOSED);
       assert.ok(asked.length <= 2);
     });
@@ -352,7 +344,7 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
     const spliced = stream([message("msg_1"), message("msg_2")], "eof");
     const { ask, breaker } = await bench(t, "anthropic", spliced);
     for (let count = 0; count < 2; count += 1) assert.equal(await ask("m", "bad", true), FAILED);
-    assert.equal((await breaker()).state, "open");
+    assert.equal(breaker().state, "open");
   });
 
   it("a reply that is larger than the bound is what was asked for; an event without end is not", async (t) => {
@@ -366,7 +358,7 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
         timeouts: { first_token_ms: 20_000, idle_ms: 20_000 },
       });
       assert.equal(await ask("m", "bad", streaming), FAILED);
-      assert.equal((await breaker()).state, state);
+      assert.equal(breaker().state, state);
     }
   });
 
@@ -378,7 +370,7 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
       timeouts: { first_token_ms: 20_000, idle_ms: 20_000 },
     });
     assert.equal(await ask("m", "bad"), FAILED);
-    assert.equal((await breaker()).state, "closed");
+    assert.equal(breaker().state, "closed");
   });
 
   it("fifty failed tool calls in a row leave the breaker closed", async (t) => {
@@ -391,7 +383,7 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
         count % 2 ? "200 next" : FAILED,
       );
     assert.equal(others.length, 25);
-    assert.equal((await breaker()).state, "closed");
+    assert.equal(breaker().state, "closed");
     assert.equal(await ask("m", "good"), "200 m");
   });
 
@@ -429,28 +421,24 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
         ["Once", false, "upstream_error"],
       );
     }
-    const { state, last_fault } = await breaker();
-    assert.deepEqual([state, last_fault, others.length], ["closed", null, 0]);
+    const { state, lastFault } = breaker();
+    assert.deepEqual([state, lastFault, others.length], ["closed", null, 0]);
   });
 
   it("a probe that meets one says nothing of the provider: the next request is the probe", async (t) => {
     const clock = { now: 0 };
     const answers = [status(403, error("no")), status(400, toolUseFailed), speak("Fine.")];
-    const { ask, asked, breaker } = await bench(
-      t,
-      "groq",
-      (each) => answers.shift()!(each),
-      {},
-      { monotonic: () => clock.now },
-    );
+    const { ask, asked, breaker } = await bench(t, "groq", (each) => answers.shift()!(each), {
+      time: { monotonic: () => clock.now },
+    });
     assert.equal(await ask("m", "bad"), CLOSED);
     assert.equal(await ask("m", "bad"), CLOSED, "it is open, and nobody is asked");
     assert.equal(asked.length, 1);
     clock.now += 10_000;
     assert.equal(await ask("both", "bad"), "200 next");
-    assert.equal((await breaker()).state, "open", "neither closed nor opened anew");
+    assert.equal(breaker().state, "open", "neither closed nor opened anew");
     assert.equal(await ask("m", "bad"), "200 m", "at the same moment");
-    assert.equal((await breaker()).state, "closed");
+    assert.equal(breaker().state, "closed");
     assert.equal(asked.length, 3);
   });
 });
@@ -523,8 +511,8 @@ describe("a reply of which a filter has left nothing", { concurrency: 2 }, () =>
         [true, "", "content_filter"],
       );
       assert.deepEqual([asked.length, others.length], [2, 0], "asked once for each request");
-      const { state, last_fault } = await breaker();
-      assert.deepEqual([state, last_fault], ["closed", null]);
+      const { state, lastFault } = breaker();
+      assert.deepEqual([state, lastFault], ["closed", null]);
     });
   }
 

@@ -9,8 +9,9 @@ import { describe, it, type TestContext } from "node:test";
 import { checkConfig, formats } from "../../support/config.ts";
 import { warningsOf } from "../../../src/extensions/commands/warnings.ts";
 import { ended } from "../../support/command.ts";
-import { configFor, json, startGateway, user } from "../../support/gateway.ts";
-import { speak, startProvider, status, type Behaviour } from "../../support/provider.ts";
+import { configFor, json, user } from "../../support/gateway.ts";
+import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
+import { speak, status, type Behaviour } from "../../support/provider.ts";
 
 const full = status(400, { error: { message: "x", code: "context_length_exceeded" } });
 const busy = status(429, { error: { message: "x" } });
@@ -26,9 +27,8 @@ async function ask(t: TestContext, models: Models) {
   const behaviours = Object.fromEntries(
     Object.entries(models).map(([name, [does]]) => [name, does]),
   );
-  const provider = await startProvider(t, behaviours);
-  const gateway = await startGateway(
-    t,
+  const provider = memoryProvider(t, behaviours);
+  const gateway = createMemoryGateway(
     configFor(provider.url, Object.keys(models), {
       models: Object.fromEntries(
         Object.entries(models).map(([name, [, size]]) => [

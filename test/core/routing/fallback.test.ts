@@ -21,6 +21,7 @@ import {
   silence,
   stream,
   turn,
+  type Answer,
   type Lab,
 } from "../../support/routing.ts";
 
@@ -286,5 +287,23 @@ describe("completeWithFallback, cancelled", () => {
     await pass(world, 250);
     await run.result;
     assert.equal(world.clock.pending(), 0);
+  });
+
+  it("delivers nothing of a large reply whose client leaves while it is parsed", async () => {
+    let run: Run | undefined;
+    const large = reply("x".repeat(1024 * 1024));
+    // The reply is parsed in turns of its own, which begin when its body has ended.
+    const leaving: Answer = async (request) => {
+      const response = await large(request);
+      async function* body() {
+        yield* response.body!;
+        setImmediate(() => run!.cancel.abort(new ClientGone()));
+      }
+      return { ...response, body: body() };
+    };
+    run = start(lab({ a: [leaving] }));
+    const { error } = await failure(run);
+    assert.ok(error instanceof ClientGone);
+    assert.deepEqual(run.delivered, []);
   });
 });

@@ -3,15 +3,9 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { configFor, json, readStream, startGateway, user } from "../../support/gateway.ts";
-import {
-  chunk,
-  completion,
-  startProvider,
-  status,
-  stream,
-  type Behaviour,
-} from "../../support/provider.ts";
+import { configFor, json, readStream, user } from "../../support/gateway.ts";
+import { chunk, completion, status, stream, type Behaviour } from "../../support/provider.ts";
+import { createMemoryGateway, memoryProvider } from "../../support/memory.ts";
 import { waitFor } from "../../support/wait.ts";
 
 const BOUND = 20_000;
@@ -24,9 +18,8 @@ function replyOf(bytes: number): string {
 }
 
 async function serving(t: TestContext, behaviour: Behaviour, model: object = {}) {
-  const provider = await startProvider(t, behaviour);
-  const gw = await startGateway(
-    t,
+  const provider = memoryProvider(t, behaviour);
+  const gw = createMemoryGateway(
     configFor(provider.url, ["m"], {
       server: { max_reply_bytes: BOUND },
       models: { m: model },

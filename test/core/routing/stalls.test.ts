@@ -1,7 +1,8 @@
 // One request, or one reply of a provider, that was made to stop the process: whatever it is
 // answered with, GET /healthz goes on. The bounds in milliseconds are for a machine that is busy
 // with other tests. Alone, on two cores, each of these takes less than 250 ms; without the bounds
-// on what a text may hold each takes 3 to 20 seconds.
+// on what a text may hold each takes 3 to 20 seconds. Bodies have their full size where LONG_TESTS is
+// set.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -40,7 +41,7 @@ const codeIn = (text: string) => /"code":"(\w+)"/.exec(text)?.[1];
 const paramIn = (text: string) => /"param":"([^"]+)"/.exec(text)?.[1];
 
 describe("a request below max_body_bytes", () => {
-  const SIZE = 9 * MiB;
+  const SIZE = (LONG ? 9 : 4) * MiB;
   const USER = '{"role":"user","content":"hi"}';
   const body = (model: string, more: string, messages = USER) =>
     `{"model":"${model}","messages":[${messages}]${more === "" ? "" : `,${more}`}}`;
@@ -75,7 +76,7 @@ describe("a request below max_body_bytes", () => {
       "invalid_json",
     ],
     [
-      "five million numbers",
+      "millions of numbers",
       "openai",
       body("openai", `"x":[${filled(SIZE, () => "1")}]`),
       400,
@@ -212,7 +213,7 @@ const WRITES_ANY_DEPTH = (() => {
 })();
 
 describe("a reply of a provider", () => {
-  const SIZE = 15 * MiB;
+  const SIZE = (LONG ? 15 : 6) * MiB;
   const ask = (model: string, stream = false) =>
     JSON.stringify({ model, stream, messages: [{ role: "user", content: "hi" }] });
   const json = (body: string, status = 200): Reply => ({ type: "application/json", body, status });
@@ -235,13 +236,17 @@ describe("a reply of a provider", () => {
 
   for (const [name, model, reply, streamed = false] of [
     ...(LONG ? LARGEST : []),
-    ["15 MB of names", "openai", () => json(message(`"content":"x","y":${newNames(SIZE)}`))],
+    ["megabytes of names", "openai", () => json(message(`"content":"x","y":${newNames(SIZE)}`))],
     [
-      "15 MB of objects of new names",
+      "megabytes of objects of new names",
       "openai",
       () => json(message(`"content":"x","y":${newObjects(SIZE)}`)),
     ],
-    ["15 MB of brackets", "openai", () => json(message(`"content":"x","y":${nested(SIZE / 2)}`))],
+    [
+      "megabytes of brackets",
+      "openai",
+      () => json(message(`"content":"x","y":${nested(SIZE / 2)}`)),
+    ],
     ["an event of names", "openai", () => events(`data: {"x":${newNames(SIZE)}}\n\n${END}`), true],
     ["an event of brackets", "openai", () => events(`data: ${nested(SIZE / 2)}\n\n${END}`), true],
     ["200,000 parts at once", "gemini", () => json(gemini(listOf(200_000, () => '{"text":"x"}')))],
@@ -308,7 +313,12 @@ describe("a reply of a provider", () => {
   }
 
   for (const [name, model, reply, streamed] of [
-    ["a text of 15 MB", "openai", () => json(message(`"content":"${"x".repeat(SIZE)}"`)), false],
+    [
+      "a text of megabytes",
+      "openai",
+      () => json(message(`"content":"${"x".repeat(SIZE)}"`)),
+      false,
+    ],
     [
       "a finish in each of 100,000 events, with 5,000 calls open",
       "openai",
@@ -342,7 +352,7 @@ describe("a reply of a provider", () => {
       true,
     ],
     [
-      "15 MB of empty data lines",
+      "megabytes of empty data lines",
       "openai",
       () => events(`${"data:\n".repeat(SIZE / 6)}\n${END}`),
       true,

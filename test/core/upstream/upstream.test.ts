@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import net from "node:net";
 import type { AddressInfo } from "node:net";
-import { describe, it, type TestContext } from "node:test";
+import { before, describe, it, type TestContext } from "node:test";
 import { gzipSync } from "node:zlib";
 import type { Fetch } from "../../../src/core/upstream/fetch.ts";
 import {
@@ -14,6 +14,7 @@ import {
   readStream,
   startGateway,
   user,
+  type RunningGateway,
 } from "../../support/gateway.ts";
 import {
   chunk,
@@ -27,7 +28,9 @@ import {
   status,
   stream,
   type Behaviour,
+  type Provider,
 } from "../../support/provider.ts";
+import { suiteScope } from "../../support/scope.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -285,15 +288,35 @@ async function answered(
 }
 
 describe("faults of a provider, for a client who named the model", () => {
-  for (const [name, behaviour, code, errorCode, param = null, retryAfter] of FAULTS) {
+  const scope = suiteScope();
+  let current: Behaviour = reset;
+  let provider: Provider;
+  let gateway: RunningGateway;
+  before(async () => {
+    provider = await startProvider(scope, { m: (asked) => current(asked), ok: speak("Fine.") });
+    // A fault on a pooled connection would be taken for a stale connection.
+    provider.server.maxRequestsPerSocket = 1;
+    // Some faults close a model to the next request, so each test asks a model of its own.
+    const models = Object.fromEntries(
+      FAULTS.flatMap((_, index) =>
+        [`whole-${index}`, `streamed-${index}`].map((name) => [
+          name,
+          { provider: "lab", upstream_model: "m" },
+        ]),
+      ),
+    );
+    gateway = await startGateway(scope, configFor(provider.url, ["ok"], { models }));
+  });
+  for (const [index, row] of FAULTS.entries()) {
+    const [name, behaviour, code, errorCode, param = null, retryAfter] = row;
     for (const streaming of [false, true]) {
-      it(`${name}${streaming ? ", streaming" : ""}: ${code} ${errorCode}`, async (t) => {
-        const { response, gateway, provider } = await answered(
-          t,
-          behaviour,
-          {},
-          { stream: streaming },
-        );
+      const model = `${streaming ? "streamed" : "whole"}-${index}`;
+      it(`${name}${streaming ? ", streaming" : ""}: ${code} ${errorCode}`, async () => {
+        current = behaviour;
+        provider.asked.length = 0;
+        gateway.diagnostics.length = 0;
+        const request = { model, messages: user("hi"), stream: streaming };
+        const response = await within(gateway.chat(request), "the answer", 10_000);
         assert.equal(response.status, code);
         const text = await response.text();
         const body = JSON.parse(text).error;
@@ -313,7 +336,10 @@ describe("faults of a provider, for a client who named the model", () => {
           () => gateway.diagnostics.find((each) => each["event"] === "attempt_failed"),
           "the diagnostic line",
         );
-        assert.deepEqual([line["model"], line["provider"], line["code"]], ["m", "lab", errorCode]);
+        assert.deepEqual(
+          [line["model"], line["provider"], line["code"]],
+          [model, "lab", errorCode],
+        );
         assert.ok(!JSON.stringify(gateway.diagnostics).includes("sk-provider"));
         assert.equal(provider.asked.length, 1);
         assert.equal((await gateway.chat({ model: "ok", messages: user("hi") })).status, 200);

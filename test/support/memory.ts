@@ -1,0 +1,307 @@
+// The chat handler without a network: requests, responses and providers are objects of this
+// process. Everything between is the gateway's own: key, limits, checks, candidates, dialects,
+// fallback, decoding and the client's reply. It is for tests whose point is not the wire. What
+// sockets do (connections, back-pressure of a client, a client that leaves) is not imitated.
+
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { Readable } from "node:stream";
+import { createLimiter } from "../../src/core/accounts/limiter.ts";
+import { createKeyring, NO_CREATED_KEYS } from "../../src/core/accounts/keyring.ts";
+import { createChatHandler } from "../../src/core/chat/handler.ts";
+import { createLeftStreams } from "../../src/core/chat/left-streams.ts";
+import { systemClock, type Clock } from "../../src/core/clock.ts";
+import { internalErrorReporter, renderError } from "../../src/core/error-responses.ts";
+import { createResponseLog } from "../../src/core/http/access-log.ts";
+import { createConnections } from "../../src/core/http/connection.ts";
+import { answerRequest } from "../../src/core/http/request-listener.ts";
+import type { Ledger, Settlement } from "../../src/core/ledger/ledger.ts";
+import { createCatalog, createMemory, type Catalog } from "../../src/core/routing/catalog.ts";
+import { createFingerprint } from "../../src/core/routing/fingerprint.ts";
+import type { Transport, UpstreamRequest } from "../../src/core/upstream/transport.ts";
+import { allExtensions, checkConfig, formats } from "./config.ts";
+import type { ChatAnswer } from "./gateway.ts";
+import { KEY } from "./gateway.ts";
+import type { Scope } from "./scope.ts";
+import { behaviourFor, type Asked, type Behaviours } from "./provider.ts";
+
+type Headers = Readonly<Record<string, unknown>>;
+
+/** The part of ServerResponse that handlers and providers of tests use. */
+abstract class MemoryResponse extends EventEmitter {
+  statusCode = 200;
+  headersSent = false;
+  writableEnded = false;
+  writableFinished = false;
+  destroyed = false;
+  readonly writableNeedDrain = false;
+  readonly headers = new Map<string, string>();
+
+  /** Called once, when status and headers are known. */
+  protected abstract begin(): void;
+  /** Whether there is room for more. */
+  protected abstract take(piece: string | Uint8Array): boolean;
+  /** Called at the end; `error`: the response is cut. */
+  protected abstract finish(error?: Error): void;
+
+  setHeader(name: string, value: unknown): this {
+    this.headers.set(name.toLowerCase(), String(value));
+    return this;
+  }
+  hasHeader(name: string): boolean {
+    return this.headers.has(name.toLowerCase());
+  }
+  writeHead(status: number, headers: Headers = {}): this {
+    this.statusCode = status;
+    for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);
+    this.flushHeaders();
+    return this;
+  }
+  flushHeaders(): void {
+    if (this.headersSent) return;
+    this.headersSent = true;
+    this.begin();
+  }
+  write(piece: string | Uint8Array, done?: () => void): boolean {
+    this.flushHeaders();
+    if (done) setImmediate(done);
+    return this.take(piece);
+  }
+  end(piece?: string | Uint8Array): this {
+    if (this.writableEnded) return this;
+    this.flushHeaders();
+    if (piece !== undefined && piece.length > 0) this.take(piece);
+    this.writableEnded = true;
+    this.writableFinished = true;
+    this.finish();
+    this.emit("finish");
+    this.emit("close");
+    return this;
+  }
+  destroy(error: Error = networkError("ECONNRESET")): this {
+    if (this.destroyed || this.writableEnded) return this;
+    this.destroyed = true;
+    this.finish(error);
+    this.emit("close");
+    return this;
+  }
+}
+
+const networkError = (code: string): Error =>
+  Object.assign(new Error(`the connection failed: ${code}`), { code });
+
+const lowerCased = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+
+/** What a provider sends, as the transport's response. */
+class ProviderResponse extends MemoryResponse {
+  readonly #body = new Readable({ read: () => this.#drain() });
+  readonly #settle: PromiseWithSettlers;
+
+  constructor(settle: PromiseWithSettlers) {
+    super();
+    this.#settle = settle;
+    this.#body.on("error", () => undefined); // nobody may be reading any more
+  }
+  protected begin(): void {
+    const { headers, statusCode: status } = this;
+    const get = (name: string) => headers.get(name.toLowerCase()) ?? null;
+    this.#settle.resolve({ status, headers: { get }, body: this.#body });
+  }
+  protected take(piece: string | Uint8Array): boolean {
+    const hasRoom = this.#body.push(Buffer.from(piece as string));
+    if (hasRoom) this.#drain();
+    return false;
+  }
+  /** In a turn of its own, or a provider that sends without end would never let go. */
+  #drain(): void {
+    setImmediate(() => this.emit("drain"));
+  }
+  protected finish(error?: Error): void {
+    if (error === undefined) this.#body.push(null);
+    else if (this.headersSent) this.#body.destroy(error);
+    else this.#settle.reject(error);
+  }
+}
+
+interface PromiseWithSettlers {
+  resolve(response: Awaited<ReturnType<Transport>>): void;
+  reject(error: Error): void;
+}
+
+type Serve = (url: string, request: UpstreamRequest, response: ProviderResponse) => void;
+/** By origin. */
+const providers = new Map<string, Serve>();
+let providersMade = 0;
+
+const memoryTransport: Transport = (url, request) =>
+  new Promise((resolve, reject) => {
+    const serve = providers.get(new URL(url).origin);
+    if (!serve) {
+      reject(networkError("ECONNREFUSED"));
+      return;
+    }
+    request.sent();
+    const response = new ProviderResponse({ resolve, reject });
+    request.cancel.onAbort(() => response.destroy(request.cancel.reason as Error));
+    serve(url, request, response);
+  });
+
+export interface MemoryProvider {
+  readonly url: string;
+  readonly asked: Asked[];
+}
+
+/** A provider without a socket, at a URL of its own, that does the same as startProvider's. */
+export function memoryProvider(t: Scope, behaviours: Behaviours): MemoryProvider {
+  providersMade += 1;
+  const url = `http://provider-${providersMade}.test`;
+  const asked: Asked[] = [];
+  providers.set(url, (address, request, response) => {
+    const { pathname, search } = new URL(address);
+    const socket = {
+      resetAndDestroy: () => response.destroy(),
+      destroy: () => response.destroy(),
+    };
+    const record: Asked = {
+      body: JSON.parse(request.body),
+      headers: lowerCased(request.headers),
+      path: pathname + search,
+      req: { headers: lowerCased(request.headers) } as unknown as IncomingMessage,
+      res: response as unknown as ServerResponse,
+      socket: socket as unknown as Socket,
+      closed: () => response.destroyed,
+    };
+    asked.push(record);
+    behaviourFor(behaviours, record)(record);
+  });
+  t.after(() => providers.delete(url));
+  return { url, asked };
+}
+
+/** What the gateway sends, collected. */
+class ClientResponse extends MemoryResponse {
+  readonly #pieces: (string | Uint8Array)[] = [];
+  readonly #done: (answer: ChatAnswer) => void;
+  readonly #failed: (error: Error) => void;
+
+  constructor(done: (answer: ChatAnswer) => void, failed: (error: Error) => void) {
+    super();
+    this.#done = done;
+    this.#failed = failed;
+  }
+  protected begin(): void {}
+  protected take(piece: string | Uint8Array): boolean {
+    this.#pieces.push(piece);
+    return true;
+  }
+  protected finish(error?: Error): void {
+    if (error) {
+      this.#failed(error);
+      return;
+    }
+    const text = Buffer.concat(
+      this.#pieces.map((piece) => Buffer.from(piece as string)),
+    ).toString();
+    const get = (name: string) => this.headers.get(name.toLowerCase()) ?? null;
+    this.#done({
+      status: this.statusCode,
+      headers: { get },
+      text: async () => text,
+      json: async () => JSON.parse(text),
+    });
+  }
+}
+
+export interface MemoryGateway {
+  readonly catalog: Catalog;
+  /** Lines of the access log, and for the operator. */
+  readonly access: Record<string, unknown>[];
+  readonly diagnostics: Record<string, unknown>[];
+  /** The access log's line of a request that is over. */
+  accessOf(requestId: string): Record<string, unknown>;
+  /** What requests came to, in the order of their ends. */
+  readonly settled: Settlement[];
+  /** A chat request; a string is sent as it is. */
+  chat(body: unknown, headers?: Record<string, string>): Promise<ChatAnswer>;
+}
+
+function createRequest(body: Buffer, headers: Record<string, string>): IncomingMessage {
+  const all = lowerCased({ host: "gateway.test", "content-type": "application/json", ...headers });
+  const head = {
+    method: "POST",
+    url: "/v1/chat/completions",
+    httpVersion: "1.1",
+    headers: { ...all, "content-length": String(body.length) },
+    rawHeaders: Object.entries(all).flat(),
+    complete: true,
+    socket: Object.assign(new EventEmitter(), { destroyed: false }),
+  };
+  return Object.assign(Readable.from([body]), head) as unknown as IncomingMessage;
+}
+
+/** As a log has it: without undefined fields. */
+const asLine = (record: object): Record<string, unknown> => JSON.parse(JSON.stringify(record));
+
+/** The gateway of a configuration. It needs no closing. `time`: parts of another clock. */
+export function createMemoryGateway(settings: object, time: Partial<Clock> = {}): MemoryGateway {
+  const clock = { ...systemClock, ...time };
+  const config = checkConfig(settings);
+  const access: Record<string, unknown>[] = [];
+  const diagnostics: Record<string, unknown>[] = [];
+  const settled: Settlement[] = [];
+  const diagnose = (event: object) => {
+    diagnostics.push(asLine(event));
+  };
+  const redaction = allExtensions.find((extension) => extension.createRedact);
+  const catalog = createCatalog(config, {
+    dialects: formats.dialects,
+    transport: memoryTransport,
+    redact: redaction?.createRedact?.(config, allExtensions),
+    mediaTokens: allExtensions.find((extension) => extension.mediaTokens)?.mediaTokens,
+    memory: createMemory(createFingerprint(() => "5ec4e7".repeat(8), diagnose)),
+    clock,
+  });
+  const keyring = createKeyring(config, NO_CREATED_KEYS, clock.now);
+  const ledger: Ledger = {
+    open: () => ({
+      opened: Promise.resolve(),
+      settle: async (settlement) => {
+        settled.push(settlement);
+      },
+    }),
+    fault: () => null,
+  };
+  const handler = createChatHandler(() => ({ config, keyring, catalog }), {
+    limiter: createLimiter(clock.monotonic),
+    ledger,
+    observer: {},
+    diagnose,
+    clock,
+    leftStreams: createLeftStreams(clock),
+  });
+  const log = createResponseLog((record) => access.push(asLine(record)), clock);
+  const connections = createConnections(clock, log, () => undefined);
+  const routes = { "/v1/chat/completions": { POST: handler } };
+  const hooks = { renderError, failed: internalErrorReporter(diagnose) };
+  return {
+    catalog,
+    access,
+    diagnostics,
+    accessOf(id) {
+      const line = access.find((record) => record["request_id"] === id);
+      assert.ok(line, `there is no line of ${id} in the access log`);
+      return line;
+    },
+    settled,
+    chat: (body, headers = {}) =>
+      new Promise((resolve, reject) => {
+        const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+        const req = createRequest(bytes, { authorization: `Bearer ${KEY}`, ...headers });
+        const res = new ClientResponse(resolve, reject) as unknown as ServerResponse;
+        answerRequest(connections.begin(req, res), routes, hooks).catch(reject);
+      }),
+  };
+}
