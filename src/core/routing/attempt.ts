@@ -146,7 +146,8 @@ function send(
   { path, headers, body }: ReturnType<Dialect["request"]>,
 ): Promise<UpstreamResponse> {
   const { provider } = model;
-  const write = () => JSON.stringify({ ...body, ...model.traits.extra });
+  const { extra } = model.traits;
+  const write = () => JSON.stringify(Object.keys(extra).length > 0 ? { ...body, ...extra } : body);
   return provider.transport(provider.baseUrl + path, {
     method: "POST",
     redirect: "manual",
