@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { parseJsonFile, readJson, textIn } from "../../../src/config/json-file.ts";
-import { ValidationError } from "../../../src/core/schema/checker.ts";
-import { folder } from "../../support/folder.ts";
+import { parseJsonFile, readJson, textIn } from "../../src/config/json-file.ts";
+import { ValidationError } from "../../src/core/schema/checker.ts";
+import { folder } from "../support/folder.ts";
 
 function messageOf(work: () => unknown): string {
   try {

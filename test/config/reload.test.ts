@@ -7,11 +7,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { reportFailure } from "../../../src/reload.ts";
-import type { Config } from "../../../src/core/config.ts";
-import { checkConfig } from "../../support/config.ts";
-import { watchFile } from "../../../src/extensions/data-files/watch.ts";
-import { replace } from "../../support/folder.ts";
+import { reportFailure } from "../../src/reload.ts";
+import type { Config } from "../../src/core/config.ts";
+import { checkConfig } from "../support/config.ts";
+import { watchFile } from "../../src/extensions/data-files/watch.ts";
+import { replace } from "../support/folder.ts";
 import {
   assemble,
   configFor,
@@ -21,9 +21,9 @@ import {
   readStream,
   startGateway,
   user,
-} from "../../support/gateway.ts";
-import { held, speak, startProvider, status } from "../../support/provider.ts";
-import { waitFor } from "../../support/wait.ts";
+} from "../support/gateway.ts";
+import { held, speak, startProvider, status } from "../support/provider.ts";
+import { waitFor } from "../support/wait.ts";
 
 describe("reload", () => {
   it("a request keeps the configuration that it began with; the next has the new one", async (t) => {

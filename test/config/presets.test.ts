@@ -2,12 +2,12 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { openaiDialectDefinition } from "../../../src/core/providers/openai/index.ts";
-import { url } from "../../../src/config/fields.ts";
-import { traitFields } from "../../../src/config/traits.ts";
-import vendorsJson from "../../../src/config/vendors.json" with { type: "json" };
-import { traitsOf, vendorPreset, vendorPresets } from "../../../src/config/vendors.ts";
-import { withOverrides } from "../../../src/core/routing/model.ts";
+import { openaiDialectDefinition } from "../../src/core/providers/openai/index.ts";
+import { url } from "../../src/config/fields.ts";
+import { traitFields } from "../../src/config/traits.ts";
+import vendorsJson from "../../src/config/vendors.json" with { type: "json" };
+import { traitsOf, vendorPreset, vendorPresets } from "../../src/config/vendors.ts";
+import { withOverrides } from "../../src/core/routing/model.ts";
 import {
   boolean,
   literal,
@@ -16,8 +16,8 @@ import {
   optional,
   partial,
   record,
-} from "../../../src/core/schema/checker.ts";
-import { formats } from "../../support/config.ts";
+} from "../../src/core/schema/checker.ts";
+import { formats } from "../support/config.ts";
 
 const PRESETS = vendorPresets([openaiDialectDefinition]);
 const native = {

@@ -7,11 +7,11 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { configFile } from "../../support/books.ts";
-import type { Ended } from "../../support/program.ts";
-import { ended, run } from "../../support/command.ts";
-import { folder } from "../../support/folder.ts";
-import { configFor, demo, startGateway, user } from "../../support/gateway.ts";
+import { configFile } from "../support/books.ts";
+import type { Ended } from "../support/program.ts";
+import { ended, run } from "../support/command.ts";
+import { folder } from "../support/folder.ts";
+import { configFor, demo, startGateway, user } from "../support/gateway.ts";
 import {
   chunk,
   completion,
@@ -22,9 +22,9 @@ import {
   status,
   stream,
   type Behaviour,
-} from "../../support/provider.ts";
-import { rawRequest } from "../../support/raw.ts";
-import { until, waitFor, within } from "../../support/wait.ts";
+} from "../support/provider.ts";
+import { rawRequest } from "../support/raw.ts";
+import { until, waitFor, within } from "../support/wait.ts";
 
 const CLIENT = "sk-CANARY-client-5d1f";
 const STRANGER = "sk-CANARY-stranger-77a0";

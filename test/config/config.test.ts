@@ -6,17 +6,17 @@ import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import demoConfig from "../../../src/extensions/demo/demo.json" with { type: "json" };
-import type { LoadOptions } from "../../../src/config/load.ts";
-import { loadConfig } from "../../support/config.ts";
-import { configSchema, type Environment } from "../../../src/config/schema.ts";
-import { checkConfig } from "../../support/config.ts";
-import { sha256 } from "../../../src/core/hash.ts";
-import { allExtensions, formats } from "../../support/config.ts";
-import { traitsOf } from "../../../src/config/vendors.ts";
-import { traitFields } from "../../../src/config/traits.ts";
-import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
-import { merge } from "../../support/gateway.ts";
+import demoConfig from "../../src/extensions/demo/demo.json" with { type: "json" };
+import type { LoadOptions } from "../../src/config/load.ts";
+import { loadConfig } from "../support/config.ts";
+import { configSchema, type Environment } from "../../src/config/schema.ts";
+import { checkConfig } from "../support/config.ts";
+import { sha256 } from "../../src/core/hash.ts";
+import { allExtensions, formats } from "../support/config.ts";
+import { traitsOf } from "../../src/config/vendors.ts";
+import { traitFields } from "../../src/config/traits.ts";
+import { ValidationError, pathText } from "../../src/core/schema/checker.ts";
+import { merge } from "../support/gateway.ts";
 
 /** The shortest configuration there is. */
 const MINIMAL = { providers: {}, models: {}, aliases: {} };
