@@ -8,7 +8,7 @@ import { build, type Plugin } from "esbuild";
 const SRC = resolve(import.meta.dirname, "../src");
 
 /**
- * The texts that the program reads from files beside its sources (core/embedded.ts), by their paths
+ * The texts that the program reads from files beside its sources (src/embedded.ts), by their paths
  * under src.
  */
 const texts = Object.fromEntries(

@@ -7,7 +7,7 @@
 // of the sources between `<!-- size -->` and `<!-- end -->`.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { configSchema } from "../src/core/config/schema.ts";
+import { configSchema } from "../src/config/schema.ts";
 import { ERRORS } from "../src/core/openai/errors.ts";
 import type { JsonSchema } from "../src/core/schema/checker.ts";
 import { synopsis } from "../src/command-line/arguments.ts";

@@ -1,7 +1,7 @@
 // The manual's table of providers, made from the vendor presets that the gateway itself goes by
 // (src/core/providers). `npm run docs` writes it into src/manual/providers.md; a test compares the
 // two.
-import { traitsOf } from "../src/core/providers/vendors.ts";
+import { traitsOf } from "../src/config/vendors.ts";
 import { VENDORS } from "../test/support/config.ts";
 
 const TOOL_CHOICES = {

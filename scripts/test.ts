@@ -1,6 +1,11 @@
-// Runs the tests: `node --import tsx scripts/test.ts [FILE or FOLDER ...]`; `npm test` runs all of
-// them. It first compiles every source to JavaScript, module by module, into dist/compiled: a test
-// process then starts in a quarter of the time that it takes under tsx. A test file also runs by
+// Runs the tests: `node --import tsx scripts/test.ts [--sources] [FILE or FOLDER ...]`.
+//
+// `npm test` names none and so runs all but two kinds, which run only where they are named: those
+// with official clients, and those with a PostgreSQL or Redis server of their own.
+//
+// It first compiles every source to JavaScript, module by module, into dist/compiled: a test
+// process then starts in a quarter of the time that it takes under tsx. With --sources nothing is
+// compiled: Node runs the sources as they are, which takes Node 22.18. A test file also runs by
 // itself: `node --import tsx --test FILE`.
 
 import { spawnSync } from "node:child_process";
@@ -18,13 +23,21 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
 import { build } from "esbuild";
 import { ONE_FILE } from "./build.ts";
 
 const OUT = "dist/compiled";
 const GiB = 1024 ** 3;
 const SUFFIX = ".test.ts";
+/**
+ * The processes in which the tests run. Each loads the gateway, which takes most of a second, so
+ * they are few; but enough that none is left with much to do when the others have ended.
+ */
+const PROCESSES = 12;
+const CONCURRENCY = 2;
 
 function filesBelow(path: string): string[] {
   if (statSync(path).isFile()) return [path];
@@ -88,29 +101,73 @@ function temporaryFolder(): string {
 
 const compiled = (file: string): string => join(OUT, file.replace(/\.ts$/, ".js"));
 
+/** Compiles everything, and writes the program as one file, whose path it returns. */
+async function prepare(): Promise<string> {
+  await compile();
+  const program = join(OUT, "gateway.mjs");
+  const { outputFiles } = await build({
+    ...ONE_FILE,
+    entryPoints: ["src/main.ts"],
+    outfile: program,
+    write: false,
+  });
+  update(program, outputFiles[0]!.text);
+  return program;
+}
+
 const isClientTest = (file: string): boolean => file.startsWith(join("test", "clients"));
 
-await compile();
-const program = join(OUT, "gateway.mjs");
-const { outputFiles } = await build({
-  ...ONE_FILE,
-  entryPoints: ["src/main.ts"],
-  outfile: program,
-  write: false,
-});
-update(program, outputFiles[0]!.text);
+const hasServer = (file: string): boolean =>
+  /support\/(postgres|redis)\.ts"/.test(readFileSync(file, "utf8"));
 
-const chosen = process.argv.slice(2);
-const tests = (chosen.length > 0 ? chosen : ["test"])
-  .flatMap(filesBelow)
-  .filter((file) => file.endsWith(SUFFIX) && !isClientTest(file));
-if (tests.length === 0) throw new Error(`there are no tests in ${chosen.join(" ")}`);
+/** The test files below these paths; without any path the usual ones. */
+function testsOf(chosen: readonly string[]): string[] {
+  const tests = (chosen.length > 0 ? chosen : ["test"])
+    .flatMap(filesBelow)
+    .filter((file) => file.endsWith(SUFFIX));
+  if (tests.length === 0) throw new Error(`there are no tests in ${chosen.join(" ")}`);
+  if (chosen.length > 0) return tests;
+  return tests.filter((file) => !isClientTest(file) && !hasServer(file));
+}
+
+/**
+ * Writes the modules that node:test runs, one a process. Each imports several test files.
+ * Neighbours go to different processes, or the slow ones of a folder would meet in one.
+ */
+function grouped(files: readonly string[], folder: string): string[] {
+  const count = Math.min(PROCESSES, files.length);
+  return Array.from({ length: count }, (_, group) => {
+    const imports = files
+      .filter((_file, at) => at % count === group)
+      .map((file) => `import "${pathToFileURL(resolve(file)).href}";\n`);
+    const module = join(folder, `tests-${group + 1}.mjs`);
+    writeFileSync(module, imports.join(""));
+    return module;
+  });
+}
+
+const { values, positionals } = parseArgs({
+  options: { sources: { type: "boolean", default: false } },
+  allowPositionals: true,
+});
+const tests = testsOf(positionals);
 const temporary = temporaryFolder();
+const environment: NodeJS.ProcessEnv = { ...process.env, TMPDIR: temporary };
+let files = tests;
+if (!values.sources) {
+  environment["COMPILED_PROGRAM"] = await prepare();
+  files = tests.map(compiled);
+}
 process.on("SIGINT", () => undefined); // Ctrl-C ends the tests; the folder is removed after that
 const { status } = spawnSync(
   process.execPath,
-  ["--enable-source-maps", "--test", "--test-concurrency=2", ...tests.map(compiled)],
-  { stdio: "inherit", env: { ...process.env, COMPILED_PROGRAM: program, TMPDIR: temporary } },
+  [
+    "--enable-source-maps",
+    "--test",
+    `--test-concurrency=${CONCURRENCY}`,
+    ...grouped(files, temporary),
+  ],
+  { stdio: "inherit", env: environment },
 );
 rmSync(temporary, { recursive: true, force: true });
 process.exitCode = status ?? 1;

@@ -1,9 +1,9 @@
 // All extensions, and when each is loaded. This is the only file that names them: whoever deletes a
 // line here, and the folder that it names, has a program without that extension. The order is that
 // of `help`, and that in which their parts of a gateway are opened.
-import type { CommandEntry } from "./command-line/command.ts";
+import type { ProgramEntry } from "./command-line/command.ts";
 
-export const extensions: readonly CommandEntry[] = [
+export const extensions: readonly ProgramEntry[] = [
   {
     name: "config-checks",
     checks: true,

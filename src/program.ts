@@ -9,20 +9,22 @@ import {
   type CommandTable,
 } from "./command-line/arguments.ts";
 import { createGateway } from "./core/app.ts";
-import { DEFAULT_FILE, issuesAsJson, loadConfig, type LoadOptions } from "./core/config/load.ts";
-import type { Config, Environment } from "./core/config/schema.ts";
+import { DEFAULT_FILE, issuesAsJson, loadConfig, type LoadOptions } from "./config/load.ts";
+import type { Config } from "./core/config.ts";
+import type { Environment } from "./config/schema.ts";
 import {
   UsageError,
   type Command,
   type CommandArguments,
-  type CommandEntry,
-  type CommandExtension,
-  type CommandLoader,
+  type ProgramEntry,
+  type ProgramExtension,
+  type ProgramLoader,
 } from "./command-line/command.ts";
-import type { Extension, LogSinks, RunningGateway } from "./core/extension/extension.ts";
-import { createLoader } from "./core/extension/loader.ts";
+import type { LogSinks } from "./command-line/processes.ts";
+import type { RunningGateway } from "./core/extension/installation.ts";
+import { createLoader } from "./config/loader.ts";
 import { ValidationError } from "./core/schema/checker.ts";
-import { createReloader, reportFailure } from "./reload.ts";
+import { createReloader, reloadable, reportFailure } from "./reload.ts";
 import { createTerminal } from "./command-line/terminal.ts";
 
 /** The signals that the process has received since its first moment. */
@@ -68,9 +70,9 @@ const sinks = ({ stdout, stderr }: Process): LogSinks => ({
 export async function run(
   argv: readonly string[],
   world: Process,
-  entries: readonly CommandEntry[],
+  entries: readonly ProgramEntry[],
 ): Promise<number | void> {
-  const loader = createLoader<CommandExtension, CommandEntry>(entries);
+  const loader = createLoader<ProgramExtension, ProgramEntry>(entries);
   try {
     return await runCommand(argv, world, loader);
   } catch (error) {
@@ -87,7 +89,7 @@ export async function run(
 async function runCommand(
   argv: readonly string[],
   world: Process,
-  loader: CommandLoader,
+  loader: ProgramLoader,
 ): Promise<number | void> {
   const stop = new AbortController();
   const terminal = createTerminal(world, loader, stop.signal);
@@ -124,7 +126,7 @@ export const serveCommand: Omit<Command, "run"> = {
 async function helpAbout(
   topic: string,
   table: CommandTable,
-  loader: CommandLoader,
+  loader: ProgramLoader,
 ): Promise<string> {
   const [extension] = await loader.load(({ hasManual }) => hasManual === true);
   const manual = extension?.manual;
@@ -138,7 +140,7 @@ async function helpAbout(
 }
 
 /** `serve`, and the commands that extensions bring. */
-function commandTable(loader: CommandLoader, serve: Command): CommandTable {
+function commandTable(loader: ProgramLoader, serve: Command): CommandTable {
   const names = [DEFAULT_COMMAND, ...loader.entries.flatMap(({ commands = [] }) => commands)];
   return {
     names,
@@ -157,12 +159,12 @@ function commandTable(loader: CommandLoader, serve: Command): CommandTable {
 async function serveGateway(
   { values }: CommandArguments,
   world: Process,
-  loader: CommandLoader,
+  loader: ProgramLoader,
 ): Promise<void> {
   const { signals } = world;
   if (signals.stopRequested()) return world.exit(0);
   const { config: file, host, port } = values;
-  const options: LoadOptions = {
+  const options: LoadOptions<ProgramExtension> = {
     file,
     host,
     port: port === undefined ? undefined : Number(port),
@@ -201,7 +203,7 @@ async function serveGateway(
 /** The gateway of this process, or what an extension puts in its place. */
 function createServing(
   config: Config,
-  extensions: readonly Extension[],
+  extensions: readonly ProgramExtension[],
   world: Process,
 ): RunningGateway {
   const options = { ...sinks(world), extensions };
@@ -210,20 +212,21 @@ function createServing(
     const supervisor = supervise?.(config, { ...options, stopRequested });
     if (supervisor) return supervisor;
   }
-  return createGateway(config, options);
+  return reloadable(createGateway(config, options), config);
 }
 
 /**
  * One of several processes, which another one has started. That one hears SIGHUP too, and sends
  * what is to be in force.
  */
-async function work(world: Process, loader: CommandLoader): Promise<void> {
+async function work(world: Process, loader: ProgramLoader): Promise<void> {
   const load = (names: readonly string[]) => loader.load(({ name }) => names.includes(name));
   const [first] = await loader.load(({ startsProcesses }) => startsProcesses === true);
   const stop = first!.work!({
     async create(config, names, sharedLimiter) {
       const extensions = await load(names);
-      return createGateway(config, { ...sinks(world), extensions, sharedLimiter });
+      const options = { ...sinks(world), extensions, sharedLimiter };
+      return reloadable(createGateway(config, options), config);
     },
     reload: (gateway, config, names) =>
       reportFailure(gateway, async () => gateway.reload(config, await load(names))),

@@ -1,9 +1,29 @@
 // Another configuration for a running gateway: from the file again, whenever it changes or somebody
 // sends SIGHUP. All or nothing: if the new file is invalid, the error is logged and the old
 // configuration stays active.
-import { issuesAsJson, loadConfig, type LoadOptions } from "./core/config/load.ts";
-import type { RunningGateway } from "./core/extension/extension.ts";
+import { assertFits } from "./config/demo-key.ts";
+import type { ConfigExtension } from "./config/extension.ts";
+import { changedFixedSettings } from "./config/fixed-settings.ts";
+import { issuesAsJson, loadConfig, type LoadOptions } from "./config/load.ts";
+import type { Config } from "./core/config.ts";
+import type { RunningGateway } from "./core/extension/installation.ts";
 import { ValidationError } from "./core/schema/checker.ts";
+
+/**
+ * The same gateway, whose reload refuses a configuration that cannot take the place of `initial`,
+ * and tells the operator what was put in force and what needs a restart.
+ */
+export const reloadable = <G extends RunningGateway>(gateway: G, initial: Config): G => ({
+  ...gateway,
+  reload(config: Config, extensions: readonly ConfigExtension[]) {
+    assertFits(config, initial);
+    gateway.reload(config, extensions);
+    const changed = changedFixedSettings(initial, config, extensions).join(", ");
+    const detail = `read at start only: ${changed}`;
+    if (changed !== "") gateway.diagnose({ event: "restart_needed", level: "warn", detail });
+    gateway.diagnose({ event: "reloaded", level: "info" });
+  },
+});
 
 /**
  * What reads the configuration again and puts it in force, or reports what is wrong with it. One

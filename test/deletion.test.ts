@@ -10,9 +10,9 @@ import { describe, it, type TestContext } from "node:test";
 import { buildSync } from "esbuild";
 import { ONE_FILE } from "../scripts/build.ts";
 import { folder } from "./support/folder.ts";
-import { LONG } from "./support/long.ts";
 import { importsOf, sourcesIn } from "./support/imports.ts";
 import { run } from "./support/command.ts";
+import { todays } from "./support/todays.ts";
 import { speak, startProvider } from "./support/provider.ts";
 
 const names = readdirSync("src/extensions", { withFileTypes: true })
@@ -113,9 +113,7 @@ describe("an extension that is deleted", () => {
   });
 
   // Each takes seconds, so the suite tries some of them, and other ones each day.
-  const day = Math.floor(Date.now() / 86_400_000);
-  const chosen = LONG ? names : names.filter((_, at) => (at + day) % 5 === 0);
-  for (const name of chosen) {
+  for (const name of todays(names, 12)) {
     const others = [...withDependents(name)].filter((other) => other !== name);
     const together = others.length > 0 ? `, together with ${others.join(", ")} that import it` : "";
     it(`leaves a program that builds and serves: ${name}${together}`, async (t) => {

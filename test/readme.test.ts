@@ -1,5 +1,7 @@
 // README.md and the manual keep their word: every shell block is run as it is (only the port is a
-// free one), or is run word for word by .ci/run; configuration examples are valid. Blocks in
+// free one), or is run word for word by .ci/run; configuration examples are valid. npm takes a
+// second to start: the suite runs the program itself in the place of most `npm start`, and npm
+// where LONG_TESTS is set. Blocks in
 // JavaScript and Python are run in test/clients, where the SDKs are; those of the page "Backup and
 // restore" in test/extensions/books and test/extensions/postgres.
 
@@ -14,6 +16,8 @@ import { levelOf, LEVELS } from "../scripts/conformance/suite.ts";
 import { checkConfig } from "./support/config.ts";
 import { parseMoney } from "../src/core/ledger/price.ts";
 import { demo, startGateway } from "./support/gateway.ts";
+import { LONG } from "./support/long.ts";
+import { quickest } from "./support/program.ts";
 import { allBlocks, blocksOf, pages } from "./support/readme.ts";
 import { waitFor, within } from "./support/wait.ts";
 
@@ -49,9 +53,17 @@ const thinkingCall = shellBlock("api", "curl", 1);
 const noJq = spawnSync("jq", ["--version"]).status === 0 ? false : "there is no jq here";
 const ci = readFileSync(".ci/run", "utf8");
 
+const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+after(() => rmSync(folder, { recursive: true }));
+const program = [process.execPath, ...quickest(folder).args].join(" ");
+
+/** The same script; the program takes the place of npm, but where the tests may take long. */
+const quick = (script: string): string =>
+  LONG ? script : script.replace(/npm start (--silent )?--(?= [a-z])/g, program);
+
 /** Runs a script to its end; fails if it does. */
 async function run(script: string): Promise<string> {
-  const child = spawn("bash", ["-euo", "pipefail", "-c", script], {
+  const child = spawn("bash", ["-euo", "pipefail", "-c", quick(script)], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";
@@ -68,7 +80,7 @@ async function run(script: string): Promise<string> {
 
 /** Runs a script that serves, until it says where; then ends it, with all that it started. */
 async function serve(t: TestContext, script: string): Promise<string> {
-  const child = spawn("bash", ["-euo", "pipefail", "-c", script], {
+  const child = spawn("bash", ["-euo", "pipefail", "-c", quick(script)], {
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });
@@ -90,8 +102,6 @@ async function serve(t: TestContext, script: string): Promise<string> {
 }
 
 // A developer's own ./gateway.json is theirs: where there is one, the demo is run by its name.
-const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
-after(() => rmSync(folder, { recursive: true }));
 writeFileSync(join(folder, "demo.json"), JSON.stringify(demo()));
 const own = existsSync("gateway.json") ? ` --config ${join(folder, "demo.json")}` : "";
 

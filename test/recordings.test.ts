@@ -72,17 +72,21 @@ function framed(folder: string, lines: readonly string[]): string {
   return ["anthropic", "gemini"].includes(folder) ? events : `${events}data: [DONE]\n\n`;
 }
 
+interface Recorded {
+  /** Absent: 200. */
+  readonly status?: number;
+  readonly mediaType: string;
+  readonly text: string;
+  /** Of the pieces, in bytes. */
+  readonly size: number;
+}
+
 /**
  * A provider that answers every request with these bytes, in pieces of `size`, each of them an HTTP
  * chunk of its own.
  */
-async function startReplay(
-  t: TestContext,
-  status: number,
-  mediaType: string,
-  bytes: Buffer,
-  size: number,
-) {
+async function startReplay(t: TestContext, { status = 200, mediaType, text, size }: Recorded) {
+  const bytes = Buffer.from(text);
   const paths: string[] = [];
   const server = http.createServer(async (req, res) => {
     paths.push(req.url ?? "");
@@ -104,17 +108,10 @@ async function startReplay(
 async function replay(
   t: TestContext,
   folder: string,
-  recorded: { status?: number; mediaType: string; text: string; size: number },
-  streaming: boolean,
-  calls: readonly Call[] = [],
+  recorded: Recorded,
+  { streaming, calls = [] }: { readonly streaming: boolean; readonly calls?: readonly Call[] },
 ) {
-  const { url, paths } = await startReplay(
-    t,
-    recorded.status ?? 200,
-    recorded.mediaType,
-    Buffer.from(recorded.text),
-    recorded.size,
-  );
+  const { url, paths } = await startReplay(t, recorded);
   const gateway = await startGateway(
     t,
     configFor(url, ["m"], {
@@ -182,8 +179,7 @@ async function assertWhole(
     t,
     folder,
     { mediaType: "application/json", text, size },
-    false,
-    recorded.calls,
+    { streaming: false, calls: recorded.calls },
   );
   const given = await json(response);
   assert.match(paths.join(" "), pathOf(folder, false));
@@ -215,8 +211,7 @@ async function assertStreamed(
     t,
     folder,
     { mediaType: "text/event-stream", text: framed(folder, lines), size },
-    true,
-    recorded.calls,
+    { streaming: true, calls: recorded.calls },
   );
   assert.match(paths.join(" "), pathOf(folder, true));
   if (recorded.finish === undefined || recorded.finish === "failed") {
@@ -286,7 +281,7 @@ async function assertRefused(
       t,
       folder,
       { status: recorded.status, mediaType: "application/json", text, size },
-      streaming,
+      { streaming },
     );
     assert.match(paths.join(" "), pathOf(folder, streaming));
     const { error } = await json(response);

@@ -1,8 +1,10 @@
-// A command of the program, such as `keys list`, and what it is given. The extension "commands"
-// reads the command line.
-import type { Config, Environment } from "../core/config/schema.ts";
-import type { Extension, ExtensionEntry } from "../core/extension/extension.ts";
-import type { Loader } from "../core/extension/loader.ts";
+// A command of the program, such as `keys list`, what it is given, and what an extension can add to
+// the program.
+import type { Config } from "../core/config.ts";
+import type { Environment } from "../config/schema.ts";
+import type { ConfigExtension, ExtensionEntry } from "../config/extension.ts";
+import type { Loader } from "../config/loader.ts";
+import type { ServingExtension } from "./processes.ts";
 import type { Manual } from "./manual.ts";
 
 /** An option, `--name VALUE`. */
@@ -48,7 +50,7 @@ export interface CommandArguments {
 /** A configuration, and the extensions that it needs. */
 export interface CommandConfig {
   readonly config: Config;
-  readonly extensions: readonly Extension[];
+  readonly extensions: readonly ConfigExtension[];
   /** The name of the file; undefined for the built-in demo configuration. */
   readonly source: string | undefined;
 }
@@ -84,15 +86,15 @@ export interface Terminal {
 /** A mistake in the command line: one line on standard error, exit code 2. */
 export class UsageError extends Error {}
 
-/** An extension that brings commands, or the manual. Both may be absent. */
-export interface CommandExtension extends Extension {
+/** An extension as the program knows it. Every member may be absent. */
+export interface ProgramExtension extends ConfigExtension, ServingExtension {
   readonly commands?: Readonly<Record<string, Command>>;
   /** What `help` prints. At most one extension brings it. */
   readonly manual?: Manual;
 }
 
 /** A line of src/extensions.ts. */
-export interface CommandEntry extends ExtensionEntry<CommandExtension> {
+export interface ProgramEntry extends ExtensionEntry<ProgramExtension> {
   /** The commands that it brings. It is loaded when one is run, and for `help`. */
   readonly commands?: readonly string[];
   /** It brings the manual, and is loaded for `help`. */
@@ -100,4 +102,4 @@ export interface CommandEntry extends ExtensionEntry<CommandExtension> {
 }
 
 /** Loads extensions of src/extensions.ts. */
-export type CommandLoader = Loader<CommandExtension, CommandEntry>;
+export type ProgramLoader = Loader<ProgramExtension, ProgramEntry>;

@@ -1,8 +1,8 @@
 // What a command is given: the terminal that it speaks to, and the configuration that it acts by.
 import { existsSync, statSync } from "node:fs";
 import type { CommandArguments, CommandConfig, LoadForCommand, Terminal } from "./command.ts";
-import { loadConfig } from "../core/config/load.ts";
-import type { Loader } from "../core/extension/loader.ts";
+import { loadConfig } from "../config/load.ts";
+import type { Loader } from "../config/loader.ts";
 import type { Process } from "../program.ts";
 
 export function createTerminal(world: Process, loader: Loader, stopped: AbortSignal): Terminal {

@@ -6,13 +6,12 @@ import { createChatHandler } from "./chat/handler.ts";
 import { createLeftStreams, type LeftStreams } from "./chat/left-streams.ts";
 import { modelRoutes } from "./chat/models.ts";
 import { systemClock, type Clock } from "./clock.ts";
-import { demoKeyIssues } from "./config/check.ts";
-import { createFormats } from "./config/formats.ts";
-import { changedFixedSettings } from "./config/fixed.ts";
-import type { Config } from "./config/schema.ts";
+import type { Config } from "./config.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
-import type { Extension, RunningGateway, SecureSection } from "./extension/extension.ts";
+import type { Extension, SecureSection } from "./extension/extension.ts";
+import type { RunningGateway } from "./extension/installation.ts";
 import {
+  dialectsIn,
   secureListener,
   startHost,
   startObservations,
@@ -28,12 +27,10 @@ import { match } from "./http/router.ts";
 import { createServer, type Server } from "./http/server.ts";
 import { ledgerUnavailable } from "./ledger/ledger.ts";
 import { createLogs, type Logs, type LogTargets } from "./logs.ts";
-import { createLoopDelay } from "./loop-delay.ts";
 import { ApiError } from "./openai/errors.ts";
 import { openapiText } from "./openai/openapi.ts";
 import { createCatalog, createMemory } from "./routing/catalog.ts";
 import { createFingerprint } from "./routing/fingerprint.ts";
-import { ValidationError } from "./schema/checker.ts";
 import { createSnapshots, type Snapshot, type Snapshots } from "./snapshot.ts";
 import { fetchTransport } from "./upstream/fetch.ts";
 import type { Transport } from "./upstream/transport.ts";
@@ -95,9 +92,9 @@ function assemble(config: Config, options: GatewayOptions): Assembly {
     createCatalog(settings, loaded) {
       const redaction = loaded.find((extension) => extension.createRedact);
       const redact = redaction?.createRedact?.(settings, loaded);
-      const { dialects, presets } = createFormats(loaded, []);
+      const dialects = dialectsIn(loaded);
       const mediaTokens = loaded.find((extension) => extension.mediaTokens)?.mediaTokens;
-      const services = { dialects, presets, transport, redact, mediaTokens, memory, clock };
+      const services = { dialects, transport, redact, mediaTokens, memory, clock };
       return createCatalog(settings, services);
     },
   });
@@ -108,7 +105,6 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const assembly = assemble(initial, options);
   const { clock, extensions, observations, logs, parts, secure, snapshots, leftStreams } = assembly;
   const { diagnose } = logs;
-  const loop = createLoopDelay();
   let draining = false;
 
   /** What a request begins with. */
@@ -121,7 +117,6 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const report = (): Report => ({
     draining,
     inFlight: server.inFlight(),
-    loopDelay: loop.take(),
     ...catalogReport(snapshots.current()),
     extensions: { ...observations.report(), ...parts.report() },
   });
@@ -142,7 +137,6 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     await server.close(drainMs, shuttingDown());
     leftStreams.close(); // before the ledger closes, which waits for their settlements
     await host?.close();
-    loop.stop();
     snapshots.close();
     await parts.close();
     logs.flush();
@@ -151,7 +145,6 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   return {
     async listen() {
       await parts.open();
-      loop.start();
       try {
         const url = await server.listen();
         await host?.listen(url);
@@ -165,14 +158,9 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     report,
     diagnose,
     reload(config, loaded) {
-      assertFits(config, initial);
       const prepared = [secure?.reload(config), parts.reload(config)];
       for (const apply of prepared) apply?.();
-      const changed = changedFixedSettings(initial, config, loaded).join(", ");
-      const detail = `read at start only: ${changed}`;
-      if (changed !== "") diagnose({ event: "restart_needed", level: "warn", detail });
       snapshots.replace(config, loaded);
-      diagnose({ event: "reloaded", level: "info" });
     },
     close,
     drain: () => close(snapshots.current().config.server.drain_ms),
@@ -217,15 +205,6 @@ function catalogReport({ catalog, loadedAt }: Snapshot) {
     breaker: status(),
   }));
   return { models, ranking: catalog.ranking, loadedAt };
-}
-
-/**
- * Throws a ValidationError if a configuration cannot take the place of `initial`, whose address the
- * gateway listens on.
- */
-export function assertFits(config: Config, initial: Config): void {
-  const issues = demoKeyIssues(config, initial.server.host);
-  if (issues.length > 0) throw new ValidationError(issues);
 }
 
 /** `inForce` throws while the gateway is stopping. */

@@ -7,7 +7,8 @@
 export type Diagnose = (event: Readonly<Record<string, unknown>>) => void;
 
 /** An error with its stack and its causes, as text: for the operator, never for a client. */
-export const describe = (error: unknown): string =>
-  error instanceof Error
-    ? `${error.stack ?? error.message}${error.cause === undefined ? "" : `\ncaused by ${describe(error.cause)}`}`
-    : String(error);
+export function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const text = error.stack ?? error.message;
+  return error.cause === undefined ? text : `${text}\ncaused by ${describe(error.cause)}`;
+}

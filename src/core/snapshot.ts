@@ -2,7 +2,7 @@
 // one; a request keeps what it began with.
 import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring.ts";
 import type { Clock } from "./clock.ts";
-import type { Config } from "./config/schema.ts";
+import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
 import type { Extension } from "./extension/extension.ts";
 import type { Catalog } from "./routing/catalog.ts";

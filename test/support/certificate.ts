@@ -11,7 +11,7 @@ export function certificate(): { cert_file: string; key_file: string } {
     "-subj",
     "/CN=localhost",
     "-addext",
-    "subjectAltName=IP:127.0.0.1",
+    "subjectAltName=IP:127.0.0.1,DNS:localhost",
     "-days",
     "2",
   ];

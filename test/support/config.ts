@@ -1,30 +1,33 @@
 // Configurations and gateways with every extension, for tests.
 
+import { reloadable } from "../../src/reload.ts";
+import { dialectsOf } from "../../src/config/extension.ts";
 import {
   createGateway as createCoreGateway,
   type Gateway as CoreGateway,
 } from "../../src/core/app.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { checkConfig as checkCoreConfig } from "../../src/core/config/check.ts";
+import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
 import {
   loadConfig as loadCoreConfig,
   type Loaded,
   type LoadOptions,
-} from "../../src/core/config/load.ts";
-import type { Config, Environment } from "../../src/core/config/schema.ts";
-import { createFormats } from "../../src/core/config/formats.ts";
-import type { CommandEntry, CommandExtension } from "../../src/command-line/command.ts";
-import { createLoader } from "../../src/core/extension/loader.ts";
+} from "../../src/config/load.ts";
+import type { Config } from "../../src/core/config.ts";
+import type { Environment } from "../../src/config/schema.ts";
+import { createFormats } from "../../src/config/formats.ts";
+import type { ProgramEntry, ProgramExtension } from "../../src/command-line/command.ts";
+import { createLoader } from "../../src/config/loader.ts";
 import type { Limiter } from "../../src/core/accounts/limiter.ts";
 import type { Writable } from "node:stream";
 import type { WriteLines } from "../../src/core/http/line-log.ts";
 import { fetchTransport, type Fetch } from "../../src/core/upstream/fetch.ts";
 import { extensions as entries } from "../../src/extensions.ts";
 
-export const loader = createLoader<CommandExtension, CommandEntry>(entries);
+export const loader = createLoader<ProgramExtension, ProgramEntry>(entries);
 export const allExtensions = await loader.load(() => true);
 
-export const formats = createFormats(allExtensions, entries);
+export const formats = createFormats(allExtensions, dialectsOf(entries));
 /** The presets of all vendors. */
 export const VENDORS = formats.presets;
 
@@ -58,13 +61,16 @@ export interface Gateway extends Omit<CoreGateway, "reload"> {
 /** A gateway with every extension. */
 export function createGateway(config: Config, deps: GatewayDeps = {}): Gateway {
   const { fetch, now = systemClock.now, monotonic = systemClock.monotonic, limits, ...logs } = deps;
-  const gateway = createCoreGateway(config, {
-    extensions: allExtensions,
-    clock: { ...systemClock, now, monotonic },
-    ...(fetch && { transport: fetchTransport(fetch) }),
-    ...(limits && { sharedLimiter: limits }),
-    ...logs,
-  });
+  const gateway = reloadable(
+    createCoreGateway(config, {
+      extensions: allExtensions,
+      clock: { ...systemClock, now, monotonic },
+      ...(fetch && { transport: fetchTransport(fetch) }),
+      ...(limits && { sharedLimiter: limits }),
+      ...logs,
+    }),
+    config,
+  );
   return {
     ...gateway,
     reload: (changed) => gateway.reload(changed, allExtensions),

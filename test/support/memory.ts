@@ -258,7 +258,6 @@ export function createMemoryGateway(settings: object, time: Partial<Clock> = {})
   const redaction = allExtensions.find((extension) => extension.createRedact);
   const catalog = createCatalog(config, {
     dialects: formats.dialects,
-    presets: formats.presets,
     transport: memoryTransport,
     redact: redaction?.createRedact?.(config, allExtensions),
     mediaTokens: allExtensions.find((extension) => extension.mediaTokens)?.mediaTokens,

@@ -1,6 +1,12 @@
 // Models of a catalog whose providers are scripts, for tests of routing without a network.
 import { createCatalog, createMemory } from "../../src/core/routing/catalog.ts";
-import type { Model, ModelSettings, RoutingSettings } from "../../src/core/routing/model.ts";
+import {
+  withOverrides,
+  type Model,
+  type ModelSettings,
+  type RoutingSettings,
+} from "../../src/core/routing/model.ts";
+import type { TraitOverrides } from "../../src/core/providers/traits.ts";
 import { chatRequest, type ChatRequest } from "../../src/core/openai/request.ts";
 import { openaiDialectDefinition } from "../../src/core/providers/openai/index.ts";
 import { VENDORS } from "./config.ts";
@@ -90,9 +96,15 @@ export const TIMEOUTS = {
   leave_ms: 1_000,
 };
 
+/** The traits of a server that is compatible, and nothing more. */
+const GENERIC = VENDORS.get("generic")!.traits;
+
+/** What differs from a model of that server. */
+export type TestModel = Partial<ModelSettings> & TraitOverrides;
+
 /** The settings of one provider `lab` with these models. */
 export const settingsFor = (
-  models: Readonly<Record<string, Partial<ModelSettings>>>,
+  models: Readonly<Record<string, TestModel>>,
   over: Partial<RoutingSettings> = {},
 ): RoutingSettings => ({
   providers: new Map([
@@ -101,7 +113,7 @@ export const settingsFor = (
   models: new Map(
     Object.entries(models).map(([name, settings]) => [
       name,
-      { provider: "lab", reasoning: false, ...settings },
+      { provider: "lab", reasoning: false, traits: withOverrides(GENERIC, settings), ...settings },
     ]),
   ),
   aliases: new Map(),
@@ -121,7 +133,6 @@ export const catalogOf = (
 ) =>
   createCatalog(settings, {
     dialects: new Map([["openai", openaiDialectDefinition]]),
-    presets: VENDORS,
     transport: (_url, request) => transport(request),
     redact: (text) => text,
     mediaTokens: undefined,
@@ -133,7 +144,7 @@ export const catalogOf = (
 export function lab(
   scripts: Readonly<Record<string, readonly Answer[]>>,
   over: Partial<RoutingSettings> = {},
-  models: Readonly<Record<string, Partial<ModelSettings>>> = {},
+  models: Readonly<Record<string, TestModel>> = {},
 ): Lab {
   const clock = createFakeClock();
   const asked: string[] = [];

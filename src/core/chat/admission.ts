@@ -1,7 +1,7 @@
 // The first steps of a request: who may ask, how much, and what is asked.
 import type { Caller, Keyring } from "../accounts/keyring.ts";
 import type { AdmissionDecision } from "../accounts/limiter.ts";
-import type { Config } from "../config/schema.ts";
+import type { Config } from "../config.ts";
 import { readBody } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { ApiError } from "../openai/errors.ts";

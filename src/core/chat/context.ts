@@ -2,7 +2,7 @@
 import type { Caller, Keyring } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Clock } from "../clock.ts";
-import type { Config } from "../config/schema.ts";
+import type { Config } from "../config.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Ledger } from "../ledger/ledger.ts";

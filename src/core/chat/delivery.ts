@@ -110,7 +110,7 @@ export function createDelivery(request: AcceptedRequest, services: ChatServices)
     },
     statusFor: (error) => (res.headersSent ? 200 : error.status),
     fail(error) {
-      if (res.headersSent) res.end(`data: ${JSON.stringify(errorBody(error, requestId))}\n\n`);
+      if (res.headersSent) sink?.end(`data: ${JSON.stringify(errorBody(error, requestId))}\n\n`);
     },
     close() {
       leftStream?.forget();

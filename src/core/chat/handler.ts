@@ -41,8 +41,19 @@ export function createChatHandler(current: () => ConfigSnapshot, services: ChatS
         const candidates = catalog.candidates(chat, caller);
         const startedAt = clock.monotonic();
         const report = reporterFor(exchange, diagnose);
-        const request = { exchange, caller, chat, large, config, candidates, startedAt, report };
-        await answer({ ...request, inFlight: () => inFlight, releaseSlot }, services);
+        const request = {
+          exchange,
+          caller,
+          chat,
+          large,
+          config,
+          candidates,
+          startedAt,
+          report,
+          inFlight: () => inFlight,
+          releaseSlot,
+        };
+        await answer(request, services);
       } finally {
         releaseSlot();
       }

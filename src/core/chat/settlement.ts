@@ -38,8 +38,11 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices): 
   function settle(progress: RequestProgress, outcome: Outcome): Promise<void> {
     const { attempts, begunAt, finishReason, reading } = progress;
     const model = billedModel(progress, outcome);
+    const { status, httpStatus, errorCode } = outcome;
     const settlement: Settlement = {
-      ...outcome,
+      status,
+      httpStatus,
+      errorCode,
       finishReason,
       attempts,
       firstTokenMs: begunAt === undefined ? null : Math.round(begunAt - startedAt),

@@ -1,12 +1,12 @@
-// What an extension is: an optional part of the program, in a folder of its own under
-// src/extensions, that the core knows by the interfaces of this file only. src/extensions.ts names
-// them all; an extension whose line is deleted there does not exist.
+// What an extension can add to a gateway. An extension is an optional part of the program, in a
+// folder of its own under src/extensions, that the core knows by the interfaces of this folder only.
+// What else it can add, to the configuration and to the command line, is declared where that is
+// used: config/extension.ts, command-line/command.ts.
 import type { Writable } from "node:stream";
-import type { AccountLimits, CreatedKeys } from "../accounts/keyring.ts";
+import type { CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Clock } from "../clock.ts";
-import type { Formats } from "../config/formats.ts";
-import type { Config } from "../config/schema.ts";
+import type { Config } from "../config.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Routes } from "../http/exchange.ts";
 import type { WriteLines } from "../http/line-log.ts";
@@ -15,51 +15,18 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Observer } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
-import type { ValidationIssue } from "../schema/checker.ts";
 import type { Transport } from "../upstream/transport.ts";
-import type { Report } from "./report.ts";
-import type { Setting } from "./setting.ts";
-
-/**
- * A line of src/extensions.ts: when an extension is loaded. Everything but `name` and `load` may be
- * absent: it is no reason to load it.
- */
-export interface ExtensionEntry<X extends Extension = Extension> {
-  readonly name: string;
-  /** Its settings, as Setting.path has them. It is loaded when a configuration has one of them. */
-  readonly settings?: readonly string[];
-  /** The dialects that it brings. It is loaded when a provider uses one. */
-  readonly dialects?: readonly string[];
-  /** It brings the configuration of a program without a file. At most one extension does. */
-  readonly hasConfig?: boolean;
-  /** Its `supervise` starts processes, which need its `work`. At most one extension does. */
-  readonly startsProcesses?: boolean;
-  /** It is loaded with every configuration. */
-  readonly checks?: boolean;
-  /** It is loaded whenever a gateway serves. */
-  readonly serves?: boolean;
-  /**
-   * It is loaded when a setting has another value than the word for what the program does without
-   * it.
-   */
-  readonly replaces?: { readonly setting: string; readonly word: string };
-  load(): Promise<{ readonly extension: X }>;
-}
+import type { HostRunner, HostSources } from "./installation.ts";
 
 /** Everything but `name` may be absent: the extension adds nothing of that kind. */
 export interface Extension {
   readonly name: string;
-  readonly settings?: readonly Setting<unknown>[];
   readonly dialects?: readonly DialectDefinition[];
   /**
    * An estimate of the tokens that the images, audio and files of a request are. `rules`: as in
    * DialectDefinition.mediaRules.
    */
   readonly mediaTokens?: (chat: ChatRequest, rules: string) => number;
-  /** What a program without a file runs with: JSON, as if it had been read. */
-  readonly builtInConfig?: unknown;
-  /** A store outside of the process that one of the settings can name. */
-  readonly store?: StoreAddress;
   /**
    * Creates what makes a provider's text fit for the operator: it takes the secrets of the
    * configuration out. Absent: no text is shown.
@@ -70,41 +37,8 @@ export interface Extension {
   ) => (text: string) => string;
   /** The secrets in its settings, which must not show in a log. */
   readonly secrets?: (config: Config) => readonly string[];
-  /**
-   * What its settings demand of others, beyond their shape. Looks at the raw JSON, so that an issue
-   * of shape elsewhere hides none.
-   */
-  readonly issues?: (json: unknown, formats: Formats) => readonly ValidationIssue[];
-  /** Issues of a configuration's text, which is valid JSON. */
-  readonly textIssues?: (text: string) => readonly ValidationIssue[];
-  /** What is odd in a valid configuration. `check` prints it. */
-  readonly warnings?: (config: Config) => readonly Warning[];
-  /**
-   * Issues of a configuration on the machine that is to serve with it, such as an unreadable
-   * certificate. Looks at the raw JSON.
-   */
-  readonly issuesHere?: (json: unknown) => readonly ValidationIssue[];
-  /**
-   * What a configuration needs that is not there, such as a package; throws a ValidationError.
-   * `check` calls it.
-   */
-  readonly assertReady?: (config: Config, extensions: readonly Extension[]) => void;
   /** A key of 64 hexadecimal digits that stays with a data_dir. Throws if it cannot be had. */
   readonly fingerprintSecret?: (dataDir: string) => string;
-  /**
-   * Calls `changed` whenever a configuration file has other content; `digest` is that of the
-   * content in force, null if there was no file.
-   */
-  readonly watchConfig?: (
-    file: string,
-    digest: string | null,
-    changed: () => Promise<void>,
-  ) => void;
-  /**
-   * Called once before a gateway starts on this machine. Throws a ValidationError if it can never
-   * start.
-   */
-  readonly prepare?: (config: Config) => void;
   /**
    * The keys that it knows beside those of the configuration. Throws a ValidationError if they
    * cannot be read.
@@ -136,30 +70,6 @@ export interface Extension {
   readonly start?: (context: GatewayContext) => GatewayPart;
   /** Starts what exists once in the installation. At most one extension does. */
   readonly createHost?: (sources: HostSources) => HostRunner;
-  /**
-   * Takes the place of the gateway in this process, and starts others. Undefined: this
-   * configuration does not want that.
-   */
-  readonly supervise?: (config: Config, options: SuperviseOptions) => RunningGateway | undefined;
-  /** Runs a process that `supervise` has started. What it returns stops it. */
-  readonly work?: (program: WorkerProgram) => () => void;
-}
-
-/** Something in a configuration with which a gateway starts, but hardly as it is meant. */
-export interface Warning {
-  readonly path: ValidationIssue["path"];
-  readonly message: string;
-}
-
-/**
- * A kind of address that stands where else a built-in word does: `"redis://..."` for `"memory"`.
- */
-export interface StoreAddress {
-  /** The setting's path: `limits.store`. */
-  readonly setting: string;
-  readonly scheme: RegExp;
-  /** What the address is of, for messages: "a PostgreSQL database (postgres://...)". */
-  readonly expected: string;
 }
 
 /** The sections of gateway.json that have a listener. */
@@ -230,98 +140,10 @@ export interface GatewayPart {
   close?(): void | Promise<void>;
 }
 
-/**
- * What an installation is made of: the gateway of this process, or the processes that it has
- * started.
- */
-export interface HostSources {
-  /** The configuration at the start. */
-  readonly config: Config;
-  /** The configuration in force. */
-  current(): Config;
-  readonly extensions: readonly Extension[];
-  readonly clock: Clock;
-  readonly diagnose: Diagnose;
-  /** Of all processes that serve at the moment. */
-  reports(): Promise<readonly Report[]>;
-  /**
-   * What extensions have observed in this process, if it does not serve itself. Absent: it does,
-   * and reports.
-   */
-  observed?(): Report["extensions"];
-  accounts(): AccountLimits;
-  /** Requests of the last 60 seconds that count against the limit of this name: `account acme`. */
-  used(limit: string): number;
-}
-
-/** The extensions that exist once, as one. */
-export interface HostRunner {
-  /** To be called when the public listener has its address. Rejects if one of them cannot start. */
-  listen(publicAddress: string): Promise<void>;
-  /** What the line that announces the gateway says of them. */
-  announcements(): readonly string[];
-  close(): Promise<void>;
-}
-
 /** Called for lines that the reader of a log was too slow for. */
 export interface DropEvents {
   /** One line was dropped. */
   dropped(): void;
   /** The reader is no longer behind. `lines` were dropped since it was. */
   recovered(lines: number): void;
-}
-
-/** Where the two logs go. */
-export interface LogSinks {
-  readonly accessLog: Writable;
-  readonly diagnostics: Writable;
-}
-
-export interface SuperviseOptions extends LogSinks {
-  readonly extensions: readonly Extension[];
-  /**
-   * Whether the process has received a signal to stop, which a terminal sends to its child
-   * processes too.
-   */
-  stopRequested(): boolean;
-}
-
-/** What a process that was started by another one needs of the program. */
-export interface WorkerProgram {
-  /**
-   * Creates the gateway of this process. `extensions` are the names of those that the configuration
-   * needs.
-   */
-  create(config: Config, extensions: readonly string[], limiter: Limiter): Promise<WorkerGateway>;
-  /** Puts another configuration in force, or reports why it cannot be. */
-  reload(gateway: WorkerGateway, config: Config, extensions: readonly string[]): Promise<void>;
-  /** Ends the process: with the gateway drained, or at once if there is none. */
-  end(gateway?: WorkerGateway): void;
-}
-
-/** A gateway that can be started, as program.ts uses it. */
-export interface RunningGateway {
-  /**
-   * Resolves with the address that clients can use. Rejects if it cannot be bound; everything is
-   * closed then.
-   */
-  listen(): Promise<string>;
-  /** What else the line that announces the gateway says. */
-  announcements(): readonly string[];
-  readonly diagnose: Diagnose;
-  /**
-   * Puts another configuration in force for requests and connections that come from now on. Throws
-   * a ValidationError if it cannot be.
-   */
-  reload(config: Config, extensions: readonly Extension[]): void;
-  /**
-   * Takes no new requests, lets those in flight run for as long as server.drain_ms says, and
-   * closes.
-   */
-  drain(): Promise<void>;
-}
-
-/** A gateway that is one of several processes. */
-export interface WorkerGateway extends RunningGateway {
-  report(): Report;
 }

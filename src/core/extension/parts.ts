@@ -1,20 +1,31 @@
 // The parts that extensions add to a gateway, as one: what takes the place of the core's own, and
 // what is opened, reloaded and closed with it.
 import type { Limiter } from "../accounts/limiter.ts";
-import type { Config } from "../config/schema.ts";
+import type { Config } from "../config.ts";
 import type { Routes } from "../http/exchange.ts";
 import { noLedger, type Ledger } from "../ledger/ledger.ts";
 import { joinObservers, type Observer } from "../observer.ts";
+import type { DialectDefinition } from "../providers/dialect.ts";
+import { openaiDialectDefinition } from "../providers/openai/index.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type {
   Extension,
   GatewayContext,
   GatewayPart,
-  HostRunner,
-  HostSources,
   ListenerSection,
   SecureSection,
 } from "./extension.ts";
+import type { HostRunner, HostSources } from "./installation.ts";
+
+/** The wire formats by their names: the core's own, and those that extensions bring. */
+export const dialectsIn = (
+  extensions: readonly Extension[],
+): ReadonlyMap<string, DialectDefinition> =>
+  new Map(
+    [openaiDialectDefinition, ...extensions.flatMap(({ dialects = [] }) => dialects)].map(
+      (definition) => [definition.name, definition],
+    ),
+  );
 
 export interface Parts {
   readonly ledger: Ledger;

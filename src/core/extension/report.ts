@@ -6,11 +6,6 @@ export interface Report {
   readonly draining: boolean;
   /** Requests that have been received and not answered. */
   readonly inFlight: number;
-  /**
-   * How late the event loop has been since the last report, in seconds, by quantile ("0.5", "0.99",
-   * "1").
-   */
-  readonly loopDelay: Readonly<Record<string, number>>;
   readonly models: readonly ModelReport[];
   readonly ranking: ReadonlyMap<string, readonly RankedModel[]>;
   /** When the configuration in force was loaded, in ISO 8601. */

@@ -61,7 +61,7 @@ interface ToolCall {
 
 /** Writes one document. */
 export function createWholeWriter(
-  { id, ...rest }: ReplyHead,
+  { id, created, model, system_fingerprint }: ReplyHead,
   { showReasoning, showLogprobs }: ReplyOptions,
 ): ReplyWriter {
   const texts = { content: "", reasoning_content: "", refusal: "" };
@@ -108,8 +108,15 @@ export function createWholeWriter(
       const hasLogprobs = Object.values(logprobs).some((list) => list !== null);
       const shownLogprobs = hasLogprobs ? logprobs : null;
       const choice = { index: 0, message, logprobs: shownLogprobs, finish_reason };
-      const head = { id, object: "chat.completion", ...rest };
-      return JSON.stringify({ ...head, choices: [choice], usage });
+      return JSON.stringify({
+        id,
+        object: "chat.completion",
+        created,
+        model,
+        system_fingerprint,
+        choices: [choice],
+        usage,
+      });
     },
   };
 }

@@ -41,8 +41,10 @@ function samplingOf(chat: ChatRequest, traits: Traits): Sampling {
 /** The parameters within the provider's bounds. Those that it does not take are undefined. */
 export function parametersOf(chat: ChatRequest, traits: Traits) {
   const { frequency_penalty, presence_penalty, stop, seed, maxTokens, user } = chat;
+  const { temperature, top_p } = samplingOf(chat, traits);
   const parameters = {
-    ...samplingOf(chat, traits),
+    temperature,
+    top_p,
     frequency_penalty,
     presence_penalty,
     stop,

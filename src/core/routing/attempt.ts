@@ -128,7 +128,7 @@ export async function attempt(
   }
 }
 
-/** Gives other work a turn of the event loop. Throws the reason of `cancel` if it is aborted then. */
+/** Gives other work a turn of the event loop. Throws the reason of `cancel` if that is aborted. */
 async function otherWork(cancel: Cancel): Promise<void> {
   await turnEnd();
   if (cancel.aborted) throw cancel.reason;
@@ -146,7 +146,8 @@ function send(
   { path, headers, body }: ReturnType<Dialect["request"]>,
 ): Promise<UpstreamResponse> {
   const { provider } = model;
-  const write = () => JSON.stringify({ ...body, ...model.traits.extra });
+  const { extra } = model.traits;
+  const write = () => JSON.stringify(Object.keys(extra).length > 0 ? { ...body, ...extra } : body);
   return provider.transport(provider.baseUrl + path, {
     method: "POST",
     redirect: "manual",

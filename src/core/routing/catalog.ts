@@ -2,13 +2,19 @@
 // "Routing aliases", DESIGN.md "Candidates".
 import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import { traitsOf } from "../providers/vendors.ts";
 import { cut, fail } from "../schema/checker.ts";
 import { createBreaker } from "./breaker.ts";
 import { capabilitiesOf, requirementsOf, withRoom, type Capabilities } from "./capabilities.ts";
 import type { Fingerprint } from "./fingerprint.ts";
-import { createProvider, type CatalogMemory, type CatalogServices } from "./model.ts";
-import type { Model, ModelAccess, Provider, RoutingSettings } from "./model.ts";
+import {
+  type CatalogMemory,
+  type CatalogServices,
+  createProvider,
+  type Model,
+  type ModelAccess,
+  type Provider,
+  type RoutingSettings,
+} from "./model.ts";
 import { rank, type RankedModel } from "./policy.ts";
 
 export interface Catalog {
@@ -98,7 +104,7 @@ function createModels(
       name,
       provider,
       upstreamModel,
-      traits: traitsOf(services.presets, config.providers.get(settings.provider)!, settings),
+      traits: settings.traits,
       reasoning: settings.reasoning,
       contextTokens: settings.context_tokens,
       price: settings.price,

@@ -39,19 +39,26 @@ const CLIENT_ERRORS: { readonly [code in ProviderErrorCode]: ClientError } = {
   ],
 };
 
-/** What the ledger keeps of an attempt's end. `error` undefined: the attempt succeeded. */
-export function attemptOutcome(
-  error: unknown,
-): Pick<AttemptRecord, "outcome" | "status" | "path" | "detail"> {
+/** What the ledger keeps of an attempt's end. */
+interface AttemptOutcome {
+  readonly outcome: string;
+  /** Undefined: there is no more to say. */
+  readonly detail?: Pick<AttemptRecord, "status" | "path" | "detail">;
+}
+
+/** `error` undefined: the attempt succeeded. */
+export function attemptOutcome(error: unknown): AttemptOutcome {
   if (error === undefined) return { outcome: "completed" };
   if (error instanceof ClientGone) return { outcome: "cancelled" };
   if (!(error instanceof ProviderError)) return { outcome: toApiError(error).code };
   const { code, answer, message } = error;
   return {
     outcome: code,
-    status: answer?.status,
-    path: answer?.path,
-    detail: answer?.message ?? message,
+    detail: {
+      status: answer?.status,
+      path: answer?.path,
+      detail: answer?.message ?? message,
+    },
   };
 }
 

@@ -132,14 +132,13 @@ async function tryOnce(
   let begunAt: number | undefined;
 
   function record(error: unknown): void {
-    const { outcome, ...detail } = attemptOutcome(error);
     const endedAt = clock.monotonic();
-    const duration_ms = Math.round(endedAt - startedAt);
+    const { outcome, detail } = attemptOutcome(error);
     records.push({
       model: model.name,
       provider: model.provider.name,
       outcome,
-      duration_ms,
+      duration_ms: Math.round(endedAt - startedAt),
       ...detail,
     });
     startedAt = endedAt;
@@ -171,7 +170,7 @@ async function tryOnce(
   if (error === undefined) pass.answered(true);
   else if (isEvidence(error, cancel, isFirst && begunAt === undefined)) pass.failed(error);
   else pass.dropped(error instanceof ProviderError ? error.answer : undefined);
-  return { ...serving, records, begunAt, error };
+  return { model, meter: serving.meter, records, begunAt, error };
 }
 
 /** What is billed of an attempt: nothing if it failed before it began, unless the client left. */

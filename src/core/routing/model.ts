@@ -5,14 +5,11 @@ import type { CountMedia } from "../ledger/meter.ts";
 import type { Price } from "../ledger/price.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { Dialect, DialectDefinition, Target } from "../providers/dialect.ts";
-import type { Traits } from "../providers/traits.ts";
-import { withOverrides, type VendorPresets } from "../providers/vendors.ts";
+import type { TraitOverrides, Traits } from "../providers/traits.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { Breaker, BreakerStatus, Pass } from "./breaker.ts";
 import type { Fingerprint } from "./fingerprint.ts";
 
-/** Traits that a provider or a model sets. Absent: as its vendor's preset says. */
-type TraitSettings = { readonly [name in keyof Traits]?: Traits[name] | undefined };
 /** Settings of one provider. Absent: as the whole configuration says. */
 type Overrides<T> = { readonly [name in keyof T]?: T[name] | undefined };
 
@@ -48,7 +45,7 @@ export interface BreakerSettings {
   readonly cooldown_ms: number;
 }
 
-export interface ProviderSettings extends TraitSettings {
+export interface ProviderSettings extends TraitOverrides {
   /** The vendor whose preset applies. Absent: the dialect's own preset. */
   readonly vendor?: string | undefined;
   /** A name in the table of dialects. */
@@ -61,8 +58,9 @@ export interface ProviderSettings extends TraitSettings {
   readonly retry?: Overrides<RetrySettings> | undefined;
 }
 
-export interface ModelSettings extends TraitSettings {
+export interface ModelSettings {
   readonly provider: string;
+  readonly traits: Traits;
   /** The provider's name of the model. Absent: the model's own name. */
   readonly upstream_model?: string | undefined;
   /** The model can think. */
@@ -150,7 +148,6 @@ export interface CatalogMemory {
 export interface CatalogServices {
   /** By name. */
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
-  readonly presets: VendorPresets;
   readonly transport: Transport;
   /** Undefined: neither the provider's words nor the path of its URL are shown to the operator. */
   readonly redact: Redact | undefined;
@@ -187,3 +184,11 @@ export function createProvider(
     dialectFor,
   };
 }
+
+/** `general`, with those of its fields that `overrides` states. */
+export const withOverrides = <T extends object>(general: T, overrides: object = {}): T => ({
+  ...general,
+  ...Object.fromEntries(
+    Object.entries(overrides).filter(([name, value]) => name in general && value !== undefined),
+  ),
+});

@@ -1,5 +1,4 @@
 // The body of a provider's answer, read piece by piece or as a whole.
-import { Readable } from "node:stream";
 import { setImmediate as turnEnd } from "node:timers/promises";
 
 /**
@@ -9,32 +8,29 @@ import { setImmediate as turnEnd } from "node:timers/promises";
 const LONG_MS = 10;
 
 /**
- * Passes each piece of a body to `take`, and pauses the body until the promise resolves if `take`
- * returns one. Resolves at the body's end. Rejects with the body's error, or with what `take`
- * throws. Node's own streams are read through events: iterating over one costs more than all other
- * work on a piece.
+ * Passes each piece of a body to `take`, and reads on when the promise resolves, if `take` returns
+ * one. Resolves at the body's end. Rejects with the body's error, or with what `take` throws. The
+ * rest of the body is abandoned then.
  */
-export function consume(
+export async function consume(
   body: AsyncIterable<Uint8Array>,
   take: (bytes: Uint8Array) => Promise<unknown> | undefined | void,
 ): Promise<void> {
-  const stream = body instanceof Readable ? body : Readable.from(body);
-  return new Promise<void>((resolve, reject) => {
-    stream.on("data", (bytes: Buffer) => {
-      try {
-        const startedAt = performance.now();
-        let room = take(bytes);
-        if (!room && performance.now() - startedAt > LONG_MS) room = turnEnd();
-        if (!room) return;
-        stream.pause();
-        room.then(() => stream.resume(), reject);
-      } catch (error) {
-        stream.removeAllListeners("data"); // more data may come in this very turn
-        reject(error);
-      }
-    });
-    stream.on("end", resolve).on("error", reject);
-  });
+  const pieces = body[Symbol.asyncIterator]();
+  try {
+    for (let piece = await pieces.next(); !piece.done; ) {
+      const startedAt = performance.now();
+      let room = take(piece.value);
+      if (!room && performance.now() - startedAt > LONG_MS) room = turnEnd();
+      const next = pieces.next();
+      // One piece is asked for ahead, so that a failing body ends the waiting for room.
+      if (room) await Promise.race([room, next.then(() => room)]);
+      piece = await next;
+    }
+  } catch (error) {
+    pieces.return?.().catch(() => undefined); // the first error counts
+    throw error;
+  }
 }
 
 /**

@@ -1,10 +1,10 @@
 // The admin listener: what the gateway does, for its operator. It stands on a loopback address by
 // default. Other extensions add the paths that it serves.
-import { isLoopback, port, strict } from "../../core/config/fields.ts";
-import type { HostExtension, HostPart } from "../installation/index.ts";
+import { port, strict } from "../../config/fields.ts";
+import { isLoopback } from "../../config/demo-key.ts";
+import type { Host, HostExtension, HostPart } from "../installation/index.ts";
 import { secureListener } from "../../core/extension/parts.ts";
-import type { Host } from "../installation/index.ts";
-import { defineSetting } from "../../core/extension/setting.ts";
+import { defineSetting } from "../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../core/error-responses.ts";
 import type { Handler } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";

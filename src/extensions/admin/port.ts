@@ -1,6 +1,6 @@
 // The public and the admin listener cannot share a port of one host.
-import type { Warning } from "../../core/extension/extension.ts";
-import type { Config } from "../../core/config/schema.ts";
+import type { Warning } from "../../config/extension.ts";
+import type { Config } from "../../core/config.ts";
 import type { ValidationIssue } from "../../core/schema/checker.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
 

@@ -1,5 +1,5 @@
 // What an audit has found so far.
-import { DAY_MS } from "../../core/config/fields.ts";
+import { DAY_MS } from "../../config/fields.ts";
 import type { UsageRecord } from "../usage-records/index.ts";
 import { BUCKETS, type BooksFiles } from "../books/index.ts";
 import { createOrphans, type Orphans } from "./orphans.ts";

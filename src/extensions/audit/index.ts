@@ -1,5 +1,5 @@
 // The proof that the books are right.
-import type { CommandExtension } from "../../command-line/command.ts";
+import type { ProgramExtension } from "../../command-line/command.ts";
 import { auditCommand } from "./audit-command.ts";
 
-export const extension: CommandExtension = { name: "audit", commands: { audit: auditCommand } };
+export const extension: ProgramExtension = { name: "audit", commands: { audit: auditCommand } };

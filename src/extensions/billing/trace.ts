@@ -1,7 +1,7 @@
 // All that is known of a request id: its usage records, and its lines in the spend log, which have
 // the attempts.
 import { join } from "node:path";
-import { DAY_MS } from "../../core/config/fields.ts";
+import { DAY_MS } from "../../config/fields.ts";
 import type { Cancellation, UsageRecord } from "../usage-records/index.ts";
 import {
   copiedBytes,

@@ -1,7 +1,7 @@
 // What every command that works on the books has in common.
 import { existsSync } from "node:fs";
 import { systemClock } from "../../core/clock.ts";
-import type { Config } from "../../core/config/schema.ts";
+import type { Config } from "../../core/config.ts";
 import type { Command, CommandArguments, Terminal } from "../../command-line/command.ts";
 import type { StoreFault } from "../usage-records/index.ts";
 import { openBooks, type BooksFiles } from "./books-files.ts";

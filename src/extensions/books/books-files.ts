@@ -1,7 +1,7 @@
 // The books of one data_dir, as the gateway and the commands work on them.
 import { resolve } from "node:path";
 import type { Clock } from "../../core/clock.ts";
-import type { Config } from "../../core/config/schema.ts";
+import type { Config } from "../../core/config.ts";
 import type { Extension } from "../../core/extension/extension.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import { opensUsageStore, type UsageStore } from "../usage-records/index.ts";

@@ -1,7 +1,7 @@
 // The books of a running gateway. Every request that goes to a provider is opened in the spend log
 // before, and settled in it after, with what it cost. In the background the usage sync copies
 // settled requests into the usage store.
-import type { Config } from "../../core/config/schema.ts";
+import type { Config } from "../../core/config.ts";
 import { BusyError, withLock } from "../data-files/index.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import type { Ledger } from "../../core/ledger/ledger.ts";

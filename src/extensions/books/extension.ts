@@ -1,6 +1,6 @@
 // The books as an extension: the ledger of a gateway, and the sync that makes usage records of it.
-import { passwordsIn } from "../../core/config/passwords.ts";
-import type { CommandExtension } from "../../command-line/command.ts";
+import { passwordsIn } from "../stores/index.ts";
+import type { ProgramExtension } from "../../command-line/command.ts";
 import { systemClock } from "../../core/clock.ts";
 import { openBooks } from "./books-files.ts";
 import { createBooks, type BooksStatus } from "./books.ts";
@@ -8,7 +8,7 @@ import { dataDirIssues, makeDataDir } from "./data-dir.ts";
 import { isFileStore, spend, usage } from "./settings.ts";
 import { usageSyncCommand } from "./usage-sync-command.ts";
 
-export const extension: CommandExtension = {
+export const extension: ProgramExtension = {
   name: "books",
   settings: [spend, usage],
   commands: { "usage sync": usageSyncCommand },

@@ -1,6 +1,6 @@
 // The sections of gateway.json about the books.
-import { integer, ms, section } from "../../core/config/fields.ts";
-import { defineSetting } from "../../core/extension/setting.ts";
+import { integer, ms, section } from "../../config/fields.ts";
+import { defineSetting } from "../../config/setting.ts";
 import { withDefault } from "../../core/schema/checker.ts";
 
 const DAY_COUNT = withDefault(integer(1, 36_500), 400);

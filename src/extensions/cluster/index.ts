@@ -1,8 +1,8 @@
 // Many cores: `server.workers` processes that serve one port (node:cluster), and a first process
 // that starts and replaces them.
-import type { Extension } from "../../core/extension/extension.ts";
-import { defineSetting } from "../../core/extension/setting.ts";
-import { integer } from "../../core/config/fields.ts";
+import type { ProgramExtension } from "../../command-line/command.ts";
+import { defineSetting } from "../../config/setting.ts";
+import { integer } from "../../config/fields.ts";
 import { withDefault } from "../../core/schema/checker.ts";
 import { createSupervisor } from "./supervisor.ts";
 import { runWorker } from "./worker.ts";
@@ -12,7 +12,7 @@ const workers = defineSetting("server.workers", 1, () => withDefault(integer(1, 
   fixed: true,
 });
 
-export const extension: Extension = {
+export const extension: ProgramExtension = {
   name: "cluster",
   settings: [workers],
   supervise(config, options) {

@@ -1,7 +1,7 @@
 // What the first process and its workers send each other. Messages hold Maps, so they travel by
 // structured clone.
 import type { AdmissionDecision, AdmissionRequest } from "../../core/accounts/limiter.ts";
-import type { Config } from "../../core/config/schema.ts";
+import type { Config } from "../../core/config.ts";
 import type { Report } from "../../core/extension/report.ts";
 
 /** From a worker. Everything may be absent. */

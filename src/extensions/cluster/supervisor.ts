@@ -3,15 +3,12 @@
 // logs: several writers on one pipe would interleave their lines.
 import { createKeyring, NO_CREATED_KEYS } from "../../core/accounts/keyring.ts";
 import { createLimiter } from "../../core/accounts/limiter.ts";
-import { assertFits } from "../../core/app.ts";
+import { assertFits } from "../../config/demo-key.ts";
 import { systemClock } from "../../core/clock.ts";
-import type { Config } from "../../core/config/schema.ts";
-import type {
-  Extension,
-  KeySource,
-  RunningGateway,
-  SuperviseOptions,
-} from "../../core/extension/extension.ts";
+import type { Config } from "../../core/config.ts";
+import type { Extension, KeySource } from "../../core/extension/extension.ts";
+import type { RunningGateway } from "../../core/extension/installation.ts";
+import type { SuperviseOptions } from "../../command-line/processes.ts";
 import { secureListener, startHost, startObservations } from "../../core/extension/parts.ts";
 import { createLogs } from "../../core/logs.ts";
 import type { ConfigMessage } from "./messages.ts";

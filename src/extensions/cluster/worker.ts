@@ -7,7 +7,7 @@ import {
   type AdmissionRequest,
   type Limiter,
 } from "../../core/accounts/limiter.ts";
-import type { WorkerGateway, WorkerProgram } from "../../core/extension/extension.ts";
+import type { WorkerGateway, WorkerProgram } from "../../command-line/processes.ts";
 import type { ConfigMessage, PrimaryMessage, WorkerMessage } from "./messages.ts";
 
 /** Returns what stops the worker, as soon as it serves. */

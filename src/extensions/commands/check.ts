@@ -1,6 +1,6 @@
 // The command `check`: validates a configuration, and prints what is odd in it.
 import type { Command } from "../../command-line/command.ts";
-import { createFormats } from "../../core/config/formats.ts";
+import { createFormats } from "../../config/formats.ts";
 import { pathText } from "../../core/schema/checker.ts";
 import { warningsOf } from "./warnings.ts";
 
@@ -11,7 +11,7 @@ export const check: Command = {
     const { config, extensions, source } = await terminal.load(args, { here: true });
     for (const { assertReady } of extensions) assertReady?.(config, extensions);
     const found = extensions.flatMap((extension) => extension.warnings?.(config) ?? []);
-    const warnings = [...warningsOf(config, createFormats(extensions, [])), ...found].map(
+    const warnings = [...warningsOf(config, createFormats(extensions)), ...found].map(
       ({ path, message }) => ({
         path: pathText(path),
         message,

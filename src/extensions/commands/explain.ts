@@ -1,7 +1,7 @@
 // The command `explain`: the candidates of an alias in their order, and why.
 import type { Command } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
-import type { Config } from "../../core/config/schema.ts";
+import type { Config } from "../../core/config.ts";
 import { rank } from "../../core/routing/policy.ts";
 
 /** What an alias's order follows, by its policy. */
@@ -12,7 +12,8 @@ const ORDER = {
 } as const;
 
 const WITH_CANDIDATES =
-  "A request goes to the first that can do what it needs, that its key may use and whose provider is not failing; GET /status on the admin listener tells which are.";
+  "A request goes to the first that can do what it needs, that its key may use and whose provider " +
+  "is not failing; GET /status on the admin listener tells which are.";
 const WITHOUT = "No model is a candidate: every request gets 503 model_unavailable.";
 
 export const explain: Command = {

@@ -1,9 +1,9 @@
 // What is odd in a valid configuration: a gateway starts with it, but hardly as it is meant.
-import type { Formats } from "../../core/config/formats.ts";
+import type { Formats } from "../../config/formats.ts";
 import { lacksKey, usesVendorsAddress } from "../config-checks/index.ts";
-import type { Config } from "../../core/config/schema.ts";
-import type { Warning } from "../../core/extension/extension.ts";
-import { vendorPreset } from "../../core/providers/vendors.ts";
+import type { Config } from "../../core/config.ts";
+import type { Warning } from "../../config/extension.ts";
+import { vendorPreset } from "../../config/vendors.ts";
 import { rank } from "../../core/routing/policy.ts";
 import type { ValidationIssue } from "../../core/schema/checker.ts";
 
@@ -19,8 +19,8 @@ function keylessProviders({ providers }: Config, { presets }: Formats): Warning[
   return [...providers].flatMap(([name, provider]) => {
     const preset = vendorPreset(presets, provider);
     if (!preset || !lacksKey(provider, preset) || usesVendorsAddress(provider, preset)) return [];
-    const message = `has no api_key: ${preset.title} answers nobody without one, unless base_url adds it`;
-    return [{ path: ["providers", name], message }];
+    const rule = `${preset.title} answers nobody without one, unless base_url adds it`;
+    return [{ path: ["providers", name], message: `has no api_key: ${rule}` }];
   });
 }
 
@@ -46,7 +46,9 @@ function candidatesOfUnknownSize(config: Config): Warning[] {
     const unknown = candidates.filter((name) => !hasSize(name));
     if (unknown.length === 0 || candidates.length < 2) return [];
     const names = unknown.map((name) => `models.${name}`).join(", ");
-    const message = `has candidates without context_tokens (${names}): a prompt that is too long for another one goes to them last`;
+    const message =
+      `has candidates without context_tokens (${names}): ` +
+      "a prompt that is too long for another one goes to them last";
     return [{ path: ["aliases", alias], message }];
   });
 }

@@ -1,13 +1,18 @@
 // What a provider's settings must say because of its vendor, beyond their shape. It looks at the
 // raw JSON, so that an issue of shape elsewhere hides none.
-import { vendorPreset, type VendorPreset } from "../../core/providers/vendors.ts";
+import { vendorPreset, type VendorPreset } from "../../config/vendors.ts";
 import type { ValidationIssue } from "../../core/schema/checker.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
-import type { Formats } from "../../core/config/formats.ts";
-import { invalid } from "../../core/config/references.ts";
+import type { Formats } from "../../config/formats.ts";
+import { invalid } from "../../config/references.ts";
 
 /** A provider as it is written. */
-type ProviderJson = Readonly<Record<string, unknown>>;
+interface ProviderJson {
+  readonly vendor?: unknown;
+  readonly dialect?: unknown;
+  readonly base_url?: unknown;
+  readonly api_key?: unknown;
+}
 
 export function ruleIssues(json: unknown, formats: Formats): ValidationIssue[] {
   return Object.entries(asObject(asObject(json)["providers"])).flatMap(([name, provider]) =>

@@ -1,7 +1,7 @@
 // The console's page, and what a browser may do for it: run the script that stands in it, ask the
 // address that it came from, and nothing else.
 import { hash } from "node:crypto";
-import { embeddedText } from "../../core/embedded.ts";
+import { embeddedText } from "../../embedded.ts";
 
 const text = embeddedText("extensions/console/index.html");
 

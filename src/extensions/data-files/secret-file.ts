@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readRegularFile } from "../../core/config/regular-file.ts";
+import { readRegularFile } from "../../config/regular-file.ts";
 import { moveUnlessTaken } from "./replace-file.ts";
 
 const MAX_BYTES = 1024;

@@ -9,7 +9,7 @@ import {
   readRegularFileLater,
   whyUnreadable,
   type FileContent,
-} from "../../core/config/regular-file.ts";
+} from "../../config/regular-file.ts";
 
 const LOOK_MS = 500;
 /**

@@ -1,8 +1,8 @@
 // The demo model: an offline provider inside the process, for trying the gateway out, and the
 // configuration of a program without a file.
-import { integer } from "../../core/config/fields.ts";
-import type { Extension } from "../../core/extension/extension.ts";
-import { defineSetting } from "../../core/extension/setting.ts";
+import { integer } from "../../config/fields.ts";
+import type { ConfigExtension } from "../../config/extension.ts";
+import { defineSetting } from "../../config/setting.ts";
 import type { DialectDefinition } from "../../core/providers/dialect.ts";
 import { openaiDialectDefinition } from "../../core/providers/openai/index.ts";
 import { withDefault } from "../../core/schema/checker.ts";
@@ -26,7 +26,7 @@ const demoDialect: DialectDefinition = {
   transport: (provider) => createDemoTransport({ paceMs: pace.of(provider) }),
 };
 
-export const extension: Extension = {
+export const extension: ConfigExtension = {
   name: "demo",
   settings: [pace],
   dialects: [demoDialect],

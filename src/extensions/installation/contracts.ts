@@ -1,8 +1,9 @@
 // The installation as other extensions see it: what all processes that serve say of themselves, and
 // what exists once.
+import type { ConfigExtension } from "../../config/extension.ts";
 import type { AccountLimits } from "../../core/accounts/keyring.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { Config } from "../../core/config/schema.ts";
+import type { Config } from "../../core/config.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import type { Extension } from "../../core/extension/extension.ts";
 import type { Report } from "../../core/extension/report.ts";
@@ -89,6 +90,6 @@ export interface HostPart {
 }
 
 /** An extension that exists once in the installation, however many processes serve. */
-export interface HostExtension extends Extension {
+export interface HostExtension extends ConfigExtension {
   startOnce(host: Host): HostPart;
 }

@@ -1,13 +1,18 @@
 // One installation, however many processes serve: it adds their reports up, and starts the
 // extensions that exist once.
-import { hasDemoKey } from "../../core/config/check.ts";
-import type { Config } from "../../core/config/schema.ts";
-import type { Extension, HostRunner, HostSources } from "../../core/extension/extension.ts";
+import type { Config } from "../../core/config.ts";
+import { hasDemoKey } from "../../config/demo-key.ts";
+import type { Extension } from "../../core/extension/extension.ts";
+import type { HostRunner, HostSources } from "../../core/extension/installation.ts";
 import type { ModelReport, Report } from "../../core/extension/report.ts";
 import type { Routes } from "../../core/http/exchange.ts";
 import { ApiError } from "../../core/openai/errors.ts";
 import { BREAKER_STATES } from "../../core/routing/breaker.ts";
 import type { Host, HostExtension, HostPart, Look, Status } from "./contracts.ts";
+import type { Delays } from "./loop-delay.ts";
+
+/** Names this extension, and what each process reports for it: its Delays. */
+export const NAME = "installation";
 
 export function createHost(sources: HostSources): HostRunner {
   const listeners: ((look: Look) => void)[] = [];
@@ -115,9 +120,10 @@ function modelStatus({ breaker, ...model }: ModelReport): Status["models"][numbe
 }
 
 /** By quantile, the delay of the process that is latest. */
-function longestDelays(reports: readonly Report[]): Readonly<Record<string, number>> {
+function longestDelays(reports: readonly Report[]): Delays {
   const longest: Record<string, number> = {};
-  for (const [quantile, seconds] of reports.flatMap(({ loopDelay }) => Object.entries(loopDelay)))
+  const all = reports.map(({ extensions }) => extensions[NAME] as Delays);
+  for (const [quantile, seconds] of all.flatMap((delays) => Object.entries(delays)))
     longest[quantile] = Math.max(seconds, longest[quantile] ?? 0);
   return longest;
 }

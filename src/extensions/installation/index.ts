@@ -1,8 +1,16 @@
 // What exists once, however many processes serve. The admin listener and everything that it shows
 // stand on this.
-import type { Extension } from "../../core/extension/extension.ts";
-import { createHost } from "./host.ts";
+import type { Extension, GatewayPart } from "../../core/extension/extension.ts";
+import { createHost, NAME } from "./host.ts";
+import { createLoopDelay } from "./loop-delay.ts";
 
 export type { Host, HostExtension, HostPart, Look, ModelStatus, Status } from "./contracts.ts";
 
-export const extension: Extension = { name: "installation", createHost };
+export const extension: Extension = {
+  name: NAME,
+  createHost,
+  start(): GatewayPart {
+    const loop = createLoopDelay();
+    return { open: async () => loop.start(), report: loop.take, close: loop.stop };
+  },
+};

@@ -3,13 +3,13 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { keyIdOf, type CreatedKeys } from "../../core/accounts/keyring.ts";
-import { failUnreadable, parseJsonFile, readJson, textIn } from "../../core/config/json-file.ts";
+import { failUnreadable, parseJsonFile, readJson, textIn } from "../../config/json-file.ts";
 import {
   MAX_KEYS_BYTES,
   readRegularFile,
   whyUnreadable,
   type FileContent,
-} from "../../core/config/regular-file.ts";
+} from "../../config/regular-file.ts";
 import { replaceFile, watchFile, type Found } from "../data-files/index.ts";
 import type { KeySource, KeySourceOptions } from "../../core/extension/extension.ts";
 import { sha256 } from "../../core/hash.ts";

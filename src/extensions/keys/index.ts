@@ -1,11 +1,11 @@
 // Keys that are made while the gateway runs: keys.json under data_dir, and the commands that write
 // it.
-import type { CommandExtension } from "../../command-line/command.ts";
+import type { ProgramExtension } from "../../command-line/command.ts";
 import { COMMANDS } from "./commands.ts";
 import { createdKeysIn, watchKeys } from "./created-keys.ts";
 import { keylessAccounts } from "./warnings.ts";
 
-export const extension: CommandExtension = {
+export const extension: ProgramExtension = {
   name: "keys",
   commands: COMMANDS,
   openKeys: watchKeys,

@@ -1,7 +1,7 @@
 // Accounts for which nobody can make a request.
 import type { CreatedKeys } from "../../core/accounts/keyring.ts";
-import type { Config } from "../../core/config/schema.ts";
-import type { Warning } from "../../core/extension/extension.ts";
+import type { Config } from "../../core/config.ts";
+import type { Warning } from "../../config/extension.ts";
 
 /**
  * Accounts of the configuration that have no valid key. `now` is the wall clock, in milliseconds.

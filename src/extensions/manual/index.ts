@@ -1,8 +1,8 @@
 // The manual: Markdown pages in src/manual, one topic a page. The command `help`, the admin
 // listener and the console show them, so that an operator without a network has all of it.
-import { embeddedNames, embeddedText } from "../../core/embedded.ts";
+import { embeddedNames, embeddedText } from "../../embedded.ts";
 import type { HostExtension } from "../installation/index.ts";
-import type { CommandExtension } from "../../command-line/command.ts";
+import type { ProgramExtension } from "../../command-line/command.ts";
 import type { Manual, Topic } from "../../command-line/manual.ts";
 import type { Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
@@ -55,7 +55,7 @@ const adminRoutes: Routes = {
   },
 };
 
-export const extension: CommandExtension & HostExtension = {
+export const extension: ProgramExtension & HostExtension = {
   name: "manual",
   manual,
   startOnce: () => ({ adminRoutes }),

@@ -18,8 +18,9 @@ export function expose(samples: Samples, status: Status, delays: Status["event_l
   ]);
   return Object.entries<Family>(FAMILIES)
     .map(([name, family]) => {
+      const head = [`# HELP ${name} ${family.help}`, `# TYPE ${name} ${family.type}`];
       const lines = [...(all.get(name) ?? [])].flatMap((sample) => linesOf(name, family, sample));
-      return `${[`# HELP ${name} ${family.help}`, `# TYPE ${name} ${family.type}`, ...lines].join("\n")}\n`;
+      return `${[...head, ...lines].join("\n")}\n`;
     })
     .join("");
 }

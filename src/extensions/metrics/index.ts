@@ -1,7 +1,6 @@
 // Metrics for Prometheus: counted in each process, and shown for all of them by GET /metrics of the
 // admin listener.
-import type { HostExtension, HostPart } from "../installation/index.ts";
-import type { Host, Look } from "../installation/index.ts";
+import type { Host, HostExtension, HostPart, Look } from "../installation/index.ts";
 import type { Handler } from "../../core/http/exchange.ts";
 import { startCounting } from "./counting.ts";
 import { expose } from "./exposition.ts";

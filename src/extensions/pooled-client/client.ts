@@ -1,140 +1,97 @@
 // The pooled HTTP/1.1 client for providers: keep-alive connections, a deadline for new ones, and
 // one more try where the provider had closed a pooled connection. It follows no redirect,
 // decompresses nothing, and has no other timeouts.
-import http from "node:http";
-import https from "node:https";
-import type { Socket } from "node:net";
-import {
-  ConnectTimeout,
-  type Transport,
-  type UpstreamRequest,
-  type UpstreamResponse,
+import type {
+  Transport,
+  UpstreamRequest,
+  UpstreamResponse,
 } from "../../core/upstream/transport.ts";
+import { StaleConnection } from "./connection.ts";
+import { abortWith, createExchange } from "./exchange.ts";
+import { createPool, type Pool } from "./pool.ts";
+import { requestBytes, requestStart } from "./request-bytes.ts";
 
-/** Idle connections to one origin that are kept. */
-const MAX_IDLE_CONNECTIONS = 1024;
+/**
+ * URLs whose parts are remembered. A configuration has fewer; after many reloads all are forgotten
+ * and parsed again.
+ */
+const MAX_TARGETS = 1_000;
 
 export interface PooledClient {
   readonly send: Transport;
-  /** Closes the idle connections. */
+  /** Closes the idle connections, and others when their response is complete. */
   close(): void;
 }
 
-/** The provider had closed a pooled connection before a byte of the response arrived. */
-class StaleConnection extends Error {}
+/** What a URL says of where a request goes, and how it begins. */
+interface Target {
+  readonly pool: Pool;
+  readonly start: string;
+}
 
 /** At most `maxConnections` to one origin; further requests wait. Absent: no limit. */
 export function createPooledClient(maxConnections = Infinity): PooledClient {
-  const pool = {
-    keepAlive: true,
-    maxSockets: maxConnections,
-    maxFreeSockets: MAX_IDLE_CONNECTIONS,
-    scheduling: "lifo",
-  } as const;
-  const agents = { http: new http.Agent(pool), https: new https.Agent(pool) };
+  const pools = new Map<string, Pool>();
+  const targets = new Map<string, Target>();
 
-  const send: Transport = (url, request) =>
-    post(url, request).catch((error) => {
-      if (!(error instanceof StaleConnection)) throw error;
-      request.resent?.();
-      return post(url, request, true);
-    });
-
-  /** `fresh`: on a connection outside of the pool. */
-  function post(url: string, request: UpstreamRequest, fresh = false): Promise<UpstreamResponse> {
-    const { protocol, host, hostname, port, pathname, search } = new URL(url);
-    const secure = protocol === "https:";
-    const pooled = secure ? agents.https : agents.http;
-    const options = {
-      hostname: hostname.replace(/^\[|\]$/g, ""),
-      port,
-      path: pathname + search,
-      method: request.method,
-      headers: headerList(host, request),
-      agent: fresh ? false : pooled,
-    };
-    const outgoing = (secure ? https : http).request(options).end(request.body);
-    return responseTo(outgoing, secure, request);
+  function targetOf(url: string): Target {
+    const known = targets.get(url);
+    if (known) return known;
+    const parsed = new URL(url);
+    const target = { pool: poolOf(parsed), start: requestStart(parsed) };
+    if (targets.size >= MAX_TARGETS) targets.clear();
+    targets.set(url, target);
+    return target;
   }
+
+  function poolOf({ origin, protocol, hostname, port }: URL): Pool {
+    const known = pools.get(origin);
+    if (known) return known;
+    const secure = protocol === "https:";
+    const host = hostname.replace(/^\[|\]$/g, ""); // an IPv6 address
+    const defaultPort = secure ? 443 : 80;
+    const pool = createPool(
+      { secure, host, port: port === "" ? defaultPort : Number(port), session: undefined },
+      maxConnections,
+    );
+    pools.set(origin, pool);
+    return pool;
+  }
+
+  const send: Transport = async (url, request) => {
+    const target = targetOf(url);
+    try {
+      return await post(target, request, false);
+    } catch (error) {
+      if (!(error instanceof StaleConnection)) throw error;
+    }
+    request.resent?.();
+    return post(target, request, true);
+  };
 
   return {
     send,
     close() {
-      agents.http.destroy();
-      agents.https.destroy();
+      for (const pool of pools.values()) pool.close();
     },
   };
 }
 
-/**
- * Names and values in one list, which Node sends as it is; of an object it would make one first.
- */
-function headerList(host: string, { headers, body }: UpstreamRequest): string[] {
-  const list = ["Host", host, "Content-Length", String(Buffer.byteLength(body))];
-  for (const name in headers) list.push(name, headers[name]!);
-  return list;
-}
-
-/**
- * The response to a request that is on its way. Its closures outlive the request, so none of them
- * refers to the UpstreamRequest, which holds the body.
- */
-function responseTo(
-  outgoing: http.ClientRequest,
-  secure: boolean,
-  { cancel, connectMs, sent }: UpstreamRequest,
+/** `fresh`: on a new connection. */
+function post(
+  { pool, start }: Target,
+  request: UpstreamRequest,
+  fresh: boolean,
 ): Promise<UpstreamResponse> {
-  let response: http.IncomingMessage | undefined;
-  let bytesBefore = 0;
-  return new Promise((resolve, reject) => {
-    cancel.onAbort(() => {
-      const reason = cancel.reason as Error;
-      response?.destroy(reason);
-      outgoing.destroy(reason);
-      reject(reason);
-    });
-    outgoing.on("socket", (socket) => {
-      sent();
-      bytesBefore = socket.bytesRead;
-      if (socket.connecting) limitConnecting(outgoing, socket, secure, connectMs);
-    });
-    outgoing.on("response", (message) => {
-      response = message;
-      resolve(upstreamResponse(message));
-    });
-    outgoing.on("error", (error: NodeJS.ErrnoException) => {
-      if (response) return; // The reader of the body gets the error.
-      const isClosed = error.code === "ECONNRESET" || error.code === "EPIPE";
-      const hasNoBytes = outgoing.socket?.bytesRead === bytesBefore;
-      reject(isClosed && outgoing.reusedSocket && hasNoBytes ? new StaleConnection() : error);
-    });
-    // A response that changes the protocol (101) emits no other event.
-    outgoing.on("close", () => {
-      if (!response) reject(closedWithoutResponse());
-    });
+  const bytes = requestBytes(start, request);
+  const { cancel } = request;
+  if (cancel.aborted) return Promise.reject(cancel.reason);
+  let settle!: Parameters<typeof createExchange>[2];
+  const response = new Promise<UpstreamResponse>((resolve, reject) => {
+    settle = { resolve, reject };
   });
+  const exchange = createExchange(bytes, request, settle);
+  pool.start(exchange, fresh);
+  abortWith(cancel, exchange);
+  return response;
 }
-
-/** Ends a request whose new connection takes too long. */
-function limitConnecting(
-  outgoing: http.ClientRequest,
-  socket: Socket,
-  secure: boolean,
-  connectMs: number,
-): void {
-  const timer = setTimeout(
-    () => outgoing.destroy(new ConnectTimeout(`no connection within ${connectMs} ms`)),
-    connectMs,
-  );
-  socket.once(secure ? "secureConnect" : "connect", () => clearTimeout(timer));
-  outgoing.on("close", () => clearTimeout(timer));
-}
-
-const upstreamResponse = (message: http.IncomingMessage): UpstreamResponse => ({
-  status: message.statusCode ?? 0,
-  headers: { get: (name) => message.headers[name.toLowerCase()]?.toString() ?? null },
-  body: message,
-});
-
-const closedWithoutResponse = (): Error =>
-  Object.assign(new Error("closed without an answer"), { code: "EPROTO" });

@@ -1,7 +1,8 @@
 // Calls to providers over pooled keep-alive connections, in the place of Node's fetch.
-import { positive, section } from "../../core/config/fields.ts";
-import type { Extension, GatewayPart } from "../../core/extension/extension.ts";
-import { defineSetting } from "../../core/extension/setting.ts";
+import { positive, section } from "../../config/fields.ts";
+import type { ConfigExtension } from "../../config/extension.ts";
+import type { GatewayPart } from "../../core/extension/extension.ts";
+import { defineSetting } from "../../config/setting.ts";
 import { literal, nullable, withDefault } from "../../core/schema/checker.ts";
 import { createPooledClient } from "./client.ts";
 
@@ -23,7 +24,7 @@ const upstream = defineSetting<UpstreamSettings>(
   { fixed: true },
 );
 
-export const extension: Extension = {
+export const extension: ConfigExtension = {
   name: "pooled-client",
   settings: [upstream],
   start({ config }): GatewayPart {

@@ -1,6 +1,6 @@
 // The usage store in PostgreSQL, through the optional package `pg`.
 import { resolve } from "node:path";
-import { loadPeer } from "../../core/config/peer.ts";
+import { loadPeer } from "../stores/index.ts";
 import type { Mark, UsageRecord, UsageStore, UsageStoreOptions } from "../usage-records/index.ts";
 import type { PgPackage, Pool, QueryResult } from "./client.ts";
 import { COMMIT, commitValues } from "./commit.ts";

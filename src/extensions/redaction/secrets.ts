@@ -1,6 +1,6 @@
 // The secrets of a configuration: what must not show in a log, wherever it stands.
-import { passwordsIn } from "../../core/config/passwords.ts";
-import type { Config } from "../../core/config/schema.ts";
+import { passwordsIn } from "../stores/index.ts";
+import type { Config } from "../../core/config.ts";
 import type { Extension } from "../../core/extension/extension.ts";
 
 export interface ConfigSecrets {

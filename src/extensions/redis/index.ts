@@ -1,8 +1,9 @@
 // Limits that several gateways share, in Redis or Valkey: `"limits": { "store": "redis://..." }`.
-import { loadPeer } from "../../core/config/peer.ts";
+import { loadPeer } from "../stores/index.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
-import type { Extension, GatewayPart } from "../../core/extension/extension.ts";
-import { defineSetting } from "../../core/extension/setting.ts";
+import type { ConfigExtension } from "../../config/extension.ts";
+import type { GatewayPart } from "../../core/extension/extension.ts";
+import { defineSetting } from "../../config/setting.ts";
 import { literal, withDefault } from "../../core/schema/checker.ts";
 import { createSharedLimiter, type OnError } from "./limiter.ts";
 import { createSharedWindows, type RedisPackage, type StoreEvents } from "./shared-windows.ts";
@@ -18,7 +19,7 @@ const onError = defineSetting<OnError>(
 const isRedis = (address: string): boolean => address !== "memory";
 const loadRedis = (): RedisPackage => loadPeer("redis", "limits.store");
 
-export const extension: Extension = {
+export const extension: ConfigExtension = {
   name: "redis",
   settings: [onError],
   store: {

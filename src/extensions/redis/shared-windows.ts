@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { decide, WINDOW_MS, type AdmissionDecision } from "../../core/accounts/limiter.ts";
-import { embeddedText } from "../../core/embedded.ts";
+import { embeddedText } from "../../embedded.ts";
 
 /**
  * A tick is time in which this process could have heard the answer: where the process is itself at

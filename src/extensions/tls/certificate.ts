@@ -6,7 +6,7 @@ import {
   MAX_CERTIFICATE_BYTES,
   readRegularFile,
   whyUnreadable,
-} from "../../core/config/regular-file.ts";
+} from "../../config/regular-file.ts";
 
 /** The names of two files in PEM. */
 export interface CertificateFiles {

@@ -1,9 +1,10 @@
 // HTTPS on the public and on the admin listener. The certificate is read again at each reload.
 import https from "node:https";
-import type { Extension, ListenerSection, SecureSection } from "../../core/extension/extension.ts";
-import { defineSetting } from "../../core/extension/setting.ts";
-import { strict } from "../../core/config/fields.ts";
-import type { Config } from "../../core/config/schema.ts";
+import type { ConfigExtension } from "../../config/extension.ts";
+import type { ListenerSection, SecureSection } from "../../core/extension/extension.ts";
+import { defineSetting } from "../../config/setting.ts";
+import { strict } from "../../config/fields.ts";
+import type { Config } from "../../core/config.ts";
 import {
   nonEmpty,
   optional,
@@ -20,7 +21,7 @@ const SETTINGS = {
   admin: defineSetting<CertificateFiles | undefined>("admin.tls", undefined, files),
 };
 
-export const extension: Extension = {
+export const extension: ConfigExtension = {
   name: "tls",
   settings: Object.values(SETTINGS),
   secure: secureSection,

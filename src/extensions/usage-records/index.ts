@@ -1,6 +1,7 @@
 // The contract of the stores that keep usage records, from which billing and the audit read. The
 // extension `books` has a store in files and copies settled requests into the store that is
 // configured; other stores import only this.
+import type { ConfigExtension } from "../../config/extension.ts";
 import type { Extension } from "../../core/extension/extension.ts";
 import type { Settlement } from "../../core/ledger/ledger.ts";
 
@@ -231,7 +232,7 @@ export interface UsageStoreOptions {
 }
 
 /** An extension that brings a store outside the data_dir. Its `store` states the addresses. */
-export interface UsageStoreExtension extends Extension {
+export interface UsageStoreExtension extends ConfigExtension {
   /** Opens the store at an address. Throws a ValidationError if a package is missing. */
   openUsageStore(options: UsageStoreOptions): UsageStore;
 }

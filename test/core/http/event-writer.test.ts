@@ -15,19 +15,21 @@ import { within } from "../../support/wait.ts";
 const KEEP_ALIVE_MS = 15_000;
 
 /** A sink over a response of Node's own, whose socket takes bytes only while it is not held. */
-function start() {
+function start({ minor = 0 } = {}) {
   let text = "";
+  const writes: string[] = [];
   let held: (() => void) | undefined;
   let isHeld = false;
   const socket = new Duplex({
     read: () => undefined,
     write(bytes: Buffer, _, done) {
       text += bytes.toString();
+      writes.push(bytes.toString());
       if (isHeld) held = done;
       else done();
     },
   });
-  const request = { method: "GET", httpVersionMajor: 1, httpVersionMinor: 0, headers: {} };
+  const request = { method: "GET", httpVersionMajor: 1, httpVersionMinor: minor, headers: {} };
   const res = new ServerResponse(request as IncomingMessage);
   res.sendDate = false;
   res.assignSocket(socket as Socket);
@@ -42,6 +44,7 @@ function start() {
     head: () => text.slice(0, text.indexOf("\r\n\r\n")),
     body: () => text.slice(text.indexOf("\r\n\r\n") + 4),
     text: () => text,
+    writes: () => writes,
     hold() {
       isHeld = true;
     },
@@ -95,6 +98,37 @@ describe("event sink", () => {
     await turnEnd();
     assert.equal(text(), "");
     assert.equal(clock.pending(), 0);
+  });
+
+  it("writes the head and the first events, and each later batch, at once as a chunk", async () => {
+    const { sink, writes, clock } = start({ minor: 1 });
+    sink.write("data: a\n\n");
+    await turnEnd();
+    sink.write("data: \u00e9\u{1f600}\n\ndata: c\n\n");
+    await turnEnd();
+    clock.advance(KEEP_ALIVE_MS);
+    await turnEnd();
+    sink.end("data: [DONE]\n\n");
+    sink.release();
+    await turnEnd();
+    // Node writes an empty text with the end of a response.
+    const [first = "", ...rest] = writes().filter((text) => text !== "");
+    assert.match(first, /^HTTP\/1\.1 200 OK\r\n.*\r\nTransfer-Encoding: chunked\r\n/s);
+    assert.ok(first.endsWith("\r\n\r\n9\r\ndata: a\n\n\r\n"), first);
+    assert.deepEqual(rest, [
+      "17\r\ndata: \u00e9\u{1f600}\n\ndata: c\n\n\r\n",
+      "e\r\n: keep-alive\n\n\r\n",
+      "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n",
+    ]);
+  });
+
+  it("ends a chunked response once, also where nothing was left to send", async () => {
+    const { sink, body } = start({ minor: 1 });
+    sink.write("data: a\n\n");
+    sink.end("");
+    sink.release();
+    await turnEnd();
+    assert.equal(body(), "9\r\ndata: a\n\n\r\n0\r\n\r\n");
   });
 
   it("waits for a client that has no room, and adds no comments to what it has not read", async () => {

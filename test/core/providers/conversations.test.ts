@@ -11,7 +11,7 @@ import { createGeminiDialect } from "../../../src/extensions/gemini/index.ts";
 import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
 import { createSignatureStore } from "../../../src/extensions/turns/index.ts";
 import { VENDORS } from "../../support/config.ts";
-import { traitsOf } from "../../../src/core/providers/vendors.ts";
+import { traitsOf } from "../../../src/config/vendors.ts";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";
 import { chatRequest } from "../../../src/core/openai/request.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";

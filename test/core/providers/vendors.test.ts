@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { checkConfig, formats } from "../../support/config.ts";
 import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
-import { traitsOf } from "../../../src/core/providers/vendors.ts";
+import { traitsOf } from "../../../src/config/vendors.ts";
 import { ValidationError } from "../../../src/core/schema/checker.ts";
 import {
   assemble,

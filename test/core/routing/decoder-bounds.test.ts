@@ -9,7 +9,7 @@ import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 import { createGeminiDialect } from "../../../src/extensions/gemini/index.ts";
 import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
 import { VENDORS } from "../../support/config.ts";
-import { traitsOf } from "../../../src/core/providers/vendors.ts";
+import { traitsOf } from "../../../src/config/vendors.ts";
 import { createSignatureStore } from "../../../src/extensions/turns/index.ts";
 
 const decoderOf = (dialect: Dialect, own: object = {}): Decoder =>

@@ -76,7 +76,7 @@ const cutBody: Behaviour = ({ res, socket }) => {
   res.write("{", () => socket.resetAndDestroy());
 };
 const flood: Behaviour = ({ socket }) => {
-  socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(2_000)}`);
+  socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(3_000)}`);
 };
 
 interface Row {
@@ -536,14 +536,11 @@ describe("every fault, by name and by alias, whole and streamed", { concurrency:
 
 describe("attempts", () => {
   it("a stale connection is replaced without costing a retry", POOLED_ONLY, async (t) => {
-    const seen = new WeakSet<object>();
+    let requests = 0;
     const fickle: Behaviour = (asked) => {
-      if (seen.has(asked.socket)) {
-        asked.socket.destroy();
-        return;
-      }
-      seen.add(asked.socket);
-      return speak("Fine.")(asked);
+      requests += 1;
+      if (requests !== 2) return speak("Fine.")(asked);
+      asked.socket.destroy();
     };
     const { gateway, first } = await wireBench(t, fickle, { retry: { max_retries: 0 } });
     for (let i = 0; i < 3; i += 1) assert.equal((await outcome(gateway, "a", false)).got, "ok");

@@ -3,14 +3,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { requirementsOf } from "../../../src/core/routing/capabilities.ts";
-import type { ModelSettings } from "../../../src/core/routing/model.ts";
-import { catalogOf, chatOf, settingsFor } from "../../support/routing.ts";
+import { catalogOf, chatOf, settingsFor, type TestModel } from "../../support/routing.ts";
 
 const tool = { type: "function", function: { name: "get_time" } };
 const image = { type: "image_url", image_url: { url: "https://example.org/a.png" } };
 
 /** The paths of the requirements that a model with these settings does not satisfy. */
-function unmet(request: object, settings: Partial<ModelSettings>): string[] {
+function unmet(request: object, settings: TestModel): string[] {
   const { traits } = catalogOf(settingsFor({ m: settings })).models.get("m")!;
   return requirementsOf(chatOf(request))
     .filter((requirement) => !requirement.satisfiedBy(traits))
@@ -21,8 +20,8 @@ describe("requirements of a request", () => {
   const CASES: readonly [
     name: string,
     request: object,
-    lacking: Partial<ModelSettings>,
-    having: Partial<ModelSettings>,
+    lacking: TestModel,
+    having: TestModel,
     path: string,
   ][] = [
     ["tools", { tools: [tool] }, { supports: [] }, { supports: ["tools"] }, "tools"],

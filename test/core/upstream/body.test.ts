@@ -10,6 +10,10 @@ import { within } from "../../support/wait.ts";
 const bytesOf = (...texts: string[]): Buffer[] => texts.map((text) => Buffer.from(text));
 const textOf = (pieces: readonly Uint8Array[]): string => Buffer.concat(pieces).toString();
 
+async function* iterable(...texts: string[]): AsyncGenerator<Uint8Array> {
+  yield* bytesOf(...texts);
+}
+
 async function* failing(): AsyncGenerator<Uint8Array> {
   yield Buffer.from("a");
   throw new Error("broken off");
@@ -17,9 +21,9 @@ async function* failing(): AsyncGenerator<Uint8Array> {
 
 describe("consume", () => {
   it("hands over every piece in order, of a stream and of an iterable", async () => {
-    for (const body of [Readable.from(bytesOf("a", "b", "c")), bytesOf("a", "b", "c")]) {
+    for (const body of [Readable.from(bytesOf("a", "b", "c")), iterable("a", "b", "c")]) {
       const pieces: Uint8Array[] = [];
-      const done = consume(body as AsyncIterable<Uint8Array>, (piece) => {
+      const done = consume(body, (piece) => {
         pieces.push(piece);
       });
       await within(done, "the end");
@@ -44,6 +48,35 @@ describe("consume", () => {
   it("rejects with what the body throws", async () => {
     const done = consume(failing(), () => undefined);
     await assert.rejects(within(done, "the rejection"), { message: "broken off" });
+  });
+
+  it("rejects at once with what the body throws while there is no room", async () => {
+    const done = consume(failing(), () => new Promise(() => undefined));
+    await assert.rejects(within(done, "the rejection"), { message: "broken off" });
+  });
+
+  it("rejects with what the body throws after a piece that kept the reader busy for long", async () => {
+    const done = consume(failing(), () => {
+      const until = performance.now() + 20;
+      while (performance.now() < until);
+    });
+    await assert.rejects(within(done, "the rejection"), { message: "broken off" });
+  });
+
+  it("abandons the body if the reader throws", async () => {
+    let abandoned = false;
+    async function* body(): AsyncGenerator<Uint8Array> {
+      try {
+        yield* bytesOf("a", "b");
+      } finally {
+        abandoned = true;
+      }
+    }
+    const done = consume(body(), () => {
+      throw new Error("refused");
+    });
+    await assert.rejects(within(done, "the rejection"), { message: "refused" });
+    assert.ok(abandoned);
   });
 
   it("rejects with what the reader throws, and hands over nothing more", async () => {

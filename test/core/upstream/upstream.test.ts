@@ -263,7 +263,7 @@ const FAULTS: [
   [
     "headers without end",
     ({ socket }) => {
-      socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(2_000)}`);
+      socket.write(`HTTP/1.1 200 OK\r\n${"x-filler: aaaaaaaaaaaaaaaa\r\n".repeat(3_000)}`);
     },
     503,
     "upstream_error",

@@ -8,7 +8,7 @@ import { describe, it, type TestContext } from "node:test";
 import { checkConfig, VENDORS } from "../../support/config.ts";
 import { createAnthropicDialect } from "../../../src/extensions/anthropic/index.ts";
 import { createSignatureStore } from "../../../src/extensions/turns/index.ts";
-import { traitsOf } from "../../../src/core/providers/vendors.ts";
+import { traitsOf } from "../../../src/config/vendors.ts";
 import { costOf, PRICE, priced, settled } from "../../support/books.ts";
 import { startAnthropic } from "../../support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "../../support/fake-provider.ts";

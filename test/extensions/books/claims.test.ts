@@ -40,7 +40,9 @@ describe("a live gateway", { concurrency: 2 }, () => {
   ] as const) {
     it(`${what} announces itself again, and settles its request itself`, async (t) => {
       const { behaviour, finish } = held();
-      const { dir, gw, config } = await priced(t, { m: behaviour });
+      // The commands run while the reply waits, however long they take on a busy machine.
+      const patient = { timeouts: { idle_ms: 60_000, total_ms: 120_000 } };
+      const { dir, gw, config } = await priced(t, { m: behaviour }, patient);
       const reply = await gw.chat({ model: "m", stream: true, messages: user("hi") });
       const spend = join(dir, "spend");
       const own = () => readdirSync(spend).filter((name) => /^\d{4}-.*\.sock$/.test(name));

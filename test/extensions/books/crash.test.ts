@@ -117,15 +117,21 @@ async function assertInterrupted(program: Program, config: string, dataDir: stri
   assert.equal(audit.code, 0, audit.stdout);
 }
 
-it("a dead gateway's data_dir, copied to another place: plain files tell all that is needed", async (t) => {
-  const folder = emptyFolder(t);
+/** What a gateway leaves behind that is killed while a request waits for its provider. */
+async function killedInARequest(t: TestContext, folder: string) {
   const provider = await silentProvider(t);
-  const { config, dataDir } = place(folder, provider.url);
-  const { child, address, ended } = start(t, bundled(folder), config);
+  const made = place(folder, provider.url);
+  const { child, address, ended } = start(t, bundled(folder), made.config);
   ask(await address);
   await provider.asked;
   child.kill("SIGKILL");
   await ended;
+  return made;
+}
+
+it("a dead gateway's data_dir, copied to another place: plain files tell all that is needed", async (t) => {
+  const folder = emptyFolder(t);
+  const { dataDir } = await killedInARequest(t, folder);
   const other = emptyFolder(t);
   const moved = place(other);
   // What cp, tar and rsync do with what is neither a file nor a folder.
@@ -138,13 +144,7 @@ it("a dead gateway's data_dir, copied to another place: plain files tell all tha
 
 it("a last line that was cut short with its process", async (t) => {
   const folder = emptyFolder(t);
-  const provider = await silentProvider(t);
-  const { config, dataDir } = place(folder, provider.url);
-  const { child, address, ended } = start(t, bundled(folder), config);
-  ask(await address);
-  await provider.asked;
-  child.kill("SIGKILL");
-  await ended;
+  const { config, dataDir } = await killedInARequest(t, folder);
   const [segment = ""] = readdirSync(join(dataDir, "spend")).filter((name) =>
     name.endsWith(".jsonl"),
   );

@@ -86,6 +86,18 @@ const part = (text: string) => chunk({ content: text });
 const outcomes = (settle: Line) =>
   settle["attempts"].map(({ model, provider, outcome }: Line) => [model, provider, outcome]);
 
+/** Reads an answer; what is in the spend log at the moment at which its end is here. */
+async function linesAtTheEnd(response: Response, ending: string, dir: string): Promise<Line[]> {
+  let text = "";
+  let lines: Line[] = [];
+  const decoder = new TextDecoder();
+  for await (const piece of response.body!) {
+    text += decoder.decode(piece as Uint8Array, { stream: true });
+    if (text.includes(ending) && lines.length === 0) lines = spendLines(dir);
+  }
+  return lines;
+}
+
 describe("the two lines of a request", () => {
   for (const streaming of [false, true]) {
     it(`opened before the provider is called, settled before the last byte${streaming ? ", streaming" : ""}`, async (t) => {
@@ -106,16 +118,8 @@ describe("the two lines of a request", () => {
         { model: "m", stream: streaming, messages: user("hi") },
         { "x-request-id": 'mine, "1"' },
       );
-      let text = "";
-      let lines: Line[] = [];
       const ending = streaming ? "data: [DONE]\n\n" : '"total_tokens":27';
-      const decoder = new TextDecoder();
-      for await (const piece of response.body!) {
-        text += decoder.decode(piece as Uint8Array, { stream: true });
-        // At once: whoever has the end finds it in the books.
-        if (text.includes(ending) && lines.length === 0) lines = spendLines(dir);
-      }
-      const [open, settle] = lines as [Line, Line];
+      const [open, settle] = (await linesAtTheEnd(response, ending, dir)) as [Line, Line];
       assert.deepEqual(before, [open], "the open line was there, and nothing else");
       assert.deepEqual([Object.keys(open), Object.keys(settle)], [OPEN, SETTLE]);
       const { key_id } = await gw.accessOf('mine, "1"');

@@ -34,30 +34,11 @@ import {
   type Line,
 } from "../../support/books.ts";
 import { ended } from "../../support/command.ts";
+import { USAGE_COLUMNS } from "../../support/crash.ts";
 import { folder } from "../../support/folder.ts";
 import { demo, readStream, startGateway, user } from "../../support/gateway.ts";
 import { held, speak, status } from "../../support/provider.ts";
 import { waitFor, within } from "../../support/wait.ts";
-
-const RECORD = [
-  "usage_id",
-  "gateway_request_id",
-  "account",
-  "key_id",
-  "model",
-  "provider",
-  "status",
-  "prompt_tokens",
-  "completion_tokens",
-  "total_tokens",
-  "prompt_cache_hit_tokens",
-  "prompt_cache_miss_tokens",
-  "reasoning_tokens",
-  "cost",
-  "currency",
-  "started_at",
-  "ended_at",
-];
 
 /** What a pair of lines must have become. */
 function recordOf({ open, settle }: { open: Line; settle: Line }): Line {
@@ -113,7 +94,8 @@ describe("usage records", { concurrency: 4 }, () => {
     for (const model of ["m", "team", "bad"]) await ask({ model });
     await waitFor(() => usageCount(dir) === 3, "the records");
     assertCopied(dir);
-    for (const record of usageRecords(dir)) assert.deepEqual(Object.keys(record), RECORD);
+    for (const record of usageRecords(dir))
+      assert.deepEqual(Object.keys(record), [...USAGE_COLUMNS]);
     assert.deepEqual(
       usageRecords(dir).map(({ model, provider, status }) => [model, provider, status]),
       [

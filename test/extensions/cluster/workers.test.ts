@@ -39,6 +39,7 @@ import {
   settles,
   type Line,
 } from "../../support/books.ts";
+import { todays } from "../../support/todays.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
 /** A process takes a while to start, most of all beside others. */
@@ -521,10 +522,11 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     );
   });
 
-  for (const [what, spoil] of [
+  const SPOILT = [
     ["is faulty", ({ write }: Bench) => write({ limits: { rpm: -1 } })],
     ["is gone", ({ file }: Bench) => rmSync(file)],
-  ] as const) {
+  ] as const;
+  for (const [what, spoil] of todays(SPOILT, 2)) {
     it(`is replaced, with the configuration that is in force, while the file ${what}`, async (t) => {
       const it = await bench(t, {}, {}, { named: false });
       const { address, workers, told, dir } = it;
@@ -627,7 +629,7 @@ describe("a worker that dies", { concurrency: 2 }, () => {
 });
 
 describe("a new configuration for all workers", { concurrency: 2 }, () => {
-  for (const how of ["SIGHUP", "a change of the file"] as const) {
+  for (const how of todays(["SIGHUP", "a change of the file"] as const, 2)) {
     it(`by ${how}: every worker serves the new model; a faulty file changes nothing and is told once`, async (t) => {
       const { gw, address, write, told } = await bench(t, {}, { late: speak("Late.") });
       const late = { late: { provider: "lab" } };
@@ -697,7 +699,7 @@ describe("signals to several workers", { concurrency: 2 }, () => {
     assert.deepEqual([code, stderr], [0, ""], "no worker was taken for dead, and replaced");
   });
 
-  for (const whom of ["the first process", "the whole group"] as const) {
+  for (const whom of todays(["the first process", "the whole group"] as const, 2)) {
     it(`a second signal to ${whom} ends all of them at once`, async (t) => {
       const { gw, address } = await bench(t, {}, {}, { detached: true });
       const to = whom === "the first process" ? gw.child.pid! : -gw.child.pid!;
@@ -763,7 +765,7 @@ describe("several workers that cannot serve", { concurrency: 2 }, () => {
 });
 
 describe("the access log of several workers", () => {
-  for (const how of ["reads on", "lags behind, so that the pipe is full"] as const) {
+  for (const how of todays(["reads on", "lags behind, so that the pipe is full"] as const, 2)) {
     it(`is whole lines, each request's once, through a pipe whose reader ${how}`, async (t) => {
       const place = folder();
       const pipe = join(place, "pipe");

@@ -15,16 +15,23 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { repeatedMembers } from "../../../src/extensions/config-checks/duplicates.ts";
 import { checkConfig, VENDORS } from "../../support/config.ts";
-import { vendorPreset } from "../../../src/core/providers/vendors.ts";
+import { vendorPreset } from "../../../src/config/vendors.ts";
 import { ValidationError, pathText } from "../../../src/core/schema/checker.ts";
 import { certificate } from "../../support/certificate.ts";
 import { ended, lines } from "../../support/command.ts";
 import { folder } from "../../support/folder.ts";
 import { demo, merge } from "../../support/gateway.ts";
-import { bundled } from "../../support/program.ts";
+import { bundled, type Ended } from "../../support/program.ts";
+import { runHere } from "../../support/run-here.ts";
+
+/** How a command ends: `check` in this process, `serve` in one of its own. */
+const outcome = (t: TestContext, command: string, file: string): Promise<Ended> =>
+  command === "serve"
+    ? ended(t, [command, "--config", file])
+    : runHere([command, "--config", file]);
 
 /** The faults of a configuration, `path: message`. */
 function faults(over: object): string[] {
@@ -174,7 +181,7 @@ describe("a member that stands twice", () => {
       '{"providers": {"p": {"dialect": "demo", "dialect": "demo"}}, "models": {}, "models": {"m": {"provider": "p"}}, "limits": {"rpm": -1}}',
     );
     for (const command of ["check", "serve"]) {
-      const end = await ended(t, [command, "--config", file]);
+      const end = await outcome(t, command, file);
       assert.equal(end.code, 1);
       assert.deepEqual(lines(end.stderr), [
         "chat-gateway: limits.rpm: expected an integer from 0 to 1000000, got -1",
@@ -201,7 +208,7 @@ describe("a data_dir that cannot be made", () => {
       writeFileSync(join(dir, obstacle), "in the way");
       const { file } = written({ data_dir: join(dir, path) });
       for (const command of ["check", "serve"]) {
-        const { code, stdout, stderr } = await ended(t, [command, "--config", file]);
+        const { code, stdout, stderr } = await outcome(t, command, file);
         assert.deepEqual(
           [code, stdout, stderr],
           [1, "", `chat-gateway: data_dir: ${join(dir, obstacle)} is not a folder\n`],
@@ -246,7 +253,7 @@ describe("a data_dir that cannot be made", () => {
     for (const path of ["link", "link/data"]) {
       const { file } = written({ data_dir: join(dir, path) });
       for (const command of ["check", "serve"]) {
-        const { code, stderr } = await ended(t, [command, "--config", file]);
+        const { code, stderr } = await outcome(t, command, file);
         const told = `${join(dir, "link")} is a link to something that is not there`;
         assert.deepEqual([code, stderr], [1, `chat-gateway: data_dir: ${told}\n`]);
       }
@@ -259,29 +266,29 @@ describe("a data_dir that cannot be made", () => {
     for (const path of ["/proc/nope", "/proc/nope/data"]) {
       const { file } = written({ data_dir: path });
       for (const command of ["check", "serve"]) {
-        const { code, stderr } = await ended(t, [command, "--config", file]);
+        const { code, stderr } = await outcome(t, command, file);
         assert.equal(code, 1);
         assert.match(stderr, /^chat-gateway: data_dir: cannot be made in \/proc: E[A-Z]+\n$/);
       }
     }
   });
 
-  it("that can be made is made by serve, not by check", async (t) => {
+  it("that can be made is made by serve, not by check", async () => {
     const { file, data } = written();
-    const { code, stderr } = await ended(t, ["check", "--config", file]);
+    const { code, stderr } = await runHere(["check", "--config", file]);
     assert.deepEqual([code, stderr, existsSync(data)], [0, "", false]);
   });
 });
 
 describe("certificates", () => {
-  it("that are not there, or no pair, are faults of both listeners, beside all others", async (t) => {
+  it("that are not there, or no pair, are faults of both listeners, beside all others", async () => {
     const [own, other] = [certificate(), certificate()];
     const { file } = written({
       server: { tls: { cert_file: own.cert_file, key_file: other.key_file } },
       admin: { port: 0, tls: { cert_file: "nowhere.pem", key_file: own.key_file } },
       limits: { rpm: "many" },
     });
-    const { code, stderr } = await ended(t, ["check", "--config", file]);
+    const { code, stderr } = await runHere(["check", "--config", file]);
     const [shape, pair, missing, ...others] = lines(stderr);
     assert.equal(code, 1);
     assert.match(shape ?? "", /^chat-gateway: limits\.rpm: expected an integer/);
@@ -290,25 +297,25 @@ describe("certificates", () => {
     assert.deepEqual(others, []);
   });
 
-  it("that are a pair are none", async (t) => {
+  it("that are a pair are none", async () => {
     const { file } = written({ server: { port: 0, tls: certificate() } });
-    const { code, stderr } = await ended(t, ["check", "--config", file]);
+    const { code, stderr } = await runHere(["check", "--config", file]);
     assert.deepEqual([code, stderr], [0, ""]);
   });
 });
 
 describe("aliases", () => {
-  it("may be absent", async (t) => {
+  it("may be absent", async () => {
     const { file } = written();
     const json = { providers: { d: { dialect: "demo" } }, models: { m: { provider: "d" } } };
     writeFileSync(file, JSON.stringify(json));
-    const { code, stdout } = await ended(t, ["check", "--json", "--config", file]);
+    const { code, stdout } = await runHere(["check", "--json", "--config", file]);
     assert.deepEqual([code, JSON.parse(stdout).aliases], [0, 0]);
   });
 });
 
 describe("warnings", () => {
-  it("are lines on stderr and a list with --json; exit 0", async (t) => {
+  it("are lines on stderr and a list with --json; exit 0", async () => {
     const { file } = written({
       accounts: { quiet: { rpm: 1 }, demo: {} },
       timeouts: { connect_ms: 9_000, first_token_ms: 8_000, idle_ms: 70_000, total_ms: 7_000 },
@@ -327,7 +334,7 @@ describe("warnings", () => {
       ["providers.hasty.timeouts.first_token_ms", /^is 80000, longer than total_ms, .* 75000$/],
       ["accounts.quiet", /^has no key that is valid$/],
     ] as const;
-    const { code, stdout, stderr } = await ended(t, ["check", "--json", "--config", file]);
+    const { code, stdout, stderr } = await runHere(["check", "--json", "--config", file]);
     assert.equal(code, 0, stderr);
     const { ok, warnings } = JSON.parse(stdout) as {
       ok: boolean;
@@ -342,27 +349,27 @@ describe("warnings", () => {
       lines(stderr),
       warnings.map(({ path, message }) => `chat-gateway: warning: ${path} ${message}`),
     );
-    const forPeople = await ended(t, ["check", "--config", file]);
+    const forPeople = await runHere(["check", "--config", file]);
     assert.deepEqual([forPeople.code, forPeople.stderr], [0, stderr]);
   });
 
-  it("of the admin listener's default port, where no section says another", async (t) => {
+  it("of the admin listener's default port, where no section says another", async () => {
     const { file, data } = written();
     const json = { server: { port: 8081 }, data_dir: data, providers: {}, models: {} };
     writeFileSync(file, JSON.stringify(json));
-    const { code, stderr } = await ended(t, ["check", "--config", file]);
+    const { code, stderr } = await runHere(["check", "--config", file]);
     assert.deepEqual([code, lines(stderr).length], [0, 1]);
     assert.match(stderr, /^chat-gateway: warning: server\.port is the port of the admin listener/);
   });
 
-  it("an account whose only key was created is served; one whose keys are revoked is not", async (t) => {
+  it("an account whose only key was created is served; one whose keys are revoked is not", async () => {
     const { file } = written({ accounts: { acme: { rpm: 1 } } });
     const create = ["keys", "create", "--account", "acme", "--json", "--config", file];
-    const warned = async () => (await ended(t, ["check", "--config", file])).stderr;
+    const warned = async () => (await runHere(["check", "--config", file])).stderr;
     assert.match(await warned(), /accounts\.acme has no key/);
-    const { key_id } = JSON.parse((await ended(t, create)).stdout);
+    const { key_id } = JSON.parse((await runHere(create)).stdout);
     assert.equal(await warned(), "");
-    await ended(t, ["keys", "revoke", key_id, "--config", file]);
+    await runHere(["keys", "revoke", key_id, "--config", file]);
     assert.match(await warned(), /accounts\.acme has no key/);
   });
 });

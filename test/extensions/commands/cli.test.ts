@@ -11,6 +11,7 @@ import { assertOneLine, ended, lines, run } from "../../support/command.ts";
 import { folder, replace } from "../../support/folder.ts";
 import { demo, merge } from "../../support/gateway.ts";
 import { fromSources } from "../../support/program.ts";
+import { runHere } from "../../support/run-here.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
 /** A configuration in a file of its own; the demo's, with these fields over it. */
@@ -69,6 +70,12 @@ describe("the sources", () => {
 });
 
 describe("arguments", { concurrency: 4 }, () => {
+  it("that are wrong end the process with exit 2, and one line on stderr", async (t) => {
+    const end = await ended(t, ["frobnicate"]);
+    assertOneLine(end, /no command 'frobnicate'/);
+    assert.equal(end.code, 2);
+  });
+
   for (const [args, words] of [
     [["frobnicate"], /no command 'frobnicate'; commands: serve, check/],
     [["toString"], /no command 'toString'/],
@@ -80,16 +87,16 @@ describe("arguments", { concurrency: 4 }, () => {
     [["--port", "-1"], /--port/],
     [["--port", "65536"], /--port must be a number from 0 to 65535/],
   ] as const) {
-    it(`${args.join(" ")}: one line, exit 2`, async (t) => {
-      const end = await ended(t, args);
+    it(`${args.join(" ")}: one line, exit 2`, async () => {
+      const end = await runHere(args);
       assertOneLine(end, words);
       assert.equal(end.code, 2);
     });
   }
 
   for (const args of [["--help"], ["check", "-h"]]) {
-    it(`${args.join(" ")}: the usage on stdout, exit 0`, async (t) => {
-      const { code, stdout, stderr } = await ended(t, args);
+    it(`${args.join(" ")}: the usage on stdout, exit 0`, async () => {
+      const { code, stdout, stderr } = await runHere(args);
       assert.deepEqual([code, stderr], [0, ""]);
       for (const word of [
         "serve [--config FILE] [--host H] [--port N]",
@@ -102,18 +109,18 @@ describe("arguments", { concurrency: 4 }, () => {
 });
 
 describe("check", { concurrency: 4 }, () => {
-  it("a good file: one line that counts, exit 0", async (t) => {
+  it("a good file: one line that counts, exit 0", async () => {
     const file = configFile();
-    const { code, stdout, stderr } = await ended(t, ["check", "--config", file]);
+    const { code, stdout, stderr } = await runHere(["check", "--config", file]);
     assert.deepEqual(
       [code, stdout, stderr],
       [0, `${file} is valid: 2 models, 2 aliases, 1 keys\n`, ""],
     );
   });
 
-  it("a good file, for programs", async (t) => {
+  it("a good file, for programs", async () => {
     const file = configFile();
-    const { code, stdout, stderr } = await ended(t, ["check", "--json", "--config", file]);
+    const { code, stdout, stderr } = await runHere(["check", "--json", "--config", file]);
     assert.deepEqual([code, stderr], [0, ""]);
     assert.deepEqual(JSON.parse(stdout), {
       ok: true,
@@ -163,16 +170,16 @@ describe("check", { concurrency: 4 }, () => {
   };
   const paths = ["server.port", "server.prot", "keys[0].sha256", "limits.rpm"];
 
-  it("faults: each on a line of its own with its path, exit 1", async (t) => {
-    const { code, stdout, stderr } = await ended(t, ["check", "--config", configFile(faulty)]);
+  it("faults: each on a line of its own with its path, exit 1", async () => {
+    const { code, stdout, stderr } = await runHere(["check", "--config", configFile(faulty)]);
     assert.deepEqual([code, stdout], [1, ""]);
     const found = lines(stderr).map((line) => /^chat-gateway: (\S+): \S/.exec(line)?.[1]);
     assert.deepEqual(found, paths);
     assert.doesNotMatch(stderr, /CANARY/);
   });
 
-  it("faults, for programs: on stdout, exit 1", async (t) => {
-    const { code, stdout, stderr } = await ended(t, [
+  it("faults, for programs: on stdout, exit 1", async () => {
+    const { code, stdout, stderr } = await runHere([
       "check",
       "--json",
       "--config",
@@ -453,8 +460,8 @@ describe("explain", () => {
     return name;
   };
 
-  it("prints the candidates in order, why, and why the others are out", async (t) => {
-    const { code, stdout, stderr } = await ended(t, ["explain", "value", "--config", file()]);
+  it("prints the candidates in order, why, and why the others are out", async () => {
+    const { code, stdout, stderr } = await runHere(["explain", "value", "--config", file()]);
     assert.deepEqual([code, stderr], [0, ""]);
     assert.deepEqual(lines(stdout), [
       "value: the highest quality_score per blended price (3 parts input, 1 part output) first",
@@ -466,11 +473,11 @@ describe("explain", () => {
     ]);
   });
 
-  it("--json for programs; policies and lists", async (t) => {
+  it("--json for programs; policies and lists", async () => {
     const config = file();
     const candidates = async (alias: string) => {
       const explained = JSON.parse(
-        (await ended(t, ["explain", alias, "--json", "--config", config])).stdout,
+        (await runHere(["explain", alias, "--json", "--config", config])).stdout,
       );
       return [
         explained.policy,
@@ -493,7 +500,7 @@ describe("explain", () => {
     ]);
   });
 
-  it("an alias without a candidate: explain says what becomes of it, check warns", async (t) => {
+  it("an alias without a candidate: explain says what becomes of it, check warns", async () => {
     const config = join(folder(), "none.json");
     writeFileSync(
       config,
@@ -504,10 +511,10 @@ describe("explain", () => {
       }),
     );
     assert.match(
-      (await ended(t, ["explain", "empty", "--config", config])).stdout,
+      (await runHere(["explain", "empty", "--config", config])).stdout,
       /No model is a candidate: every request gets 503/,
     );
-    const checked = await ended(t, ["check", "--config", config]);
+    const checked = await runHere(["check", "--config", config]);
     assert.deepEqual(
       [checked.code, checked.stderr],
       [
@@ -517,9 +524,9 @@ describe("explain", () => {
     );
   });
 
-  it("a name that is no alias: one line, exit 1; no name: exit 2", async (t) => {
+  it("a name that is no alias: one line, exit 1; no name: exit 2", async () => {
     const config = file();
-    const model = await ended(t, ["explain", "good", "--config", config]);
+    const model = await runHere(["explain", "good", "--config", config]);
     assert.deepEqual(
       [model.code, model.stderr],
       [
@@ -528,10 +535,10 @@ describe("explain", () => {
       ],
     );
     assert.match(
-      (await ended(t, ["explain", "ghost", "--config", config])).stderr,
+      (await runHere(["explain", "ghost", "--config", config])).stderr,
       /'ghost' is not an alias here/,
     );
-    const nothing = await ended(t, ["explain"]);
+    const nothing = await runHere(["explain"]);
     assert.deepEqual([nothing.code, nothing.stderr], [2, "chat-gateway: explain needs ALIAS\n"]);
   });
 });

@@ -18,9 +18,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { configFile, only, type Line } from "../../support/books.ts";
-import { assertOneLine, ended, lines, type RunOptions } from "../../support/command.ts";
+import { assertOneLine, ended, lines } from "../../support/command.ts";
 import { folder } from "../../support/folder.ts";
 import {
   configFor,
@@ -30,16 +29,19 @@ import {
   user,
   type RunningGateway,
 } from "../../support/gateway.ts";
-import { bundled } from "../../support/program.ts";
+import { bundled, type Ended } from "../../support/program.ts";
+import { runHere } from "../../support/run-here.ts";
 import { speak, startProvider } from "../../support/provider.ts";
-import { waitFor } from "../../support/wait.ts";
+import { until, waitFor } from "../../support/wait.ts";
+
+const BUSY_MS = 5_000;
 
 /** A running gateway with models m and n, and its command line. */
 async function world(
   t: TestContext,
   over: object = {},
   deps: object = {},
-  options: RunOptions = {},
+  runCommand: (args: readonly string[]) => Promise<Ended> = runHere,
 ) {
   const dir = folder();
   const provider = await startProvider(t, { m: speak("Hi."), n: speak("Hi.") });
@@ -50,7 +52,7 @@ async function world(
   });
   const gw = await startGateway(t, config, deps);
   const file = configFile(config);
-  const keys = (...args: string[]) => ended(t, ["keys", ...args, "--config", file], options);
+  const keys = (...args: string[]) => runCommand(["keys", ...args, "--config", file]);
   /** Makes a key; what it is and what is known of it. */
   const create = async (...args: string[]): Promise<Line> => {
     const { code, stdout, stderr } = await keys("create", ...args, "--json");
@@ -71,23 +73,22 @@ async function world(
 }
 
 /**
- * The status of /v1/models with this key, as soon as it is another than `not`: a change that must
- * be heard of within a second.
+ * The answer of /v1/models with this key, as soon as its status is another than `not`. The gateway
+ * hears of a change within a second where the machine is not busy.
  */
-async function heard({ url }: RunningGateway, key: string, not: number): Promise<Response> {
-  for (const end = performance.now() + 1_500; ; ) {
-    const response = await fetch(`${url}/v1/models`, {
-      headers: { authorization: `Bearer ${key}` },
-    });
-    if (response.status !== not) return response;
-    await response.text();
-    assert.ok(
-      performance.now() < end,
-      `waited 1500 ms for the gateway to hear of the key: still ${not}`,
-    );
-    await pause(10);
-  }
-}
+const heard = ({ url }: RunningGateway, key: string, not: number): Promise<Response> =>
+  until(
+    async () => {
+      const response = await fetch(`${url}/v1/models`, {
+        headers: { authorization: `Bearer ${key}` },
+      });
+      if (response.status !== not) return response;
+      await response.text();
+      return undefined;
+    },
+    `the gateway to hear of the key: still ${not}`,
+    BUSY_MS,
+  );
 
 async function assertDisabled(response: Response): Promise<void> {
   const { error } = await json(response);
@@ -231,8 +232,10 @@ describe("a key's life", { concurrency: 3 }, () => {
   });
 
   it("ten made at once are ten keys", async (t) => {
-    // One file: ten that compile sources would wait for each other.
-    const { create, stored, gw } = await world(t, {}, {}, { program: bundled(folder()) });
+    // Processes, which wait for each other's lock; of one file, which each need not compile.
+    const program = bundled(folder());
+    const runProcess = (args: readonly string[]) => ended(t, args, { program });
+    const { create, stored, gw } = await world(t, {}, {}, runProcess);
     const made = await Promise.all(
       Array.from({ length: 10 }, (_, at) => create("--account", `account ${at}`)),
     );
@@ -268,9 +271,9 @@ describe("what cannot be", { concurrency: 3 }, () => {
     [["revoke"], 2, /keys revoke needs KEY_ID/],
     [["revoke", "key_0000000000000000"], 1, /there is no key key_0000000000000000/],
   ] as const) {
-    it(`keys ${args.join(" ")}: one line, exit ${code}, and no file`, async (t) => {
+    it(`keys ${args.join(" ")}: one line, exit ${code}, and no file`, async () => {
       const dir = folder();
-      const end = await ended(t, [
+      const end = await runHere([
         "keys",
         ...args,
         "--config",
@@ -342,7 +345,8 @@ describe("a keys.json that cannot be read", { concurrency: 6 }, () => {
     writeFileSync(join(dir, "keys.json"), "[{");
     const file = configFile(configFor("http://127.0.0.1:1", ["m"], { data_dir: dir }));
     for (const args of [["keys", "create", "--account", "a"], ["keys", "list"], ["serve"]]) {
-      const end = await ended(t, [...args, "--config", file]);
+      const whole = [...args, "--config", file];
+      const end = await (args[0] === "serve" ? ended(t, whole) : runHere(whole));
       assertOneLine(end, /keys\.json is not JSON/);
       assert.equal(end.code, 1);
     }

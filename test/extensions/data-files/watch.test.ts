@@ -20,11 +20,12 @@ import { createKeyring } from "../../../src/core/accounts/keyring.ts";
 import { readKeys, watchKeys } from "../../../src/extensions/keys/created-keys.ts";
 import { checkConfig } from "../../support/config.ts";
 import { watchFile, type Found } from "../../../src/extensions/data-files/watch.ts";
-import { ended, lines, run } from "../../support/command.ts";
+import { lines, run } from "../../support/command.ts";
 import { folder, replace } from "../../support/folder.ts";
 import { demo } from "../../support/gateway.ts";
 import { LONG } from "../../support/long.ts";
 import { writeManyKeys } from "../../support/many-keys.ts";
+import { runHere } from "../../support/run-here.ts";
 import { settled, until, waitFor } from "../../support/wait.ts";
 
 const MANY = LONG ? 100_000 : 30_000;
@@ -114,7 +115,7 @@ describe("something else in a file's place", () => {
     execFileSync("mkfifo", [path]);
   };
 
-  it("a configuration that is a FIFO, a device or too large: check says so at once, exit 1", async (t) => {
+  it("a configuration that is a FIFO, a device or too large: check says so at once, exit 1", async () => {
     const { dir } = place();
     const [pipe, large] = [join(dir, "pipe"), join(dir, "large")];
     fifo(pipe);
@@ -126,17 +127,17 @@ describe("something else in a file's place", () => {
       [large, "it has more than 16777216 bytes"],
       [dir, "EISDIR"],
     ]) {
-      const { code, stderr } = await ended(t, ["check", "--config", file!]);
+      const { code, stderr } = await runHere(["check", "--config", file!]);
       assert.deepEqual([code, stderr], [1, `chat-gateway: cannot read ${file}: ${why}\n`]);
     }
   });
 
-  it("certificates and created keys that are FIFOs: each is told, and nothing hangs", async (t) => {
+  it("certificates and created keys that are FIFOs: each is told, and nothing hangs", async () => {
     const dir = folder();
     const [pipe, data] = [join(dir, "pipe"), join(dir, "data")];
     fifo(pipe);
     const { file } = place({ server: { port: 0, tls: { cert_file: pipe, key_file: pipe } } });
-    const found = await ended(t, ["check", "--config", file]);
+    const found = await runHere(["check", "--config", file]);
     const why = "cannot be read: it is a FIFO, not a regular file";
     assert.deepEqual(
       [found.code, lines(found.stderr)],
@@ -144,7 +145,7 @@ describe("something else in a file's place", () => {
     );
     mkdirSync(data);
     fifo(join(data, "keys.json"));
-    const keys = await ended(t, ["keys", "list", "--config", place({ data_dir: data }).file]);
+    const keys = await runHere(["keys", "list", "--config", place({ data_dir: data }).file]);
     assert.deepEqual([keys.code, /keys\.json: it is a FIFO/.test(keys.stderr)], [1, true]);
   });
 

@@ -388,61 +388,50 @@ const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/**
- * What is wrong with `value` by `schema`, as one line each: the parts of JSON Schema that the table
- * below uses, and no other.
- */
-function violations(schema: unknown, value: unknown, root: Json, path = "$"): string[] {
-  if (schema === true || schema === undefined) return [];
-  if (!isObject(schema)) return [`${path}: nothing is allowed here`];
-  const found: string[] = [];
-  const rule = (ok: boolean, what: string) => {
-    if (!ok) found.push(`${path}: ${what}, but is ${JSON.stringify(value)}`);
-  };
-  const below = (inner: unknown, at: unknown, step: string) =>
-    found.push(...violations(inner, at, root, `${path}${step}`));
-  const fits = (inner: unknown) => violations(inner, value, root, path).length === 0;
-  const known = new Set([
-    "$ref",
-    "$defs",
-    "definitions",
-    "title",
-    "description",
-    "default",
-    "type",
-    "enum",
-    "const",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "minItems",
-    "maxItems",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "format",
-  ]);
-  for (const keyword of Object.keys(schema))
-    assert.ok(known.has(keyword), `the test's own checker does not know ${keyword}`);
-  const list = (keyword: string): unknown[] =>
-    Array.isArray(schema[keyword]) ? schema[keyword] : [];
-  const limit = (keyword: string, ok: (bound: number) => boolean) => {
-    const bound = schema[keyword];
-    if (typeof bound === "number") rule(ok(bound), `${keyword} is ${bound}`);
-  };
+/** The keywords of which the checker below makes something. */
+const KNOWN = new Set([
+  "$ref",
+  "$defs",
+  "definitions",
+  "title",
+  "description",
+  "default",
+  "type",
+  "enum",
+  "const",
+  "anyOf",
+  "oneOf",
+  "allOf",
+  "properties",
+  "required",
+  "additionalProperties",
+  "items",
+  "minItems",
+  "maxItems",
+  "minimum",
+  "maximum",
+  "exclusiveMinimum",
+  "format",
+]);
 
-  if (typeof schema["$ref"] === "string") {
-    const steps = schema["$ref"].split("/").slice(1);
-    below(
-      steps.reduce<unknown>((at, step) => (isObject(at) ? at[step] : undefined), root),
-      value,
-      "",
-    );
-  }
+/** A value that is held to a schema, and what is found out about it. */
+interface Judging {
+  readonly schema: Json;
+  readonly value: unknown;
+  /** Notes that a rule is broken, unless it is kept. */
+  rule(ok: boolean, what: string): void;
+  /** The same for a rule about a number, if the schema has it. */
+  limit(keyword: string, ok: (bound: number) => boolean): void;
+  /** Judges a part of the value by another schema. */
+  below(schema: unknown, part: unknown, step: string): void;
+  /** Whether the value fits another schema. */
+  fits(schema: unknown): boolean;
+}
+
+const listIn = (schema: Json, keyword: string): unknown[] =>
+  Array.isArray(schema[keyword]) ? schema[keyword] : [];
+
+function judgeType({ schema, value, rule }: Judging): void {
   const types = schema["type"] === undefined ? [] : [schema["type"]].flat();
   const is: Record<string, boolean> = {
     object: isObject(value),
@@ -460,26 +449,34 @@ function violations(schema: unknown, value: unknown, root: Json, path = "$"): st
     );
   if ("enum" in schema)
     rule(
-      list("enum").some((each) => same(each, value)),
+      listIn(schema, "enum").some((each) => same(each, value)),
       `must be one of ${JSON.stringify(schema["enum"])}`,
     );
   if ("const" in schema)
     rule(same(schema["const"], value), `must be ${JSON.stringify(schema["const"])}`);
-  if ("anyOf" in schema) rule(list("anyOf").some(fits), "must fit one of anyOf");
+}
+
+function judgeCombinations({ schema, value, rule, below, fits }: Judging): void {
+  if ("anyOf" in schema) rule(listIn(schema, "anyOf").some(fits), "must fit one of anyOf");
   if ("oneOf" in schema)
-    rule(list("oneOf").filter(fits).length === 1, "must fit exactly one of oneOf");
-  for (const each of list("allOf")) below(each, value, "");
-  if (isObject(value)) {
-    const properties = isObject(schema["properties"]) ? schema["properties"] : {};
-    for (const name of list("required"))
-      rule(Object.hasOwn(value, String(name)), `must have ${String(name)}`);
-    for (const [name, inner] of Object.entries(value))
-      below(
-        Object.hasOwn(properties, name) ? properties[name] : schema["additionalProperties"],
-        inner,
-        `.${name}`,
-      );
-  }
+    rule(listIn(schema, "oneOf").filter(fits).length === 1, "must fit exactly one of oneOf");
+  for (const each of listIn(schema, "allOf")) below(each, value, "");
+}
+
+function judgeObject({ schema, value, rule, below }: Judging): void {
+  if (!isObject(value)) return;
+  const properties = isObject(schema["properties"]) ? schema["properties"] : {};
+  for (const name of listIn(schema, "required"))
+    rule(Object.hasOwn(value, String(name)), `must have ${String(name)}`);
+  for (const [name, inner] of Object.entries(value))
+    below(
+      Object.hasOwn(properties, name) ? properties[name] : schema["additionalProperties"],
+      inner,
+      `.${name}`,
+    );
+}
+
+function judgeRest({ schema, value, rule, limit, below }: Judging): void {
   if (Array.isArray(value)) {
     value.forEach((item, index) => {
       below(schema["items"], item, `[${index}]`);
@@ -496,6 +493,41 @@ function violations(schema: unknown, value: unknown, root: Json, path = "$"): st
     const format = FORMATS[String(schema["format"])];
     if (format) rule(format.test(value), `must be a ${String(schema["format"])}`);
   }
+}
+
+/**
+ * What is wrong with `value` by `schema`, as one line each: the parts of JSON Schema that the table
+ * below uses, and no other.
+ */
+function violations(schema: unknown, value: unknown, root: Json, path = "$"): string[] {
+  if (schema === true || schema === undefined) return [];
+  if (!isObject(schema)) return [`${path}: nothing is allowed here`];
+  for (const keyword of Object.keys(schema))
+    assert.ok(KNOWN.has(keyword), `the test's own checker does not know ${keyword}`);
+  const found: string[] = [];
+  const rule = (ok: boolean, what: string) => {
+    if (!ok) found.push(`${path}: ${what}, but is ${JSON.stringify(value)}`);
+  };
+  const judging: Judging = {
+    schema,
+    value,
+    rule,
+    limit(keyword, ok) {
+      const bound = schema[keyword];
+      if (typeof bound === "number") rule(ok(bound), `${keyword} is ${bound}`);
+    },
+    below: (inner, part, step) => found.push(...violations(inner, part, root, `${path}${step}`)),
+    fits: (inner) => violations(inner, value, root, path).length === 0,
+  };
+  if (typeof schema["$ref"] === "string") {
+    const steps = schema["$ref"].split("/").slice(1);
+    const target = steps.reduce<unknown>((at, step) => (isObject(at) ? at[step] : undefined), root);
+    judging.below(target, value, "");
+  }
+  judgeType(judging);
+  judgeCombinations(judging);
+  judgeObject(judging);
+  judgeRest(judging);
   return found;
 }
 

@@ -5,43 +5,17 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
-import { Writable } from "node:stream";
 import { describe, it } from "node:test";
 import { folder } from "../../support/folder.ts";
 import { demo, startGateway } from "../../support/gateway.ts";
 import { LONG } from "../../support/long.ts";
 import { launch, quickest } from "../../support/program.ts";
+import { createStalledReader } from "../../support/stalled-reader.ts";
 import { until, waitFor, within } from "../../support/wait.ts";
-
-/** A stream whose reader takes nothing until it is told to go on. */
-function stalled() {
-  let takeNext: (() => void) | undefined;
-  let goesOn = false;
-  let text = "";
-  const stream = new Writable({
-    decodeStrings: false,
-    write(chunk: string, _, done) {
-      const take = () => {
-        text += chunk;
-        done();
-      };
-      if (goesOn) take();
-      else takeNext = take;
-    },
-  });
-  return {
-    stream,
-    lines: () => text.split("\n").filter((line) => line !== ""),
-    resume() {
-      goesOn = true;
-      takeNext?.();
-    },
-  };
-}
 
 describe("the gateway's logs", () => {
   it("a diagnostics reader that stalls is told in its own log how many lines it has missed", async (t) => {
-    const reader = stalled();
+    const reader = createStalledReader();
     const gateway = await startGateway(t, demo(), { diagnostics: reader.stream });
     for (let at = 0; at < 10_000; at += 1) {
       gateway.gateway.diagnose({ event: "test", level: "info", text: "x".repeat(1_000) });

@@ -1,41 +1,15 @@
 // A log whose reader may be too slow: what is kept for it is bounded, what is dropped is counted.
 
 import assert from "node:assert/strict";
-import { Writable } from "node:stream";
 import { describe, it } from "node:test";
 import { createLineLog } from "../../../src/core/http/line-log.ts";
 import { boundLog, MAX_BACKLOG } from "../../../src/extensions/log-bounds/index.ts";
+import { createStalledReader } from "../../support/stalled-reader.ts";
 import { waitFor } from "../../support/wait.ts";
-
-/** A stream whose reader takes nothing until it is told to go on. */
-function stalled() {
-  let takeNext: (() => void) | undefined;
-  let goesOn = false;
-  let text = "";
-  const stream = new Writable({
-    decodeStrings: false,
-    write(chunk: string, _, done) {
-      const take = () => {
-        text += chunk;
-        done();
-      };
-      if (goesOn) take();
-      else takeNext = take;
-    },
-  });
-  return {
-    stream,
-    lines: () => text.split("\n").filter((line) => line !== ""),
-    resume() {
-      goesOn = true;
-      takeNext?.();
-    },
-  };
-}
 
 describe("a line log", () => {
   it("keeps 8 MB for a reader that stalls, drops the rest, and tells how much when it goes on", async () => {
-    const reader = stalled();
+    const reader = createStalledReader();
     let dropped = 0;
     const recovered: number[] = [];
     const write = boundLog(reader.stream, {
@@ -67,7 +41,7 @@ describe("a line log", () => {
   });
 
   it("drops nothing for a reader that keeps up, however much comes in one turn", async () => {
-    const reader = stalled();
+    const reader = createStalledReader();
     reader.resume();
     const write = boundLog(reader.stream, {
       dropped: () => assert.fail("a line was dropped"),

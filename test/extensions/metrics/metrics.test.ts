@@ -73,37 +73,42 @@ function parse(text: string): Map<string, Family> {
   const seen = new Set<string>();
   let helped = "";
   let current = "";
+
+  function readHelp(line: string, name: string, words: string): void {
+    assert.ok(!families.has(name) && helped === current, `${line}: not where a family begins`);
+    assert.doesNotMatch(words, /\\(?![\\n])/);
+    helped = name;
+  }
+  function readType(line: string, name: string, type: string): void {
+    assert.ok(name === helped && name !== current, `${line}: not after its HELP`);
+    assert.match(type, /^(counter|gauge|histogram|summary)$/);
+    assert.equal(
+      type === "counter",
+      name.endsWith("_total"),
+      `${name}: counters, and they only, end with _total`,
+    );
+    families.set(name, { type, samples: [] });
+    current = name;
+  }
+  function readSample(line: string): void {
+    const sample = parseSample(line);
+    const { type, samples } =
+      families.get(current) ?? assert.fail(`a sample of no family: ${line}`);
+    const endings = type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
+    const own = endings.map((ending) => current + ending);
+    assert.ok(own.includes(sample.name), `${line} stands in the family ${current}`);
+    assert.ok(!seen.has(identity(sample)), `twice: ${line}`);
+    seen.add(identity(sample));
+    samples.push(sample);
+    if (type === "counter") assert.ok(sample.value >= 0, line);
+  }
+
   for (const line of text.slice(0, -1).split("\n")) {
-    const [, keyword, name, words] =
+    const [, keyword, name = "", words = ""] =
       /^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$/.exec(line) ?? [];
-    if (keyword === "HELP") {
-      assert.ok(!families.has(name!) && helped === current, `${line}: not where a family begins`);
-      assert.doesNotMatch(words!, /\\(?![\\n])/);
-      helped = name!;
-    } else if (keyword === "TYPE") {
-      assert.ok(name === helped && name !== current, `${line}: not after its HELP`);
-      assert.match(words!, /^(counter|gauge|histogram|summary)$/);
-      assert.equal(
-        words === "counter",
-        name!.endsWith("_total"),
-        `${name}: counters, and they only, end with _total`,
-      );
-      families.set(name!, { type: words!, samples: [] });
-      current = name!;
-    } else {
-      const sample = parseSample(line);
-      const { type, samples } =
-        families.get(current) ?? assert.fail(`a sample of no family: ${line}`);
-      const own =
-        type === "histogram"
-          ? ["_bucket", "_sum", "_count"].map((ending) => current + ending)
-          : [current];
-      assert.ok(own.includes(sample.name), `${line} stands in the family ${current}`);
-      assert.ok(!seen.has(identity(sample)), `twice: ${line}`);
-      seen.add(identity(sample));
-      samples.push(sample);
-      if (type === "counter") assert.ok(sample.value >= 0, line);
-    }
+    if (keyword === "HELP") readHelp(line, name, words);
+    else if (keyword === "TYPE") readType(line, name, words);
+    else readSample(line);
   }
   assert.equal(helped, current, `${helped} has no TYPE`);
   for (const [name, { type, samples }] of families)

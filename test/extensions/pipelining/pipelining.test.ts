@@ -191,8 +191,9 @@ describe("pipelined requests", () => {
       return socket;
     });
     await waitFor(() => sent === sockets.length, "the requests to leave", 20_000);
-    await settled(() => gateway.gateway.report().inFlight, "the gateway to take no more", 500);
-    const inFlight = gateway.gateway.report().inFlight;
+    const inHand = () => gateway.gateway.report().inFlight;
+    await settled(inHand, "the gateway to take no more", 500, 30_000);
+    const inFlight = inHand();
     assert.ok(inFlight <= 100 * MAX_PIPELINED, `${inFlight} are in hand`);
     const grown = (used() - before) / 1e6;
     t.diagnostic(`${grown.toFixed(0)} MB, ${inFlight} in hand`);

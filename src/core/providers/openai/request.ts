@@ -46,6 +46,7 @@ function messageFields(message: Message, echo: EchoField): object {
 
 /** Parameters under the provider's names. */
 function renamed(parameters: object, names: Traits["rename"]): object {
+  if (names.size === 0) return parameters;
   const fields: { [name: string]: unknown } = { ...parameters };
   for (const [name, providerName] of names) {
     const value = fields[name];

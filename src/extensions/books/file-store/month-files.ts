@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, statSync } from "node:fs";
 import { truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { readJson } from "../../../core/config/json-file.ts";
+import { readJson } from "../../../config/json-file.ts";
 import { replaceFile, syncToDisk } from "../../data-files/index.ts";
 import type { Mark, StoreFault } from "../../usage-records/index.ts";
 import { BooksFault } from "../books-fault.ts";

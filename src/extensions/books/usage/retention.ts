@@ -5,8 +5,8 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../../core/clock.ts";
-import { readJson } from "../../../core/config/json-file.ts";
-import { DAY_MS } from "../../../core/config/fields.ts";
+import { readJson } from "../../../config/json-file.ts";
+import { DAY_MS } from "../../../config/fields.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 
 const HOUR_MS = DAY_MS / 24;

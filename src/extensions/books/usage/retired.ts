@@ -3,8 +3,8 @@
 // those segments.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { failUnreadable, parseJsonFile, textIn } from "../../../core/config/json-file.ts";
-import { readRegularFile, whyUnreadable } from "../../../core/config/regular-file.ts";
+import { failUnreadable, parseJsonFile, textIn } from "../../../config/json-file.ts";
+import { readRegularFile, whyUnreadable } from "../../../config/regular-file.ts";
 import { replaceFile } from "../../data-files/index.ts";
 import { AMOUNT, formatMoney, parseMoney } from "../../../core/ledger/price.ts";
 import { fail, isObject } from "../../../core/schema/checker.ts";

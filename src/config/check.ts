@@ -1,0 +1,46 @@
+// Checks a parsed gateway.json: its shape, and what its parts say of each other.
+import type { Config } from "../core/config.ts";
+import { demoKeyIssues } from "./demo-key.ts";
+import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
+import { createFormats, type Formats } from "./formats.ts";
+import { dialectsOf } from "./extension.ts";
+import { traitsOf } from "./vendors.ts";
+import type { ModelSettings } from "../core/routing/model.ts";
+import { invalid, referenceIssues, repeatedIn } from "./references.ts";
+import { configSchema, type SchemaOptions, type WrittenConfig } from "./schema.ts";
+
+/** Throws one ValidationError with all issues. */
+export function checkConfig(json: unknown, options: SchemaOptions): Config {
+  const { extensions = [], entries = [], secretsOptional = false } = options;
+  const formats = createFormats(extensions, dialectsOf(entries));
+  const between = referenceIssues(json, formats);
+  if (!secretsOptional)
+    between.push(...extensions.flatMap(({ issues }) => issues?.(json, formats) ?? []));
+  try {
+    const config = configSchema(options)(json, true);
+    if (!secretsOptional) between.push(...keyIssues(config));
+    if (between.length === 0) return withTraits(config, formats);
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error;
+    throw new ValidationError([...error.issues, ...between]);
+  }
+  throw new ValidationError(between);
+}
+
+/** The configuration, each model with all of its traits. */
+function withTraits(config: WrittenConfig, { presets }: Formats): Config {
+  const models = new Map<string, ModelSettings>();
+  for (const [name, model] of config.models) {
+    const provider = config.providers.get(model.provider)!;
+    models.set(name, { ...model, traits: traitsOf(presets, provider, model) });
+  }
+  return { ...config, models };
+}
+
+function keyIssues(config: WrittenConfig): ValidationIssue[] {
+  const repeated = repeatedIn(config.keys.map(({ digest }) => digest));
+  return [
+    ...repeated.map((at) => invalid(["keys", at], "the same key stands here twice")),
+    ...demoKeyIssues(config, config.server.host),
+  ];
+}

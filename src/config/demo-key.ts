@@ -1,0 +1,36 @@
+// The demo key, which everybody knows: it is valid on loopback only.
+import type { Config } from "../core/config.ts";
+import { sha256 } from "../core/hash.ts";
+import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
+
+const DIGEST = sha256("sk-demo");
+
+export const hasDemoKey = ({ keys }: Pick<Config, "keys">): boolean =>
+  keys.some(({ digest }) => digest === DIGEST);
+
+/** The issue of a demo key beyond loopback. `host` is where the gateway listens, or is to listen. */
+export const demoKeyIssues = (
+  config: Pick<Config, "keys">,
+  host: string,
+): readonly ValidationIssue[] =>
+  isLoopback(host) || !hasDemoKey(config)
+    ? []
+    : [
+        {
+          path: ["server", "host"],
+          code: "invalid_value",
+          message: "must be a loopback address while the demo key, which everybody knows, is valid",
+        },
+      ];
+
+export const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+
+/**
+ * Throws a ValidationError if a configuration cannot take the place of `initial`, whose address the
+ * gateway listens on.
+ */
+export function assertFits(config: Config, initial: Config): void {
+  const issues = demoKeyIssues(config, initial.server.host);
+  if (issues.length > 0) throw new ValidationError(issues);
+}

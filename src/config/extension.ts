@@ -1,0 +1,82 @@
+// What a configuration asks of extensions: their settings, what these demand beyond their shape, and
+// which line of src/extensions.ts loads them.
+import type { Config } from "../core/config.ts";
+import type { Extension } from "../core/extension/extension.ts";
+import type { Formats } from "./formats.ts";
+import type { ValidationIssue } from "../core/schema/checker.ts";
+import type { Setting } from "./setting.ts";
+
+/**
+ * A line of src/extensions.ts: when an extension is loaded. Everything but `name` and `load` may be
+ * absent: it is no reason to load it.
+ */
+export interface ExtensionEntry<X extends ConfigExtension = ConfigExtension> {
+  readonly name: string;
+  /** Its settings, as Setting.path has them. It is loaded when a configuration has one of them. */
+  readonly settings?: readonly string[];
+  /** The dialects that it brings. It is loaded when a provider uses one. */
+  readonly dialects?: readonly string[];
+  /** It brings the configuration of a program without a file. At most one extension does. */
+  readonly hasConfig?: boolean;
+  /** Its `supervise` starts processes, which need its `work`. At most one extension does. */
+  readonly startsProcesses?: boolean;
+  /** It is loaded with every configuration. */
+  readonly checks?: boolean;
+  /** It is loaded whenever a gateway serves. */
+  readonly serves?: boolean;
+  /**
+   * It is loaded when a setting has another value than the word for what the program does without
+   * it.
+   */
+  readonly replaces?: { readonly setting: string; readonly word: string };
+  load(): Promise<{ readonly extension: X }>;
+}
+
+/** The dialects that these bring, loaded or not. */
+export const dialectsOf = (entries: readonly ExtensionEntry[]): readonly string[] =>
+  entries.flatMap(({ dialects = [] }) => dialects);
+
+/** Every member may be absent: the extension adds nothing of that kind. */
+export interface ConfigExtension extends Extension {
+  readonly settings?: readonly Setting<unknown>[];
+  /** What a program without a file runs with: JSON, as if it had been read. */
+  readonly builtInConfig?: unknown;
+  /** A store outside of the process that one of the settings can name. */
+  readonly store?: StoreAddress;
+  /**
+   * What its settings demand of others, beyond their shape. Looks at the raw JSON, so that an issue
+   * of shape elsewhere hides none.
+   */
+  readonly issues?: (json: unknown, formats: Formats) => readonly ValidationIssue[];
+  /** Issues of a configuration's text, which is valid JSON. */
+  readonly textIssues?: (text: string) => readonly ValidationIssue[];
+  /** What is odd in a valid configuration. `check` prints it. */
+  readonly warnings?: (config: Config) => readonly Warning[];
+  /**
+   * Issues of a configuration on the machine that is to serve with it, such as an unreadable
+   * certificate. Looks at the raw JSON.
+   */
+  readonly issuesHere?: (json: unknown) => readonly ValidationIssue[];
+  /**
+   * What a configuration needs that is not there, such as a package; throws a ValidationError.
+   * `check` calls it.
+   */
+  readonly assertReady?: (config: Config, extensions: readonly Extension[]) => void;
+}
+
+/** Something in a configuration with which a gateway starts, but hardly as it is meant. */
+export interface Warning {
+  readonly path: ValidationIssue["path"];
+  readonly message: string;
+}
+
+/**
+ * A kind of address that stands where else a built-in word does: `"redis://..."` for `"memory"`.
+ */
+export interface StoreAddress {
+  /** The setting's path: `limits.store`. */
+  readonly setting: string;
+  readonly scheme: RegExp;
+  /** What the address is of, for messages: "a PostgreSQL database (postgres://...)". */
+  readonly expected: string;
+}

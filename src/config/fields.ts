@@ -1,0 +1,56 @@
+// Checks that many fields of gateway.json share.
+import {
+  fail,
+  nonEmpty,
+  number,
+  object,
+  refine,
+  withDefault,
+  type Check,
+  type Fields,
+  type Infer,
+} from "../core/schema/checker.ts";
+
+export const DAY_MS = 86_400_000;
+
+/** An object in which any other field is an issue: a misspelt setting must not be ignored. */
+export const strict = <F extends Fields>(fields: F) => object(fields, { strict: true });
+
+/** A strict object that may be left out, because all of its fields have defaults. */
+export const section = <F extends Fields>(
+  fields: F,
+): Check<{ -readonly [K in keyof F]: Infer<F[K]> }> =>
+  withDefault(strict(fields), strict(fields)({}));
+
+export const integer = (min: number, max: number): Check<number> =>
+  number({ min, max, integer: true });
+
+export const positive = number({ min: 1, integer: true });
+
+/** Milliseconds, at most a day. `value` is the default. */
+export const ms = (value: number, min = 1): Check<number> =>
+  withDefault(integer(min, DAY_MS), value);
+
+export const port = integer(0, 65_535);
+
+/**
+ * An http:// or https:// address without credentials, query and fragment; the slashes at its end
+ * are taken off.
+ */
+export const url = refine(nonEmpty, (text) => {
+  const parsed = URL.canParse(text) ? new URL(text) : undefined;
+  if (!parsed || !/^https?:$/.test(parsed.protocol))
+    return fail("invalid_value", "expected an http:// or https:// address");
+  if (parsed.username || parsed.password)
+    return fail("invalid_value", "must not hold a user name or password; use api_key");
+  if (parsed.search || parsed.hash)
+    return fail("invalid_value", "must not have a query or fragment");
+  return withoutSlashes(parsed.href);
+});
+
+/** Without the slashes at its end. By hand: a pattern would take quadratic time. */
+function withoutSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === "/") end -= 1;
+  return text.slice(0, end);
+}

@@ -1,0 +1,35 @@
+// The wire formats and the vendors that a configuration can name: the core's own format, and those
+// of the extensions that are loaded.
+import type { Extension } from "../core/extension/extension.ts";
+import { dialectsIn } from "../core/extension/parts.ts";
+import type { DialectDefinition } from "../core/providers/dialect.ts";
+import { vendorNames, vendorPresets, type VendorPresets } from "./vendors.ts";
+
+export interface Formats {
+  /** By their names. */
+  readonly dialects: ReadonlyMap<string, DialectDefinition>;
+  /** The presets of the vendors that speak one of these. */
+  readonly presets: VendorPresets;
+  /**
+   * The values that `dialect` may have, also those whose extension is not loaded because nothing
+   * names them.
+   */
+  readonly dialectNames: readonly string[];
+  /** The same of `vendor`. */
+  readonly vendorNames: readonly string[];
+}
+
+/** `others`: the dialects of extensions that are not loaded. */
+export function createFormats(
+  extensions: readonly Extension[],
+  others: readonly string[] = [],
+): Formats {
+  const dialects = dialectsIn(extensions);
+  const dialectNames = [...new Set([...dialects.keys(), ...others])];
+  return {
+    dialects,
+    presets: vendorPresets([...dialects.values()]),
+    dialectNames,
+    vendorNames: vendorNames(dialectNames),
+  };
+}

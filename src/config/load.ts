@@ -1,0 +1,127 @@
+// Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo
+// configuration.
+import { isNeededBy, type Loader } from "./loader.ts";
+import type { ConfigExtension } from "./extension.ts";
+import { isObject, pathText, ValidationError } from "../core/schema/checker.ts";
+import { checkConfig } from "./check.ts";
+import { failUnreadable, parseJsonFile, textIn } from "./json-file.ts";
+import {
+  MAX_CONFIG_BYTES,
+  readRegularFileLater,
+  whyUnreadable,
+  type FileContent,
+} from "./regular-file.ts";
+import type { Config } from "../core/config.ts";
+import type { Environment } from "./schema.ts";
+
+export const DEFAULT_FILE = "gateway.json";
+
+export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
+  /** Absent: ./gateway.json if it is there, else the built-in configuration. */
+  readonly file?: string | undefined;
+  /** Takes the place of server.host. */
+  readonly host?: string | undefined;
+  /** Takes the place of server.port. */
+  readonly port?: number | undefined;
+  readonly env: Environment;
+  /** Loads the extensions that the configuration needs. */
+  readonly loader: Loader<X>;
+  /**
+   * A gateway is to serve with it, so the extensions that every gateway has are loaded too. Absent:
+   * they are not.
+   */
+  readonly serves?: boolean;
+  /**
+   * This machine is to serve with it, so the files and folders that it names are looked at. Absent:
+   * they are not.
+   */
+  readonly here?: boolean;
+  /**
+   * A provider's or a client's key whose environment variable is not set is no issue. Absent: it is
+   * one.
+   */
+  readonly secretsOptional?: boolean;
+}
+
+export interface Loaded<X extends ConfigExtension = ConfigExtension> {
+  readonly config: Config;
+  /** What the configuration needs, in the order of src/extensions.ts. */
+  readonly extensions: readonly X[];
+  /** The file's name; undefined for the built-in configuration. */
+  readonly source: string | undefined;
+  /**
+   * The SHA-256 of the file's content, by which a later one is told apart; null for the built-in
+   * configuration.
+   */
+  readonly digest: string | null;
+}
+
+/**
+ * Rejects with a ValidationError that has every issue at its path; that of an unreadable file has
+ * the root's. It never holds the event loop while the file is read.
+ */
+export async function loadConfig<X extends ConfigExtension>(
+  options: LoadOptions<X>,
+): Promise<Loaded<X>> {
+  const name = options.file ?? DEFAULT_FILE;
+  let content: FileContent;
+  try {
+    content = await readRegularFileLater(name, MAX_CONFIG_BYTES);
+  } catch (error) {
+    const mayBeAbsent = options.file === undefined && whyUnreadable(error) === "ENOENT";
+    const builtIn = mayBeAbsent ? await builtInConfig(options.loader) : undefined;
+    if (builtIn === undefined) return failUnreadable(name, error);
+    return { ...(await checked(builtIn, "", options)), source: undefined, digest: null };
+  }
+  const text = textIn(content.bytes);
+  const json = parseJsonFile(name, text);
+  const loaded = await checked(json, text, options);
+  return { ...loaded, source: name, digest: content.digest };
+}
+
+/** The configuration of a program without a file, if an extension brings one. */
+async function builtInConfig(loader: Loader): Promise<unknown> {
+  const [extension] = await loader.load((entry) => entry.hasConfig === true);
+  return extension?.builtInConfig;
+}
+
+/** `text`: what was parsed; empty if nothing was. */
+async function checked<X extends ConfigExtension>(
+  json: unknown,
+  text: string,
+  options: LoadOptions<X>,
+): Promise<Pick<Loaded<X>, "config" | "extensions">> {
+  const { env, loader, serves, here, secretsOptional = false } = options;
+  const effective = withOverrides(json, options);
+  const extensions = await loader.load(
+    (entry) => entry.checks || (serves && entry.serves) || isNeededBy(effective, entry),
+  );
+  const issues = extensions.flatMap(({ textIssues }) => textIssues?.(text) ?? []);
+  if (here) issues.push(...extensions.flatMap(({ issuesHere }) => issuesHere?.(effective) ?? []));
+  const schemaOptions = { env, extensions, entries: loader.entries, secretsOptional };
+  try {
+    const config = checkConfig(effective, schemaOptions);
+    if (issues.length === 0) return { config, extensions };
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error;
+    throw new ValidationError([...error.issues, ...issues]);
+  }
+  throw new ValidationError(issues);
+}
+
+/**
+ * With the host and port of the command line. Only an object can be overridden in; anything else is
+ * an issue that the check must see.
+ */
+function withOverrides(json: unknown, { host, port }: LoadOptions): unknown {
+  const server = isObject(json) ? (json["server"] ?? {}) : undefined;
+  if (!isObject(server)) return json;
+  return {
+    ...(json as object),
+    server: { ...server, host: host ?? server["host"], port: port ?? server["port"] },
+  };
+}
+
+/** Issues as programs get them. */
+export const issuesAsJson = ({ issues }: ValidationError) =>
+  issues.map(({ path, message }) => ({ path: pathText(path), message }));

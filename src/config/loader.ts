@@ -1,0 +1,51 @@
+// Which extensions are needed, and their loading. An extension that nothing needs is not even
+// evaluated.
+import { dialectNameOf } from "./vendors.ts";
+import { asObject } from "../core/schema/untrusted-json.ts";
+import type { ConfigExtension, ExtensionEntry } from "./extension.ts";
+
+/** `X`: what is loaded; `E`: the entries of the table. */
+export interface Loader<
+  X extends ConfigExtension = ConfigExtension,
+  E extends ExtensionEntry<X> = ExtensionEntry<X>,
+> {
+  readonly entries: readonly E[];
+  /**
+   * The extensions that `isNeeded` is true of, in the order of the entries. Each is loaded once.
+   */
+  load(isNeeded: (entry: E) => boolean | undefined): Promise<readonly X[]>;
+}
+
+export function createLoader<X extends ConfigExtension, E extends ExtensionEntry<X>>(
+  entries: readonly E[],
+): Loader<X, E> {
+  const loaded = new Map<E, Promise<X>>();
+  async function loadOnce(entry: E): Promise<X> {
+    const known = loaded.get(entry) ?? entry.load().then(({ extension }) => extension);
+    loaded.set(entry, known);
+    return await known;
+  }
+  return {
+    entries,
+    load: (isNeeded) => Promise.all(entries.filter(isNeeded).map(loadOnce)),
+  };
+}
+
+/** Whether a configuration, as it was written, needs an extension. */
+export function isNeededBy(json: unknown, entry: ExtensionEntry): boolean {
+  const { settings = [], dialects = [], replaces } = entry;
+  const valuesAt = (path: string) => valuesOf(json, path.split("."));
+  if (settings.some((path) => valuesAt(path).length > 0)) return true;
+  if (replaces && valuesAt(replaces.setting).some((value) => value !== replaces.word)) return true;
+  const providers = Object.values(asObject(asObject(json)["providers"]));
+  const used = providers.map((provider) => dialectNameOf(asObject(provider)));
+  return dialects.some((dialect) => used.includes(dialect));
+}
+
+/** What stands at a setting's path; a step `*` is any name. */
+function valuesOf(json: unknown, [step, ...rest]: readonly string[]): readonly unknown[] {
+  if (step === undefined) return [json];
+  const parent = asObject(json);
+  if (step === "*") return Object.values(parent).flatMap((child) => valuesOf(child, rest));
+  return Object.hasOwn(parent, step) ? valuesOf(parent[step], rest) : [];
+}

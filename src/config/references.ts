@@ -1,0 +1,137 @@
+// What the parts of a configuration say of each other: names that nothing has, names that two
+// things have, and what a dialect has no words for. It looks at the raw JSON, so that an issue of
+// shape elsewhere hides none.
+import { vendorPreset } from "./vendors.ts";
+import type { ValidationIssue } from "../core/schema/checker.ts";
+import { asArray, asObject } from "../core/schema/untrusted-json.ts";
+import type { Formats } from "./formats.ts";
+
+type Path = ValidationIssue["path"];
+
+export const invalid = (path: Path, message: string): ValidationIssue => ({
+  path,
+  code: "invalid_value",
+  message,
+});
+
+/** The indexes at which a list has a value for the second time. */
+export function repeatedIn(list: readonly unknown[]): number[] {
+  const seen = new Set<unknown>();
+  return list.flatMap((value, index) => {
+    if (seen.has(value)) return [index];
+    seen.add(value);
+    return [];
+  });
+}
+
+export function referenceIssues(json: unknown, formats: Formats): ValidationIssue[] {
+  const root = asObject(json);
+  const providers = asObject(root["providers"]);
+  const models = asObject(root["models"]);
+  const aliases = asObject(root["aliases"]);
+  return [
+    ...Object.entries(providers).flatMap(([name, provider]) =>
+      providerIssues(["providers", name], asObject(provider), formats),
+    ),
+    ...Object.entries(models).flatMap(([name, model]) =>
+      modelIssues(["models", name], asObject(model), { providers, formats }),
+    ),
+    ...Object.entries(aliases).flatMap(([name, alias]) =>
+      aliasIssues(name, asObject(alias), models),
+    ),
+    ...asArray(root["keys"]).flatMap((key, index) =>
+      asArray(asObject(key)["models"]).flatMap((name, at) =>
+        unknownName(["keys", index, "models", at], name, "model or alias", [models, aliases]),
+      ),
+    ),
+  ];
+}
+
+/** One issue if none of the tables has the name. A name of a wrong type is an issue already. */
+function unknownName(
+  path: Path,
+  name: unknown,
+  noun: string,
+  tables: readonly object[],
+): ValidationIssue[] {
+  if (typeof name !== "string" || name === "") return [];
+  if (tables.some((table) => Object.hasOwn(table, name))) return [];
+  return [invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`)];
+}
+
+function providerIssues(
+  path: Path,
+  provider: Record<string, unknown>,
+  formats: Formats,
+): ValidationIssue[] {
+  const { vendor, dialect, base_url } = provider;
+  const preset = vendorPreset(formats.presets, { vendor, dialect });
+  const issues: ValidationIssue[] = [];
+  if ((dialect ?? vendor ?? undefined) === undefined)
+    issues.push(invalid([...path, "dialect"], "is required where no vendor is named"));
+  if (preset && (dialect ?? preset.dialect) !== preset.dialect)
+    issues.push(invalid([...path, "dialect"], `this vendor's is "${preset.dialect}"`));
+  if (preset && (base_url ?? preset.base_url) === undefined)
+    issues.push(invalid([...path, "base_url"], "is required"));
+  return [...issues, ...unsupportedTraits(path, provider, { formats, dialect: preset?.dialect })];
+}
+
+function modelIssues(
+  path: Path,
+  model: Record<string, unknown>,
+  {
+    providers,
+    formats,
+  }: { readonly providers: Record<string, unknown>; readonly formats: Formats },
+): ValidationIssue[] {
+  const name = String(model["provider"]);
+  const provider = Object.hasOwn(providers, name) ? asObject(providers[name]) : {};
+  const dialect = vendorPreset(formats.presets, provider)?.dialect;
+  return [
+    ...unknownName([...path, "provider"], model["provider"], "provider", [providers]),
+    ...unsupportedTraits(path, model, { formats, dialect }),
+  ];
+}
+
+function aliasIssues(
+  name: string,
+  alias: Record<string, unknown>,
+  models: Record<string, unknown>,
+): ValidationIssue[] {
+  const list = asArray(alias["models"]);
+  const path = ["aliases", name];
+  return [
+    ...(Object.hasOwn(models, name) ? [invalid(path, "a model has the same name")] : []),
+    ...list.flatMap((model, at) => unknownName([...path, "models", at], model, "model", [models])),
+    ...repeatedIn(list).map((at) => invalid([...path, "models", at], "stands in the list twice")),
+  ];
+}
+
+/**
+ * What a provider's or a model's dialect cannot express. A value that no dialect knows is an issue
+ * of the field itself.
+ */
+function unsupportedTraits(
+  path: Path,
+  { thinking, supports }: Record<string, unknown>,
+  {
+    formats,
+    dialect = "openai",
+  }: { readonly formats: Formats; readonly dialect: string | undefined },
+): ValidationIssue[] {
+  const issues: ValidationIssue[] = [];
+  const { thinkingSwitches = [], unsupported = [] } = formats.dialects.get(dialect) ?? {};
+  const has = (names: readonly string[], value: unknown): boolean =>
+    names.some((name) => name === value);
+  const isKnown = [...formats.dialects.values()].some((definition) =>
+    has(definition.thinkingSwitches, thinking),
+  );
+  if (isKnown && !has(thinkingSwitches, thinking)) {
+    const known = thinkingSwitches.join(", ");
+    issues.push(invalid([...path, "thinking"], `the ${dialect} dialect knows ${known}`));
+  }
+  const at = asArray(supports).findIndex((name) => has(unsupported, name));
+  if (at !== -1)
+    issues.push(invalid([...path, "supports", at], `the ${dialect} dialect does not know it`));
+  return issues;
+}

@@ -1,0 +1,298 @@
+// What an operator writes in gateway.json: every field of the core, its bounds, and what its
+// absence means. The JSON Schema of the file is derived from this. Extensions add their settings to
+// it (setting.ts).
+import type { Config } from "../core/config.ts";
+import { dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
+import type { CheckContext } from "./setting.ts";
+import type { TraitOverrides } from "../core/providers/traits.ts";
+import type { ModelSettings } from "../core/routing/model.ts";
+import { sha256 } from "../core/hash.ts";
+import { traitFields } from "./traits.ts";
+import { vendorPreset } from "./vendors.ts";
+import {
+  array,
+  boolean,
+  fail,
+  literal,
+  nonEmpty,
+  nullable,
+  number,
+  object,
+  optional,
+  partial,
+  record,
+  refine,
+  string,
+  withDefault,
+  type Check,
+  type Fields,
+} from "../core/schema/checker.ts";
+import { integer, ms, port, positive, section, strict, url } from "./fields.ts";
+import { createFormats, type Formats } from "./formats.ts";
+import { secret, type Environment } from "./secrets.ts";
+
+export type { Environment } from "./secrets.ts";
+
+/** What a configuration is checked with. */
+export interface SchemaOptions {
+  readonly env: Environment;
+  /** The extensions whose settings and dialects a configuration may use. Absent: none. */
+  readonly extensions?: readonly ConfigExtension[];
+  /**
+   * All that there are: fields of those that are not loaded are named in messages. Absent:
+   * `extensions` only.
+   */
+  readonly entries?: readonly ExtensionEntry[];
+  /**
+   * A provider's or a client's key whose environment variable is not set is no fault. Absent: it is
+   * one.
+   */
+  readonly secretsOptional?: boolean;
+}
+
+const rpm = nullable(integer(0, 1_000_000));
+
+/**
+ * Currency per million tokens. Money is counted in pico-units (1 per million = 1e6 a token), so
+ * more decimals cannot be billed.
+ */
+const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
+  Number(value.toFixed(6)) === value
+    ? value
+    : fail("invalid_value", `expected at most six decimals, got ${value}`),
+);
+
+/** Milliseconds. */
+const timeouts = {
+  /** For a new connection. */
+  connect_ms: ms(5_000),
+  /**
+   * From sending the request to the first text, thinking or tool call; of a whole reply to its
+   * first byte.
+   */
+  first_token_ms: ms(60_000),
+  /** Between two pieces of a reply. */
+  idle_ms: ms(60_000),
+  /** For the request with all of its attempts; in a provider: for one attempt. */
+  total_ms: ms(900_000),
+  /** From the end of a reply to its usage and the end of its stream. */
+  closing_ms: ms(2_000),
+  /** How long a stream that its client left is read on, so that its usage can still come. */
+  leave_ms: ms(1_000, 0),
+};
+
+const retry = {
+  max_retries: withDefault(integer(0, 10), 1),
+  backoff_ms: ms(250),
+  max_wait_ms: ms(3_000, 0),
+};
+
+const aliasFields = {
+  policy: optional(literal("reasoning", "value")),
+  models: optional(array(nonEmpty, { min: 1 })),
+  enabled: withDefault(boolean(), true),
+};
+
+/** A model as it is written: its traits are those that it states itself. */
+type WrittenModel = Omit<ModelSettings, "traits"> & TraitOverrides;
+
+/** A configuration whose models have not got their vendors' traits yet. */
+export interface WrittenConfig extends Omit<Config, "models"> {
+  readonly models: ReadonlyMap<string, WrittenModel>;
+}
+
+/** The check of gateway.json, with its JSON Schema. */
+export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
+  const context = checkContext(options);
+  const { extensions = [], entries = [] } = options;
+  const formats = createFormats(extensions, dialectsOf(entries));
+  /** The core's fields of the section at `path`, and those that extensions add to it. */
+  const extended = <F extends Fields>(path: string, fields: F): F => ({
+    ...fields,
+    ...context.addedTo(path),
+  });
+  return strict(
+    extended("", {
+      server: section(
+        extended("server", {
+          host: withDefault(nonEmpty, "127.0.0.1"),
+          port: withDefault(port, 8080),
+          /** V8's strings end soon after the upper bound. */
+          max_body_bytes: withDefault(integer(1, 500 * 1024 * 1024), 10_485_760),
+          /** Of a provider's whole reply. */
+          max_reply_bytes: withDefault(integer(1024, 500 * 1024 * 1024), 16_777_216),
+          /** Until a request has arrived whole; its head has a minute at the most. */
+          receive_ms: ms(120_000),
+          /** An answer of which the client takes nothing for so long is broken off. */
+          send_ms: ms(30_000),
+          /** Of silence, after which a comment goes out on a stream (WIRE 3.2). */
+          keep_alive_ms: ms(15_000),
+          drain_ms: ms(30_000, 0),
+          /** Chat requests that a process has in hand at once; more are refused. */
+          max_in_flight: withDefault(positive, 10_000),
+        }),
+      ),
+      data_dir: withDefault(nonEmpty, "./data"),
+      providers: record(providerCheck(context, formats, extended)),
+      models: record(modelCheck(formats, extended)),
+      aliases: withDefault(
+        record(
+          refine(strict(extended("aliases.*", aliasFields)), (alias) =>
+            exactlyOne(alias, "policy", "models"),
+          ),
+        ),
+        new Map(),
+      ),
+      accounts: withDefault(
+        record(
+          strict(
+            extended("accounts.*", {
+              rpm: optional(rpm),
+              /** Requests that an account has in hand at once; absent: any number. */
+              max_in_flight: optional(nullable(integer(0, 1_000_000))),
+            }),
+          ),
+        ),
+        new Map(),
+      ),
+      keys: withDefault(array(keyCheck(context)), []),
+      limits: section(
+        extended("limits", {
+          rpm: withDefault(rpm, 60),
+          store: withDefault(context.storeAddress("limits.store", "memory"), "memory"),
+        }),
+      ),
+      timeouts: section(timeouts),
+      retry: section(retry),
+      /**
+       * So many failures in a row open a model's breaker; for the cooldown it then lets nothing
+       * through.
+       */
+      breaker: section({ failures: withDefault(positive, 5), cooldown_ms: ms(15_000) }),
+      compat: section({ tool_choice_default: withDefault(literal("none", "auto"), "none") }),
+      currency: withDefault(
+        string({ pattern: /^[A-Z]{3}$/, expected: "three capital letters such as USD" }),
+        "USD",
+      ),
+    }),
+  );
+}
+
+const traitsIn = ({ dialects }: Formats) => partial(traitFields([...dialects.values()]));
+
+type Extend = <F extends Fields>(path: string, fields: F) => F;
+
+/** `base_url` absent: the vendor's. */
+const providerCheck = ({ credential }: CheckContext, formats: Formats, extended: Extend) =>
+  refine(
+    strict(
+      extended("providers.*", {
+        vendor: optional(literal(...formats.vendorNames)),
+        dialect: optional(literal(...formats.dialectNames)),
+        base_url: optional(url),
+        api_key: optional(credential),
+        ...traitsIn(formats),
+        timeouts: optional(strict(partial(timeouts))),
+        retry: optional(strict(partial(retry))),
+      }),
+    ),
+    (provider) => {
+      // Without a preset the vendor or the dialect is an issue already.
+      const { dialect, base_url = "" } = vendorPreset(formats.presets, provider) ?? {
+        dialect: "openai",
+      };
+      return { ...provider, dialect, base_url: provider.base_url ?? base_url };
+    },
+  );
+
+/** `upstream_model` absent: the model's own name. */
+const modelCheck = (formats: Formats, extended: Extend) =>
+  strict(
+    extended("models.*", {
+      provider: nonEmpty,
+      upstream_model: optional(nonEmpty),
+      reasoning: withDefault(boolean(), false),
+      ...traitsIn(formats),
+      context_tokens: optional(positive),
+      reasoning_score: optional(number()),
+      quality_score: optional(number()),
+      price: optional(
+        strict(
+          extended("models.*.price", {
+            input_cache_hit: optional(price),
+            input_cache_miss: price,
+            output: price,
+          }),
+        ),
+      ),
+    }),
+  );
+
+const keyCheck = ({ credential }: CheckContext) =>
+  refine(
+    strict({
+      account: nonEmpty,
+      key: optional(credential),
+      sha256: optional(
+        string({
+          pattern: /^[0-9a-f]{64}$/,
+          expected: "64 lower-case hexadecimal digits",
+          secret: true,
+        }),
+      ),
+      rpm: optional(rpm),
+      models: optional(array(nonEmpty)),
+    }),
+    (entry) => {
+      const { key, sha256: digest = "", ...rest } = exactlyOne(entry, "key", "sha256");
+      return { ...rest, digest: key === undefined ? digest : sha256(key) };
+    },
+  );
+
+const exactlyOne = <T extends object>(row: T, a: keyof T & string, b: keyof T & string): T =>
+  (row[a] === undefined) === (row[b] === undefined)
+    ? fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`)
+    : row;
+
+function checkContext(options: SchemaOptions): CheckContext {
+  const { env, secretsOptional = false, extensions = [], entries = [] } = options;
+  const settings = extensions.flatMap((extension) => extension.settings ?? []);
+  const context: CheckContext = {
+    secret: secret(env),
+    credential: secret(env, !secretsOptional),
+    storeAddress(path, builtIn) {
+      if (secretsOptional && path === "limits.store") return secret(env, false);
+      const stores = extensions.flatMap(({ store }) => (store?.setting === path ? [store] : []));
+      const expected = [
+        JSON.stringify(builtIn),
+        ...stores.map((store) => `the address of ${store.expected}`),
+      ];
+      return refine(secret(env), (text) => {
+        const isStore = stores.some(({ scheme }) => scheme.test(text) && URL.canParse(text));
+        // The address may hold a password, so it is not repeated.
+        return text === builtIn || isStore
+          ? text
+          : fail("invalid_value", `expected ${expected.join(" or ")}`);
+      });
+    },
+    addedTo(path) {
+      const added: Record<string, Check<unknown>> = {};
+      const below = (child: string): string | undefined => {
+        const at = child.lastIndexOf(".");
+        return child.slice(0, Math.max(0, at)) === path ? child.slice(at + 1) : undefined;
+      };
+      // Those of extensions that are not loaded are absent, or they would be; but messages name
+      // them.
+      for (const name of entries.flatMap((entry) => entry.settings ?? []).map(below))
+        if (name !== undefined) added[name] = absent;
+      for (const setting of settings) {
+        const name = below(setting.path);
+        if (name !== undefined) added[name] = setting.check(context);
+      }
+      return added;
+    },
+  };
+  return context;
+}
+
+const absent = optional(object({}));

@@ -1,0 +1,60 @@
+// A setting that an extension adds to gateway.json: where it stands, what it must look like, and
+// how its value is read.
+import type { Check, Fields } from "../core/schema/checker.ts";
+
+/** What the check of a setting may depend on. */
+export interface CheckContext {
+  /**
+   * A text, or `"$NAME"` for the environment variable NAME. An unset variable is a fault. The value
+   * never shows in a message.
+   */
+  readonly secret: Check<string>;
+  /** The same, but commands that call no provider accept an unset variable. */
+  readonly credential: Check<string>;
+  /**
+   * The word `builtIn`, or the address of a store that an extension offers for this setting. It may
+   * be a secret.
+   */
+  storeAddress(path: string, builtIn: string): Check<string>;
+  /** The fields that other extensions add to the section at `path`. */
+  addedTo(path: string): Fields;
+}
+
+export interface Setting<T> {
+  /** Dotted: `admin`, `server.tls`. A `*` stands for any name: `providers.*.pace_ms`. */
+  readonly path: string;
+  check(context: CheckContext): Check<T>;
+  /**
+   * It is read when the gateway starts: a change needs a restart, and is reported. Absent: a reload
+   * puts it in force.
+   */
+  readonly fixed?: boolean;
+  /**
+   * Its value in a checked configuration, or in the row that a `*` stands for; its default where it
+   * is absent.
+   */
+  of(parent: object): T;
+}
+
+/** The steps of a path below its last `*`. */
+const stepsOf = (path: string): readonly string[] => path.split(".*.").at(-1)!.split(".");
+
+/** Defines a setting. `fallback` is its value where gateway.json does not have it. */
+export function defineSetting<T>(
+  path: string,
+  fallback: T,
+  check: (context: CheckContext) => Check<T>,
+  { fixed = false }: { readonly fixed?: boolean } = {},
+): Setting<T> {
+  const steps = stepsOf(path);
+  return {
+    path,
+    check,
+    fixed,
+    of(parent) {
+      let value: unknown = parent;
+      for (const step of steps) value = (value as Record<string, unknown> | undefined)?.[step];
+      return value === undefined ? fallback : (value as T);
+    },
+  };
+}

@@ -1,0 +1,1164 @@
+// gateway.json: what every field defaults to, what is refused and at which path, where a
+// configuration comes from, and that no message ever repeats a secret.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import demoConfig from "../../src/extensions/demo/demo.json" with { type: "json" };
+import type { LoadOptions } from "../../src/config/load.ts";
+import { loadConfig } from "../support/config.ts";
+import { configSchema, type Environment } from "../../src/config/schema.ts";
+import { checkConfig } from "../support/config.ts";
+import { sha256 } from "../../src/core/hash.ts";
+import { allExtensions, formats } from "../support/config.ts";
+import { traitsOf } from "../../src/config/vendors.ts";
+import { traitFields } from "../../src/config/traits.ts";
+import { ValidationError, pathText } from "../../src/core/schema/checker.ts";
+import { merge } from "../support/gateway.ts";
+
+/** The shortest configuration there is. */
+const MINIMAL = { providers: {}, models: {}, aliases: {} };
+
+const LAB = {
+  providers: { lab: { dialect: "openai", base_url: "http://127.0.0.1:8000/v1" } },
+  models: { m: { provider: "lab" } },
+  aliases: {},
+};
+
+/** What a provider or a model that says nothing of it has of its vendor's traits. */
+const NO_TRAITS = Object.fromEntries(
+  Object.keys(traitFields([...formats.dialects.values()])).map((name) => [name, undefined]),
+);
+const HEX = "0123456789abcdef".repeat(4);
+
+/** The faults of what must be refused, as path and message. */
+function faultsOf(run: () => unknown): { path: string; code: string; message: string }[] {
+  try {
+    run();
+  } catch (error) {
+    assert.ok(error instanceof ValidationError, `not a ValidationError: ${String(error)}`);
+    return error.issues.map(({ path, code, message }) => ({ path: pathText(path), code, message }));
+  }
+  return assert.fail("accepted");
+}
+
+const refusedConfig = (over: object, env: Environment = {}) =>
+  faultsOf(() => checkConfig(merge(LAB, over), env));
+const pathsOf = (over: object, env: Environment = {}) =>
+  refusedConfig(over, env).map(({ path }) => path);
+const accepted = (over: object, env: Environment = {}) => checkConfig(merge(LAB, over), env);
+
+/** Sections that the example of the manual states with their defaults. */
+const USUAL = {
+  spend: { keep_days: 400, segment_bytes: 64 * 1024 * 1024 },
+  usage: { store: "file", sync_ms: 5_000 },
+  upstream: { client: "pooled", max_connections: null },
+  timeouts: {
+    connect_ms: 5_000,
+    first_token_ms: 60_000,
+    idle_ms: 60_000,
+    total_ms: 900_000,
+    closing_ms: 2_000,
+    leave_ms: 1_000,
+  },
+  retry: { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 },
+  breaker: { failures: 5, cooldown_ms: 15_000 },
+  compat: { tool_choice_default: "none" },
+  currency: "USD",
+};
+
+describe("defaults", () => {
+  const DEFAULTS = {
+    server: {
+      host: "127.0.0.1",
+      port: 8080,
+      max_body_bytes: 10_485_760,
+      max_reply_bytes: 16_777_216,
+      receive_ms: 120_000,
+      send_ms: 30_000,
+      keep_alive_ms: 15_000,
+      drain_ms: 30_000,
+      max_in_flight: 10_000,
+      workers: 1,
+      tls: undefined,
+    },
+    admin: undefined,
+    data_dir: "./data",
+    providers: new Map(),
+    models: new Map(),
+    aliases: new Map(),
+    accounts: new Map(),
+    keys: [],
+    limits: { rpm: 60, store: "memory", on_error: "local" },
+    ...USUAL,
+  };
+
+  it("everything but providers and models has one", () =>
+    assert.deepEqual(checkConfig({ providers: {}, models: {} }, {}), DEFAULTS));
+
+  it("an empty section, an absent one and null are the same", () => {
+    const sections = [
+      "server",
+      "limits",
+      "spend",
+      "usage",
+      "timeouts",
+      "retry",
+      "breaker",
+      "compat",
+    ];
+    for (const value of [{}, null]) {
+      assert.deepEqual(
+        checkConfig(
+          { ...MINIMAL, ...Object.fromEntries(sections.map((name) => [name, value])) },
+          {},
+        ),
+        DEFAULTS,
+      );
+    }
+  });
+
+  it("an admin section that is there is meant: its port must be free", () => {
+    assert.deepEqual((checkConfig({ ...MINIMAL, admin: {} }) as { admin?: unknown }).admin, {
+      host: "127.0.0.1",
+      port: 8081,
+      password: undefined,
+      tls: undefined,
+    });
+    assert.deepEqual(
+      refusedConfig({ admin: { host: "0.0.0.0" } }).map(({ path }) => path),
+      ["admin.host"],
+    );
+  });
+
+  it("one field given leaves the others at their defaults", () => {
+    assert.deepEqual(checkConfig({ ...MINIMAL, timeouts: { idle_ms: 1 } }, {}).timeouts, {
+      ...DEFAULTS.timeouts,
+      idle_ms: 1,
+    });
+    assert.deepEqual(checkConfig({ ...MINIMAL, server: { port: 0 } }, {}).server, {
+      ...DEFAULTS.server,
+      port: 0,
+    });
+  });
+
+  it("providers and models must be there", () =>
+    assert.deepEqual(
+      faultsOf(() => checkConfig({}, {})),
+      ["providers", "models"].map((path) => ({
+        path,
+        code: "missing_required_parameter",
+        message: "is required",
+      })),
+    ));
+
+  it("of a provider", () =>
+    assert.deepEqual(accepted({}).providers.get("lab"), {
+      dialect: "openai",
+      base_url: "http://127.0.0.1:8000/v1",
+      api_key: undefined,
+      vendor: undefined,
+      ...NO_TRAITS,
+      timeouts: undefined,
+      retry: undefined,
+      pace_ms: 20,
+    }));
+
+  it("of a model, whose traits are its vendor's", () =>
+    assert.deepEqual(accepted({}).models.get("m"), {
+      provider: "lab",
+      upstream_model: undefined,
+      reasoning: false,
+      ...NO_TRAITS,
+      traits: formats.presets.get("generic")?.traits,
+      context_tokens: undefined,
+      reasoning_score: undefined,
+      quality_score: undefined,
+      price: undefined,
+    }));
+
+  it("of an alias", () =>
+    assert.deepEqual(accepted({ aliases: { a: { policy: "value" } } }).aliases.get("a"), {
+      policy: "value",
+      models: undefined,
+      enabled: true,
+    }));
+
+  it("of a key: its text is gone, its digest stays", () =>
+    assert.deepEqual(accepted({ keys: [{ account: "acme", key: "sk-secret" }] }).keys, [
+      { account: "acme", rpm: undefined, models: undefined, digest: sha256("sk-secret") },
+    ]));
+
+  it("null is unlimited, absent is the default", () => {
+    const { limits, accounts, keys } = accepted({
+      limits: { rpm: null },
+      accounts: { a: { rpm: null }, b: {}, c: { rpm: 0 } },
+      keys: [{ account: "a", key: "k", rpm: null }],
+    });
+    assert.equal(limits.rpm, null);
+    assert.deepEqual(
+      [...accounts.values()],
+      [null, undefined, 0].map((rpm) => ({ rpm, max_in_flight: undefined })),
+    );
+    assert.equal(keys[0]?.rpm, null);
+  });
+});
+
+describe("ranges", () => {
+  // [path, the smallest, the largest, beyond]; null where there is no such bound.
+  for (const [path, min, max] of [
+    ["server.port", 0, 65_535],
+    ["admin.port", 0, 65_535],
+    ["server.max_body_bytes", 1, 524_288_000],
+    ["server.max_reply_bytes", 1_024, 524_288_000],
+    ["server.receive_ms", 1, 86_400_000],
+    ["server.keep_alive_ms", 1, 86_400_000],
+    ["server.drain_ms", 0, 86_400_000],
+    ["server.max_in_flight", 1, null],
+    ["server.workers", 1, 256],
+    ["limits.rpm", 0, 1_000_000],
+    ["upstream.max_connections", 1, null],
+    ["usage.sync_ms", 1, 86_400_000],
+    ["spend.keep_days", 1, 36_500],
+    ["spend.segment_bytes", 1_024, 1024 * 1024 * 1024],
+    ["timeouts.connect_ms", 1, 86_400_000],
+    ["timeouts.first_token_ms", 1, 86_400_000],
+    ["timeouts.idle_ms", 1, 86_400_000],
+    ["timeouts.total_ms", 1, 86_400_000],
+    ["timeouts.closing_ms", 1, 86_400_000],
+    ["timeouts.leave_ms", 0, 86_400_000],
+    ["retry.max_retries", 0, 10],
+    ["retry.backoff_ms", 1, 86_400_000],
+    ["retry.max_wait_ms", 0, 86_400_000],
+    ["breaker.failures", 1, null],
+    ["breaker.cooldown_ms", 1, 86_400_000],
+    ["providers.lab.timeouts.idle_ms", 1, 86_400_000],
+    ["providers.lab.timeouts.leave_ms", 0, 86_400_000],
+    ["providers.lab.retry.max_retries", 0, 10],
+    ["providers.lab.pace_ms", 0, 10_000],
+    ["models.m.context_tokens", 1, null],
+    ["models.m.max_output_tokens", 1, null],
+    ["accounts.acme.rpm", 0, 1_000_000],
+  ] as const) {
+    it(`${path}: ${min} to ${max ?? "any"}`, () => {
+      const over = (value: unknown) =>
+        path.split(".").reduceRight<unknown>((inner, step) => ({ [step]: inner }), value) as object;
+      for (const value of [min, max ?? 1e9]) assert.ok(accepted(over(value)));
+      for (const value of [min - 1, ...(max === null ? [] : [max + 1]), min + 0.5, "1", true, []])
+        assert.deepEqual(pathsOf(over(value)), [path], String(value));
+    });
+  }
+
+  it("scores are numbers, of any sign", () => {
+    assert.ok(accepted({ models: { m: { reasoning_score: -1.5, quality_score: 0 } } }));
+    for (const score of ["reasoning_score", "quality_score"])
+      assert.deepEqual(pathsOf({ models: { m: { [score]: "78" } } }), [`models.m.${score}`]);
+  });
+
+  it("prices: from 0, with at most six decimals", () => {
+    const price = (input_cache_miss: unknown) => ({
+      models: { m: { price: { input_cache_miss, output: 1 } } },
+    });
+    for (const value of [0, 0.000001, 0.28, 1_000_000, 999_999.999999, 0.1])
+      assert.ok(accepted(price(value)), String(value));
+    for (const value of [-0.01, 1_000_001, 0.0000001, 0.1234567, "0.28"])
+      assert.deepEqual(pathsOf(price(value)), ["models.m.price.input_cache_miss"], String(value));
+    assert.match(refusedConfig(price(0.1234567))[0]?.message ?? "", /six decimals/);
+    const bare = accepted({
+      models: { m: { price: { input_cache_miss: 1, output: 2 } } },
+    }).models.get("m");
+    assert.deepEqual(bare?.price, { input_cache_hit: undefined, input_cache_miss: 1, output: 2 });
+    assert.deepEqual(pathsOf({ models: { m: { price: {} } } }), [
+      "models.m.price.input_cache_miss",
+      "models.m.price.output",
+    ]);
+  });
+
+  for (const [path, good, bad] of [
+    ["currency", ["USD", "EUR"], ["usd", "US", "EURO", "", "$"]],
+    ["compat.tool_choice_default", ["none", "auto"], ["required", ""]],
+    [
+      "providers.lab.thinking",
+      [
+        "thinking",
+        "reasoning_effort",
+        "reasoning",
+        "enable_thinking",
+        "chat_template_kwargs",
+        "always",
+        "none",
+      ],
+      ["on", ""],
+    ],
+    ["data_dir", ["./data", "/var/lib/x"], [""]],
+    ["server.host", ["0.0.0.0", "::1", "gateway.internal"], [""]],
+    [
+      "providers.lab.base_url",
+      ["http://x", "https://api.x.com/v1", "http://[::1]:8000/v1"],
+      [
+        "",
+        "x",
+        "api.x.com/v1",
+        "ftp://x/",
+        "file:///etc/passwd",
+        "http://user:pass@x/",
+        "http://user@x/",
+        "http://x/?key=1",
+        "http://x/#a",
+      ],
+    ],
+  ] as const) {
+    it(`${path}: ${good.join(", ")}`, () => {
+      const over = (value: unknown) =>
+        path.split(".").reduceRight<unknown>((inner, step) => ({ [step]: inner }), value) as object;
+      for (const value of good) assert.ok(accepted(over(value)), value);
+      for (const value of [...bad, 1, true])
+        assert.deepEqual(pathsOf(over(value)), [path], String(value));
+    });
+  }
+
+  it("a slash at the end of an address is dropped", () =>
+    assert.equal(
+      accepted({ providers: { lab: { base_url: "http://x/v1//" } } }).providers.get("lab")
+        ?.base_url,
+      "http://x/v1",
+    ));
+
+  it("supports: known capabilities only", () => {
+    const all = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"];
+    assert.deepEqual(
+      accepted({ models: { m: { supports: all } } }).models.get("m")?.traits.supports,
+      all,
+    );
+    assert.deepEqual(
+      accepted({ models: { m: { supports: [] } } }).models.get("m")?.traits.supports,
+      [],
+    );
+    assert.deepEqual(pathsOf({ models: { m: { supports: ["tools", "vision"] } } }), [
+      "models.m.supports[1]",
+    ]);
+  });
+
+  it("tls: both files or neither", () => {
+    assert.deepEqual(
+      (accepted({ server: { tls: { cert_file: "c", key_file: "k" } } }).server as { tls?: unknown })
+        .tls,
+      {
+        cert_file: "c",
+        key_file: "k",
+      },
+    );
+    assert.deepEqual(pathsOf({ server: { tls: { cert_file: "c" } } }), ["server.tls.key_file"]);
+  });
+
+  it("keys: a digest is 64 lower-case hexadecimal digits", () => {
+    assert.equal(accepted({ keys: [{ account: "a", sha256: HEX }] }).keys[0]?.digest, HEX);
+    for (const bad of [HEX.slice(1), `${HEX}0`, HEX.toUpperCase(), "", `${HEX.slice(1)}g`]) {
+      assert.deepEqual(pathsOf({ keys: [{ account: "a", sha256: bad }] }), ["keys[0].sha256"]);
+    }
+  });
+});
+
+describe("unknown fields", () => {
+  for (const [path, over] of [
+    ["sever", { sever: {} }],
+    ["server.prot", { server: { prot: 1 } }],
+    ["server.tls.cert", { server: { tls: { cert_file: "c", key_file: "k", cert: "x" } } }],
+    ["admin.hots", { admin: { hots: "x" } }],
+    ["providers.lab.url", { providers: { lab: { url: "http://x" } } }],
+    ["providers.lab.timeouts.idle", { providers: { lab: { timeouts: { idle: 1 } } } }],
+    ["providers.lab.retry.retries", { providers: { lab: { retry: { retries: 1 } } } }],
+    ["models.m.contxt_tokens", { models: { m: { contxt_tokens: 1 } } }],
+    [
+      "models.m.price.input",
+      { models: { m: { price: { input_cache_miss: 1, output: 1, input: 1 } } } },
+    ],
+    ["aliases.a.enable", { aliases: { a: { policy: "value", enable: true } } }],
+    ["accounts.acme.rps", { accounts: { acme: { rps: 1 } } }],
+    ["keys[0].name", { keys: [{ account: "a", key: "k", name: "x" }] }],
+    ["limits.tpm", { limits: { tpm: 1 } }],
+    ["usage.sync", { usage: { sync: 1 } }],
+    ["timeouts.first_ms", { timeouts: { first_ms: 1 } }],
+    ["retry.max", { retry: { max: 1 } }],
+    ["breaker.fails", { breaker: { fails: 1 } }],
+    ["compat.tool_choice", { compat: { tool_choice: "auto" } }],
+  ] as const) {
+    it(`${path} is a fault that tells the known ones`, () => {
+      const [fault, ...others] = refusedConfig(over);
+      assert.equal(fault?.path, path);
+      assert.match(fault?.message ?? "", /is not a known field; known here: \w+/);
+      assert.deepEqual(others, []);
+    });
+  }
+});
+
+describe("all faults at once", () => {
+  it("each with its path, in the order of the file's sections", () =>
+    assert.deepEqual(
+      faultsOf(() =>
+        checkConfig(
+          {
+            server: { port: "8080", drain_ms: -1 },
+            providers: {
+              a: { dialect: "carrier-pigeon", base_url: "nowhere" },
+              "b c": { dialect: "openai", api_key: "$UNSET" },
+            },
+            models: { m: { provider: "", supports: ["x"], price: { output: -1 } } },
+            aliases: {
+              both: { policy: "value", models: ["m"] },
+              neither: {},
+              none: { models: [] },
+            },
+            keys: [
+              { account: "", key: "k" },
+              { key: "k", sha256: HEX },
+            ],
+            limits: { rpm: -1 },
+            colour: "red",
+          },
+          {},
+        ),
+      ).map(({ path }) => path),
+      [
+        "server.port",
+        "server.drain_ms",
+        "providers.a.dialect",
+        "providers.a.base_url",
+        'providers["b c"].api_key',
+        "models.m.provider",
+        "models.m.supports[0]",
+        "models.m.price.input_cache_miss",
+        "models.m.price.output",
+        "aliases.both",
+        "aliases.neither",
+        "aliases.none.models",
+        "keys[0].account",
+        "keys[1].account",
+        "limits.rpm",
+        "colour",
+        'providers["b c"].base_url',
+      ],
+    ));
+
+  it("what the parts say of each other is gathered too", () =>
+    assert.deepEqual(
+      pathsOf({
+        providers: { far: { dialect: "openai" }, claude: { base_url: "https://x" } },
+        models: { n: { provider: "nobody" } },
+        aliases: { m: { policy: "value" }, a: { models: ["m", "ghost"] } },
+        keys: [
+          { account: "x", key: "k" },
+          { account: "y", key: "k", models: ["m", "a", "ghost"] },
+        ],
+      }),
+      [
+        "providers.far.base_url",
+        "providers.claude.dialect",
+        "models.n.provider",
+        "aliases.m",
+        "aliases.a.models[1]",
+        "keys[1].models[2]",
+        "keys[1]",
+      ],
+    ));
+
+  it("a misspelt field does not hide a dangling reference elsewhere", () =>
+    assert.deepEqual(
+      pathsOf({ models: { n: { provider: "nobody" } }, server: { prot: 1 } }).sort(),
+      ["models.n.provider", "server.prot"],
+    ));
+
+  for (const [got, value] of [
+    ["an array", []],
+    ["null", null],
+    ["a string", "x"],
+    ["a number", 1],
+  ] as const) {
+    it(`${got} is no configuration`, () =>
+      assert.deepEqual(
+        faultsOf(() => checkConfig(value, {})),
+        [{ path: "", code: "invalid_type", message: `expected an object, got ${got}` }],
+      ));
+  }
+});
+
+describe("references", () => {
+  for (const [what, over, path, words] of [
+    [
+      "a model of an unknown provider",
+      { models: { n: { provider: "nobody" } } },
+      "models.n.provider",
+      /no provider named "nobody"/,
+    ],
+    [
+      "an alias of an unknown model",
+      { aliases: { a: { models: ["m", "ghost"] } } },
+      "aliases.a.models[1]",
+      /no model named "ghost"/,
+    ],
+    [
+      "an alias that lists a model twice",
+      { aliases: { a: { models: ["m", "m"] } } },
+      "aliases.a.models[1]",
+      /twice/,
+    ],
+    [
+      "an alias of an alias",
+      { aliases: { a: { policy: "value" }, b: { models: ["a"] } } },
+      "aliases.b.models[0]",
+      /no model named "a"/,
+    ],
+    [
+      "an alias with a model's name",
+      { aliases: { m: { policy: "value" } } },
+      "aliases.m",
+      /same name/,
+    ],
+    [
+      "an alias with both a policy and models",
+      { aliases: { a: { policy: "value", models: ["m"] } } },
+      "aliases.a",
+      /exactly one of policy and models/,
+    ],
+    [
+      "an alias with neither",
+      { aliases: { a: {} } },
+      "aliases.a",
+      /exactly one of policy and models/,
+    ],
+    [
+      "a key for an unknown model",
+      { keys: [{ account: "a", key: "k", models: ["ghost"] }] },
+      "keys[0].models[0]",
+      /no model or alias named "ghost"/,
+    ],
+    [
+      "a key with both a text and a digest",
+      { keys: [{ account: "a", key: "k", sha256: HEX }] },
+      "keys[0]",
+      /exactly one of key and sha256/,
+    ],
+    [
+      "a key with neither",
+      { keys: [{ account: "a" }] },
+      "keys[0]",
+      /exactly one of key and sha256/,
+    ],
+    [
+      "a key twice",
+      {
+        keys: [
+          { account: "a", key: "k" },
+          { account: "b", key: "k" },
+        ],
+      },
+      "keys[1]",
+      /twice/,
+    ],
+    [
+      "a key twice, once as a digest",
+      {
+        keys: [
+          { account: "a", key: "k" },
+          { account: "b", sha256: sha256("k") },
+        ],
+      },
+      "keys[1]",
+      /twice/,
+    ],
+    [
+      "a provider without an address",
+      { providers: { x: { dialect: "openai" } } },
+      "providers.x.base_url",
+      /required/,
+    ],
+    [
+      "a provider without dialect and vendor",
+      { providers: { x: { base_url: "https://x" } } },
+      "providers.x.dialect",
+      /required where no vendor/,
+    ],
+    [
+      "a vendor without a usual address",
+      { providers: { x: { vendor: "llama.cpp" } } },
+      "providers.x.base_url",
+      /required/,
+    ],
+    [
+      "a vendor that nobody knows",
+      { providers: { x: { vendor: "acme", base_url: "https://x" } } },
+      "providers.x.vendor",
+      /expected one of/,
+    ],
+    [
+      "a vendor of another dialect",
+      { providers: { x: { vendor: "gemini", dialect: "openai", api_key: "k" } } },
+      "providers.x.dialect",
+      /this vendor's is "gemini"/,
+    ],
+    [
+      "a switch of another dialect",
+      { providers: { x: { vendor: "anthropic", thinking: "level", api_key: "k" } } },
+      "providers.x.thinking",
+      /the anthropic dialect knows adaptive, budget, none/,
+    ],
+    [
+      "a model's switch of another dialect",
+      { models: { n: { provider: "lab", thinking: "adaptive" } } },
+      "models.n.thinking",
+      /the openai dialect knows/,
+    ],
+    [
+      "what a dialect has no words for",
+      { providers: { x: { vendor: "anthropic", supports: ["tools", "logprobs"], api_key: "k" } } },
+      "providers.x.supports[1]",
+      /the anthropic dialect does not know it/,
+    ],
+    [
+      "a dialect that nobody knows",
+      { providers: { x: { dialect: "morse", base_url: "https://x" } } },
+      "providers.x.dialect",
+      /expected one of/,
+    ],
+    [
+      "limits in what is no Redis",
+      { limits: { store: "http://127.0.0.1" } },
+      "limits.store",
+      /expected "memory" or the address of a Redis or Valkey server \(redis:\/\/\.\.\.\)/,
+    ],
+    [
+      "limits in Redis without an address",
+      { limits: { store: "redis://" } },
+      "limits.store",
+      /expected "memory" or/,
+    ],
+    [
+      "what to do without the limits' store",
+      { limits: { on_error: "ignore" } },
+      "limits.on_error",
+      /"local".*"refuse"/,
+    ],
+    [
+      "usage in another database",
+      { usage: { store: "mysql://127.0.0.1" } },
+      "usage.store",
+      /expected "file" or the address of a PostgreSQL database/,
+    ],
+  ] as const) {
+    it(`${what} is a fault`, () => {
+      const found = refusedConfig(over);
+      assert.deepEqual(
+        found.map((fault) => fault.path),
+        [path],
+      );
+      assert.match(found[0]?.message ?? "", words);
+    });
+  }
+
+  it("what is there may be referred to", () => {
+    const config = accepted({
+      aliases: { a: { models: ["m"] }, off: { policy: "reasoning", enabled: false } },
+      keys: [{ account: "new", key: "k", models: ["m", "a", "off"] }],
+    });
+    assert.deepEqual(config.keys[0]?.models, ["m", "a", "off"]);
+  });
+
+  it("a provider of the demo dialect needs no address", () =>
+    assert.ok(accepted({ providers: { d: { dialect: "demo" } } })));
+
+  it("names such as __proto__ are names", () => {
+    const text =
+      '{"providers":{"__proto__":{"dialect":"demo"}},"models":{"constructor":{"provider":"__proto__"},"x":{"provider":"toString"}},"aliases":{}}';
+    assert.deepEqual(
+      faultsOf(() => checkConfig(JSON.parse(text), {})).map(({ path }) => path),
+      ["models.x.provider"],
+    );
+  });
+});
+
+describe("secrets", () => {
+  for (const bad of ["sk-a\n", "sk a", "sk-\u00e9"]) {
+    it(`one that no header can carry is refused: ${JSON.stringify(bad)}`, () => {
+      const over = {
+        providers: { lab: { dialect: "openai", base_url: "http://x", api_key: "$SECRET" } },
+      };
+      const [fault] = faultsOf(() => checkConfig({ ...LAB, ...over }, { SECRET: bad }));
+      assert.deepEqual(
+        [fault?.path, fault?.message],
+        ["providers.lab.api_key", "expected printable ASCII without spaces or line ends"],
+      );
+    });
+  }
+
+  it("one that begins with $ but is no variable's name is not repeated", () => {
+    const [fault] = refusedConfig({
+      providers: { lab: { dialect: "openai", base_url: "http://x", api_key: "$2b$10$CANARY" } },
+    });
+    assert.equal(fault?.path, "providers.lab.api_key");
+    assert.doesNotMatch(fault?.message ?? "CANARY", /CANARY|2b/);
+  });
+
+  const places = {
+    "providers.lab.api_key": (value: string) => ({ providers: { lab: { api_key: value } } }),
+    "keys[0].key": (value: string) => ({ keys: [{ account: "a", key: value }] }),
+  };
+
+  for (const [path, over] of Object.entries(places)) {
+    it(`${path}: "$NAME" is looked up; unset or empty is a fault that names it`, () => {
+      const found = (config: ReturnType<typeof checkConfig>) =>
+        path.startsWith("keys") ? config.keys[0]?.digest : config.providers.get("lab")?.api_key;
+      const seen = (text: string) => (path.startsWith("keys") ? sha256(text) : text);
+      assert.equal(found(accepted(over("$LAB_KEY"), { LAB_KEY: "sk-1" })), seen("sk-1"));
+      assert.equal(found(accepted(over("sk-literal"), {})), seen("sk-literal"));
+      assert.equal(
+        found(accepted(over("sk-$LAB_KEY"), { LAB_KEY: "x" })),
+        seen("sk-$LAB_KEY"),
+        "only as a whole string",
+      );
+      assert.equal(
+        found(accepted(over("$LAB_KEY"), { LAB_KEY: "$OTHER", OTHER: "x" })),
+        seen("$OTHER"),
+        "looked up once",
+      );
+      for (const env of [{}, { LAB_KEY: "" }, { LAB_KEY: undefined }]) {
+        assert.deepEqual(refusedConfig(over("$LAB_KEY"), env), [
+          { path, code: "invalid_value", message: "the environment variable LAB_KEY is not set" },
+        ]);
+      }
+      assert.deepEqual(pathsOf(over("")), [path]);
+    });
+
+    for (const name of ["constructor", "__proto__", "toString"]) {
+      it(`${path}: "$${name}" is not set just because every object has one`, () =>
+        assert.deepEqual(pathsOf(over(`$${name}`), {}), [path]));
+    }
+  }
+
+  it("a store's address is looked up too", () => {
+    assert.equal(accepted({ limits: { store: "$S" } }, { S: "memory" }).limits.store, "memory");
+    assert.equal(
+      accepted({ limits: { store: "$S" } }, { S: "rediss://x" }).limits.store,
+      "rediss://x",
+    );
+    assert.deepEqual(
+      pathsOf({ limits: { store: "$S" }, usage: { store: "$T" } }, { S: "mysql://x" }),
+      ["limits.store", "usage.store"],
+    );
+  });
+
+  const C = "CANARY";
+  for (const [place, over, env] of [
+    [
+      "a key that stands twice",
+      {
+        keys: [
+          { account: "a", key: C },
+          { account: "b", key: C },
+        ],
+      },
+      {},
+    ],
+    [
+      "a key from the environment that stands twice",
+      {
+        keys: [
+          { account: "a", key: "$K" },
+          { account: "b", key: "$K" },
+        ],
+      },
+      { K: C },
+    ],
+    ["a key beside a digest", { keys: [{ account: "a", key: C, sha256: HEX }] }, {}],
+    ["a key in the digest's place", { keys: [{ account: "a", sha256: C }] }, {}],
+    ["a key in a list", { keys: [{ account: "a", key: [C] }] }, {}],
+    ["a key as an object", { keys: [{ account: "a", key: { value: C } }] }, {}],
+    ["keys as an object", { keys: { [C]: C } }, {}],
+    ["a key without an account", { keys: [{ key: C }] }, {}],
+    ["a misspelt field that holds a key", { keys: [{ account: "a", key: "k", kee: C }] }, {}],
+    ["a provider's key in a list", { providers: { lab: { api_key: [C] } } }, {}],
+    ["a provider's key in a misspelt field", { providers: { lab: { apikey: C } } }, {}],
+    ["a provider's key beside a fault", { providers: { lab: { api_key: C, thinking: "x" } } }, {}],
+    [
+      "a provider's key from the environment beside a fault",
+      { providers: { lab: { api_key: "$K", thinking: "x" } } },
+      { K: C },
+    ],
+    ["a password in an address", { providers: { lab: { base_url: `http://user:${C}@x/` } } }, {}],
+    ["a key in an address's query", { providers: { lab: { base_url: `http://x/?key=${C}` } } }, {}],
+    ["a key in an address's fragment", { providers: { lab: { base_url: `http://x/#${C}` } } }, {}],
+    [
+      "a broken address with a password",
+      { providers: { lab: { base_url: `http://user:${C}@` } } },
+      {},
+    ],
+    [
+      "a store's password",
+      { limits: { store: `mysql://:${C}@x` }, usage: { store: `postgres://u:${C}@x` } },
+      {},
+    ],
+    [
+      "a store's password from the environment",
+      { limits: { store: "$R" } },
+      { R: `mysql://:${C}@x` },
+    ],
+  ] as const) {
+    it(`${place} is not repeated`, () => {
+      const faults = refusedConfig(over, env);
+      assert.ok(faults.length > 0);
+      assert.doesNotMatch(JSON.stringify(faults), /CANARY/);
+      assert.throws(
+        () => checkConfig(merge(LAB, over), env),
+        (error) => !/CANARY/.test(`${(error as Error).message}${(error as Error).stack}`),
+      );
+    });
+  }
+
+  it("the loaded configuration does not hold the text of a client's key", () =>
+    assert.doesNotMatch(JSON.stringify(accepted({ keys: [{ account: "a", key: C }] })), /CANARY/));
+});
+
+describe("the demo", () => {
+  it("is valid as it stands", () => {
+    const config = checkConfig(demoConfig, {});
+    assert.deepEqual([...config.models.keys()], ["demo-chat", "demo-reasoner"]);
+    assert.deepEqual([...config.aliases.keys()], ["auto/reasoning", "auto/chat"]);
+    assert.deepEqual(
+      config.keys.map(({ account, digest }) => [account, digest]),
+      [["demo", sha256("sk-demo")]],
+    );
+    assert.equal(config.server.host, "127.0.0.1");
+  });
+
+  const demoKey = { account: "x", key: "sk-demo" };
+  for (const [what, key, env] of [
+    ["as text", demoKey, {}],
+    ["from the environment", { ...demoKey, key: "$K" }, { K: "sk-demo" }],
+    ["as a digest", { account: "x", sha256: sha256("sk-demo") }, {}],
+  ] as const) {
+    it(`its key, ${what}, is valid on loopback only`, () => {
+      for (const host of ["127.0.0.1", "127.255.0.9", "::1", "localhost"])
+        assert.ok(accepted({ server: { host }, keys: [key] }, env), host);
+      for (const host of [
+        "0.0.0.0",
+        "::",
+        "192.168.1.5",
+        "gateway.internal",
+        "127.0.0.1.evil.com",
+        "localhost.evil.com",
+        "::ffff:0.0.0.0",
+      ]) {
+        const [fault, ...others] = refusedConfig({ server: { host }, keys: [key] }, env);
+        assert.equal(fault?.path, "server.host", host);
+        assert.match(fault?.message ?? "", /loopback/);
+        assert.deepEqual(others, []);
+      }
+    });
+  }
+
+  it("without its key any host will do", () =>
+    assert.equal(
+      accepted({ server: { host: "0.0.0.0" }, keys: [{ account: "a", key: "k" }] }).server.host,
+      "0.0.0.0",
+    ));
+});
+
+describe("a configuration with everything in it", () => {
+  const example = {
+    server: {
+      host: "127.0.0.1",
+      port: 8080,
+      max_body_bytes: 10_485_760,
+      max_reply_bytes: 16_777_216,
+      drain_ms: 30_000,
+      tls: { cert_file: "cert.pem", key_file: "key.pem" },
+    },
+    admin: undefined,
+    data_dir: "./data",
+    providers: {
+      deepseek: {
+        dialect: "openai",
+        base_url: "https://api.deepseek.com",
+        api_key: "$DEEPSEEK_API_KEY",
+        thinking: "thinking",
+      },
+      lab: {
+        dialect: "openai",
+        base_url: "http://127.0.0.1:8000/v1",
+        thinking: "chat_template_kwargs",
+      },
+      demo: { dialect: "demo" },
+    },
+    models: {
+      "deepseek-chat": {
+        provider: "deepseek",
+        upstream_model: "deepseek-chat",
+        reasoning: true,
+        supports: ["tools", "json_object", "logprobs"],
+        context_tokens: 128_000,
+        max_output_tokens: 8_192,
+        reasoning_score: 78,
+        quality_score: 74,
+        price: { input_cache_hit: 0.028, input_cache_miss: 0.28, output: 0.42 },
+      },
+    },
+    aliases: {
+      "auto/reasoning": { policy: "reasoning" },
+      "auto/chat": { policy: "value" },
+      "team/fast": { models: ["deepseek-chat"], enabled: true },
+    },
+    accounts: { acme: { rpm: 600 } },
+    keys: [
+      { account: "acme", key: "$ACME_KEY" },
+      { account: "beta", sha256: HEX, rpm: 60, models: ["auto/chat"] },
+    ],
+    limits: { rpm: 60, store: "memory" },
+    ...USUAL,
+  };
+
+  it("passes, and says what it said", () => {
+    const config = checkConfig(example, { DEEPSEEK_API_KEY: "sk-ds", ACME_KEY: "sk-acme" });
+    assert.equal(config.providers.get("deepseek")?.api_key, "sk-ds");
+    const model = config.models.get("deepseek-chat")!;
+    const { traits, ...stated } = model;
+    assert.deepEqual(stated, { ...NO_TRAITS, ...example.models["deepseek-chat"] });
+    const provider = config.providers.get("deepseek")!;
+    assert.deepEqual(traits, traitsOf(formats.presets, provider, model));
+    assert.deepEqual(config.accounts.get("acme"), { rpm: 600, max_in_flight: undefined });
+    assert.deepEqual(config.keys, [
+      { account: "acme", rpm: undefined, models: undefined, digest: sha256("sk-acme") },
+      { account: "beta", rpm: 60, models: ["auto/chat"], digest: HEX },
+    ]);
+    assert.deepEqual(
+      [config.timeouts, config.retry, config.breaker, config.compat],
+      [example.timeouts, example.retry, example.breaker, example.compat],
+    );
+  });
+
+  it("without the environment both secrets are faults", () =>
+    assert.deepEqual(
+      faultsOf(() => checkConfig(example, {})),
+      [
+        {
+          path: "providers.deepseek.api_key",
+          code: "invalid_value",
+          message: "the environment variable DEEPSEEK_API_KEY is not set",
+        },
+        {
+          path: "keys[0].key",
+          code: "invalid_value",
+          message: "the environment variable ACME_KEY is not set",
+        },
+      ],
+    ));
+
+  it("every field of it is in the JSON Schema of the file, and that is closed", () => {
+    const schema = configSchema({ env: {}, extensions: allExtensions }).schema as {
+      properties: Record<string, unknown>;
+      required: string[];
+      additionalProperties: boolean;
+    };
+    for (const name of Object.keys(example)) assert.ok(name in schema.properties, name);
+    assert.deepEqual(schema.required, ["providers", "models"]);
+    assert.equal(schema.additionalProperties, false);
+    assert.doesNotThrow(() => JSON.stringify(schema));
+  });
+});
+
+describe("where it comes from", () => {
+  /** A new directory, which is the current one until the test ends. */
+  function directory(t: TestContext): string {
+    const path = mkdtempSync(join(tmpdir(), "gateway-config-"));
+    const before = process.cwd();
+    process.chdir(path);
+    t.after(() => {
+      process.chdir(before);
+      rmSync(path, { recursive: true });
+    });
+    return path;
+  }
+
+  function written(t: TestContext, text: string | Buffer, name = "some.json"): string {
+    const file = join(directory(t), name);
+    writeFileSync(file, text);
+    return file;
+  }
+
+  /** The issues with which loading is rejected. */
+  async function rejectedWith(work: () => Promise<unknown>) {
+    try {
+      await work();
+      return [];
+    } catch (error) {
+      return faultsOf(() => {
+        throw error;
+      });
+    }
+  }
+
+  const load = (options: Partial<LoadOptions> = {}) => loadConfig({ env: {}, ...options });
+
+  it("nothing there: the demo", async (t) => {
+    directory(t);
+    const { config, source } = await load();
+    assert.equal(source, undefined);
+    assert.deepEqual([...config.models.keys()], Object.keys(demoConfig.models));
+  });
+
+  it("./gateway.json is found", async (t) => {
+    written(t, JSON.stringify(LAB), "gateway.json");
+    const { config, source } = await load();
+    assert.equal(source, "gateway.json");
+    assert.deepEqual([...config.models.keys()], ["m"]);
+  });
+
+  it("a broken ./gateway.json is an error, not the demo", async (t) => {
+    written(t, "{", "gateway.json");
+    assert.match(
+      (await rejectedWith(() => load()))[0]?.message ?? "",
+      /^gateway\.json is not JSON/,
+    );
+  });
+
+  it("a named file goes before ./gateway.json", async (t) => {
+    written(t, "{", "gateway.json");
+    writeFileSync("other.json", JSON.stringify(LAB));
+    assert.equal((await load({ file: "other.json" })).source, "other.json");
+  });
+
+  it("a named file that is missing is an error, not the demo", async (t) => {
+    directory(t);
+    assert.deepEqual(await rejectedWith(() => load({ file: "nowhere.json" })), [
+      { path: "", code: "invalid_value", message: "cannot read nowhere.json: ENOENT" },
+    ]);
+  });
+
+  it("a directory in its place is an error", async (t) => {
+    directory(t);
+    mkdirSync("gateway.json");
+    assert.equal(
+      (await rejectedWith(() => load()))[0]?.message,
+      "cannot read gateway.json: EISDIR",
+    );
+  });
+
+  it("a BOM does not matter", async (t) => {
+    assert.deepEqual(
+      [...(await load({ file: written(t, `\ufeff${JSON.stringify(LAB)}`) })).config.models.keys()],
+      ["m"],
+    );
+  });
+
+  for (const [what, text, line, column] of [
+    ["a missing comma", '{\n  "a": 1\n  "b": 2\n}', 3, 3],
+    ["a trailing comma", '{\n  "a": 1,\n}', 3, 1],
+    ["a missing colon", '{"a" 1}', 1, 6],
+    ["a comment", '{\n  // which port\n  "a": 1\n}', 2, 3],
+    ["a single quote", "{\n  'a': 1\n}", 2, 3],
+    ["something after the end", "{}\n\n{}", 3, 1],
+    ["a cut end", '{\n  "a": 1', 2, 9],
+    ["nothing", "", 1, 1],
+    ["a missing comma after a BOM", '\ufeff{\n  "a": 1\n  "b": 2\n}', 3, 3],
+  ] as const) {
+    it(`${what} is told with its line and column`, async (t) => {
+      const file = written(t, text);
+      assert.deepEqual(await rejectedWith(() => load({ file })), [
+        {
+          path: "",
+          code: "invalid_value",
+          message: `${file} is not JSON: the fault is at line ${line}, column ${column}`,
+        },
+      ]);
+    });
+  }
+
+  it("of a bare word V8 states no place: its first character is told", async (t) => {
+    const file = written(t, '{\n  "a": xyz\n}\n');
+    assert.equal(
+      (await rejectedWith(() => load({ file })))[0]?.message,
+      `${file} is not JSON: Unexpected token 'x'`,
+    );
+  });
+
+  it("a syntax error repeats nothing of the file", async (t) => {
+    const file = written(t, "");
+    for (const text of [
+      '{"api_key": "CANARY" "x": 1}',
+      '{"api_key": CANARY}',
+      "CANARY",
+      '{"api_key": "CANARY\n"}',
+      '{"api_key":"CANARY"',
+      "['CANARY']",
+    ]) {
+      writeFileSync(file, text);
+      await assert.rejects(
+        () => load({ file }),
+        (error) =>
+          error instanceof ValidationError &&
+          !/CANARY/.test(JSON.stringify(error.issues) + error.stack),
+        text,
+      );
+    }
+  });
+
+  it("host and port given beside it go before its own", async (t) => {
+    const file = written(
+      t,
+      JSON.stringify({ ...LAB, server: { host: "::1", port: 1, drain_ms: 7 } }),
+    );
+    assert.deepEqual((await load({ file, port: 2 })).config.server, {
+      ...(await load({ file })).config.server,
+      port: 2,
+    });
+    assert.deepEqual((await load({ file, host: "127.0.0.2" })).config.server, {
+      ...(await load({ file })).config.server,
+      host: "127.0.0.2",
+    });
+    assert.equal((await load({ file, host: "0.0.0.0", port: 0 })).config.server.host, "0.0.0.0");
+    writeFileSync(file, JSON.stringify(LAB));
+    assert.equal((await load({ file, port: 3 })).config.server.port, 3);
+    writeFileSync(file, JSON.stringify({ ...LAB, server: null }));
+    assert.equal((await load({ file, port: 3 })).config.server.port, 3, "null is absent");
+  });
+
+  it("host and port given beside it do not hide a fault in its own", async (t) => {
+    const file = written(t, "");
+    for (const [server, path] of [
+      ["x", "server"],
+      [[1], "server"],
+      [{ prot: 1 }, "server.prot"],
+      [5, "server"],
+    ] as const) {
+      writeFileSync(file, JSON.stringify({ ...LAB, server }));
+      assert.deepEqual(
+        (await rejectedWith(() => load({ file, port: 3 }))).map((fault) => fault.path),
+        [path],
+        JSON.stringify(server),
+      );
+    }
+    writeFileSync(file, "[]");
+    assert.deepEqual(
+      (await rejectedWith(() => load({ file, port: 3 }))).map((fault) => fault.message),
+      ["expected an object, got an array"],
+    );
+  });
+
+  it("the demo stays on loopback whatever host is given", async (t) => {
+    directory(t);
+    assert.deepEqual(
+      (await rejectedWith(() => load({ host: "0.0.0.0" }))).map(({ path }) => path),
+      ["server.host"],
+    );
+    assert.equal((await load({ host: "::1", port: 9 })).config.server.host, "::1");
+  });
+
+  it("the environment reaches the file", async (t) => {
+    const file = written(t, JSON.stringify({ ...LAB, keys: [{ account: "a", key: "$K" }] }));
+    assert.equal((await load({ file, env: { K: "sk-1" } })).config.keys[0]?.digest, sha256("sk-1"));
+    assert.deepEqual(
+      (await rejectedWith(() => load({ file }))).map(({ path }) => path),
+      ["keys[0].key"],
+    );
+  });
+});

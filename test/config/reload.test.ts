@@ -1,0 +1,197 @@
+// A new configuration while the gateway runs: for requests that come from then on, all or nothing,
+// with limits and breakers carried over; by SIGHUP, by a change of the file, and by an editor that
+// puts a new file in its place.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { reportFailure } from "../../src/reload.ts";
+import type { Config } from "../../src/core/config.ts";
+import { checkConfig } from "../support/config.ts";
+import { watchFile } from "../../src/extensions/data-files/watch.ts";
+import { replace } from "../support/folder.ts";
+import {
+  assemble,
+  configFor,
+  demo,
+  json,
+  KEY,
+  readStream,
+  startGateway,
+  user,
+} from "../support/gateway.ts";
+import { held, speak, startProvider, status } from "../support/provider.ts";
+import { waitFor } from "../support/wait.ts";
+
+describe("reload", () => {
+  it("a request keeps the configuration that it began with; the next has the new one", async (t) => {
+    const { behaviour, finish } = held();
+    const provider = await startProvider(t, { old: behaviour, new: speak("New.") });
+    const gateway = await startGateway(t, configFor(provider.url, ["old"]));
+    const response = await gateway.chat({ model: "old", stream: true, messages: user("hi") });
+    gateway.gateway.reload(
+      checkConfig(
+        configFor(provider.url, ["new"], { keys: [{ account: "beta", key: "sk-new" }] }),
+        {},
+      ),
+    );
+    const ask = (model: string, key: string) =>
+      gateway.chat({ model, messages: user("hi") }, { authorization: `Bearer ${key}` });
+    assert.equal((await ask("new", KEY)).status, 401);
+    assert.equal((await ask("old", "sk-new")).status, 404);
+    assert.equal((await json(await ask("new", "sk-new"))).choices[0].message.content, "New.");
+    finish();
+    const { chunks, done } = await readStream(response);
+    assert.ok(done);
+    assert.equal(assemble(chunks).message["content"], "Fine.");
+  });
+
+  it("limit windows go on, under the new limit", async (t) => {
+    const clock = { now: 0 };
+    const gateway = await startGateway(t, demo({ limits: { rpm: 3 } }), {
+      monotonic: () => clock.now,
+    });
+    const ask = async () =>
+      (
+        await gateway.chat(
+          { model: "demo-chat", messages: user("hi") },
+          { authorization: "Bearer sk-demo" },
+        )
+      ).status;
+    assert.deepEqual([await ask(), await ask()], [200, 200]);
+    gateway.gateway.reload(checkConfig(demo({ limits: { rpm: 3 } }), {}));
+    assert.deepEqual([await ask(), await ask()], [200, 429]);
+    gateway.gateway.reload(checkConfig(demo({ limits: { rpm: 4 } }), {}));
+    assert.deepEqual([await ask(), await ask()], [200, 429]);
+    gateway.gateway.reload(checkConfig(demo({ limits: { rpm: 2 } }), {}));
+    assert.equal(await ask(), 429);
+    clock.now += 60_000;
+    assert.deepEqual([await ask(), await ask(), await ask()], [200, 200, 429]);
+  });
+
+  it("breakers go on", async (t) => {
+    const provider = await startProvider(t, { m: status(500) });
+    const config = configFor(provider.url, ["m"], { breaker: { failures: 2 } });
+    const gateway = await startGateway(t, config);
+    const ask = async () =>
+      (await json(await gateway.chat({ model: "m", messages: user("hi") }))).error.code;
+    assert.equal(await ask(), "upstream_error");
+    gateway.gateway.reload(checkConfig(config, {}));
+    assert.equal(await ask(), "upstream_error");
+    gateway.gateway.reload(checkConfig(config, {}));
+    assert.equal(await ask(), "model_unavailable");
+    assert.equal(provider.asked.length, 2);
+  });
+
+  it("a breaker stays with its model, provider and key: a new key is a new start", async (t) => {
+    const provider = await startProvider(t, {
+      m: (asked) =>
+        (asked.headers.authorization === "Bearer sk-good" ? speak("Fine.") : status(401))(asked),
+    });
+    const config = (key: string) =>
+      checkConfig(configFor(provider.url, ["m"], { providers: { lab: { api_key: key } } }), {});
+    const gateway = await startGateway(t, configFor(provider.url, ["m"]));
+    const ask = async () => (await gateway.chat({ model: "m", messages: user("hi") })).status;
+    assert.deepEqual([await ask(), await ask(), provider.asked.length], [503, 503, 1]);
+    gateway.gateway.reload(config("sk-good"));
+    assert.equal(await ask(), 200);
+    gateway.gateway.reload(config("sk-provider-secret"));
+    assert.deepEqual(
+      [await ask(), provider.asked.length],
+      [503, 3],
+      "what is gone from the configuration is forgotten",
+    );
+  });
+
+  it("the demo key does not come in by reload while the gateway listens beyond loopback", async (t) => {
+    const gateway = await startGateway(
+      t,
+      demo({ server: { host: "0.0.0.0" }, keys: [{ account: "a", key: KEY }] }),
+    );
+    assert.throws(() => gateway.gateway.reload(checkConfig(demo(), {})), /demo key/);
+    const local = gateway.url.replace("0.0.0.0", "127.0.0.1");
+    const status = async (key: string) =>
+      (await fetch(`${local}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
+    assert.deepEqual([await status("sk-demo"), await status(KEY)], [401, 200]);
+  });
+
+  it("what is read at start only is told to the operator", async (t) => {
+    const data_dir = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+    t.after(() => rmSync(data_dir, { recursive: true, force: true }));
+    const gateway = await startGateway(t, demo({ data_dir }));
+    gateway.gateway.reload(
+      checkConfig(demo({ data_dir, server: { port: 1, keep_alive_ms: 5 } }), {}),
+    );
+    gateway.gateway.reload(checkConfig(demo({ data_dir, server: { keep_alive_ms: 6 } }), {}));
+    await waitFor(() => gateway.diagnostics.length === 3, "three diagnostic lines");
+    assert.deepEqual(
+      gateway.diagnostics.map(({ event: name }) => name),
+      ["restart_needed", "reloaded", "reloaded"],
+    );
+  });
+});
+
+describe("watching the file", () => {
+  function watched(t: TestContext) {
+    const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+    const file = join(folder, "gateway.json");
+    const config = (rpm: unknown) => JSON.stringify(demo({ limits: { rpm } }));
+    writeFileSync(file, config(1));
+    const applied: unknown[] = [];
+    const told: Record<string, unknown>[] = [];
+    let content = "";
+    const load = () => checkConfig(JSON.parse(content), {});
+    const gateway = {
+      reload: (next: Config) => {
+        applied.push(next.limits.rpm);
+      },
+      diagnose: (line: object) => {
+        told.push({ ...line });
+      },
+    };
+    const again = () => reportFailure(gateway, () => gateway.reload(load()));
+    const watcher = watchFile(file, again);
+    t.after(() => {
+      watcher.close();
+      rmSync(folder, { recursive: true });
+    });
+    const write = (text: string, how: "in place" | "replaced") => {
+      content = text;
+      if (how === "in place") return writeFileSync(file, text);
+      replace(file, text);
+    };
+    return { file, config, applied, told, watcher, again, write };
+  }
+
+  for (const how of ["in place", "replaced"] as const) {
+    it(`changed ${how}: put in force; faulty: told with its path, and the last good one stays`, async (t) => {
+      const { config, applied, told, write } = watched(t);
+      write(config(2), how);
+      await waitFor(() => applied.length === 1, "the new configuration");
+      write(config("many"), how);
+      const line = await waitFor(() => told[0], "the fault");
+      assert.equal(line["event"], "reload_failed");
+      assert.deepEqual(line["faults"], [
+        { path: "limits.rpm", message: "expected an integer, got a string" },
+      ]);
+      write("{", how);
+      await waitFor(() => told[1], "the second fault");
+      write(config(3), how);
+      await waitFor(() => applied.length === 2, "the good configuration after it");
+      assert.deepEqual(applied, [2, 3]);
+    });
+  }
+
+  it("gone for a while: nothing happens; asked for by hand: read again though unchanged", async (t) => {
+    const { file, config, applied, told, again, write } = watched(t);
+    write(config(1), "in place");
+    rmSync(file);
+    again();
+    assert.deepEqual(applied, [1]);
+    write(config(4), "in place");
+    await waitFor(() => applied.length === 2, "the file that is back");
+    assert.deepEqual([applied, told], [[1, 4], []]);
+  });
+});

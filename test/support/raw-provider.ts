@@ -1,0 +1,126 @@
+// A provider that sends what a test has it send, byte for byte, and the client that calls it.
+
+import net from "node:net";
+import type { AddressInfo } from "node:net";
+import type { TestContext } from "node:test";
+import { Cancel } from "../../src/core/http/cancel.ts";
+import type { UpstreamRequest, UpstreamResponse } from "../../src/core/upstream/transport.ts";
+import {
+  createPooledClient,
+  type PooledClient,
+} from "../../src/extensions/pooled-client/client.ts";
+import { waitFor, within } from "./wait.ts";
+
+/** A request that has arrived as a whole. */
+export interface RawRequest {
+  /** Head and body as text of Latin-1. */
+  readonly text: string;
+  readonly socket: net.Socket;
+  /** The number of its connection, from 0. */
+  readonly connection: number;
+}
+
+export interface RawProvider {
+  readonly url: string;
+  readonly requests: RawRequest[];
+  /** All connections that were ever made. */
+  readonly sockets: net.Socket[];
+  /** The n-th request (from 0), waited for. */
+  request(n: number): Promise<RawRequest>;
+  /** Resolves when the client, or the test, has closed the n-th connection. */
+  closed(n: number): Promise<unknown>;
+}
+
+/** `answer` is called with every request; absent: the test answers when it sees fit. */
+export async function startRawProvider(
+  t: TestContext,
+  answer: (request: RawRequest, n: number) => void = () => undefined,
+  host = "127.0.0.1",
+): Promise<RawProvider> {
+  const requests: RawRequest[] = [];
+  const sockets: net.Socket[] = [];
+  const server = net.createServer({ noDelay: true }, (socket) => {
+    const connection = sockets.push(socket) - 1;
+    let text = "";
+    socket.on("error", () => undefined);
+    socket.on("data", (bytes: Buffer) => {
+      text += bytes.toString("latin1");
+      const head = text.indexOf("\r\n\r\n") + 4;
+      if (head === 3) return;
+      const length = Number(/content-length: (\d+)/i.exec(text.slice(0, head))?.[1]);
+      if (text.length < head + length) return;
+      const request = { text, socket, connection };
+      text = "";
+      answer(request, requests.push(request) - 1);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://${net.isIPv6(host) ? `[${host}]` : host}:${port}`,
+    requests,
+    sockets,
+    request: (n) => waitFor(() => requests[n], `request ${n}`),
+    closed: (n) => waitFor(() => sockets[n]?.closed, `connection ${n} to close`),
+  };
+}
+
+/** A response with a length. */
+export const reply = (text = "ok", ...fields: string[]): string =>
+  ["HTTP/1.1 200 OK", `Content-Length: ${text.length}`, ...fields, "", text].join("\r\n");
+
+export function startClient(t: TestContext, maxConnections?: number): PooledClient {
+  const client = createPooledClient(maxConnections);
+  t.after(() => client.close());
+  return client;
+}
+
+export interface Call {
+  readonly cancel: Cancel;
+  readonly response: Promise<UpstreamResponse>;
+  /** The text of the response's body, which is read from the moment that it is asked for. */
+  readonly text: Promise<string>;
+}
+
+/** Sends a request. Its failure does not count before a test looks at it. */
+export function call(
+  { send }: Pick<PooledClient, "send">,
+  url: string,
+  over: Partial<UpstreamRequest> = {},
+): Call {
+  const cancel = new Cancel();
+  const request: UpstreamRequest = {
+    method: "POST",
+    redirect: "manual",
+    headers: { "content-type": "application/json" },
+    body: "{}",
+    cancel,
+    connectMs: 2_000,
+    sent: () => undefined,
+    ...over,
+  };
+  const response = within(send(url, request), "the head of a response");
+  response.catch(() => undefined);
+  let text: Promise<string> | undefined;
+  return {
+    cancel,
+    response,
+    get text() {
+      text ??= response.then(textOf);
+      return text;
+    },
+  };
+}
+
+export async function textOf({ body }: UpstreamResponse): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  const read = async () => {
+    for await (const piece of body ?? []) pieces.push(piece);
+  };
+  await within(read(), "the end of a body");
+  return Buffer.concat(pieces).toString();
+}

@@ -1,0 +1,26 @@
+// A process that calls URLs through the pooled client, one after the other, and prints what came of
+// each: the authorities that it trusts are named by NODE_EXTRA_CA_CERTS, which Node reads at start.
+
+import { Cancel } from "../../src/core/http/cancel.ts";
+import { createPooledClient } from "../../src/extensions/pooled-client/client.ts";
+
+const client = createPooledClient();
+for (const url of process.argv.slice(2)) {
+  try {
+    const { status, body } = await client.send(url, {
+      method: "POST",
+      redirect: "manual",
+      headers: {},
+      body: "{}",
+      cancel: new Cancel(),
+      connectMs: 5_000,
+      sent: () => undefined,
+    });
+    let text = "";
+    for await (const piece of body ?? []) text += Buffer.from(piece).toString();
+    console.log(`${status} ${text}`);
+  } catch (error) {
+    console.log((error as NodeJS.ErrnoException).code);
+  }
+}
+client.close();
