@@ -64,9 +64,10 @@ abstract class MemoryResponse extends EventEmitter {
     this.headersSent = true;
     this.begin();
   }
-  write(piece: string | Uint8Array, done?: () => void): boolean {
+  /** `then`: an encoding, which makes no difference here, or what is called afterwards. */
+  write(piece: string | Uint8Array, then?: BufferEncoding | (() => void)): boolean {
     this.flushHeaders();
-    if (done) setImmediate(done);
+    if (typeof then === "function") setImmediate(then);
     return this.take(piece);
   }
   end(piece?: string | Uint8Array): this {
