@@ -53,12 +53,19 @@ export function createEventSink(
     if (!res.writableNeedDrain) send(": keep-alive\n\n");
   }
 
+  const isTooLargeToJoin = (size: number): boolean => isChunked && size > MAX_JOINED_BYTES;
+  const framed = (text: string, size: number): string =>
+    isChunked && size > 0 ? chunkOf(text, size) : text;
+
   /** Sends a text that is not empty. Returns whether the client has room for more. */
   function send(text: string): boolean {
     begin();
     const size = Buffer.byteLength(text);
-    // A text of one byte a character can be written without being encoded.
-    return res.write(isChunked ? chunkOf(text, size) : text, encodingOf(text, size));
+    const encoding = encodingOf(text, size);
+    if (!isTooLargeToJoin(size)) return res.write(framed(text, size), encoding);
+    res.write(chunkStart(size), "latin1");
+    res.write(text, encoding);
+    return res.write(CHUNK_END, "latin1");
   }
 
   return {
@@ -69,16 +76,24 @@ export function createEventSink(
     end(events) {
       begin();
       const size = Buffer.byteLength(events);
-      const last = size === 0 ? LAST_CHUNK : chunkOf(events, size) + LAST_CHUNK;
-      res.end(isChunked ? last : events, encodingOf(events, size));
+      const isSent = isTooLargeToJoin(size);
+      if (isSent) send(events);
+      const rest = isSent ? "" : framed(events, size);
+      res.end(isChunked ? rest + LAST_CHUNK : rest, encodingOf(events, size));
     },
     release: () => silence.cancel(),
   };
 }
 
-/** A chunk of the chunked coding (RFC 9112, section 7.1). A size of 0 would end the response. */
-const chunkOf = (text: string, size: number): string => `${size.toString(16)}\r\n${text}\r\n`;
+/** A larger batch is not joined with its frame, because that would copy it. */
+const MAX_JOINED_BYTES = 16 * 1024;
+
+// A chunk of the chunked coding (RFC 9112, section 7.1). A size of 0 would end the response.
+const chunkStart = (size: number): string => `${size.toString(16)}\r\n`;
+const CHUNK_END = "\r\n";
+const chunkOf = (text: string, size: number): string => chunkStart(size) + text + CHUNK_END;
 const LAST_CHUNK = "0\r\n\r\n";
 
+/** A text of one byte a character can be written without being encoded. */
 const encodingOf = (text: string, size: number): "latin1" | "utf8" =>
   size === text.length ? "latin1" : "utf8";
