@@ -2,8 +2,8 @@
 // AsyncIterable. Node's streams could do it at several times the cost. It is a class because it is
 // made for every response: as closures it took some microseconds more.
 
-/** Queued bytes at which the connection is paused: about what the kernel hands over at once. */
-const MAX_QUEUED_BYTES = 64 * 1024;
+/** Queued bytes at which the connection is paused: a reader that keeps up leaves nothing queued. */
+const MAX_QUEUED_BYTES = 16 * 1024;
 
 /** What a body wants of the connection that it comes from. None is called after its end. */
 export interface BodySource {
