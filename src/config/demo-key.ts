@@ -8,7 +8,7 @@ const DIGEST = sha256("sk-demo");
 export const hasDemoKey = ({ keys }: Pick<Config, "keys">): boolean =>
   keys.some(({ digest }) => digest === DIGEST);
 
-/** The issue of a demo key beyond loopback. `host` is where the gateway listens, or is to listen. */
+/** The issue of a demo key beyond loopback. `host`: where the gateway listens, or is to listen. */
 export const demoKeyIssues = (
   config: Pick<Config, "keys">,
   host: string,

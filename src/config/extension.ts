@@ -1,5 +1,5 @@
-// What a configuration asks of extensions: their settings, what these demand beyond their shape, and
-// which line of src/extensions.ts loads them.
+// What a configuration asks of extensions: their settings, what these demand beyond their shape,
+// and which line of src/extensions.ts loads them.
 import type { Config } from "../core/config.ts";
 import type { Extension } from "../core/extension/extension.ts";
 import type { Formats } from "./formats.ts";

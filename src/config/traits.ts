@@ -1,4 +1,5 @@
-// The checks of the traits that a configuration states (core/providers/traits.ts says what they mean).
+// The checks of the traits that a configuration states. What they mean stands in
+// core/providers/traits.ts.
 import type { DialectDefinition } from "../core/providers/dialect.ts";
 import type { Traits } from "../core/providers/traits.ts";
 import {

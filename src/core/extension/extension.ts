@@ -1,5 +1,5 @@
 // What an extension can add to a gateway. An extension is an optional part of the program, in a
-// folder of its own under src/extensions, that the core knows by the interfaces of this folder only.
+// folder of its own under src/extensions. The core knows it by the interfaces of this folder only.
 // What else it can add, to the configuration and to the command line, is declared where that is
 // used: config/extension.ts, command-line/command.ts.
 import type { Writable } from "node:stream";

@@ -12,8 +12,8 @@ const ORDER = {
 } as const;
 
 const WITH_CANDIDATES =
-  "A request goes to the first that can do what it needs, that its key may use and whose provider " +
-  "is not failing; GET /status on the admin listener tells which are.";
+  "A request goes to the first that can do what it needs, that its key may use and whose " +
+  "provider is not failing; GET /status on the admin listener tells which are.";
 const WITHOUT = "No model is a candidate: every request gets 503 model_unavailable.";
 
 export const explain: Command = {

@@ -78,7 +78,9 @@ export const FAMILIES = {
   },
   chat_gateway_event_loop_delay_seconds: {
     type: "summary",
-    help: "By how much the event loop was late, in the worst few seconds since these figures were last looked at.",
+    help:
+      "By how much the event loop was late, in the worst few seconds " +
+      "since these figures were last looked at.",
     labels: ["quantile"],
   },
   chat_gateway_limits_store_up: {
