@@ -3,11 +3,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/**
- * The most lines of code that src/core may have. It comes down as parts move into extensions: the
- * aim is 5,000.
- */
-export const CORE_CEILING = 5_400;
+/** The most lines of code that src/core may have: what can be read in an evening. */
+export const CORE_CEILING = 5_000;
 
 export interface Size {
   readonly files: number;

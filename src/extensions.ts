@@ -27,6 +27,7 @@ export const extensions: readonly ProgramEntry[] = [
     serves: true,
     load: () => import("./extensions/books/index.ts"),
   },
+  { name: "left-streams", serves: true, load: () => import("./extensions/left-streams/index.ts") },
   {
     name: "billing",
     commands: ["billing statement", "billing trace"],
@@ -69,6 +70,7 @@ export const extensions: readonly ProgramEntry[] = [
     serves: true,
     load: () => import("./extensions/pipelining/index.ts"),
   },
+  { name: "json-bounds", serves: true, load: () => import("./extensions/json-bounds/index.ts") },
   {
     name: "log-bounds",
     serves: true,
@@ -86,6 +88,11 @@ export const extensions: readonly ProgramEntry[] = [
     settings: ["server.workers"],
     startsProcesses: true,
     load: () => import("./extensions/cluster/index.ts"),
+  },
+  {
+    name: "compatible",
+    dialects: ["openai"],
+    load: () => import("./extensions/compatible/index.ts"),
   },
   {
     name: "anthropic",

@@ -2,6 +2,7 @@
 // absence means. The JSON Schema of the file is derived from this. Extensions add their settings to
 // it (setting.ts).
 import type { Config } from "../core/config.ts";
+import { partial, record } from "./dictionaries.ts";
 import { dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";
 import type { CheckContext } from "./setting.ts";
 import type { TraitOverrides } from "../core/providers/traits.ts";
@@ -19,8 +20,6 @@ import {
   number,
   object,
   optional,
-  partial,
-  record,
   refine,
   string,
   withDefault,

@@ -1,5 +1,6 @@
 // The checks of the traits that a configuration states. What they mean stands in
 // core/providers/traits.ts.
+import { record } from "./dictionaries.ts";
 import type { DialectDefinition } from "../core/providers/dialect.ts";
 import type { Traits } from "../core/providers/traits.ts";
 import {
@@ -10,7 +11,6 @@ import {
   nonEmpty,
   number,
   optional,
-  record,
   type Check,
 } from "../core/schema/checker.ts";
 

@@ -3,7 +3,6 @@
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
 import type { ChatServices } from "./chat/context.ts";
 import { createChatHandler } from "./chat/handler.ts";
-import { createLeftStreams, type LeftStreams } from "./chat/left-streams.ts";
 import { modelRoutes } from "./chat/models.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
@@ -12,6 +11,7 @@ import type { Extension, SecureSection } from "./extension/extension.ts";
 import type { RunningGateway } from "./extension/installation.ts";
 import {
   dialectsIn,
+  provided,
   secureListener,
   startHost,
   startObservations,
@@ -70,7 +70,6 @@ interface Assembly {
   readonly parts: Parts;
   readonly secure: SecureSection | undefined;
   readonly snapshots: Snapshots;
-  readonly leftStreams: LeftStreams;
 }
 
 function assemble(config: Config, options: GatewayOptions): Assembly {
@@ -81,29 +80,32 @@ function assemble(config: Config, options: GatewayOptions): Assembly {
   const limiter = options.sharedLimiter ?? createLimiter(clock.monotonic);
   const parts = startParts({ config, extensions, clock, diagnose, limiter });
   const transport = options.transport ?? parts.transport ?? fetchTransport();
-  const readSecret = secretReader(extensions);
+  // Without an extension the key of system_fingerprint lives as long as the process.
+  const readSecret = provided(extensions, "fingerprintSecret") ?? (() => randomHex(32));
   const memory = createMemory(createFingerprint(() => readSecret(config.data_dir), diagnose));
   const secure = secureListener(config, "server", extensions);
-  const leftStreams = createLeftStreams(clock);
   const snapshots = createSnapshots(config, {
     extensions,
     clock,
     diagnose,
     createCatalog(settings, loaded) {
-      const redaction = loaded.find((extension) => extension.createRedact);
-      const redact = redaction?.createRedact?.(settings, loaded);
-      const dialects = dialectsIn(loaded);
-      const mediaTokens = loaded.find((extension) => extension.mediaTokens)?.mediaTokens;
-      const services = { dialects, transport, redact, mediaTokens, memory, clock };
-      return createCatalog(settings, services);
+      return createCatalog(settings, {
+        dialects: dialectsIn(loaded),
+        transport,
+        redact: provided(loaded, "createRedact")?.(settings, loaded),
+        jsonExcess: provided(loaded, "jsonExcess"),
+        mediaTokens: provided(loaded, "mediaTokens"),
+        memory,
+        clock,
+      });
     },
   });
-  return { clock, extensions, observations, logs, parts, secure, snapshots, leftStreams };
+  return { clock, extensions, observations, logs, parts, secure, snapshots };
 }
 
 export function createGateway(initial: Config, options: GatewayOptions = {}): Gateway {
   const assembly = assemble(initial, options);
-  const { clock, extensions, observations, logs, parts, secure, snapshots, leftStreams } = assembly;
+  const { clock, extensions, observations, logs, parts, secure, snapshots } = assembly;
   const { diagnose } = logs;
   let draining = false;
 
@@ -135,7 +137,6 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   async function close(drainMs = 0): Promise<void> {
     draining = true;
     await server.close(drainMs, shuttingDown());
-    leftStreams.close(); // before the ledger closes, which waits for their settlements
     await host?.close();
     snapshots.close();
     await parts.close();
@@ -169,17 +170,18 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
 
 /** `inForce` throws while the gateway is stopping. */
 function createPublicServer(config: Config, assembly: Assembly, inForce: () => Snapshot): Server {
-  const { clock, extensions, observations, logs, parts, secure, snapshots, leftStreams } = assembly;
+  const { clock, extensions, observations, logs, parts, secure, snapshots } = assembly;
   const { observer } = observations;
   const { access, diagnose } = logs;
-  const { limiter, ledger } = parts;
-  const services = { limiter, ledger, observer, clock, leftStreams, diagnose };
+  const { limiter, ledger, leftStreams } = parts;
+  const jsonExcess = provided(extensions, "jsonExcess");
+  const services = { limiter, ledger, observer, clock, leftStreams, diagnose, jsonExcess };
   const routes: Routes = {
     ...publicRoutes(inForce, snapshots.current, services),
     ...parts.routes,
   };
   const { host, port, receive_ms: receiveMs, send_ms: sendMs } = config.server;
-  const boundPipeline = extensions.find((extension) => extension.boundPipeline)?.boundPipeline;
+  const boundPipeline = provided(extensions, "boundPipeline");
   const options = { host, port, receiveMs, sendMs, secure, boundPipeline };
   return createServer(routes, options, {
     clock,
@@ -191,11 +193,6 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
     failed: internalErrorReporter(diagnose),
   });
 }
-
-/** Without an extension the key of system_fingerprint lives as long as the process. */
-const secretReader = (extensions: readonly Extension[]): ((dataDir: string) => string) =>
-  extensions.find(({ fingerprintSecret }) => fingerprintSecret)?.fingerprintSecret ??
-  (() => randomHex(32));
 
 function catalogReport({ catalog, loadedAt }: Snapshot) {
   const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => ({

@@ -7,16 +7,9 @@ import { url } from "../../src/config/fields.ts";
 import { traitFields } from "../../src/config/traits.ts";
 import vendorsJson from "../../src/config/vendors.json" with { type: "json" };
 import { traitsOf, vendorPreset, vendorPresets } from "../../src/config/vendors.ts";
+import { partial, record } from "../../src/config/dictionaries.ts";
 import { withOverrides } from "../../src/core/routing/model.ts";
-import {
-  boolean,
-  literal,
-  nonEmpty,
-  object,
-  optional,
-  partial,
-  record,
-} from "../../src/core/schema/checker.ts";
+import { boolean, literal, nonEmpty, object, optional } from "../../src/core/schema/checker.ts";
 import { formats } from "../support/config.ts";
 
 const PRESETS = vendorPresets([openaiDialectDefinition]);

@@ -11,8 +11,9 @@ import { Readable } from "node:stream";
 import { createLimiter } from "../../src/core/accounts/limiter.ts";
 import { createKeyring, NO_CREATED_KEYS } from "../../src/core/accounts/keyring.ts";
 import { createChatHandler } from "../../src/core/chat/handler.ts";
-import { createLeftStreams } from "../../src/core/chat/left-streams.ts";
+import { createLeftStreams } from "../../src/extensions/left-streams/index.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
+import { provided } from "../../src/core/extension/parts.ts";
 import { internalErrorReporter, renderError } from "../../src/core/error-responses.ts";
 import { createResponseLog } from "../../src/core/http/access-log.ts";
 import { createConnections } from "../../src/core/http/connection.ts";
@@ -256,12 +257,13 @@ export function createMemoryGateway(settings: object, time: Partial<Clock> = {})
   const diagnose = (event: object) => {
     diagnostics.push(asLine(event));
   };
-  const redaction = allExtensions.find((extension) => extension.createRedact);
+  const jsonExcess = provided(allExtensions, "jsonExcess");
   const catalog = createCatalog(config, {
     dialects: formats.dialects,
     transport: memoryTransport,
-    redact: redaction?.createRedact?.(config, allExtensions),
-    mediaTokens: allExtensions.find((extension) => extension.mediaTokens)?.mediaTokens,
+    redact: provided(allExtensions, "createRedact")?.(config, allExtensions),
+    jsonExcess,
+    mediaTokens: provided(allExtensions, "mediaTokens"),
     memory: createMemory(createFingerprint(() => "5ec4e7".repeat(8), diagnose)),
     clock,
   });
@@ -282,6 +284,7 @@ export function createMemoryGateway(settings: object, time: Partial<Clock> = {})
     diagnose,
     clock,
     leftStreams: createLeftStreams(clock),
+    jsonExcess,
   });
   const log = createResponseLog((record) => access.push(asLine(record)), clock);
   const connections = createConnections(clock, log, () => undefined);

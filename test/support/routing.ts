@@ -41,12 +41,13 @@ export const reply =
     return response(200, bytesOf(JSON.stringify(json)), { "content-type": "application/json" });
   };
 
-/** An answer other than 200. */
+/** An answer other than 200, with an error of this code. */
 export const refuse =
-  (status: number, message = "no", headers: Headers = {}): Answer =>
+  (status: number, code: string | null = null, headers: Headers = {}): Answer =>
   async ({ sent }) => {
     sent();
-    return response(status, bytesOf(JSON.stringify({ error: { message } })), headers);
+    const error = { message: "no", code };
+    return response(status, bytesOf(JSON.stringify({ error })), headers);
   };
 
 /** A connection that fails with this code. */
@@ -135,6 +136,7 @@ export const catalogOf = (
     dialects: new Map([["openai", openaiDialectDefinition]]),
     transport: (_url, request) => transport(request),
     redact: (text) => text,
+    jsonExcess: undefined,
     mediaTokens: undefined,
     memory: createMemory(() => "fp_test"),
     clock,

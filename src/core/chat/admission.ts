@@ -6,7 +6,8 @@ import { readBody } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { ApiError } from "../openai/errors.ts";
 import { chatRequest, type ChatRequest } from "../openai/request.ts";
-import { isLarge, MAX_BODY_VALUES, parseLarge } from "../schema/json-bounds.ts";
+import { isLarge, MAX_BODY_VALUES, parseLarge } from "../schema/large-json.ts";
+import type { ChatServices } from "./context.ts";
 
 const SOON = { headers: { "Retry-After": "1" } };
 
@@ -67,9 +68,14 @@ interface ReadRequest {
  * Reads and checks the body. Throws an HttpError, an ApiError, a ValidationError, or the reason of
  * the exchange's `cancel` if that is aborted first.
  */
-export async function readRequest(exchange: Exchange, config: Config): Promise<ReadRequest> {
+export async function readRequest(
+  exchange: Exchange,
+  config: Config,
+  { jsonExcess }: ChatServices,
+): Promise<ReadRequest> {
   const text = await readBody(exchange, config.server.max_body_bytes);
-  const chat = chatRequest(await parseLarge(text, MAX_BODY_VALUES).catch(refuseJson));
+  const json = await parseLarge(text, MAX_BODY_VALUES, jsonExcess).catch(refuseJson);
+  const chat = chatRequest(json);
   exchange.log.model_requested = chat.model;
   const large = isLarge(text);
   if (chat.tool_choice !== undefined || !chat.tools) return { chat, large };

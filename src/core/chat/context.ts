@@ -11,6 +11,7 @@ import type { ChatRequest } from "../openai/request.ts";
 import type { ReportEvent } from "../routing/attempt.ts";
 import type { Catalog } from "../routing/catalog.ts";
 import type { Model } from "../routing/model.ts";
+import type { JsonExcess } from "../schema/large-json.ts";
 import type { LeftStreams } from "./left-streams.ts";
 
 /** What one configuration decides. A request keeps the snapshot that it began with. */
@@ -28,6 +29,8 @@ export interface ChatServices {
   readonly diagnose: Diagnose;
   readonly clock: Clock;
   readonly leftStreams: LeftStreams;
+  /** As Extension.jsonExcess. */
+  readonly jsonExcess: JsonExcess | undefined;
 }
 
 /** A request that was admitted and checked, and has candidates. */

@@ -37,7 +37,7 @@ export function createChatHandler(current: () => ConfigSnapshot, services: ChatS
       requireAdmission(decision instanceof Promise ? await decision : decision, caller, exchange);
       const releaseSlot = once(() => limiter.release(caller));
       try {
-        const { chat, large } = await readRequest(exchange, config);
+        const { chat, large } = await readRequest(exchange, config, services);
         const candidates = catalog.candidates(chat, caller);
         const startedAt = clock.monotonic();
         const report = reporterFor(exchange, diagnose);

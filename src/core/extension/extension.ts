@@ -5,6 +5,7 @@
 import type { Writable } from "node:stream";
 import type { CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
+import type { LeftStreams } from "../chat/left-streams.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Diagnose } from "../diagnose.ts";
@@ -15,6 +16,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Observer } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
+import type { JsonExcess } from "../schema/large-json.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { HostRunner, HostSources } from "./installation.ts";
 
@@ -35,6 +37,11 @@ export interface Extension {
     config: Config,
     extensions: readonly Extension[],
   ) => (text: string) => string;
+  /**
+   * Looks at a JSON text from a client or a provider before it is parsed. It is called for texts of
+   * more than 256 KiB. Absent: only their length is bounded.
+   */
+  readonly jsonExcess?: JsonExcess;
   /** The secrets in its settings, which must not show in a log. */
   readonly secrets?: (config: Config) => readonly string[];
   /** A key of 64 hexadecimal digits that stays with a data_dir. Throws if it cannot be had. */
@@ -120,6 +127,8 @@ export interface GatewayPart {
   readonly ledger?: Ledger;
   /** Takes the place of this process's own limiter. */
   readonly limiter?: Limiter;
+  /** Reads on streams that their clients left. Absent: they end at once. */
+  readonly leftStreams?: LeftStreams;
   /** Takes the place of Node's fetch for calls to providers. */
   readonly transport?: Transport;
   /** Further paths of the public listener. */

@@ -1,6 +1,7 @@
 // The parts that extensions add to a gateway, as one: what takes the place of the core's own, and
 // what is opened, reloaded and closed with it.
 import type { Limiter } from "../accounts/limiter.ts";
+import { noLeftStreams, type LeftStreams } from "../chat/left-streams.ts";
 import type { Config } from "../config.ts";
 import type { Routes } from "../http/exchange.ts";
 import { noLedger, type Ledger } from "../ledger/ledger.ts";
@@ -17,7 +18,10 @@ import type {
 } from "./extension.ts";
 import type { HostRunner, HostSources } from "./installation.ts";
 
-/** The wire formats by their names: the core's own, and those that extensions bring. */
+/**
+ * The wire formats by their names: the core's own, and those that extensions bring. One of the same
+ * name takes the core's place.
+ */
 export const dialectsIn = (
   extensions: readonly Extension[],
 ): ReadonlyMap<string, DialectDefinition> =>
@@ -27,9 +31,17 @@ export const dialectsIn = (
     ),
   );
 
+/** A member of the first extension that has it. Undefined: none has. */
+export const provided = <K extends keyof Extension>(
+  extensions: readonly Extension[],
+  member: K,
+): Extension[K] | undefined =>
+  extensions.find((extension) => extension[member] !== undefined)?.[member];
+
 export interface Parts {
   readonly ledger: Ledger;
   readonly limiter: Limiter;
+  readonly leftStreams: LeftStreams;
   /** Undefined: no extension brings one. */
   readonly transport: Transport | undefined;
   readonly routes: Routes;
@@ -52,6 +64,7 @@ export function startParts(context: GatewayContext): Parts {
   return {
     ledger: first("ledger") ?? noLedger,
     limiter: first("limiter") ?? context.limiter,
+    leftStreams: first("leftStreams") ?? noLeftStreams,
     transport: first("transport"),
     routes: Object.assign({}, ...parts.map(({ routes }) => routes)),
     report: () =>
@@ -107,6 +120,5 @@ export function secureListener(
 
 /** Starts what exists once, if an extension does that. */
 export function startHost(sources: HostSources): HostRunner | undefined {
-  const starter = sources.extensions.find(({ createHost }) => createHost);
-  return starter?.createHost?.(sources);
+  return provided(sources.extensions, "createHost")?.(sources);
 }

@@ -4,6 +4,7 @@
 import type { Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { Transport } from "../upstream/transport.ts";
+import type { ProviderError } from "./provider-error.ts";
 import type { Traits } from "./traits.ts";
 
 /** The model that is to serve a request, as far as a dialect depends on it. */
@@ -45,6 +46,16 @@ export interface Dialect {
   isReply(json: unknown): boolean;
   /** The decoder of a stream. A whole reply is a stream of one event. */
   decoder(target: Target): Decoder;
+  /**
+   * What an answer other than 200 means. `body` is its JSON, or its text (or the beginning of it) if
+   * it is not JSON.
+   */
+  refusal(status: number, headers: RefusalHeaders, body: unknown): ProviderError;
+}
+
+export interface RefusalHeaders {
+  /** Null: there is no such header. */
+  get(name: string): string | null;
 }
 
 /** Whose requests a dialect is for, as far as it remembers something between them. */

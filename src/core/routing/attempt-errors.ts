@@ -112,4 +112,6 @@ export const guardDialect = (dialect: Dialect, report: ReportBug): Dialect => ({
       ended: () => decoder.ended?.() === true,
     };
   },
+  refusal: (status, headers, body) =>
+    guarded(report, () => dialect.refusal(status, headers, body), { status }),
 });

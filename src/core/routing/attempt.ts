@@ -8,10 +8,10 @@ import { Cancel, ClientGone } from "../http/cancel.ts";
 import type { Meter } from "../ledger/meter.ts";
 import type { Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
-import { ProviderError, refusal } from "../providers/provider-error.ts";
+import { ProviderError } from "../providers/provider-error.ts";
 import { wholeReply } from "../providers/decoding.ts";
 import type { Dialect } from "../providers/dialect.ts";
-import { MAX_REPLY_VALUES, parseLarge } from "../schema/json-bounds.ts";
+import { MAX_REPLY_VALUES, parseLarge } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { readAll } from "../upstream/body.ts";
 import type { UpstreamResponse } from "../upstream/transport.ts";
@@ -102,9 +102,10 @@ export async function attempt(
     const response = await send(call, request);
     status = response.status;
     if (status !== 200) {
-      deadlines.refused(() => refusal(response.status, response.headers, ""));
+      deadlines.refused(() => dialect.refusal(response.status, response.headers, ""));
       refusalText = await readRefusal(response.body);
-      throw refusalOf(response, refusalText, reportBug);
+      // Its text may be a page, or be cut: the words still count.
+      throw dialect.refusal(status, response.headers, parseJson(refusalText) ?? refusalText);
     }
     await readReply(call, response, deliver);
   } catch (error) {
@@ -167,12 +168,6 @@ function send(
   });
 }
 
-/**
- * The error of an answer other than 200. Its text may be a page, or be cut: the words still count.
- */
-const refusalOf = ({ status, headers }: UpstreamResponse, text: string, report: ReportBug) =>
-  guarded(report, () => refusal(status, headers, parseJson(text) ?? text), { status });
-
 /** Reads the reply in whichever form it came. Throws a ProviderError if it cannot be read. */
 function readReply(
   call: Call,
@@ -195,10 +190,13 @@ async function readWhole(
   body: AsyncIterable<Uint8Array>,
   deliver: TakeParts,
 ): Promise<void> {
-  const { maxReplyBytes } = model.provider;
+  const { maxReplyBytes, jsonExcess } = model.provider;
   const pieces = await readAll(body, maxReplyBytes, deadlines.streaming);
   deadlines.pause(); // all of it is there; parsing may take more than a turn of the event loop
-  const json = await parseReply(pieces, maxReplyBytes);
+  const bytes = Buffer.concat(pieces);
+  if (bytes.length > maxReplyBytes) throw tooMuch(`a reply of more than ${maxReplyBytes} bytes`);
+  const text = bytes.toString();
+  const json = await parseLarge(text, MAX_REPLY_VALUES, jsonExcess).catch(refuseJson);
   if (cancel.aborted) throw cancel.reason;
   const parts = boundedParts(wholeReply(dialect, json, model));
   parts.forEach(meter.observe);
@@ -214,7 +212,7 @@ async function readStream(
   deliver: TakeParts,
 ): Promise<void> {
   const { maxReplyBytes, timeouts } = model.provider;
-  const decoding = createEventDecoding(dialect.decoder(model), meter);
+  const decoding = createEventDecoding(dialect.decoder(model), meter, model.provider.jsonExcess);
   const collected: Part[] = [];
   const collect: TakeParts = (parts) => {
     for (const part of parts) collected.push(part);
@@ -245,18 +243,9 @@ async function readStream(
 const isStopped = ({ aborted, reason }: Cancel): boolean =>
   aborted && !(reason instanceof ProviderError) && !(reason instanceof ClientGone);
 
-/**
- * The JSON of a whole reply. Throws a ProviderError if the pieces are no JSON, or hold too much.
- */
-async function parseReply(pieces: readonly Uint8Array[], maxBytes: number): Promise<unknown> {
-  const bytes = Buffer.concat(pieces);
-  if (bytes.length > maxBytes) throw tooMuch(`a reply of more than ${maxBytes} bytes`);
-  try {
-    return await parseLarge(bytes.toString(), MAX_REPLY_VALUES);
-  } catch (error) {
-    if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
-    throw upstreamError("the reply is not JSON", error);
-  }
+function refuseJson(error: unknown): never {
+  if (error instanceof RangeError) throw tooMuch(`a reply with ${error.message}`);
+  throw upstreamError("the reply is not JSON", error);
 }
 
 /** The text of a refusal. Empty if it has none, or if it breaks off: the status says most. */

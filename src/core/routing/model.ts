@@ -6,6 +6,7 @@ import type { Price } from "../ledger/price.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { Dialect, DialectDefinition, Target } from "../providers/dialect.ts";
 import type { TraitOverrides, Traits } from "../providers/traits.ts";
+import type { JsonExcess } from "../schema/large-json.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { Breaker, BreakerStatus, Pass } from "./breaker.ts";
 import type { Fingerprint } from "./fingerprint.ts";
@@ -118,6 +119,8 @@ export interface Provider {
   readonly transport: Transport;
   /** As in CatalogServices. */
   readonly redact: Redact | undefined;
+  /** As Extension.jsonExcess. */
+  readonly jsonExcess: JsonExcess | undefined;
   /** The dialect for requests of one account. */
   dialectFor(account: string): Dialect;
 }
@@ -151,6 +154,8 @@ export interface CatalogServices {
   readonly transport: Transport;
   /** Undefined: neither the provider's words nor the path of its URL are shown to the operator. */
   readonly redact: Redact | undefined;
+  /** As Extension.jsonExcess. */
+  readonly jsonExcess: JsonExcess | undefined;
   /** As Extension.mediaTokens. Undefined: media count nothing. */
   readonly mediaTokens: ((chat: ChatRequest, rules: string) => number) | undefined;
   readonly memory: CatalogMemory;
@@ -161,7 +166,7 @@ export interface CatalogServices {
 export function createProvider(
   name: string,
   config: RoutingSettings,
-  { dialects, transport, redact, mediaTokens }: CatalogServices,
+  { dialects, transport, redact, jsonExcess, mediaTokens }: CatalogServices,
 ): Provider {
   const settings = config.providers.get(name)!;
   const definition = dialects.get(settings.dialect);
@@ -181,6 +186,7 @@ export function createProvider(
     countMedia: (chat) => mediaTokens?.(chat, definition.mediaRules) ?? 0,
     transport: definition.transport?.(settings) ?? transport,
     redact,
+    jsonExcess,
     dialectFor,
   };
 }

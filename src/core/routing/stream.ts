@@ -9,7 +9,7 @@ import type { Meter } from "../ledger/meter.ts";
 import type { Part } from "../openai/parts.ts";
 import type { Decoder } from "../providers/dialect.ts";
 import { ProviderError } from "../providers/provider-error.ts";
-import { jsonExcess, MAX_REPLY_VALUES } from "../schema/json-bounds.ts";
+import { excessIn, MAX_REPLY_VALUES, type JsonExcess } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { consume } from "../upstream/body.ts";
 import { boundedParts, MAX_PARTS, tooMuch } from "./attempt-errors.ts";
@@ -43,8 +43,12 @@ export interface EventDecoding {
   unreadable(): number;
 }
 
-/** `decoder` contains its own exceptions (guard.ts). */
-export function createEventDecoding(decoder: Decoder, meter: Meter): EventDecoding {
+/** `decoder` contains its own exceptions. `jsonExcess` undefined: no event holds too much. */
+export function createEventDecoding(
+  decoder: Decoder,
+  meter: Meter,
+  jsonExcess?: JsonExcess,
+): EventDecoding {
   let parts: Part[] = [];
   let contentParts = 0;
   let calls = 0;
@@ -69,7 +73,7 @@ export function createEventDecoding(decoder: Decoder, meter: Meter): EventDecodi
   /** False: decoding further events makes no sense, because of a bug of this program. */
   function decode(data: string): boolean {
     try {
-      const excess = jsonExcess(data, MAX_REPLY_VALUES);
+      const excess = excessIn(data, MAX_REPLY_VALUES, jsonExcess);
       if (excess !== undefined) throw tooMuch(`an event with ${excess}`);
       const json = parseJson(data);
       if (json === undefined) unreadable += 1;

@@ -1,4 +1,4 @@
-// Checks of values with members: arrays, objects, dictionaries, objects of any shape, and values of
+// Checks of values with members: arrays, objects, objects of any shape, and values of
 // one of several kinds. An issue below a member comes out with its index or name in front of its
 // path.
 import {
@@ -22,7 +22,7 @@ import { literal } from "./scalars.ts";
  * ValidationError with the issues of the first member that has some, or with those of every member
  * if `all`.
  */
-function checkMembers<S extends string | number>(
+export function checkMembers<S extends string | number>(
   members: Iterable<S>,
   all: boolean | undefined,
   checkMember: (member: S) => unknown,
@@ -97,17 +97,6 @@ export function object<F extends Fields>(fields: F, { strict = false }: ObjectRu
     return checked as { -readonly [K in keyof F]: Infer<F[K]> };
   });
 }
-
-/** An object used as a dictionary. Returns a Map, in which no name (`__proto__`) is special. */
-export const record = <T>(check: Check<T>): Check<Map<string, T>> =>
-  typed("object", { additionalProperties: check.schema }, (value, all) => {
-    const checked = new Map<string, T>();
-    checkMembers(Object.keys(value), all, (name) => {
-      if (name === "") fail("invalid_value", "a name must not be empty");
-      checked.set(name, check(value[name], all));
-    });
-    return checked;
-  });
 
 /**
  * Counts the values in a JSON value, itself included: numbers, texts, objects, arrays. Stops soon

@@ -1,6 +1,6 @@
 // Checks made of another check: fields that may be absent or null, further rules, and values that
 // never cause an error.
-import { makeCheck, ValidationError, type Check, type Fields, type JsonSchema } from "./check.ts";
+import { makeCheck, ValidationError, type Check, type JsonSchema } from "./check.ts";
 
 /** Adds null to a schema. Beside a `const`, null as a further type would not let null in. */
 const orNull = ({ default: _, ...schema }: JsonSchema): JsonSchema =>
@@ -22,12 +22,6 @@ export function withDefault<T>(check: Check<T>, fallback: NoInfer<T>): Check<T> 
 /** Returns undefined for a field that is absent or null. */
 export const optional = <T>(check: Check<T>): Check<T | undefined> =>
   withDefault<T | undefined>(check, undefined);
-
-/** The same fields, each of them optional. */
-export const partial = <F extends Fields>(fields: F) =>
-  Object.fromEntries(Object.entries(fields).map(([name, check]) => [name, optional(check)])) as {
-    [K in keyof F]: F[K] extends Check<infer T> ? Check<T | undefined> : never;
-  };
 
 /**
  * Null is a value and not the same as absent: `"rpm": null` is "unlimited", no `rpm` is "the

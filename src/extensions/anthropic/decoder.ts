@@ -1,10 +1,11 @@
 // Anthropic's reply, whole or event by event. WIRE.md 7.2.
 import { randomHex } from "../../core/ids.ts";
 import type { Part } from "../../core/openai/parts.ts";
-import { finishPart, namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
+import { namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
 import type { Decoder } from "../../core/providers/dialect.ts";
-import { ProviderError, throwErrorIn } from "../../core/providers/provider-error.ts";
+import { ProviderError } from "../../core/providers/provider-error.ts";
 import { asArray, asObject, asString } from "../../core/schema/untrusted-json.ts";
+import { finishPart, throwErrorIn } from "../provider-words/index.ts";
 import type { SignatureStore } from "../turns/index.ts";
 import { createThoughtCollector } from "./thoughts.ts";
 import { createUsageReader } from "./usage.ts";

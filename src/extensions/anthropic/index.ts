@@ -2,6 +2,7 @@
 import type { Extension } from "../../core/extension/extension.ts";
 import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
+import { refusal } from "../provider-words/index.ts";
 import { createSignatureStore, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
 import { requestBody } from "./request.ts";
@@ -18,6 +19,7 @@ export const createAnthropicDialect = (signatures: SignatureStore): Dialect => (
   }),
   isReply: (json) => asObject(json)["type"] === "message",
   decoder: () => createAnthropicDecoder(signatures),
+  refusal,
 });
 
 const anthropicDialectDefinition: DialectDefinition = {

@@ -1,7 +1,13 @@
 // The parts of a turn.
-import type { JsonCounter } from "../../core/schema/json-bounds.ts";
 import { asString } from "../../core/schema/untrusted-json.ts";
-import { type Item, mediaOf, objectIn, type SignatureStore, type Turn } from "../turns/index.ts";
+import {
+  type Item,
+  mediaOf,
+  objectIn,
+  type SignatureStore,
+  type TextCounter,
+  type Turn,
+} from "../turns/index.ts";
 
 /** Takes the place of a forgotten signature. */
 const NO_SIGNATURE = "skip_thought_signature_validator";
@@ -11,7 +17,7 @@ interface ContentOptions {
   /** Whether the first tool call of a turn must carry a signature. */
   readonly mustSign: boolean;
   /** Counts the texts that are parsed. */
-  readonly texts: JsonCounter;
+  readonly texts: TextCounter;
 }
 
 export function contentParts(
@@ -31,7 +37,7 @@ export function contentParts(
 
 type OtherItem = Exclude<Item, { readonly type: "call" }>;
 
-function partOf(item: OtherItem, texts: JsonCounter): object {
+function partOf(item: OtherItem, texts: TextCounter): object {
   if (item.type === "text") return { text: item.text };
   if (item.type === "input_audio") {
     const { format, data } = item.input_audio;

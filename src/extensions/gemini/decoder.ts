@@ -2,10 +2,10 @@
 import { randomHex } from "../../core/ids.ts";
 import { type Part, type TokenLogprob, tokenLogprob } from "../../core/openai/parts.ts";
 import type { UsageReport } from "../../core/openai/usage.ts";
-import { finishPart, namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
+import { namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
 import type { Decoder } from "../../core/providers/dialect.ts";
-import { throwErrorIn } from "../../core/providers/provider-error.ts";
 import { asArray, asObject, asString, tokenCounter } from "../../core/schema/untrusted-json.ts";
+import { finishPart, throwErrorIn } from "../provider-words/index.ts";
 import { type SignatureStore, sumOf } from "../turns/index.ts";
 
 /** The first candidate. The gateway never asks for a second one. */

@@ -2,6 +2,7 @@
 import type { Extension } from "../../core/extension/extension.ts";
 import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";
 import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";
+import { refusal } from "../provider-words/index.ts";
 import { createSignatureStore, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { requestBody } from "./request.ts";
 
@@ -18,6 +19,7 @@ export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({
   },
   isReply: (json) => candidateIn(json) !== undefined || isBlocked(json),
   decoder: () => createGeminiDecoder(signatures),
+  refusal,
 });
 
 const geminiDialectDefinition: DialectDefinition = {

@@ -1,7 +1,10 @@
 // Texts of a conversation that are parsed because a native format has an object in their place.
 import { jsonObject, lenient } from "../../core/schema/checker.ts";
-import { createJsonCounter, type JsonCounter } from "../../core/schema/json-bounds.ts";
 import { parseJson } from "../../core/schema/untrusted-json.ts";
+import { createJsonCounter, type JsonCounter } from "../json-bounds/index.ts";
+
+/** Counts the texts of one request. */
+export type TextCounter = JsonCounter;
 
 /**
  * The most values in the parsed texts of one request: the parse and the work on them are one turn
@@ -11,8 +14,8 @@ const MAX_TEXT_VALUES = 200_000;
 /** The most new property names in them. */
 const MAX_TEXT_NAMES = 20_000;
 
-/** Counts the texts of one request. A text that exceeds the bounds stays a text. */
-export const createTextCounter = (): JsonCounter =>
+/** A text that exceeds the bounds stays a text. */
+export const createTextCounter = (): TextCounter =>
   createJsonCounter(MAX_TEXT_VALUES, MAX_TEXT_NAMES);
 
 const object = lenient(jsonObject());
@@ -21,7 +24,7 @@ const object = lenient(jsonObject());
  * The JSON object in a text. Undefined if it is none, if it is too deep to be written again, or if
  * it exceeds the bounds with the texts before it.
  */
-export const objectIn = (text: string, texts: JsonCounter): Record<string, unknown> | undefined =>
+export const objectIn = (text: string, texts: TextCounter): Record<string, unknown> | undefined =>
   mayBeObject(text) && texts.add(text) === undefined ? object(parseJson(text)) : undefined;
 
 /** Nothing else is worth a parse. */

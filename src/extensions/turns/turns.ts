@@ -2,8 +2,7 @@
 // and assistant. Neighbours of one role are merged, the user comes first, and each tool call is
 // answered at the beginning of the very next turn.
 import type { ContentPart, Message } from "../../core/openai/request.ts";
-import type { JsonCounter } from "../../core/schema/json-bounds.ts";
-import { createTextCounter, objectIn } from "./text-objects.ts";
+import { createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
 
 interface Call {
   readonly type: "call";
@@ -50,7 +49,7 @@ type AssistantMessage = Extract<Message, { readonly role: "assistant" }>;
  */
 export function turnsOf(
   messages: readonly Message[],
-  texts: JsonCounter = createTextCounter(),
+  texts: TextCounter = createTextCounter(),
 ): Conversation {
   const system: string[] = [];
   const turns: Turn[] = [];

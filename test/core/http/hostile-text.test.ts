@@ -9,7 +9,7 @@ import { createKeyring, NO_CREATED_KEYS } from "../../../src/core/accounts/keyri
 import { checkConfig } from "../../support/config.ts";
 import { createGuard } from "../../../src/extensions/admin/access.ts";
 import { networkOf } from "../../../src/extensions/admin/network.ts";
-import { refusal, throwErrorIn } from "../../../src/core/providers/provider-error.ts";
+import { refusal, throwErrorIn } from "../../../src/extensions/provider-words/index.ts";
 import { createEventReader } from "../../../src/core/http/event-reader.ts";
 import type { Exchange } from "../../../src/core/http/exchange.ts";
 import { requestIdFromBytes } from "../../../src/core/http/request-id.ts";

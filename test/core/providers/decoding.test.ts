@@ -17,6 +17,7 @@ const dialectThatReads = (parts: Part[], isReply = true): Dialect => ({
   request: () => ({ path: "", body: {} }),
   isReply: () => isReply,
   decoder: () => ({ push: () => parts }),
+  refusal: (status) => new ProviderError("upstream_error", `status ${status}`),
 });
 
 describe("a whole reply", () => {

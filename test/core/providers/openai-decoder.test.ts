@@ -1,165 +1,175 @@
-// The pieces of the OpenAI-compatible decoder: tool calls in fragments, think tags cut anywhere,
-// log probabilities, usage.
+// The core's reading of OpenAI's format: replies, usage and refusals as they are documented.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Part, tokenLogprob } from "../../../src/core/openai/parts.ts";
-import {
-  createToolCallReader,
-  splitLogprobs,
-  usageIn,
-} from "../../../src/core/providers/openai/decoder.ts";
-import { createThinkTagSplitter } from "../../../src/core/providers/openai/think-tags.ts";
+import type { Part } from "../../../src/core/openai/parts.ts";
+import { createOpenaiDecoder } from "../../../src/core/providers/openai/decoder.ts";
+import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
+import { refusal } from "../../../src/core/providers/openai/refusal.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 
-describe("think tags", () => {
-  /** All pieces through one splitter, joined. */
-  function split(pieces: readonly string[]): readonly [text: string, reasoning: string] {
-    const splitPiece = createThinkTagSplitter();
-    const results = pieces.map((piece, at) => splitPiece(piece, at === pieces.length - 1));
-    return [
-      results.map(({ text }) => text).join(""),
-      results.map(({ reasoning }) => reasoning).join(""),
-    ];
-  }
+const NO_HEADERS = { get: () => null };
 
-  for (const [whole, text, reasoning] of [
-    ["Hello.", "Hello.", ""],
-    ["<think>Hm.</think>Yes.", "Yes.", "Hm."],
-    [" \n<think>Hm.</think>\n\nYes.", "\n\nYes.", "Hm."],
-    ["<think>a < b </thin </think>c <think>d", "c <think>d", "a < b </thin "],
-    ["<think>Never closed", "", "Never closed"],
-    ["<think>Cut </thi", "", "Cut </thi"],
-    ["<thin", "<thin", ""],
-    ["Text <think>x</think>", "Text <think>x</think>", ""],
-    ["   ", "   ", ""],
-  ] as const)
-    it(`split ${JSON.stringify(whole)} the same, wherever it is cut in three`, () => {
-      for (let one = 0; one <= whole.length; one += 1)
-        for (let two = one; two <= whole.length; two += 1) {
-          const pieces = [whole.slice(0, one), whole.slice(one, two), whole.slice(two)];
-          assert.deepEqual(split(pieces), [text, reasoning], JSON.stringify(pieces));
-        }
-    });
+/** The parts of these events, one after another. */
+function partsOf(...events: readonly object[]): Part[] {
+  const decoder = createOpenaiDecoder();
+  return events.flatMap((event) => decoder.push(event));
+}
+const delta = (fields: object, finish_reason: string | null = null) => ({
+  choices: [{ index: 0, delta: fields, finish_reason }],
 });
 
-describe("tool calls in fragments", () => {
-  const readAll = (fragments: readonly Record<string, unknown>[]): Part[] => {
-    const { read } = createToolCallReader();
-    return fragments.flatMap((fragment) => read(fragment));
-  };
-  const names = (parts: readonly Part[]) =>
-    parts.flatMap((part) => (part.type === "tool_call" ? [part.name] : []));
-
-  it("belong together by their index", () => {
-    const parts = readAll([
-      { index: 0, id: "a", function: { name: "f", arguments: "" } },
-      { index: 1, id: "b", function: { name: "g", arguments: "{" } },
-      { index: 0, function: { arguments: "{}" } },
-      { index: 1, function: { arguments: "}" } },
-    ]);
-    assert.deepEqual(parts, [
-      { type: "tool_call", call: 0, id: "a", name: "f" },
-      { type: "tool_call", call: 1, id: "b", name: "g" },
-      { type: "tool_arguments", call: 1, text: "{" },
-      { type: "tool_arguments", call: 0, text: "{}" },
-      { type: "tool_arguments", call: 1, text: "}" },
-    ]);
-  });
-
-  it("without index and id belong to the call before them, unless they name another", () => {
-    const parts = readAll([
-      { function: { name: "f" } },
-      { function: { arguments: "{}" } },
-      { function: { name: "g", arguments: "{}" } },
-    ]);
-    assert.deepEqual(names(parts), ["f", "g"]);
-    assert.deepEqual(parts.at(-1), { type: "tool_arguments", call: 1, text: "{}" });
-  });
-
-  it("with one index for all calls are told apart by name and id", () => {
+describe("the core's decoder", () => {
+  it("reads reasoning, text and the finish of a stream, in their order", () =>
     assert.deepEqual(
-      names(
-        readAll([
-          { index: 0, id: "a", function: { name: "f" } },
-          { index: 0, id: "b", function: { name: "f" } },
-          { index: 0, id: "b", function: { name: "g" } },
-          { index: 0, id: "b", function: { name: "g" } },
-        ]),
+      partsOf(
+        delta({ role: "assistant", content: "" }),
+        delta({ reasoning_content: "Hm." }),
+        delta({ content: "Yes." }),
+        delta({}, "stop"),
       ),
-      ["f", "f", "g"],
-    );
+      [
+        { type: "reasoning", text: "Hm." },
+        { type: "text", text: "Yes." },
+        { type: "finish", reason: "stop" },
+      ],
+    ));
+
+  it("reads a refusal and the log probabilities of a text", () => {
+    const token = { token: "Yes", logprob: -0.5, bytes: [89, 101, 115], top_logprobs: [] };
+    const choice = {
+      delta: { content: "Yes", refusal: "No." },
+      logprobs: { content: [token], refusal: null },
+    };
+    assert.deepEqual(partsOf({ choices: [choice] }), [
+      { type: "text", text: "Yes", logprobs: [token] },
+      { type: "refusal", text: "No." },
+    ]);
   });
 
-  it("may have an object as arguments", () => {
-    const parts = readAll([{ index: 0, id: "a", function: { name: "f", arguments: { x: 1 } } }]);
-    assert.deepEqual(parts.at(-1), { type: "tool_arguments", call: 0, text: '{"x":1}' });
-  });
-
-  it("must name their call by the end of the reply", () => {
-    const reader = createToolCallReader();
-    reader.end();
-    reader.read({ index: 0, function: { arguments: "{}" } });
-    assert.throws(
-      () => reader.end(),
-      (error) => error instanceof ProviderError && !error.countsForBreaker,
-    );
-    reader.read({ index: 0, function: { name: "f" } });
-    reader.end();
-  });
-});
-
-describe("log probabilities", () => {
-  const tokens = ["Hm", ".", "Ö", "k"].map((token) => tokenLogprob({ token, logprob: -1 }));
-
-  it("listed together are split by the bytes of the text, from its end", () => {
-    const { reasoning, text } = splitLogprobs({ content: tokens }, "Hm.", "Ök");
-    assert.deepEqual([reasoning, text], [tokens.slice(0, 2), tokens.slice(2)]);
-  });
-
-  it("listed apart, or without reasoning, stay as they are", () => {
-    const apart = { content: tokens, reasoning_content: tokens.slice(0, 1) };
-    assert.deepEqual(splitLogprobs(apart, "Hm.", "Ök"), {
-      text: tokens,
-      reasoning: tokens.slice(0, 1),
-    });
-    assert.equal(splitLogprobs({ content: tokens }, "", "HmÖk").text, tokens);
-  });
-});
-
-describe("usage", () => {
-  const usage = { prompt_tokens: 10, completion_tokens: 5 };
-  const report = { prompt: 10, completion: 5, cacheHit: 0, reasoning: 0 };
-
-  for (const [place, event] of [
-    ["the event", { usage }],
-    ["the choice", { choices: [{ usage }] }],
-    ["x_groq", { usage: null, x_groq: { usage } }],
+  for (const [word, reason] of [
+    ["length", "length"],
+    ["tool_calls", "tool_calls"],
+    ["function_call", "tool_calls"],
+    ["content_filter", "content_filter"],
+    ["a new word", "stop"],
   ] as const)
-    it(`is read from ${place}`, () => assert.deepEqual(usageIn(event, false), report));
+    it(`reads the finish reason ${JSON.stringify(word)} as ${reason}`, () =>
+      assert.deepEqual(partsOf(delta({}, word)), [{ type: "finish", reason }]));
 
-  it("of nothing but zeros is none", () =>
-    assert.equal(usageIn({ usage: { prompt_tokens: 0, completion_tokens: 0 } }, false), undefined));
+  it("numbers tool calls in the order of their beginning, whatever index the provider states", () => {
+    const call = (index: number, fields: object) => delta({ tool_calls: [{ index, ...fields }] });
+    assert.deepEqual(
+      partsOf(
+        call(900_000, { id: "call_a", function: { name: "f", arguments: "" } }),
+        call(5, { id: "call_b", function: { name: "g", arguments: "{" } }),
+        call(5, { function: { arguments: "}" } }),
+        call(900_000, { function: { arguments: "{}" } }),
+      ),
+      [
+        { type: "tool_call", call: 0, id: "call_a", name: "f" },
+        { type: "tool_call", call: 1, id: "call_b", name: "g" },
+        { type: "tool_arguments", call: 1, text: "{" },
+        { type: "tool_arguments", call: 1, text: "}" },
+        { type: "tool_arguments", call: 0, text: "{}" },
+      ],
+    );
+  });
 
-  for (const cached of [
-    { prompt_cache_hit_tokens: 4 },
-    { num_cached_tokens: "4" },
-    { prompt_tokens_details: { cached_tokens: 4 } },
-    { prompt_token_details: { cached_tokens: 4 } },
-    { cached_tokens: 4 },
+  it("reads the tool calls of a whole reply, which have no index", () => {
+    const tool_calls = ["f", "g"].map((name) => ({ id: `call_${name}`, function: { name } }));
+    const message = { content: null, tool_calls };
+    assert.deepEqual(partsOf({ choices: [{ message, finish_reason: "tool_calls" }] }), [
+      { type: "tool_call", call: 0, id: "call_f", name: "f" },
+      { type: "tool_call", call: 1, id: "call_g", name: "g" },
+      { type: "finish", reason: "tool_calls" },
+    ]);
+  });
+
+  it("refuses a tool call whose beginning has no name", () =>
+    assert.throws(
+      () => partsOf(delta({ tool_calls: [{ index: 0, function: { arguments: "{}" } }] })),
+      { message: "a tool call without a name" },
+    ));
+
+  it("reads usage, with the cached and the hidden tokens where they are stated", () => {
+    const usage = {
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      prompt_tokens_details: { cached_tokens: 4 },
+      completion_tokens_details: { reasoning_tokens: 3 },
+    };
+    assert.deepEqual(partsOf({ choices: [], usage }), [
+      { type: "usage", usage: { prompt: 10, completion: 5, cacheHit: 4, reasoning: 3 } },
+    ]);
+    assert.deepEqual(partsOf({ choices: [], usage: null }), []);
+  });
+
+  it("throws the error of an event that is one, with the usage that it states", () => {
+    const event = { error: { code: 429, message: "slow down" }, usage: { prompt_tokens: 7 } };
+    assert.throws(
+      () => partsOf(event),
+      (error: unknown) => {
+        assert.ok(error instanceof ProviderError);
+        assert.equal(error.code, "model_overloaded");
+        assert.equal(error.usage?.prompt, 7);
+        return true;
+      },
+    );
+  });
+
+  for (const json of [
+    null,
+    7,
+    "x",
+    [],
+    { choices: 7 },
+    { choices: [{ delta: { tool_calls: 7 } }] },
   ])
-    it(`reads cached tokens from ${JSON.stringify(cached)}`, () =>
-      assert.equal(usageIn({ usage: { ...usage, ...cached } }, false)?.cacheHit, 4));
+    it(`reads nothing in ${JSON.stringify(json)}`, () =>
+      assert.deepEqual(createOpenaiDecoder().push(json), []));
+});
 
-  it("adds reasoning that the total shows beside the completion", () => {
-    const beside = { ...usage, completion_tokens_details: { reasoning_tokens: 7 } };
-    assert.equal(usageIn({ usage: { ...beside, total_tokens: 22 } }, false)?.completion, 12);
-    assert.equal(usageIn({ usage: { ...beside, total_tokens: 15 } }, false)?.completion, 5);
+describe("the core's view of a whole reply", () => {
+  it("is that it has a message", () => {
+    assert.equal(openaiDialect.isReply({ choices: [{ message: { content: "Hi" } }] }), true);
+    assert.equal(openaiDialect.isReply({ choices: [{}] }), false);
+    assert.equal(openaiDialect.isReply({ object: "list" }), false);
+  });
+});
+
+describe("the core's view of a refusal", () => {
+  for (const [status, code, expected, blame] of [
+    [400, null, "upstream_rejected", "client"],
+    [400, "context_length_exceeded", "context_length_exceeded", "client"],
+    [400, "content_filter", "content_filter", "client"],
+    [401, null, "model_unavailable", "operator"],
+    [404, null, "model_unavailable", "operator"],
+    [429, null, "model_overloaded", "provider"],
+    [429, "insufficient_quota", "model_unavailable", "operator"],
+    [500, null, "upstream_error", "provider"],
+    [503, null, "model_overloaded", "provider"],
+    [302, null, "upstream_error", "provider"],
+  ] as const)
+    it(`${status} with the code ${code} is ${expected}, the ${blame}'s`, () => {
+      const error = refusal(status, NO_HEADERS, { error: { code, message: "sk-secret" } });
+      assert.deepEqual([error.code, error.blame], [expected, blame]);
+      assert.equal(error.detail.status, status);
+      assert.equal(error.detail.providerMessage, "sk-secret");
+      assert.ok(!error.message.includes("sk-secret"));
+    });
+
+  it("reads Retry-After in seconds and as a date", () => {
+    const now = Date.parse("2026-01-01T00:00:00Z");
+    const wait = (text: string) => refusal(429, { get: () => text }, "", now).detail.retryAfterMs;
+    assert.deepEqual(["17", " 0.5 ", "Thu, 01 Jan 2026 00:00:30 GMT", "soon"].map(wait), [
+      17_000,
+      500,
+      30_000,
+      undefined,
+    ]);
   });
 
-  it("adds hidden thinking that only the total has, where the trait says so", () => {
-    const hidden = { usage: { ...usage, total_tokens: 40 } };
-    assert.deepEqual(usageIn(hidden, true), { ...report, completion: 30, reasoning: 25 });
-    assert.deepEqual(usageIn(hidden, false), report);
-  });
+  it("takes a body that is no JSON object", () =>
+    assert.equal(refusal(502, NO_HEADERS, "<html>").code, "upstream_error"));
 });

@@ -76,7 +76,7 @@ function codeOf(error: unknown): string {
   return error.code;
 }
 
-const TOO_LONG = refuse(400, "This model's maximum context length is 1000 tokens");
+const TOO_LONG = refuse(400, "context_length_exceeded");
 
 describe("completeWithFallback", () => {
   it("returns the model, its attempt, the usage and the finish reason", async () => {
@@ -89,7 +89,7 @@ describe("completeWithFallback", () => {
     assert.equal(begunAt, 0);
     assert.deepEqual([reading.source, reading.usage.total_tokens], ["provider", 10]);
     assert.equal(finishReason, "stop");
-    assert.deepEqual(run.delivered[0], { type: "text", text: "Hi.", logprobs: undefined });
+    assert.deepEqual(run.delivered[0], { type: "text", text: "Hi." });
   });
 
   it("gives other work a turn before each step of a large request", async () => {
@@ -134,7 +134,9 @@ describe("completeWithFallback", () => {
   });
 
   it("waits as long as Retry-After says, if that is at most max_wait_ms", async () => {
-    const world = lab({ a: [refuse(429, "slow down", { "retry-after": "2" }), reply("Hi.")] });
+    const world = lab({
+      a: [refuse(429, "rate_limit_exceeded", { "retry-after": "2" }), reply("Hi.")],
+    });
     const run = start(world);
     await pass(world, 1_999);
     await pass(world, 0);
@@ -145,7 +147,10 @@ describe("completeWithFallback", () => {
   });
 
   it("does not wait for a longer Retry-After", async () => {
-    const world = lab({ a: [refuse(429, "slow down", { "retry-after": "4" })], b: [reply("Hi.")] });
+    const world = lab({
+      a: [refuse(429, "rate_limit_exceeded", { "retry-after": "4" })],
+      b: [reply("Hi.")],
+    });
     await start(world).result;
     assert.deepEqual(world.asked, ["a", "b"]);
   });
@@ -200,7 +205,7 @@ describe("completeWithFallback", () => {
   });
 
   it("asks nobody else where a content filter refuses the prompt", async () => {
-    const filtered = refuse(400, "The response was filtered due to our content management policy");
+    const filtered = refuse(400, "content_filter");
     const world = lab({ a: [filtered], b: [reply("Hi.")] });
     const { error, progress } = await failure(start(world));
     assert.equal(codeOf(error), "content_filter");
@@ -273,7 +278,7 @@ describe("completeWithFallback, cancelled", () => {
   });
 
   it("does not blame a provider that had a part of the request's time", async () => {
-    const world = lab({ a: [refuse(503, "no", { "retry-after": "9" })], b: [silence] });
+    const world = lab({ a: [refuse(503, null, { "retry-after": "9" })], b: [silence] });
     const run = start(world);
     await pass(world, 0);
     run.cancel.abort(new ProviderError("upstream_timeout", "total_ms"));

@@ -10,13 +10,13 @@ import {
   number,
   object,
   optional,
-  record,
   refine,
   string,
   variant,
   withDefault,
   type Check,
 } from "../../../src/core/schema/checker.ts";
+import { record } from "../../../src/config/dictionaries.ts";
 import { issuesOf, refused } from "../../support/checks.ts";
 
 describe("array", () => {
@@ -244,34 +244,4 @@ describe("object", () => {
       additionalProperties: false,
     });
   });
-});
-
-describe("record", () => {
-  const check = record(number());
-  it("returns a Map", () =>
-    assert.deepEqual(
-      check({ a: 1, "b c": 2 }),
-      new Map([
-        ["a", 1],
-        ["b c", 2],
-      ]),
-    ));
-  it("takes __proto__ and constructor as names", () => {
-    const out = check(JSON.parse('{"__proto__":1,"constructor":2}'));
-    assert.deepEqual(
-      [...out],
-      [
-        ["__proto__", 1],
-        ["constructor", 2],
-      ],
-    );
-  });
-  it("says which value is wrong", () =>
-    refused(check, { "a b": "x" }, "invalid_type", "expected a number, got a string", '["a b"]'));
-  it("refuses an empty name", () =>
-    refused(check, { "": 1 }, "invalid_value", "a name must not be empty", '[""]'));
-  it("refuses an array", () =>
-    refused(check, [1], "invalid_type", "expected an object, got an array"));
-  it("carries its schema", () =>
-    assert.deepEqual(check.schema, { type: "object", additionalProperties: { type: "number" } }));
 });

@@ -7,7 +7,7 @@ import { createAnthropicDialect } from "../../../src/extensions/anthropic/index.
 import type { Decoder, Dialect } from "../../../src/core/providers/dialect.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 import { createGeminiDialect } from "../../../src/extensions/gemini/index.ts";
-import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
+import { compatibleDialect } from "../../../src/extensions/compatible/index.ts";
 import { VENDORS } from "../../support/config.ts";
 import { traitsOf } from "../../../src/config/vendors.ts";
 import { createSignatureStore } from "../../../src/extensions/turns/index.ts";
@@ -38,7 +38,7 @@ function assertLinear(work: () => void): void {
 
 describe("the OpenAI-compatible decoder", () => {
   it("takes the same time for each event that says finish_reason, however many calls are open", () => {
-    const decoder = decoderOf(openaiDialect);
+    const decoder = decoderOf(compatibleDialect);
     for (let index = 0; index < 9_000; index += 1)
       decoder.push(delta({ tool_calls: [{ index, id: `${index}`, function: { name: "f" } }] }));
     assertLinear(() => {
@@ -47,7 +47,7 @@ describe("the OpenAI-compatible decoder", () => {
   });
 
   it("takes the same time for each blank before a text that may begin with <think>", () => {
-    const decoder = decoderOf(openaiDialect, { think_tags: true });
+    const decoder = decoderOf(compatibleDialect, { think_tags: true });
     let text = "";
     assertLinear(() => {
       for (let times = 0; times < 300_000; times += 1)
@@ -58,7 +58,7 @@ describe("the OpenAI-compatible decoder", () => {
   });
 
   it("some blanks before <think> are still no text", () => {
-    const decoder = decoderOf(openaiDialect, { think_tags: true });
+    const decoder = decoderOf(compatibleDialect, { think_tags: true });
     const parts = [" ".repeat(1_000), "<think>", "Hm.", "</think>", "Yes."].flatMap((content) =>
       decoder.push(delta({ content })),
     );
@@ -72,12 +72,12 @@ describe("the OpenAI-compatible decoder", () => {
   });
 
   it("a call whose name does not come: 1,000 are held, and a megabyte of arguments", () => {
-    const decoder = decoderOf(openaiDialect);
+    const decoder = decoderOf(compatibleDialect);
     const nameless = (index: number) => delta({ tool_calls: [{ index }] });
     for (let index = 0; index < 1_000; index += 1) decoder.push(nameless(index));
     assert.throws(() => decoder.push(nameless(1_000)), isFault);
 
-    const other = decoderOf(openaiDialect);
+    const other = decoderOf(compatibleDialect);
     const more = delta({
       tool_calls: [{ index: 0, function: { arguments: "x".repeat(512 * 1024) } }],
     });
@@ -87,7 +87,7 @@ describe("the OpenAI-compatible decoder", () => {
   });
 
   it("a name that comes after the arguments makes the call whole", () => {
-    const decoder = decoderOf(openaiDialect);
+    const decoder = decoderOf(compatibleDialect);
     decoder.push(delta({ tool_calls: [{ index: 0, id: "a", function: { arguments: "{" } }] }));
     const parts = decoder.push(
       delta({ tool_calls: [{ index: 0, function: { name: "f", arguments: "}" } }] }, "tool_calls"),

@@ -8,7 +8,7 @@ import { createAnthropicDialect } from "../../../src/extensions/anthropic/index.
 import { wholeReply } from "../../../src/core/providers/decoding.ts";
 import type { Dialect, Target } from "../../../src/core/providers/dialect.ts";
 import { createGeminiDialect } from "../../../src/extensions/gemini/index.ts";
-import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
+import { compatibleDialect } from "../../../src/extensions/compatible/index.ts";
 import { createSignatureStore } from "../../../src/extensions/turns/index.ts";
 import { VENDORS } from "../../support/config.ts";
 import { traitsOf } from "../../../src/config/vendors.ts";
@@ -317,7 +317,7 @@ const FORMATS: readonly Format[] = [
   ...openaiVendors.map((vendor) => ({
     name: vendor,
     native: false,
-    dialect: () => openaiDialect,
+    dialect: () => compatibleDialect,
     understand: ({ body }: Asked) => openaiRules(body),
     provider: { vendor },
     models: [{ upstream: "m" }],
@@ -750,10 +750,10 @@ describe(`replies in every format, cut anywhere (seed ${SEED})`, () => {
     encode: Encoder,
     target: ReturnType<typeof target>,
   ][] = [
-    ["openai", openaiDialect, openaiReply(false), target({ vendor: "generic" })],
+    ["openai", compatibleDialect, openaiReply(false), target({ vendor: "generic" })],
     [
       "openai, with thinking between tags",
-      openaiDialect,
+      compatibleDialect,
       openaiReply(true),
       target({ vendor: "generic" }, { think_tags: true }),
     ],

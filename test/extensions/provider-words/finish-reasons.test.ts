@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { finishPart, finishReasonOf } from "../../../src/core/providers/decoding.ts";
+import { finishPart, finishReasonOf } from "../../../src/extensions/provider-words/index.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 
 describe("a finish reason", () => {

@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
+import { compatibleDialect } from "../../../src/extensions/compatible/index.ts";
 import type { Target } from "../../../src/core/providers/dialect.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
-import { refusal } from "../../../src/core/providers/provider-error.ts";
+import { refusal } from "../../../src/extensions/provider-words/index.ts";
 import { guardDialect } from "../../../src/core/routing/attempt-errors.ts";
 import { ApiError } from "../../../src/core/openai/errors.ts";
 import { configFor, json, readStream, user } from "../../support/gateway.ts";
@@ -114,7 +114,7 @@ describe("a provider's JSON of any shape", { concurrency: 2 }, () => {
     assert.equal(refusal(429, none, { error: { code: { toString: 1 } } }).code, "model_overloaded");
     const told = (code: unknown): unknown => {
       try {
-        openaiDialect.decoder({ traits: {} } as Target).push({ error: { code, message: "x" } });
+        compatibleDialect.decoder({ traits: {} } as Target).push({ error: { code, message: "x" } });
       } catch (fault) {
         return (fault as ProviderError).detail.status;
       }
@@ -214,17 +214,20 @@ describe("a bug of a dialect", () => {
   type Broken = "request" | "decoder" | "isReply";
   /** The dialect's function fails for the model "m" alone. */
   function breakDialect(t: TestContext, part: Broken): void {
-    const { request, decoder, isReply } = openaiDialect;
+    const { request, decoder, isReply } = compatibleDialect;
     if (part === "request")
-      t.mock.method(openaiDialect, "request", (...[chat, target]: Parameters<typeof request>) =>
-        target.upstreamModel === "m" ? boom() : request(chat, target),
+      t.mock.method(
+        compatibleDialect,
+        "request",
+        (...[chat, target]: Parameters<typeof request>) =>
+          target.upstreamModel === "m" ? boom() : request(chat, target),
       );
     else if (part === "decoder")
-      t.mock.method(openaiDialect, "decoder", (target: Target) =>
+      t.mock.method(compatibleDialect, "decoder", (target: Target) =>
         target.upstreamModel === "m" ? { push: boom } : decoder(target),
       );
     else
-      t.mock.method(openaiDialect, "isReply", (body: unknown) =>
+      t.mock.method(compatibleDialect, "isReply", (body: unknown) =>
         JSON.stringify(body).includes("Fine.") ? boom() : isReply(body),
       );
   }
@@ -254,8 +257,8 @@ describe("a bug of a dialect", () => {
   }
 
   it("after text: an error in the stream", async (t) => {
-    const { decoder } = openaiDialect;
-    t.mock.method(openaiDialect, "decoder", (target: Target) => {
+    const { decoder } = compatibleDialect;
+    t.mock.method(compatibleDialect, "decoder", (target: Target) => {
       const own = decoder(target);
       return {
         push: (event: unknown) =>
@@ -277,7 +280,7 @@ describe("a bug of a dialect", () => {
     const failing = (error: unknown) =>
       guardDialect(
         {
-          ...openaiDialect,
+          ...compatibleDialect,
           request() {
             throw error;
           },

@@ -1,4 +1,4 @@
-// Bounds on JSON texts from outside, counted before JSON.parse sees them. A parse cannot be
+// Counts what JSON texts from outside hold before JSON.parse sees them. A parse cannot be
 // interrupted, and its cost depends on what the text holds, not only on its length: for each new
 // sequence of property names V8 makes a hidden class, which takes 2 us and more and much memory,
 // while a value takes 0.02 to 0.3 us. The threat is a text of a few megabytes that stops the
@@ -6,19 +6,7 @@
 // take 3.0 s and 0.5 GB, one object with 1,000,000 names 0.5 s, 3,500,000 empty objects 0.4 s, one
 // long string 0.01 s. Within the bounds below the worst known texts take 0.2 s. An honest text
 // repeats its sequences of names: each of 100,000 messages has three values and no new sequence.
-import { setImmediate as turnEnd } from "node:timers/promises";
 
-/**
- * The most values in a client's body: its commas and its opening brackets and braces, outside of
- * strings. 100,000 messages of a role and a text have as many. The work on them after the parse
- * takes three times as long as the parse.
- */
-export const MAX_BODY_VALUES = 300_000;
-/**
- * The most values in a provider's reply or event: log probabilities of 20 tokens at each of 4,000
- * positions.
- */
-export const MAX_REPLY_VALUES = 600_000;
 /** The most property names that continue an object in a way that no object before it did. */
 export const MAX_NEW_NAMES = 50_000;
 /**
@@ -26,13 +14,6 @@ export const MAX_NEW_NAMES = 50_000;
  * new each time.
  */
 const MAX_SIBLINGS = 1_000;
-/**
- * From more characters on, each step of the work on a text is a turn of the event loop of its own.
- * A shorter text cannot exceed either bound: a value takes a character, a name six with its quotes,
- * colon, value and comma.
- */
-const LARGE_CHARS = 256 * 1024;
-
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
@@ -152,25 +133,4 @@ function endOfString(text: string, from: number): number {
     if (code === BACKSLASH) at += 1;
   }
   return text.length;
-}
-
-export const isLarge = (text: string): boolean => text.length > LARGE_CHARS;
-
-/** What exceeds the bounds of JSON.parse in a text. Undefined: nothing. */
-export const jsonExcess = (text: string, maxValues: number): string | undefined =>
-  isLarge(text) ? createJsonCounter(maxValues).add(text) : undefined;
-
-/**
- * Parses a JSON text. The contents of a large one are counted first (json-bounds.ts), and other
- * work has a turn of the event loop before and after the parse. Rejects with a RangeError whose
- * message says what is too much, or with the SyntaxError of JSON.parse.
- */
-export async function parseLarge(text: string, maxValues: number): Promise<unknown> {
-  if (!isLarge(text)) return JSON.parse(text);
-  const excess = jsonExcess(text, maxValues);
-  if (excess !== undefined) throw new RangeError(excess);
-  await turnEnd();
-  const json: unknown = JSON.parse(text);
-  await turnEnd();
-  return json;
 }

@@ -5,7 +5,6 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { describe, it } from "node:test";
-import { createLeftStreams } from "../../../src/core/chat/left-streams.ts";
 import {
   costOf,
   COUNTED,
@@ -31,6 +30,7 @@ import {
   type Asked,
   type Behaviour,
 } from "../../support/provider.ts";
+import { createLeftStreams } from "../../../src/extensions/left-streams/index.ts";
 import { waitFor, within } from "../../support/wait.ts";
 
 const SSE = { "content-type": "text/event-stream" };

@@ -1,7 +1,10 @@
 // What a provider's refusal means: HTTP status and the error's texts to a code of the gateway's own
 // and to who has to act. WIRE.md 4.3. A message may quote what the client sent. Patterns that would
 // blame anybody but this request therefore match at the beginning of a message only.
-import type { ProviderErrorCode, ProviderErrorDetail } from "./provider-error.ts";
+import type {
+  ProviderErrorCode,
+  ProviderErrorDetail,
+} from "../../core/providers/provider-error.ts";
 
 export interface ErrorRule {
   readonly status: RegExp;

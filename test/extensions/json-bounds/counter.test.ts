@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createJsonCounter, jsonExcess } from "../../../src/core/schema/json-bounds.ts";
+import { createJsonCounter } from "../../../src/extensions/json-bounds/index.ts";
 import { LONG } from "../../support/long.ts";
 
 const TOO_MANY_VALUES = "more than 10 values";
@@ -118,12 +118,5 @@ describe("the time that it takes", () => {
     for (const text of texts) createJsonCounter(1e9, 1e9).add(text);
     const took = performance.now() - began;
     assert.ok(took < 10_000, `it took ${took.toFixed(0)} ms`); // quadratic: minutes
-  });
-});
-
-describe("jsonExcess", () => {
-  it("does not count a text that is too short for any bound", () => {
-    assert.equal(jsonExcess(list(100_000, "1"), 10), undefined);
-    assert.equal(jsonExcess(list(200_000, "1"), 10), TOO_MANY_VALUES);
   });
 });

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { checkConfig, formats } from "../../support/config.ts";
-import { openaiDialect } from "../../../src/core/providers/openai/index.ts";
+import { compatibleDialect } from "../../../src/extensions/compatible/index.ts";
 import { traitsOf } from "../../../src/config/vendors.ts";
 import { ValidationError } from "../../../src/core/schema/checker.ts";
 import {
@@ -1732,7 +1732,7 @@ describe("thinking between tags", { concurrency: 2 }, () => {
   );
   /** The thoughts and the text that the decoder makes of these pieces. */
   function decoded(pieces: readonly string[]): [reasoning: string, content: string] {
-    const decoder = openaiDialect.decoder({ upstreamModel: "m", reasoning: true, traits });
+    const decoder = compatibleDialect.decoder({ upstreamModel: "m", reasoning: true, traits });
     const parts = say(pieces).flatMap((each) => decoder.push(each));
     const joined = (type: "reasoning" | "text") =>
       parts.map((part) => (part.type === type ? part.text : "")).join("");

@@ -2,11 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import {
-  ProviderError,
-  refusal,
-  throwErrorIn,
-} from "../../../src/core/providers/provider-error.ts";
+import { ProviderError } from "../../../src/core/providers/provider-error.ts";
+import { refusal, throwErrorIn } from "../../../src/extensions/provider-words/index.ts";
 
 const NO_HEADERS = { get: () => null };
 

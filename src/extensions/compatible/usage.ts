@@ -1,0 +1,49 @@
+// The token counts of servers that speak OpenAI's format: several places, names and ways to count
+// hidden thinking. WIRE.md 2.
+import type { UsageReport } from "../../core/openai/usage.ts";
+import { choiceIn } from "../../core/providers/openai/decoder.ts";
+import { asObject, asTokenCount, tokenCounter } from "../../core/schema/untrusted-json.ts";
+
+/**
+ * The usage of an event, in any of the three places where providers put it. Undefined: it states
+ * none.
+ */
+export function usageIn(json: unknown, hiddenThinkingInTotal: boolean): UsageReport | undefined {
+  const event = asObject(json);
+  for (const holder of [event, choiceIn(event), asObject(event["x_groq"])]) {
+    const usage = readUsage(holder["usage"], hiddenThinkingInTotal);
+    if (usage) return usage;
+  }
+  return undefined;
+}
+
+function readUsage(stated: unknown, hiddenThinkingInTotal: boolean): UsageReport | undefined {
+  const usage = asObject(stated);
+  const count = tokenCounter(usage);
+  const prompt = count("prompt_tokens");
+  const completion = count("completion_tokens");
+  if ((prompt ?? 0) + (completion ?? 0) === 0) return undefined;
+  const cacheHit = cacheHitIn(usage);
+  const reasoning = tokenCounter(usage["completion_tokens_details"])("reasoning_tokens") ?? 0;
+  if (prompt === undefined || completion === undefined)
+    return { prompt, completion, cacheHit, reasoning };
+  const total = count("total_tokens") ?? 0;
+  // xAI counts reasoning beside completion_tokens, all others inside. xAI's total shows the
+  // difference.
+  const isBeside = reasoning > 0 && total === prompt + completion + reasoning;
+  const counted = completion + (isBeside ? reasoning : 0);
+  const hidden = hiddenThinkingInTotal ? Math.max(0, total - prompt - counted) : 0;
+  return { prompt, completion: counted + hidden, cacheHit, reasoning: reasoning + hidden };
+}
+
+/** The cached part of the prompt, in the first of the fields that states it. */
+function cacheHitIn(usage: Record<string, unknown>): number {
+  const details = asObject(usage["prompt_tokens_details"] ?? usage["prompt_token_details"]);
+  const counts = [
+    usage["prompt_cache_hit_tokens"],
+    usage["num_cached_tokens"],
+    details["cached_tokens"],
+    usage["cached_tokens"],
+  ].map(asTokenCount);
+  return counts.find((count) => count !== undefined) ?? 0;
+}

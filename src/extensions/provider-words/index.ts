@@ -1,0 +1,3 @@
+// A library for dialects: what the words of providers mean, in errors and at the end of a reply.
+export { finishPart, finishReasonOf } from "./finish-reasons.ts";
+export { refusal, throwErrorIn } from "./refusal.ts";
