@@ -22,7 +22,8 @@ import { parseArgs } from "node:util";
 import { bodyOf, cpuOf, memoryOf, openStreams, percentile, wholeReplies } from "./bench/load.ts";
 import type { Probed } from "./bench/probe.ts";
 import { table } from "./bench/table.ts";
-import { gateway, pinned, startProvider, type Target } from "./bench/targets.ts";
+import { pinned, type Target } from "./bench/target.ts";
+import { gateway, startProvider } from "./bench/targets.ts";
 import { BAD_ADDRESS, FORMATS, REPLIES, REQUESTS, startCostly } from "./hostile-json.ts";
 
 const FILE = "dist/chat-gateway.mjs";
@@ -337,7 +338,7 @@ const cases: readonly Case[] = [
     pooled: 64,
     async run({ target }) {
       const seconds = Math.max(1, 5 * scale);
-      const { count, perSecond } = await wholeReplies(target, 64, seconds, chat(target));
+      const { count, perSecond } = await wholeReplies(target, 64, { seconds }, chat(target));
       return [
         `64 at a time, whole replies, ${seconds} s`,
         `${count} x 200, ${perSecond.toFixed(0)} a second`,

@@ -1,30 +1,76 @@
 // The second table: what happens to the cost of one unit of work when there is much more of
 // something. Flat is 1.0.
 
-import { bodyOf, cpuPerEvent, median, openStreams, wholeReplies, type Whole } from "./load.ts";
+import { setTimeout as pause } from "node:timers/promises";
+import {
+  bodyOf,
+  cpuOf,
+  cpuPerEvent,
+  median,
+  openStreams,
+  wholeReplies,
+  type Effort,
+  type Extent,
+  type Whole,
+} from "./load.ts";
 import { table } from "./table.ts";
-import { gateway, type Kind, type Target } from "./targets.ts";
+import type { Kind, Target } from "./target.ts";
+import { gateway } from "./targets.ts";
 
-const ROUNDS = 3;
-const SECONDS = 3;
+/** After a load, for what the gateway still does for it: logs, books, the collector of garbage. */
+const QUIET_MS = 1_000;
 
-/** Runs `measure` in turn on all of the kinds, each started once; medians of the rounds. */
-async function alternating(
-  kinds: readonly Kind[],
-  upstream: Target,
-  measure: (target: Target) => Promise<number>,
-): Promise<number[]> {
-  const targets: Target[] = [];
+/** One side of a comparison: a gateway of its own, and how the cost of its work is measured. */
+interface Side {
+  readonly kind: Kind;
+  readonly measure: (target: Target) => Promise<number>;
+}
+
+/** What a comparison needs beside its sides. */
+interface Bench {
+  readonly upstream: Target;
+  readonly effort: Effort;
+}
+
+const small = (target: Target, extent: Extent): Promise<Whole> =>
+  wholeReplies(target, 16, extent, bodyOf("bytes=300", target.model));
+
+/**
+ * Warms each side up, then measures all in turn, so that what the machine does meanwhile hits all
+ * alike. Returns a list of costs for each round, in the order of the sides.
+ */
+async function alternating(sides: readonly Side[], bench: Bench): Promise<number[][]> {
+  const { upstream, effort } = bench;
+  const started: { target: Target; measure: Side["measure"] }[] = [];
   try {
-    for (const kind of kinds) targets.push(await kind.start(upstream.url));
-    for (const target of targets) await measure(target); // warm-up
-    const figures: number[][] = targets.map(() => []);
-    for (let round = 0; round < ROUNDS; round += 1)
-      for (const [at, target] of targets.entries()) figures[at]!.push(await measure(target));
-    return figures.map(median);
+    for (const { kind, measure } of sides)
+      started.push({ target: await kind.start(upstream.url), measure });
+    for (const { target, measure } of started) {
+      await small(target, { seconds: effort.seconds });
+      await measure(target);
+    }
+    const rounds: number[][] = [];
+    for (let round = 0; round < effort.rounds; round += 1) {
+      const costs: number[] = [];
+      for (const { target, measure } of started) costs.push(await measure(target));
+      rounds.push(costs);
+    }
+    return rounds;
   } finally {
-    for (const target of targets) await target.stop();
+    for (const { target } of started) await target.stop();
   }
+}
+
+/** Microseconds of CPU for each of so many replies, with what is left to be done after the last. */
+async function perReply(
+  target: Target,
+  replies: number,
+  load: () => Promise<unknown>,
+): Promise<number> {
+  const before = cpuOf(target.pid);
+  await load();
+  await pause(QUIET_MS);
+  return (cpuOf(target.pid) - before) / replies;
 }
 
 const keys = (count: number) => ({
@@ -38,81 +84,86 @@ const models = (count: number) => ({
     Array.from({ length: count }, (_, at) => [at === 0 ? "m" : `m${at}`, { provider: "fast" }]),
   ),
 });
-const small = (target: Target): Promise<Whole> =>
-  wholeReplies(target, 16, SECONDS, bodyOf("bytes=300", target.model));
-const row = (what: string, unit: string, few: number, many: number) => [
-  what,
-  unit,
-  few.toFixed(few < 10 ? 2 : 1),
-  many.toFixed(many < 10 ? 2 : 1),
-  (many / few).toFixed(2),
-];
 
-export async function growth(upstream: Target): Promise<string> {
-  const rows = [["", "cost", "few", "many", "ratio"]];
-  const perReply = async (target: Target) => (await small(target)).cpu;
-  const [fewKeys, manyKeys] = await alternating(
-    [gateway(keys(10)), gateway(keys(100_000))],
-    upstream,
-    perReply,
-  );
-  rows.push(row("10 and 100,000 keys", "CPU us per reply", fewKeys!, manyKeys!));
-  const [fewModels, manyModels] = await alternating(
-    [gateway(models(10)), gateway(models(1_000))],
-    upstream,
-    perReply,
-  );
-  rows.push(row("10 and 1,000 models", "CPU us per reply", fewModels!, manyModels!));
-
-  /**
-   * Of whole replies of one size: what each further kilobyte costs beside what a small one costs.
-   */
-  const perKilobyte = async (
-    words: (kb: number) => string,
-    filler: (kb: number) => number,
-    sizes: readonly number[],
-  ) => {
-    const costs: number[] = [];
-    for (const kb of [1, ...sizes]) {
-      const [cpu] = await alternating(
-        [gateway({ server: { max_body_bytes: 16_000_000, max_reply_bytes: 64_000_000 } })],
-        upstream,
-        async (target) =>
-          (
-            await wholeReplies(
-              target,
-              kb > 1000 ? 2 : 16,
-              SECONDS,
-              bodyOf(words(kb), target.model, filler(kb)),
-            )
-          ).cpu,
-      );
-      costs.push(cpu!);
-    }
-    return sizes.map((kb, at) => (costs[at + 1]! - costs[0]!) / (kb - 1));
+/** Small whole replies from a gateway with so much in its configuration. */
+function smallReplies(config: object, { isTrial }: Effort): Side {
+  const replies = isTrial ? 1_000 : 10_000;
+  return {
+    kind: gateway(config),
+    measure: (target) => perReply(target, replies, () => small(target, { replies })),
   };
-  const [body100, body10k] = await perKilobyte(
-    () => "bytes=300",
-    (kb) => kb * 1000,
-    [100, 10_000],
-  );
-  rows.push(row("bodies of 100 KB and 10 MB", "CPU us per KB", body100!, body10k!));
-  const [reply100, reply50k] = await perKilobyte(
-    (kb) => `bytes=${kb * 1000}`,
-    () => 200,
-    [100, 50_000],
-  );
-  rows.push(row("replies of 100 KB and 50 MB", "CPU us per KB", reply100!, reply50k!));
+}
 
-  const [one, many] = [1, 5_000];
-  const [event1] = await alternating([gateway()], upstream, (target) =>
-    cpuPerEvent(target, one, 1_000, 2),
-  );
-  const [event5000] = await alternating(
-    [gateway()],
-    upstream,
-    async (target) => (await openStreams(target, many)).cpu,
-  );
-  rows.push(row("1 and 5,000 open streams", "CPU us per event", event1!, event5000!));
-  return table(rows);
+/** Kilobytes of a request's body and of its reply's text. */
+interface Size {
+  readonly body: number;
+  readonly reply: number;
+}
+
+/**
+ * Whole replies of one size, always two at a time. Their number is fixed: a load that ends after
+ * some seconds would break off large ones that have cost something and are not counted.
+ */
+function sized({ body, reply }: Size, { isTrial }: Effort): Side {
+  const volumeKb = isTrial ? 50_000 : 200_000;
+  const most = isTrial ? 500 : 5_000;
+  const replies = Math.min(most, Math.max(2, Math.round(volumeKb / Math.max(body, reply))));
+  const server = { max_body_bytes: 16_000_000, max_reply_bytes: 64_000_000 };
+  return {
+    kind: gateway({ server }),
+    measure(target) {
+      const text = bodyOf(`bytes=${reply * 1000}`, target.model, body * 1000);
+      return perReply(target, replies, () => wholeReplies(target, 2, { replies }, text));
+    },
+  };
+}
+
+/** What each further kilobyte costs beside a small reply, with few of them and with many. */
+async function perKilobyte(
+  sizeOf: (kb: number) => Size,
+  [few, many]: readonly [number, number],
+  bench: Bench,
+): Promise<number[][]> {
+  const sides = [1, few, many].map((kb) => sized(sizeOf(kb), bench.effort));
+  const rounds = await alternating(sides, bench);
+  return rounds.map(([one = Number.NaN, ofFew = Number.NaN, ofMany = Number.NaN]) => [
+    (ofFew - one) / (few - 1),
+    (ofMany - one) / (many - 1),
+  ]);
+}
+
+/** Events of one stream, and of 5,000 streams that are open at the same time. */
+function streams(bench: Bench): Promise<number[][]> {
+  const one = (target: Target) => cpuPerEvent(target, 1, 1_000, 2);
+  const many = async (target: Target) => (await openStreams(target, 5_000)).cpu;
+  const sides = [one, many].map((measure) => ({ kind: gateway(), measure }));
+  return alternating(sides, bench);
+}
+
+const format = (cost: number) => cost.toFixed(cost < 10 ? 2 : 1);
+
+/** Medians of the two sides' costs, and of the rounds' ratios. */
+function row(what: string, unit: string, rounds: readonly number[][]): string[] {
+  const few = rounds.map((costs) => costs[0] ?? Number.NaN);
+  const many = rounds.map((costs) => costs[1] ?? Number.NaN);
+  const ratios = few.map((cost, round) => (many[round] ?? Number.NaN) / cost);
+  return [what, unit, format(median(few)), format(median(many)), median(ratios).toFixed(2)];
+}
+
+export async function growth(upstream: Target, effort: Effort): Promise<string> {
+  const bench = { upstream, effort };
+  const configured = (few: object, many: object) =>
+    alternating([smallReplies(few, effort), smallReplies(many, effort)], bench);
+  const byKeys = await configured(keys(10), keys(100_000));
+  const byModels = await configured(models(10), models(1_000));
+  const byBody = await perKilobyte((kb) => ({ body: kb, reply: 0.3 }), [100, 10_000], bench);
+  const byReply = await perKilobyte((kb) => ({ body: 0.2, reply: kb }), [100, 50_000], bench);
+  return table([
+    ["", "cost", "few", "many", "ratio"],
+    row("10 and 100,000 keys", "CPU us per reply", byKeys),
+    row("10 and 1,000 models", "CPU us per reply", byModels),
+    row("bodies of 100 KB and 10 MB", "CPU us per KB", byBody),
+    row("replies of 100 KB and 50 MB", "CPU us per KB", byReply),
+    row("1 and 5,000 open streams", "CPU us per event", await streams(bench)),
+  ]);
 }

@@ -2,17 +2,25 @@
 // a few. CPU and memory are those of the target's process, as the kernel counts them. Whole replies
 // are asked for by autocannon, streams by plain node:http.
 
-import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import { createRequire } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Target } from "./targets.ts";
+import type { Target } from "./target.ts";
 
 // The load generator is one of the tests' packages: the project itself has no dependency.
 const autocannon = createRequire(new URL("../../test/clients/package.json", import.meta.url))(
   "autocannon",
 );
+
+/** How thoroughly to measure. */
+export interface Effort {
+  readonly rounds: number;
+  /** Seconds of each load of whole replies. */
+  readonly seconds: number;
+  /** Only shows that everything runs; its figures are worth little. */
+  readonly isTrial: boolean;
+}
 
 export const median = (values: readonly number[]): number => percentile(values, 0.5);
 export function percentile(values: readonly number[], share: number): number {
@@ -32,41 +40,83 @@ export function bodyOf(words: string, model: string, filler = 200): string {
   return JSON.stringify({ model, stream: words.startsWith("events"), temperature: 0.5, messages });
 }
 
-/**
- * Microseconds that the threads of a process have been on a CPU. The kernel's ticks of 10 ms, in
- * which the usual figures are counted, are no measure of work that is woken by timers of the same
- * period.
- */
-export function cpuOf(pid: number): number {
-  const threads = readdirSync(`/proc/${pid}/task`);
-  return threads.reduce(
-    (sum, thread) =>
-      sum +
-      Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]) / 1000,
-    0,
-  );
+/** A file of /proc; empty when its process or thread has just ended. */
+function proc(path: string): string {
+  try {
+    return readFileSync(`/proc/${path}`, "utf8");
+  } catch {
+    return "";
+  }
 }
 
-/** Resident memory of a process in bytes. */
-export const memoryOf = (pid: number): number =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
+const threadsOf = (pid: number): string[] =>
+  existsSync(`/proc/${pid}/task`) ? readdirSync(`/proc/${pid}/task`) : [];
 
+/** A process with its children, and theirs. */
+function familyOf(pid: number): number[] {
+  const children = threadsOf(pid).flatMap((thread) =>
+    proc(`${pid}/task/${thread}/children`).split(" ").filter(Boolean),
+  );
+  return [pid, ...children.flatMap((child) => familyOf(Number(child)))];
+}
+
+/** What each thread had used when it was last looked at, in nanoseconds, by process. */
+const lastSeen = new Map<number, Map<string, number>>();
+
+/**
+ * Microseconds that all threads of a process and of its children have been on a CPU, by the
+ * scheduler's own figures in nanoseconds. The kernel's ticks of 10 ms, in which the usual figures
+ * are counted, are no measure of work that is woken by timers of the same period. A thread that has
+ * ended since counts as it was last seen.
+ */
+export function cpuOf(pid: number): number {
+  const threads = lastSeen.get(pid) ?? new Map<string, number>();
+  lastSeen.set(pid, threads);
+  for (const member of familyOf(pid)) {
+    for (const thread of threadsOf(member)) {
+      const [nanoseconds] = proc(`${member}/task/${thread}/schedstat`).split(" ");
+      if (nanoseconds) threads.set(thread, Number(nanoseconds));
+    }
+  }
+  return [...threads.values()].reduce((sum, nanoseconds) => sum + nanoseconds, 0) / 1000;
+}
+
+/** Resident memory of a process and its children in bytes. */
+export const memoryOf = (pid: number): number =>
+  familyOf(pid).reduce(
+    (sum, member) => sum + Number(/VmRSS:\s+(\d+)/.exec(proc(`${member}/status`))?.[1] ?? 0) * 1024,
+    0,
+  );
+
+/** What came of a load of whole replies. */
 export interface Whole {
   readonly count: number;
   readonly perSecond: number;
+  /** Milliseconds until the reply was there: the median, and the slowest hundredth. */
   readonly p50: number;
   readonly p99: number;
+  /** Microseconds of CPU per reply. */
   readonly cpu: number;
+  /** Which part of a core the target had in use. */
+  readonly busy: number;
 }
 
-/**
- * Whole replies: how many a second, how long they take in milliseconds, and what CPU each costs in
- * microseconds.
- */
+/** How long a load of whole replies lasts. */
+export interface Extent {
+  /**
+   * Ends after this time; what is still under way then is broken off and not counted, but has cost
+   * something. That does not matter where thousands of replies are small.
+   */
+  readonly seconds?: number;
+  /** Ends with this many replies. */
+  readonly replies?: number;
+}
+
+/** Asks for whole replies on so many connections, each for one at a time. */
 export async function wholeReplies(
   target: Target,
   connections: number,
-  seconds: number,
+  { seconds, replies }: Extent,
   body: string,
 ): Promise<Whole> {
   const times: number[] = [];
@@ -75,7 +125,7 @@ export async function wholeReplies(
   const run = autocannon({
     url: target.url + target.path,
     connections,
-    duration: seconds,
+    ...(replies === undefined ? { duration: seconds } : { amount: replies }),
     timeout: 60,
     method: "POST",
     headers: target.headers,
@@ -85,16 +135,18 @@ export async function wholeReplies(
     if (status === 200) times.push(time);
   });
   const result = await run;
-  const took = (performance.now() - began) / 1000;
+  const tookMs = performance.now() - began;
   const failed = result.requests.total - times.length;
   if (failed > 0 || result.errors > 0)
     throw new Error(`${target.name}: ${failed} answers were no 200, ${result.errors} errors`);
+  const spent = cpuOf(target.pid) - before;
   return {
     count: times.length,
-    perSecond: times.length / took,
+    perSecond: times.length / (tookMs / 1000),
     p50: median(times),
     p99: percentile(times, 0.99),
-    cpu: (cpuOf(target.pid) - before) / times.length,
+    cpu: spent / times.length,
+    busy: spent / (tookMs * 1000),
   };
 }
 
@@ -178,45 +230,24 @@ export async function openStreams(
   const opened = () => {
     open += 1;
   };
-  for (let asked = 0; asked < streams; ) {
-    const batch = Math.min(100, streams - asked); // a listen queue holds some hundreds
-    for (let i = 0; i < batch; i += 1)
-      readStream(target, agent, body, opened).catch(() => undefined); // it is broken off below
-    asked += batch;
-    for (const late = performance.now() + 60_000; open < asked; await pause(5)) {
-      if (performance.now() > late)
-        throw new Error(`${target.name}: ${open} of ${asked} streams after a minute`);
+  try {
+    for (let asked = 0; asked < streams; ) {
+      const batch = Math.min(100, streams - asked); // a listen queue holds some hundreds
+      for (let i = 0; i < batch; i += 1)
+        readStream(target, agent, body, opened).catch(() => undefined); // it is broken off below
+      asked += batch;
+      for (const late = performance.now() + 60_000; open < asked; await pause(5)) {
+        if (performance.now() > late)
+          throw new Error(`${target.name}: ${open} of ${asked} streams after a minute`);
+      }
     }
+    const cpu = cpuOf(target.pid);
+    await pause(seconds * 1000);
+    const spent = cpuOf(target.pid) - cpu;
+    const bytes = (memoryOf(target.pid) - before) / streams;
+    return { bytes, cpu: spent / ((streams * seconds * 1000) / every) };
+  } finally {
+    agent.destroy();
+    await pause(1000);
   }
-  const cpu = cpuOf(target.pid);
-  await pause(seconds * 1000);
-  const spent = cpuOf(target.pid) - cpu;
-  const bytes = (memoryOf(target.pid) - before) / streams;
-  agent.destroy();
-  await pause(1000);
-  return { bytes, cpu: spent / ((streams * seconds * 1000) / every) };
-}
-
-/** Resolves when the target answers a chat request with 200. */
-export async function answered(
-  target: Pick<Target, "name" | "url" | "path" | "headers" | "model">,
-  deadlineMs = 120_000,
-): Promise<void> {
-  const body = bodyOf("bytes=10", target.model);
-  for (const late = performance.now() + deadlineMs; performance.now() < late; await pause(2)) {
-    const req = http.request(target.url + target.path, {
-      method: "POST",
-      headers: { ...target.headers, "content-length": body.length },
-      agent: false,
-    });
-    req.end(body);
-    try {
-      const [res] = (await once(req, "response")) as [http.IncomingMessage];
-      res.resume();
-      if (res.statusCode === 200) return;
-    } catch {
-      // nobody listens yet
-    }
-  }
-  throw new Error(`${target.name} did not answer within ${deadlineMs} ms`);
 }

@@ -47,11 +47,16 @@ function reply(bytes: number): Buffer {
 function stream(socket: net.Socket, events: number, every: number): void {
   socket.write(Buffer.concat([STREAM_HEAD, EVENT]));
   let sent = 1;
+  const stop = () => {
+    clearInterval(beat);
+    socket.off("close", stop);
+  };
   const beat = setInterval(() => {
     socket.write(sent < events ? EVENT : LAST);
-    if (sent++ >= events) clearInterval(beat);
+    if (sent >= events) stop();
+    sent += 1;
   }, every);
-  socket.once("close", () => clearInterval(beat));
+  socket.once("close", stop);
 }
 
 /**
@@ -61,7 +66,9 @@ function stream(socket: net.Socket, events: number, every: number): void {
 function sizeOf(bytes: Buffer): number {
   const body = bytes.indexOf("\r\n\r\n") + 4;
   if (body === 3) return bytes.length + 1;
-  const length = /\r\ncontent-length: *(\d+)/i.exec(bytes.toString("latin1", 0, body))?.[1];
+  const head = bytes.toString("latin1", 0, body);
+  if (head.startsWith("GET ")) return body; // a load balancer asks whether the provider is well
+  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
   if (length !== undefined) return body + Number(length);
   const last = bytes.indexOf("\r\n0\r\n\r\n", body - 2); // of a body in chunks
   return last === -1 ? bytes.length + 1 : last + 7;

@@ -1,0 +1,240 @@
+// The first table: what the same work costs each target, side by side.
+
+import { setTimeout as pause } from "node:timers/promises";
+import {
+  bodyOf,
+  cpuOf,
+  cpuPerEvent,
+  firstTokens,
+  median,
+  memoryOf,
+  openStreams,
+  percentile,
+  wholeReplies,
+  type Effort,
+} from "./load.ts";
+import { checkReplies } from "./replies.ts";
+import { table } from "./table.ts";
+import type { Kind, Target } from "./target.ts";
+
+const STREAMS = 50;
+const EVENTS = 300;
+const EVERY_MS = 10;
+const OPEN = 2_000;
+/** The load after which memory is read, where a target manages it in this time. */
+const REPLIES = 200_000;
+const REPLIES_SECONDS = 60;
+/** From this part of a core on, it is the target that limits the replies a second. */
+const BUSY = 0.9;
+
+const FIGURES = [
+  "cpu",
+  "event",
+  "perSecond",
+  "busy",
+  "p50",
+  "p99",
+  "p50of64",
+  "p99of64",
+  "first50",
+  "first99",
+] as const;
+type Figure = (typeof FIGURES)[number];
+type Figures = Record<Figure, number[]>;
+
+const noFigures = () => Object.fromEntries(FIGURES.map((name) => [name, []])) as unknown as Figures;
+
+/** A column of the table. */
+interface Column {
+  readonly kind: Kind;
+  readonly target: Target;
+  readonly figures: Figures;
+  /** Bytes of memory before the first load. */
+  readonly idle: number;
+  /** Whole replies that the target has given. */
+  replies: number;
+  /** Bytes of memory ten seconds after the last load of whole replies. */
+  afterLoad: number;
+  /** Bytes of memory for each open stream, since the process was idle; NaN: it cannot open them. */
+  perStream: number;
+}
+
+const smallBody = (target: Target) => bodyOf("bytes=300", target.model);
+
+/** How long a target gets for what it does after its last reply or at intervals: logs, books. */
+const quietMs = ({ isTrial }: Effort) => (isTrial ? 100 : 6_000);
+
+/**
+ * Takes a step with each in turn. A peer that fails is stopped and left out from then on, and its
+ * reason printed; any other failure ends the benchmark.
+ */
+async function withEach<T extends { readonly kind: Kind; readonly target?: Target }, R>(
+  list: readonly T[],
+  step: (item: T) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = [];
+  for (const item of list) {
+    try {
+      results.push(await step(item));
+    } catch (error) {
+      await item.target?.stop();
+      if (!item.kind.isPeer) throw error;
+      console.log(`${item.kind.name} is left out: ${(error as Error).message}`);
+    }
+  }
+  return results;
+}
+
+async function startColumn(kind: Kind, upstream: Target): Promise<Column> {
+  const target = await kind.start(upstream.url);
+  try {
+    await pause(1000);
+    const idle = memoryOf(target.pid);
+    await checkReplies(target);
+    const unknown = { replies: 0, afterLoad: Number.NaN, perStream: Number.NaN };
+    return { kind, target, figures: noFigures(), idle, ...unknown };
+  } catch (error) {
+    await target.stop();
+    throw error;
+  }
+}
+
+/** Puts load on a target until what it does often has been compiled. */
+async function warmUp(column: Column, { isTrial }: Effort): Promise<Column> {
+  const { target } = column;
+  const { count } = await wholeReplies(target, 64, { seconds: isTrial ? 1 : 5 }, smallBody(target));
+  column.replies += count;
+  await cpuPerEvent(target, STREAMS, EVENTS, EVERY_MS);
+  return column;
+}
+
+/** Measures a target once; returns how many whole replies it gave. */
+async function round(target: Target, figures: Figures, effort: Effort): Promise<number> {
+  const body = smallBody(target);
+  figures.event.push(await cpuPerEvent(target, STREAMS, EVENTS, EVERY_MS));
+  const first = await firstTokens(target, 300);
+  figures.first50.push(median(first));
+  figures.first99.push(percentile(first, 0.99));
+  const single = await wholeReplies(target, 1, { seconds: effort.seconds / 2 }, body);
+  figures.p50.push(single.p50);
+  figures.p99.push(single.p99);
+  const before = cpuOf(target.pid);
+  const full = await wholeReplies(target, 64, { seconds: effort.seconds }, body);
+  figures.perSecond.push(full.perSecond);
+  figures.busy.push(full.busy);
+  figures.p50of64.push(full.p50);
+  figures.p99of64.push(full.p99);
+  // What is left to be done for these requests counts, and must not count for anything else.
+  await pause(quietMs(effort));
+  figures.cpu.push((cpuOf(target.pid) - before) / full.count);
+  return single.count + full.count;
+}
+
+/** Completes the load of REPLIES if the target is fast enough, and reads its memory afterwards. */
+async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise<Column> {
+  const { target, figures } = column;
+  const missing = REPLIES - column.replies;
+  const canDo = median(figures.perSecond) * REPLIES_SECONDS > missing;
+  if (!isTrial && canDo && missing >= 64) {
+    const { count } = await wholeReplies(target, 64, { replies: missing }, smallBody(target));
+    column.replies += count;
+  }
+  await pause(isTrial ? 100 : 10_000);
+  column.afterLoad = memoryOf(target.pid);
+  return column;
+}
+
+/** Opens streams on a process of their own: one that has had a load has memory left over from it. */
+async function readMemoryOfStreams(
+  column: Column,
+  upstream: Target,
+  { isTrial }: Effort,
+): Promise<Column> {
+  const target = await column.kind.start(upstream.url);
+  try {
+    await pause(1000);
+    const { bytes } = await openStreams(target, OPEN, 1_000, isTrial ? 1 : 5);
+    column.perStream = bytes;
+  } catch (error) {
+    console.log(`no figure for open streams: ${(error as Error).message}`);
+  } finally {
+    await target.stop();
+  }
+  return column;
+}
+
+const megabytes = (bytes = 0) => (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0);
+
+function repliesPerSecond({ figures }: Column): string {
+  const replies = median(figures.perSecond).toFixed(0);
+  return median(figures.busy) < BUSY ? `> ${replies}` : replies;
+}
+
+function tableOf(columns: readonly Column[], direct: Figures): string {
+  const row = (name: string, cell: (column: Column) => string) => [name, ...columns.map(cell)];
+  const measured = (name: string, figure: Figure, digits: number) =>
+    row(name, ({ figures }) => median(figures[figure]).toFixed(digits));
+  const added = (name: string, figure: Figure) =>
+    row(name, ({ figures }) => (median(figures[figure]) - median(direct[figure])).toFixed(2));
+  const ofGateways = (name: string, cell: (column: Column) => string) =>
+    row(name, (column) => (column.kind.diskBytes === undefined ? "" : cell(column)));
+  return table([
+    row("", ({ kind }) => kind.name),
+    measured("CPU per whole reply, us", "cpu", 0),
+    measured(
+      `CPU per streamed event (${STREAMS} streams of ${1000 / EVERY_MS} a second), us`,
+      "event",
+      1,
+    ),
+    row("whole replies a second, 64 at a time", repliesPerSecond),
+    added("added latency, 1 at a time: p50, ms", "p50"),
+    added("p99, ms", "p99"),
+    added("added latency, 64 at a time: p50, ms", "p50of64"),
+    added("p99, ms", "p99of64"),
+    added("added time to the first token: p50, ms", "first50"),
+    added("p99, ms", "first99"),
+    row("memory, idle, MB", ({ idle }) => megabytes(idle)),
+    row("10 s after load, MB", ({ afterLoad }) => megabytes(afterLoad)),
+    row("that load, thousands of whole replies", ({ replies }) => (replies / 1000).toFixed(0)),
+    row(`for each of ${OPEN} open streams, KB`, ({ perStream }) =>
+      Number.isNaN(perStream) ? "not open" : (perStream / 1000).toFixed(1),
+    ),
+    ofGateways("start to first answer, ms", ({ target }) => target.startMs.toFixed(0)),
+    ofGateways("on disk beside the runtime, MB", ({ kind }) => megabytes(kind.diskBytes)),
+  ]);
+}
+
+/** Measures the targets side by side, and says what each has switched on. */
+export async function compare(
+  kinds: readonly Kind[],
+  upstream: Target,
+  effort: Effort,
+): Promise<string> {
+  await checkReplies(upstream);
+  const direct = noFigures();
+  const wanted = kinds.map((kind) => ({ kind }));
+  const started: Column[] = [];
+  let columns: Column[];
+  try {
+    columns = await withEach(wanted, async ({ kind }) => {
+      const column = await startColumn(kind, upstream);
+      started.push(column);
+      return column;
+    });
+    columns = await withEach(columns, (column) => warmUp(column, effort));
+    await pause(quietMs(effort));
+    for (let rounds = 0; rounds < effort.rounds; rounds += 1) {
+      await round(upstream, direct, effort);
+      columns = await withEach(columns, async (column) => {
+        column.replies += await round(column.target, column.figures, effort);
+        return column;
+      });
+    }
+    columns = await withEach(columns, (column) => readMemoryAfterLoad(column, effort));
+  } finally {
+    for (const { target } of started) await target.stop();
+  }
+  columns = await withEach(columns, (column) => readMemoryOfStreams(column, upstream, effort));
+  const list = columns.map(({ kind }) => `- ${kind.name}: ${kind.switchedOn}.`);
+  return `${tableOf(columns, direct)}\n\nWhat each has switched on:\n\n${list.join("\n")}`;
+}
