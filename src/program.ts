@@ -9,7 +9,13 @@ import {
   type CommandTable,
 } from "./command-line/arguments.ts";
 import { createGateway } from "./core/app.ts";
-import { DEFAULT_FILE, issuesAsJson, loadConfig, type LoadOptions } from "./config/load.ts";
+import {
+  DEFAULT_FILE,
+  issuesAsJson,
+  loadConfig,
+  secretFilesBeside,
+  type LoadOptions,
+} from "./config/load.ts";
 import type { Config } from "./core/config.ts";
 import type { Environment } from "./config/schema.ts";
 import {
@@ -24,7 +30,7 @@ import type { LogSinks } from "./command-line/processes.ts";
 import type { RunningGateway } from "./core/extension/installation.ts";
 import { createLoader } from "./config/loader.ts";
 import { ValidationError } from "./core/schema/checker.ts";
-import { createReloader, reloadable, reportFailure } from "./reload.ts";
+import { createReloader, reloadable, reportFailure, type Watch } from "./reload.ts";
 import { createTerminal } from "./command-line/terminal.ts";
 
 /** The signals that the process has received since its first moment. */
@@ -172,6 +178,7 @@ async function serveGateway(
     loader,
     serves: true,
     here: true,
+    secretFiles: secretFilesBeside(file),
   };
   const { config, extensions, source, digest } = await loadConfig(options);
   for (const { prepare } of extensions) prepare?.(config);
@@ -187,10 +194,11 @@ async function serveGateway(
     end(world, gateway);
   });
   if (signals.stopRequested()) return;
-  const again = createReloader(gateway, { ...options, here: false, file: file ?? source });
   // The content that was loaded is the baseline: what has changed since then is found at the first
   // look.
-  for (const { watchConfig } of extensions) watchConfig?.(file ?? DEFAULT_FILE, digest, again);
+  const watch = watchOf(extensions);
+  const again = createReloader(gateway, { ...options, here: false, file: file ?? source }, watch);
+  watch(file ?? DEFAULT_FILE, digest, again);
   signals.onHangup(() => {
     again();
   });
@@ -199,6 +207,11 @@ async function serveGateway(
   const announced = [name, ...gateway.announcements()].join("; ");
   world.stdout.write(`chat-gateway listens on ${address} (${announced})\n`);
 }
+
+/** Without an extension that watches, a reload takes SIGHUP. */
+const watchOf = (extensions: readonly ProgramExtension[]): Watch =>
+  extensions.find(({ watchConfig }) => watchConfig)?.watchConfig ??
+  (() => ({ close: () => undefined }));
 
 /** The gateway of this process, or what an extension puts in its place. */
 function createServing(

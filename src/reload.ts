@@ -1,10 +1,11 @@
-// Another configuration for a running gateway: from the file again, whenever it changes or somebody
-// sends SIGHUP. All or nothing: if the new file is invalid, the error is logged and the old
+// Another configuration for a running gateway: from the file again, whenever it or the file of one
+// of its secrets changes, or somebody sends SIGHUP. All or nothing: if the new file is invalid, the error is logged and the old
 // configuration stays active.
 import { assertFits } from "./config/demo-key.ts";
 import type { ConfigExtension } from "./config/extension.ts";
 import { changedFixedSettings } from "./config/fixed-settings.ts";
-import { issuesAsJson, loadConfig, type LoadOptions } from "./config/load.ts";
+import { issuesAsJson, loadConfig, secretFilesBeside, type LoadOptions } from "./config/load.ts";
+import type { SecretFiles } from "./config/secret-files.ts";
 import type { Config } from "./core/config.ts";
 import type { RunningGateway } from "./core/extension/installation.ts";
 import { ValidationError } from "./core/schema/checker.ts";
@@ -25,30 +26,64 @@ export const reloadable = <G extends RunningGateway>(gateway: G, initial: Config
   },
 });
 
+/** As ServingExtension.watchConfig, of all extensions. */
+export type Watch = (
+  file: string,
+  state: string | null,
+  changed: () => Promise<void>,
+) => { close(): void };
+
 /**
  * What reads the configuration again and puts it in force, or reports what is wrong with it. One
- * reading follows the other, so the last one counts.
+ * reading follows the other, so the last one counts. The files of secrets are watched too, first
+ * those of `options.secretFiles`.
  */
 export function createReloader(
   gateway: Pick<RunningGateway, "reload" | "diagnose">,
   options: LoadOptions,
+  watch: Watch,
 ): () => Promise<void> {
   // Once a file was read, its absence is an error: the demo configuration, whose key everybody
   // knows, must not creep back in.
   let file = options.file;
   let last = Promise.resolve();
+  const watchSecrets = createSecretWatch(watch, again);
 
   async function reload(): Promise<void> {
+    const secretFiles = secretFilesBeside(file);
     await reportFailure(gateway, async () => {
-      const loaded = await loadConfig({ ...options, file });
+      const loaded = await loadConfig({ ...options, file, secretFiles });
       file ??= loaded.source;
       gateway.reload(loaded.config, loaded.extensions);
     });
+    // Those of a refused configuration too: once its secret is right, it is to be put in force.
+    watchSecrets(secretFiles);
   }
 
-  return () => {
+  function again(): Promise<void> {
     last = last.then(reload);
     return last;
+  }
+
+  if (options.secretFiles) watchSecrets(options.secretFiles);
+  return again;
+}
+
+/** What watches the files of secrets of one configuration after the other. */
+function createSecretWatch(
+  watch: Watch,
+  changed: () => Promise<void>,
+): (secretFiles: SecretFiles) => void {
+  const watched = new Map<string, { close(): void }>();
+  return (secretFiles) => {
+    const files = new Map(secretFiles.all().map(({ path, state }) => [path, state]));
+    for (const [path, watcher] of watched) {
+      if (files.has(path)) continue;
+      watcher.close();
+      watched.delete(path);
+    }
+    for (const [path, state] of files)
+      if (!watched.has(path)) watched.set(path, watch(path, state, changed));
   };
 }
 

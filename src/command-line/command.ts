@@ -57,8 +57,8 @@ export interface CommandConfig {
 
 export interface LoadForCommand {
   /**
-   * Secrets whose environment variables are not set are no fault, and root acts as the owner of
-   * data_dir. Absent: a fault.
+   * Secrets whose environment variables are not set, or whose files cannot be read, are no fault,
+   * and root acts as the owner of data_dir. Absent: a fault.
    */
   readonly withoutSecrets?: boolean;
   /**

@@ -15,14 +15,15 @@ export interface ServingExtension {
    */
   readonly prepare?: (config: Config) => void;
   /**
-   * Calls `changed` whenever a configuration file has other content; `digest` is that of the
-   * content in force, null if there was no file.
+   * Calls `changed` whenever a configuration file, or the file of one of its secrets, has other
+   * content, until what it returns is closed. `state` is that of the content in force: its SHA-256,
+   * or why it could not be read; null if there was no file. At most one extension does.
    */
   readonly watchConfig?: (
     file: string,
-    digest: string | null,
+    state: string | null,
     changed: () => Promise<void>,
-  ) => void;
+  ) => { close(): void };
   /**
    * Takes the place of the gateway in this process, and starts others. Undefined: this
    * configuration does not want that.

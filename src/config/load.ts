@@ -1,5 +1,6 @@
 // Where a configuration comes from: the file that was named, ./gateway.json, or the built-in demo
 // configuration.
+import { dirname } from "node:path";
 import { isNeededBy, type Loader } from "./loader.ts";
 import type { ConfigExtension } from "./extension.ts";
 import { isObject, pathText, ValidationError } from "../core/schema/checker.ts";
@@ -13,6 +14,7 @@ import {
 } from "./regular-file.ts";
 import type { Config } from "../core/config.ts";
 import type { Environment } from "./schema.ts";
+import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
 
 export const DEFAULT_FILE = "gateway.json";
 
@@ -37,10 +39,12 @@ export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
    */
   readonly here?: boolean;
   /**
-   * A provider's or a client's key whose environment variable is not set is no issue. Absent: it is
-   * one.
+   * A provider's or a client's key whose environment variable is not set, or whose file cannot be
+   * read, is no issue. Absent: it is one.
    */
   readonly secretsOptional?: boolean;
+  /** Reads the files of secrets, and knows afterwards which these are. Absent: a new one does. */
+  readonly secretFiles?: SecretFiles;
 }
 
 export interface Loaded<X extends ConfigExtension = ConfigExtension> {
@@ -85,6 +89,10 @@ async function builtInConfig(loader: Loader): Promise<unknown> {
   return extension?.builtInConfig;
 }
 
+/** What reads the files of secrets that the configuration in `file` names. */
+export const secretFilesBeside = (file = DEFAULT_FILE): SecretFiles =>
+  createSecretFiles(dirname(file));
+
 /** `text`: what was parsed; empty if nothing was. */
 async function checked<X extends ConfigExtension>(
   json: unknown,
@@ -92,13 +100,15 @@ async function checked<X extends ConfigExtension>(
   options: LoadOptions<X>,
 ): Promise<Pick<Loaded<X>, "config" | "extensions">> {
   const { env, loader, serves, here, secretsOptional = false } = options;
+  const { secretFiles = secretFilesBeside(options.file) } = options;
   const effective = withOverrides(json, options);
   const extensions = await loader.load(
     (entry) => entry.checks || (serves && entry.serves) || isNeededBy(effective, entry),
   );
   const issues = extensions.flatMap(({ textIssues }) => textIssues?.(text) ?? []);
   if (here) issues.push(...extensions.flatMap(({ issuesHere }) => issuesHere?.(effective) ?? []));
-  const schemaOptions = { env, extensions, entries: loader.entries, secretsOptional };
+  const { entries } = loader;
+  const schemaOptions = { env, secretFiles, extensions, entries, secretsOptional };
   try {
     const config = checkConfig(effective, schemaOptions);
     if (issues.length === 0) return { config, extensions };

@@ -1,4 +1,4 @@
-// Files at paths that an operator names: configuration, created keys, certificates. Only regular
+// Files at paths that an operator names: configuration, created keys, certificates, secrets. Only regular
 // files are read, up to a bound: opening a FIFO blocks until somebody writes to it, a device may
 // never end, and a huge file would hold the event loop or exhaust the memory.
 import { createHash } from "node:crypto";
@@ -19,6 +19,7 @@ const MIB = 1024 ** 2;
 export const MAX_CONFIG_BYTES = 16 * MIB;
 export const MAX_KEYS_BYTES = 256 * MIB;
 export const MAX_CERTIFICATE_BYTES = MIB;
+export const MAX_SECRET_BYTES = MIB / 16;
 
 /**
  * With O_NONBLOCK open() does not wait, should a FIFO take the file's place between stat() and

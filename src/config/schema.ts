@@ -28,6 +28,7 @@ import {
 } from "../core/schema/checker.ts";
 import { integer, ms, port, positive, section, strict, url } from "./fields.ts";
 import { createFormats, type Formats } from "./formats.ts";
+import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
 import { secret, type Environment } from "./secrets.ts";
 
 export type { Environment } from "./secrets.ts";
@@ -35,6 +36,8 @@ export type { Environment } from "./secrets.ts";
 /** What a configuration is checked with. */
 export interface SchemaOptions {
   readonly env: Environment;
+  /** The files of secrets. Absent: relative paths are relative to the working directory. */
+  readonly secretFiles?: SecretFiles;
   /** The extensions whose settings and dialects a configuration may use. Absent: none. */
   readonly extensions?: readonly ConfigExtension[];
   /**
@@ -43,8 +46,8 @@ export interface SchemaOptions {
    */
   readonly entries?: readonly ExtensionEntry[];
   /**
-   * A provider's or a client's key whose environment variable is not set is no fault. Absent: it is
-   * one.
+   * A provider's or a client's key whose environment variable is not set, or whose file cannot be
+   * read, is no fault. Absent: it is one.
    */
   readonly secretsOptional?: boolean;
 }
@@ -255,18 +258,19 @@ const exactlyOne = <T extends object>(row: T, a: keyof T & string, b: keyof T & 
 
 function checkContext(options: SchemaOptions): CheckContext {
   const { env, secretsOptional = false, extensions = [], entries = [] } = options;
+  const sources = { env, files: options.secretFiles ?? createSecretFiles("") };
   const settings = extensions.flatMap((extension) => extension.settings ?? []);
   const context: CheckContext = {
-    secret: secret(env),
-    credential: secret(env, !secretsOptional),
+    secret: secret(sources),
+    credential: secret(sources, !secretsOptional),
     storeAddress(path, builtIn) {
-      if (secretsOptional && path === "limits.store") return secret(env, false);
+      if (secretsOptional && path === "limits.store") return secret(sources, false);
       const stores = extensions.flatMap(({ store }) => (store?.setting === path ? [store] : []));
       const expected = [
         JSON.stringify(builtIn),
         ...stores.map((store) => `the address of ${store.expected}`),
       ];
-      return refine(secret(env), (text) => {
+      return refine(secret(sources), (text) => {
         const isStore = stores.some(({ scheme }) => scheme.test(text) && URL.canParse(text));
         // The address may hold a password, so it is not repeated.
         return text === builtIn || isStore

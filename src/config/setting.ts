@@ -5,11 +5,12 @@ import type { Check, Fields } from "../core/schema/checker.ts";
 /** What the check of a setting may depend on. */
 export interface CheckContext {
   /**
-   * A text, or `"$NAME"` for the environment variable NAME. An unset variable is a fault. The value
-   * never shows in a message.
+   * A text, `"$NAME"` for the environment variable NAME, or `"$file:PATH"` for the content of a
+   * file. An unset variable and a file that cannot be read are faults. The value never shows in a
+   * message.
    */
   readonly secret: Check<string>;
-  /** The same, but commands that call no provider accept an unset variable. */
+  /** The same, but commands that call no provider accept that it is not there. */
   readonly credential: Check<string>;
   /**
    * The word `builtIn`, or the address of a store that an extension offers for this setting. It may

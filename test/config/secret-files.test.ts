@@ -1,0 +1,386 @@
+// Secrets in files ("$file:PATH"): where they may stand, what is refused and how it is told, and
+// their rotation while the gateway serves.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join, relative } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { checkConfig as checkCoreConfig } from "../../src/config/check.ts";
+import { createSecretFiles } from "../../src/config/secret-files.ts";
+import { sha256 } from "../../src/core/hash.ts";
+import { lines, run, type Running } from "../support/command.ts";
+import { allExtensions, loadConfig } from "../support/config.ts";
+import { folder, replace } from "../support/folder.ts";
+import { configFor, demo, json, KEY, user } from "../support/gateway.ts";
+import { runHere } from "../support/run-here.ts";
+import { chunk, event, speak, startProvider, status, type Behaviour } from "../support/provider.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** A folder with a configuration file and files of secrets. */
+function place(config: object, secrets: Readonly<Record<string, string | Buffer>> = {}) {
+  const dir = folder();
+  const file = join(dir, "gateway.json");
+  const at = (name: string) => join(dir, name);
+  writeFileSync(file, JSON.stringify({ data_dir: at("data"), ...config }));
+  for (const [name, content] of Object.entries(secrets)) writeFileSync(at(name), content);
+  return { dir, file, at };
+}
+
+const withKey = (api_key: string) =>
+  configFor("http://127.0.0.1:1", ["m"], { providers: { lab: { api_key } } });
+
+/** The provider's key in a configuration that was written so. */
+async function keyOf(api_key: string, secrets: Readonly<Record<string, string>>) {
+  const { file } = place(withKey(api_key), secrets);
+  const { config } = await loadConfig({ file, env: {} });
+  return config.providers.get("lab")?.api_key;
+}
+
+describe("a secret in a file", () => {
+  for (const [what, content] of [
+    ["without a line end", "sk-1"],
+    ["with a line end", "sk-1\n"],
+    ["with a line end of Windows", "sk-1\r\n"],
+  ] as const)
+    it(`${what} is its content`, async () =>
+      assert.equal(await keyOf("$file:key", { key: content }), "sk-1"));
+
+  it("is found relative to the folder of the configuration file, and by its absolute path", async () => {
+    assert.equal(await keyOf("$file:./key", { key: "sk-here" }), "sk-here");
+    const elsewhere = place({}, { key: "sk-there" }).at("key");
+    assert.equal(await keyOf(`$file:${elsewhere}`, { key: "sk-here" }), "sk-there");
+  });
+
+  it("is taken as it is, also if it looks like a reference", async () =>
+    assert.equal(await keyOf("$file:key", { key: "$file:other", other: "x" }), "$file:other"));
+
+  it("may stand wherever a secret may", async () => {
+    const { file } = place(
+      demo({
+        keys: [{ account: "a", key: "$file:client" }],
+        admin: { password: "$file:password" },
+        limits: { store: "$file:redis" },
+        usage: { store: "$file:postgres" },
+        providers: { demo: { api_key: "$file:provider" } },
+      }),
+      {
+        client: "sk-client\n",
+        password: "open\n",
+        redis: "redis://127.0.0.1:1\n",
+        postgres: "postgres://127.0.0.1:1/usage\n",
+        provider: "sk-provider\n",
+      },
+    );
+    const { config } = await loadConfig({ file, env: {} });
+    const { admin, usage } = config as unknown as Record<string, Record<string, unknown>>;
+    assert.deepEqual(
+      [config.keys[0]?.digest, admin?.["password"], config.limits.store, usage?.["store"]],
+      [sha256("sk-client"), "open", "redis://127.0.0.1:1", "postgres://127.0.0.1:1/usage"],
+    );
+    assert.equal(config.providers.get("demo")?.api_key, "sk-provider");
+  });
+
+  it("is one and the same for all settings that name it, however often the file changes", () => {
+    const { dir, at } = place({}, { key: "sk-1" });
+    const files = createSecretFiles(dir);
+    assert.equal(files.read("key").text, "sk-1");
+    writeFileSync(at("key"), "sk-2");
+    assert.equal(files.read(at("key")).text, "sk-1");
+    assert.equal(files.all().length, 1);
+  });
+
+  it("is no reference where no secret may stand", async () => {
+    const { file } = place(
+      configFor("http://x", ["m"], { models: { m: { upstream_model: "$file:x" } } }),
+    );
+    const { config } = await loadConfig({ file, env: {} });
+    assert.equal(config.models.get("m")?.upstream_model, "$file:x");
+  });
+
+  it("is not needed by a command that calls no provider", () => {
+    const options = { env: {}, extensions: allExtensions };
+    const files = () => createSecretFiles(folder());
+    const check = (secretsOptional: boolean) =>
+      checkCoreConfig(withKey("$file:none"), { ...options, secretsOptional, secretFiles: files() });
+    assert.equal(check(true).providers.get("lab")?.api_key, "unset");
+    assert.throws(() => check(false), /it does not exist/);
+  });
+});
+
+describe("a file without a secret", () => {
+  const CANARY = "sk-CANARY";
+  const expected = "expected printable ASCII without spaces, and one line end at most after it";
+  const put = (content: string | Buffer) => (path: string) => writeFileSync(path, content);
+  const cases: readonly [what: string, make: (path: string) => void, fault: string][] = [
+    ["that is missing", () => undefined, "it does not exist"],
+    ["that is empty", put(""), "it is empty"],
+    ["with nothing but a line end", put("\n"), "it is empty"],
+    ["with two line ends", put(`${CANARY}\n\n`), expected],
+    ["with two lines", put(`${CANARY}\n${CANARY}`), expected],
+    ["with a space", put(` ${CANARY}`), expected],
+    ["with a control character", put(`${CANARY}\u0000`), expected],
+    ["with a byte order mark", put(`\ufeff${CANARY}`), expected],
+    ["with bytes that are no text", put(Buffer.from([0x73, 0x6b, 0xff])), expected],
+    ["that is a folder", (path) => mkdirSync(path), "it is a folder, not a regular file"],
+    [
+      "that is a FIFO",
+      (path) => execFileSync("mkfifo", [path]),
+      "it is a FIFO, not a regular file",
+    ],
+    [
+      "that is a device",
+      (path) => symlinkSync("/dev/zero", path),
+      "it is a device, not a regular file",
+    ],
+    ["that is a link to itself", (path) => symlinkSync(path, path), "ELOOP"],
+    [
+      "that is too large",
+      (path) => {
+        writeFileSync(path, "");
+        truncateSync(path, 65_537);
+      },
+      "it has more than 65536 bytes",
+    ],
+  ];
+  for (const [what, make, fault] of cases) {
+    it(`${what} is told with the setting and the file, never the content`, async () => {
+      const { file, at } = place(withKey("$file:key"));
+      make(at("key"));
+      const { code, stderr } = await runHere(["check", "--config", file]);
+      assert.equal(code, 1);
+      assert.equal(
+        stderr,
+        `chat-gateway: providers.lab.api_key: no secret in the file ${at("key")}: ${fault}\n`,
+      );
+    });
+  }
+
+  const isRoot = process.getuid?.() === 0;
+  it("that may not be read is told", { skip: isRoot && "root may read everything" }, async () => {
+    const { file, at } = place(withKey("$file:key"), { key: CANARY });
+    chmodSync(at("key"), 0);
+    const { stderr } = await runHere(["check", "--config", file]);
+    assert.match(stderr, /: this user may not read it\n$/);
+  });
+
+  it("at the bound is read, and its secret used", async () => {
+    const longest = "k".repeat(65_536);
+    assert.equal(await keyOf("$file:key", { key: longest }), longest);
+  });
+
+  it("does not hide other faults: check reports all at once, also as JSON", async () => {
+    const { file, at } = place(
+      configFor("http://127.0.0.1:1", ["m"], {
+        providers: { lab: { api_key: "$file:" } },
+        keys: [{ account: "a", key: "$file:client" }],
+        admin: { password: "$file:password" },
+        limits: { store: "$file:store", rpm: "many" },
+      }),
+      { client: "two words", password: "", store: "mysql://u:CANARY@x" },
+    );
+    const { code, stdout } = await runHere(["check", "--json", "--config", file]);
+    const { ok, faults } = JSON.parse(stdout) as { ok: boolean; faults: unknown[] };
+    assert.deepEqual([code, ok], [1, false]);
+    const none = (name: string, why: string) => `no secret in the file ${at(name)}: ${why}`;
+    assert.deepEqual(
+      new Set(faults.map((fault) => JSON.stringify(fault))),
+      new Set(
+        [
+          { path: "providers.lab.api_key", message: "expected the path of a file after $file:" },
+          { path: "keys[0].key", message: none("client", expected) },
+          { path: "admin.password", message: none("password", "it is empty") },
+          {
+            path: "limits.store",
+            message: 'expected "memory" or the address of a Redis or Valkey server (redis://...)',
+          },
+          { path: "limits.rpm", message: "expected an integer, got a string" },
+        ].map((fault) => JSON.stringify(fault)),
+      ),
+    );
+  });
+});
+
+/** Events of the log on stderr. */
+const eventsIn = (gw: Running): Record<string, unknown>[] =>
+  lines(gw.stderr()).map((line) => JSON.parse(line) as Record<string, unknown>);
+const count = (gw: Running, name: string): number =>
+  eventsIn(gw).filter((line) => line["event"] === name).length;
+
+describe("the rotation of a secret", () => {
+  const OLD = "sk-CANARY-old-1f0a";
+  const NEW = "sk-CANARY-new-93bd";
+
+  /** A gateway as a process of its own, whose provider's key is in a file. */
+  async function started(t: TestContext, behaviours: Behaviour, over: object = {}) {
+    const provider = await startProvider(t, behaviours);
+    const base = { providers: { lab: { api_key: "$file:secrets/key" } } };
+    const config = { ...configFor(provider.url, ["m"], base), ...over };
+    const { dir, file } = place({ ...config, data_dir: "data" }, { password: "CANARY-open" });
+    mkdirSync(join(dir, "secrets"));
+    const key = join(dir, "secrets", "key");
+    writeFileSync(key, `${OLD}\n`);
+    const gw = run(t, ["--config", relative(dir, file)], { cwd: dir });
+    const address = await gw.address();
+    const chat = (more: object = {}) =>
+      fetch(`${address}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${KEY}` },
+        body: JSON.stringify({ model: "m", messages: user("hi"), ...more }),
+      });
+    const sent = () => provider.asked.map(({ headers }) => headers.authorization);
+    return { dir, file, key, gw, chat, sent, provider };
+  }
+
+  it("under traffic: each request ends with the key it began with, retries included, and none fails", async (t) => {
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    // The first request waits for the rotation, and fails then: its second attempt comes after it.
+    const slowThenFine: Behaviour = async (asked) => {
+      const isSlow = asked.body["messages"][0].content === "slow";
+      if (!isSlow) return speak("Fine.")(asked);
+      const isFirst = provider.asked.filter(({ body }) => body["messages"][0].content === "slow");
+      if (isFirst.length > 1) return speak("Late.")(asked);
+      await released;
+      return status(503)(asked);
+    };
+    const retry = { max_retries: 1, backoff_ms: 1 };
+    const { key, gw, chat, sent, provider } = await started(t, slowThenFine, { retry });
+    const slow = chat({ messages: user("slow") });
+    await provider.nth(0);
+
+    const statuses: number[] = [];
+    let stop = false;
+    const client = async () => {
+      while (!stop) statuses.push((await chat({ stream: statuses.length % 2 === 0 })).status);
+    };
+    const clients = [client(), client()];
+    await waitFor(() => statuses.length > 5, "requests before the rotation");
+    replace(key, `${NEW}\n`);
+    await waitFor(() => count(gw, "reloaded") === 1, "the new secret to be put in force");
+    const before = provider.asked.length;
+    await waitFor(() => provider.asked.length > before + 5, "requests after the rotation");
+    stop = true;
+    await Promise.all(clients);
+    release();
+    assert.equal((await json(await slow)).choices[0].message.content, "Late.");
+
+    assert.deepEqual([...new Set(statuses)], [200]);
+    const keys = sent();
+    assert.deepEqual([keys[0], keys.at(-1)], [`Bearer ${OLD}`, `Bearer ${OLD}`], "the slow one");
+    const others = keys.slice(1, -1);
+    const firstNew = others.indexOf(`Bearer ${NEW}`);
+    assert.ok(firstNew > 0, "both keys were used");
+    assert.ok(others.slice(firstNew + 2).every((each) => each === `Bearer ${NEW}`));
+    assert.equal(count(gw, "reload_failed"), 0);
+  });
+
+  it("a stream goes on through the rotation, to its end", async (t) => {
+    let finish = () => {};
+    const { key, gw, chat, sent, provider } = await started(t, (asked) => {
+      if (provider.asked.length > 1) return speak("Fine.")(asked);
+      asked.res.writeHead(200, { "content-type": "text/event-stream" });
+      asked.res.write(event(chunk({ content: "Fi" })));
+      finish = () => asked.res.end(event(chunk({ content: "ne." }, "stop")));
+      return undefined;
+    });
+    const stream = await chat({ stream: true });
+    writeFileSync(key, NEW);
+    await waitFor(() => count(gw, "reloaded") === 1, "the new secret to be put in force");
+    assert.equal((await chat()).status, 200);
+    finish();
+    assert.match(await stream.text(), /\[DONE\]/);
+    assert.deepEqual(sent(), [`Bearer ${OLD}`, `Bearer ${NEW}`]);
+  });
+
+  it("by SIGHUP alone, and as Kubernetes does it, by another target of the link ..data", async (t) => {
+    const { dir, gw, chat, sent, key } = await started(t, speak("Fine."));
+    const secrets = join(dir, "secrets");
+    const version = (name: string, text: string) => {
+      mkdirSync(join(secrets, name));
+      writeFileSync(join(secrets, name, "key"), text);
+      symlinkSync(name, join(secrets, "..data_tmp"));
+      renameSync(join(secrets, "..data_tmp"), join(secrets, "..data"));
+    };
+    version("..2026_01", OLD);
+    rmSync(key);
+    symlinkSync(join("..data", "key"), key);
+    gw.child.kill("SIGHUP");
+    await waitFor(() => count(gw, "reloaded") === 1, "the reload by SIGHUP");
+    version("..2026_02", NEW);
+    await waitFor(() => count(gw, "reloaded") === 2, "the reload after the swap");
+    rmSync(join(secrets, "..2026_01"), { recursive: true });
+    assert.equal((await chat()).status, 200);
+    assert.deepEqual(sent(), [`Bearer ${NEW}`]);
+  });
+
+  it("a file that becomes wrong is told, the old key stays, and the right one is taken up", async (t) => {
+    const { key, gw, chat, sent } = await started(t, speak("Fine."));
+    replace(key, "two words\n");
+    const line = await waitFor(
+      () => eventsIn(gw).find((each) => each["event"] === "reload_failed"),
+      "the failure",
+    );
+    assert.match(JSON.stringify(line["faults"]), /providers.lab.api_key.*no secret in the file/);
+    assert.equal((await chat()).status, 200);
+    replace(key, NEW);
+    await waitFor(() => count(gw, "reloaded") === 1, "the right secret");
+    await chat();
+    assert.deepEqual(sent(), [`Bearer ${OLD}`, `Bearer ${NEW}`]);
+    assert.equal(count(gw, "reload_failed"), 1);
+    assert.doesNotMatch(gw.stdout() + gw.stderr(), /CANARY/);
+  });
+
+  it("a file that a refused configuration names is watched; one that is named no more is not", async (t) => {
+    const { dir, file, key, gw, chat, sent } = await started(t, speak("Fine."));
+    const second = join(dir, "second");
+    replace(file, readFileSync(file, "utf8").replace("secrets/key", "second"));
+    await waitFor(() => count(gw, "reload_failed") === 1, "the file that is missing");
+    writeFileSync(second, NEW);
+    await waitFor(() => count(gw, "reloaded") === 1, "the configuration with the new file");
+    replace(key, "sk-nobody-asks");
+    replace(second, `${NEW}-2`);
+    await waitFor(() => count(gw, "reloaded") === 2, "the second rotation");
+    await chat();
+    assert.deepEqual(sent(), [`Bearer ${NEW}-2`]);
+    assert.deepEqual([count(gw, "reloaded"), count(gw, "reload_failed")], [2, 1]);
+  });
+
+  it("what a provider says is redacted of the key in force", async (t) => {
+    const told: Behaviour = (asked) => {
+      const said = String(asked.headers.authorization).replace("Bearer sk-", "you sent ");
+      return status(400, { error: { message: said } })(asked);
+    };
+    const { key, gw, chat } = await started(t, told);
+    replace(key, "CANARY-plain");
+    await waitFor(() => count(gw, "reloaded") === 1, "the new secret");
+    await chat();
+    const line = await waitFor(
+      () => eventsIn(gw).find((each) => each["event"] === "attempt_failed"),
+      "the failed attempt",
+    );
+    assert.match(String(line["provider_message"]), /\[redacted\]/);
+    assert.doesNotMatch(gw.stdout() + gw.stderr(), /CANARY/);
+  });
+
+  it("of a setting that is read at start only: the restart that it needs is told", async (t) => {
+    const admin = { port: 0, password: "$file:password" };
+    const { dir, gw } = await started(t, speak("Fine."), { admin });
+    replace(join(dir, "password"), "CANARY-other");
+    await waitFor(() => count(gw, "reloaded") === 1, "the reload");
+    const line = eventsIn(gw).find((each) => each["event"] === "restart_needed");
+    assert.equal(line?.["detail"], "read at start only: admin");
+    assert.doesNotMatch(gw.stdout() + gw.stderr(), /CANARY/);
+  });
+});
