@@ -79,6 +79,11 @@ export const extensions: readonly ProgramEntry[] = [
   { name: "redaction", serves: true, load: () => import("./extensions/redaction/index.ts") },
   { name: "metrics", serves: true, load: () => import("./extensions/metrics/index.ts") },
   {
+    name: "cors",
+    settings: ["server.cors"],
+    load: () => import("./extensions/cors/index.ts"),
+  },
+  {
     name: "tls",
     settings: ["server.tls", "admin.tls"],
     load: () => import("./extensions/tls/index.ts"),

@@ -191,6 +191,7 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
     },
     renderError,
     failed: internalErrorReporter(diagnose),
+    guard: (exchange) => snapshots.current().guard?.(exchange),
   });
 }
 

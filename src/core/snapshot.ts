@@ -1,16 +1,19 @@
-// What a configuration decides: whose keys are valid, and which models there are. It is replaced as
-// one; a request keeps what it began with.
+// What a configuration decides: whose keys are valid, which models there are, and what requests pass
+// first. It is replaced as one; a request keeps what it began with.
 import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring.ts";
 import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
 import type { Extension } from "./extension/extension.ts";
+import type { Guard } from "./http/request-listener.ts";
 import type { Catalog } from "./routing/catalog.ts";
 
 export interface Snapshot {
   readonly config: Config;
   readonly keyring: Keyring;
   readonly catalog: Catalog;
+  /** As Extension.guard. */
+  readonly guard: Guard | undefined;
   /** When the configuration was put in force, in ISO 8601. */
   readonly loadedAt: string;
 }
@@ -49,6 +52,7 @@ export function createSnapshots(initial: Config, options: SnapshotOptions): Snap
       config,
       keyring: keyringOf(config),
       catalog: createCatalog(config, loaded),
+      guard: loaded.find((extension) => extension.guard)?.guard?.(config),
       loadedAt: new Date(clock.now()).toISOString(),
     };
   }

@@ -11,6 +11,7 @@ import type { Config } from "../config.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Routes } from "../http/exchange.ts";
 import type { WriteLines } from "../http/line-log.ts";
+import type { Guard } from "../http/request-listener.ts";
 import type { BoundPipeline, SecureListener } from "../http/server.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Observer } from "../observer.ts";
@@ -66,6 +67,11 @@ export interface Extension {
    * Without it Node parses what one read brings.
    */
   readonly boundPipeline?: BoundPipeline;
+  /**
+   * What each request of the public listener passes first, while this configuration is in force. At
+   * most one extension does. Undefined: this configuration wants nothing of it.
+   */
+  readonly guard?: (config: Config) => Guard | undefined;
   /** Starts to listen to the gateway's work in one process. */
   readonly observe?: () => Observation;
   /**

@@ -7,13 +7,16 @@ import { HttpError } from "./http-error.ts";
 import { sendError, type RenderError } from "./responses.ts";
 import { pathOf, route } from "./router.ts";
 
+/** Throws to refuse a request. Returns true if it has answered the request itself. */
+export type Guard = (exchange: Exchange) => boolean | void;
+
 export interface RequestHooks {
   /** Renders what a handler, `guard` or the server itself throws. */
   readonly renderError: RenderError;
   /** Receives what was thrown if it was rendered as an internal error. */
   readonly failed: (exchange: Exchange, thrown: unknown) => void;
-  /** Called before the handler of each request; throws to refuse it. Absent: all are let in. */
-  readonly guard?: (exchange: Exchange) => void;
+  /** Called before the handler of each request is looked for. Absent: all are let in. */
+  readonly guard?: Guard;
 }
 
 /** Answers one exchange. Never rejects, unless a hook throws. */
@@ -25,7 +28,7 @@ export async function answerRequest(
   const { req } = exchange;
   try {
     checkHead(req);
-    hooks.guard?.(exchange);
+    if (hooks.guard?.(exchange)) return;
     const { handler, parameter } = route(routes, req.method ?? "", pathOf(req.url ?? ""));
     await handler(exchange, parameter);
   } catch (thrown) {
