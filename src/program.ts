@@ -17,6 +17,7 @@ import {
   type LoadOptions,
 } from "./config/load.ts";
 import type { Config } from "./core/config.ts";
+import { didYouMean } from "./config/nearest.ts";
 import type { Environment } from "./config/schema.ts";
 import {
   UsageError,
@@ -140,9 +141,8 @@ async function helpAbout(
   const page = manual?.page(topic);
   if (page !== undefined) return page;
   const names = (manual?.topics() ?? []).map(({ name }) => name);
-  throw new UsageError(
-    `the manual has no topic ${JSON.stringify(topic)}; topics: ${names.join(", ")}`,
-  );
+  const advice = didYouMean(topic, [...names, ...table.names]) ?? `topics: ${names.join(", ")}`;
+  throw new UsageError(`the manual has no topic ${JSON.stringify(topic)}; ${advice}`);
 }
 
 /** `serve`, and the commands that extensions bring. */

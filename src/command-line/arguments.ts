@@ -1,6 +1,7 @@
 // The command line, read: which command it names, what its options say, and what is wrong with what
 // was typed.
 import { parseArgs } from "node:util";
+import { didYouMean } from "../config/nearest.ts";
 import { UsageError, type Command, type CommandArguments, type CommandOption } from "./command.ts";
 import type { Topic } from "./manual.ts";
 
@@ -41,7 +42,7 @@ export async function readCommandLine(
   // Before the command's name, or with an option of another command, only all commands together
   // tell what is an option's value.
   const commands = own && parsed ? own : await table.load(table.names);
-  const { values, positionals } = parsed ?? parseOrThrow(argv, commands);
+  const { values, positionals } = parsed ?? parseOrThrow(argv, commands, own);
   if (values["help"] !== undefined || positionals[0] === HELP) {
     const operand = positionals[0] === HELP ? positionals.slice(1).join(" ") : "";
     return { name: HELP, command: undefined, args: { operand, values } };
@@ -67,10 +68,16 @@ const commandAt = (words: readonly string[], names: readonly string[]): string |
     (name) => name !== undefined && names.includes(name),
   );
 
-const unknownCommand = (words: readonly string[], names: readonly string[]): UsageError => {
+/** Of a group such as `keys` only the commands of the group are named. */
+function unknownCommand(words: readonly string[], names: readonly string[]): UsageError {
+  const [first = ""] = words;
   const typed = words.slice(0, 2).join(" ");
-  return new UsageError(`there is no command '${typed}'; commands: ${names.join(", ")}`);
-};
+  const group = names.filter((name) => name.startsWith(`${first} `));
+  const known = group.length > 0 ? group : names;
+  const question = didYouMean(typed, known) ?? didYouMean(first, known);
+  const advice = question ?? `commands: ${known.join(", ")}`;
+  return new UsageError(`there is no command '${typed}'; ${advice}`);
+}
 
 interface Parsed {
   readonly values: Readonly<Record<string, string | undefined>>;
@@ -88,10 +95,17 @@ function parse(argv: readonly string[], commands: Commands): Parsed | undefined 
   }
 }
 
-function parseOrThrow(argv: readonly string[], commands: Commands): Parsed {
-  const known = new Map(Object.entries(COMMON));
-  for (const { options = {} } of commands.values())
-    for (const [name, option] of Object.entries(options)) known.set(name, option);
+/** The options of all these commands. */
+const optionsOf = (commands: Commands): ReadonlyMap<string, CommandOption> =>
+  new Map(
+    [{ options: COMMON }, ...commands.values()].flatMap(({ options = {} }) =>
+      Object.entries(options),
+    ),
+  );
+
+/** `meant`: the command that the line names, from which an option is suggested. */
+function parseOrThrow(argv: readonly string[], commands: Commands, meant = commands): Parsed {
+  const known = optionsOf(commands);
   const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
   for (const [name, { value }] of known)
     options[name] = { type: value === undefined ? "boolean" : "string" };
@@ -102,9 +116,19 @@ function parseOrThrow(argv: readonly string[], commands: Commands): Parsed {
     return { values: Object.fromEntries(texts), positionals };
   } catch (error) {
     // Node adds advice behind the first sentence.
-    throw new UsageError((error as Error).message.split(/\.[ \n]|\n/)[0]);
+    const [message = ""] = (error as Error).message.split(/\.[ \n]|\n/);
+    const [, typed] = /^Unknown option '--([^']+)'$/.exec(message) ?? [];
+    const question = typed === undefined ? undefined : optionQuestion(typed, meant);
+    throw new UsageError(question === undefined ? message : `${message}; ${question}`);
   }
 }
+
+/** Suggests an option of these commands. */
+const optionQuestion = (typed: string, commands: Commands): string | undefined =>
+  didYouMean(
+    `--${typed}`,
+    [...optionsOf(commands).keys()].map((name) => `--${name}`),
+  );
 
 function operandOf({ operand }: Command, rest: readonly string[]): string {
   const unexpected = operand === undefined ? rest : rest.slice(1);

@@ -8,6 +8,7 @@ import { traitsOf } from "./vendors.ts";
 import type { ModelSettings } from "../core/routing/model.ts";
 import { invalid, referenceIssues, repeatedIn } from "./references.ts";
 import { configSchema, type SchemaOptions, type WrittenConfig } from "./schema.ts";
+import { withSuggestions } from "./suggestions.ts";
 
 /** Throws one ValidationError with all issues. */
 export function checkConfig(json: unknown, options: SchemaOptions): Config {
@@ -16,13 +17,14 @@ export function checkConfig(json: unknown, options: SchemaOptions): Config {
   const between = referenceIssues(json, formats);
   if (!secretsOptional)
     between.push(...extensions.flatMap(({ issues }) => issues?.(json, formats) ?? []));
+  const check = configSchema(options);
   try {
-    const config = configSchema(options)(json, true);
+    const config = check(json, true);
     if (!secretsOptional) between.push(...keyIssues(config));
     if (between.length === 0) return withTraits(config, formats);
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
-    throw new ValidationError([...error.issues, ...between]);
+    throw new ValidationError([...withSuggestions(error.issues, json, check.schema), ...between]);
   }
   throw new ValidationError(between);
 }

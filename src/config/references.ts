@@ -1,6 +1,7 @@
 // What the parts of a configuration say of each other: names that nothing has, names that two
 // things have, and what a dialect has no words for. It looks at the raw JSON, so that an issue of
 // shape elsewhere hides none.
+import { didYouMean } from "./nearest.ts";
 import { vendorPreset } from "./vendors.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import { asArray, asObject } from "../core/schema/untrusted-json.ts";
@@ -56,7 +57,9 @@ function unknownName(
 ): ValidationIssue[] {
   if (typeof name !== "string" || name === "") return [];
   if (tables.some((table) => Object.hasOwn(table, name))) return [];
-  return [invalid(path, `there is no ${noun} named ${JSON.stringify(name)}`)];
+  const message = `there is no ${noun} named ${JSON.stringify(name)}`;
+  const question = didYouMean(name, tables.flatMap(Object.keys));
+  return [invalid(path, question === undefined ? message : `${message}; ${question}`)];
 }
 
 function providerIssues(
