@@ -10,7 +10,8 @@ import { pathToFileURL } from "node:url";
 import { configSchema } from "../src/config/schema.ts";
 import { ERRORS } from "../src/core/openai/errors.ts";
 import type { JsonSchema } from "../src/core/schema/checker.ts";
-import { synopsis } from "../src/command-line/arguments.ts";
+import { COMMON_OPTIONS, synopsis } from "../src/command-line/help.ts";
+import type { CommandOption } from "../src/command-line/command.ts";
 import { FAMILIES, type Family } from "../src/extensions/metrics/families.ts";
 import { serveCommand } from "../src/program.ts";
 import { allExtensions } from "../test/support/config.ts";
@@ -45,6 +46,7 @@ const MAX_LISTED_NAMES = 12;
 const GENERATED: Readonly<Record<string, () => string>> = {
   providers: providersTable,
   commands: commandsTable,
+  options: optionsTable,
   metrics: metricsTable,
 };
 
@@ -184,6 +186,26 @@ function commandsTable(): string {
     return `| \`${shown}\` | ${command.summary} |`;
   });
   return ["| Command | What it does |", "|---|---|", ...rows].join("\n");
+}
+
+/** A row for each meaning of an option, with the commands in which it has this meaning. */
+function optionsTable(): string {
+  const rows = new Map<string, string[]>();
+  const add = (command: string, [name, option]: readonly [string, CommandOption]): void => {
+    const row = optionRow(name, option);
+    rows.set(row, [...(rows.get(row) ?? []), command]);
+  };
+  for (const option of Object.entries(COMMON_OPTIONS)) add("all", option);
+  for (const [command, { options = {} }] of commands)
+    for (const option of Object.entries(options)) add(`\`${command}\``, option);
+  const lines = [...rows].map(([row, names]) => row.replace("COMMANDS", names.join(", ")));
+  return ["| Option | Commands | Meaning | Default |", "|---|---|---|---|", ...lines].join("\n");
+}
+
+function optionRow(name: string, { value, meaning, required, fallback }: CommandOption): string {
+  const form = value === undefined ? `--${name}` : `--${name} ${value.replaceAll("|", "\\|")}`;
+  const absent = required ? "required" : (fallback ?? "none");
+  return `| \`${form}\` | COMMANDS | ${meaning} | ${value === undefined ? "off" : absent} |`;
 }
 
 function metricsTable(): string {

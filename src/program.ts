@@ -4,10 +4,12 @@ import cluster from "node:cluster";
 import type { Writable } from "node:stream";
 import {
   DEFAULT_COMMAND,
-  helpText,
   readCommandLine,
+  VERSION_ASKED,
   type CommandTable,
 } from "./command-line/arguments.ts";
+import { commandHelp, groupHelp, helpText } from "./command-line/help.ts";
+import { versionText } from "./command-line/version.ts";
 import { createGateway } from "./core/app.ts";
 import {
   DEFAULT_FILE,
@@ -106,6 +108,7 @@ async function runCommand(
   };
   const table = commandTable(loader, serve);
   const { name, command, args } = await readCommandLine(argv, table);
+  if (name === VERSION_ASKED) return await terminal.print(versionText());
   if (!command) return await terminal.print(await helpAbout(args.operand, table, loader));
   if (name !== DEFAULT_COMMAND) {
     world.signals.leaveToSystem(["SIGHUP"]);
@@ -120,27 +123,45 @@ const isPort = (text: string): boolean => /^\d{1,5}$/.test(text) && Number(text)
 /** What `serve` is, but for what it does. */
 export const serveCommand: Omit<Command, "run"> = {
   summary: "run the gateway (the default command)",
+  example: "serve --config gateway.json --port 8080",
   options: {
-    host: { value: "H" },
-    port: { value: "N", test: isPort, expected: "a number from 0 to 65535" },
+    host: {
+      value: "H",
+      meaning: "the address to listen on",
+      fallback: "server.host of the configuration",
+    },
+    port: {
+      value: "N",
+      meaning: "the port to listen on; 0 is any that is free",
+      fallback: "server.port of the configuration",
+      test: isPort,
+      expected: "a number from 0 to 65535",
+    },
   },
 };
 
 /**
- * What `help` prints: a page of the manual, or without a topic the commands and the topics. Rejects
- * with a UsageError.
+ * What `help` prints: a command, a page of the manual or a group of commands; without a topic all
+ * commands and topics. Rejects with a UsageError.
  */
 async function helpAbout(
   topic: string,
   table: CommandTable,
   loader: ProgramLoader,
 ): Promise<string> {
+  if (table.names.includes(topic)) {
+    const commands = await table.load([topic]);
+    return commandHelp(topic, commands.get(topic)!);
+  }
   const [extension] = await loader.load(({ hasManual }) => hasManual === true);
   const manual = extension?.manual;
-  if (topic === "") return helpText(await table.load(table.names), manual?.topics() ?? []);
+  const topics = manual?.topics() ?? [];
+  if (topic === "") return helpText(await table.load(table.names), topics);
   const page = manual?.page(topic);
   if (page !== undefined) return page;
-  const names = (manual?.topics() ?? []).map(({ name }) => name);
+  const group = table.names.filter((name) => name.startsWith(`${topic} `));
+  if (group.length > 0) return groupHelp(await table.load(group));
+  const names = topics.map(({ name }) => name);
   const advice = didYouMean(topic, [...names, ...table.names]) ?? `topics: ${names.join(", ")}`;
   throw new UsageError(`the manual has no topic ${JSON.stringify(topic)}; ${advice}`);
 }

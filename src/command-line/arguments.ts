@@ -3,7 +3,7 @@
 import { parseArgs } from "node:util";
 import { didYouMean } from "../config/nearest.ts";
 import { UsageError, type Command, type CommandArguments, type CommandOption } from "./command.ts";
-import type { Topic } from "./manual.ts";
+import { COMMON_OPTIONS } from "./help.ts";
 
 /** The commands that there are. Their code is loaded when it is needed. */
 export interface CommandTable {
@@ -12,8 +12,8 @@ export interface CommandTable {
 }
 
 /**
- * A command line that has been read. `command` is undefined where help was asked for; `operand` is
- * then the topic, or empty.
+ * A command line that has been read. `command` is undefined where help or the version was asked
+ * for, as `name` says; `operand` is then what the help is to be about, or empty.
  */
 export interface CommandLine {
   readonly name: string;
@@ -24,12 +24,8 @@ export interface CommandLine {
 /** The command that runs where none is named. */
 export const DEFAULT_COMMAND = "serve";
 export const HELP = "help";
-
-/** The options of every command. */
-const COMMON: Readonly<Record<string, CommandOption>> = {
-  config: { value: "FILE" },
-  help: {},
-};
+/** What CommandLine.name is where the version was asked for. */
+export const VERSION_ASKED = "--version";
 
 /** Rejects with a UsageError. */
 export async function readCommandLine(
@@ -43,8 +39,10 @@ export async function readCommandLine(
   // tell what is an option's value.
   const commands = own && parsed ? own : await table.load(table.names);
   const { values, positionals } = parsed ?? parseOrThrow(argv, commands, own);
+  if (values["version"] !== undefined)
+    return { name: VERSION_ASKED, command: undefined, args: { operand: "", values } };
   if (values["help"] !== undefined || positionals[0] === HELP) {
-    const operand = positionals[0] === HELP ? positionals.slice(1).join(" ") : "";
+    const operand = helpAskedFor(positionals, table.names);
     return { name: HELP, command: undefined, args: { operand, values } };
   }
   const name = positionals.length === 0 ? DEFAULT_COMMAND : commandAt(positionals, table.names);
@@ -54,6 +52,12 @@ export async function readCommandLine(
   const args = { operand: operandOf(command, rest), values };
   assertComplete(name, command, args);
   return { name, command, args };
+}
+
+/** What the help is to be about: the words after `help`, or the command that has `--help`. */
+function helpAskedFor(words: readonly string[], names: readonly string[]): string {
+  if (words[0] === HELP) return words.slice(1).join(" ");
+  return commandAt(words, names) ?? words.join(" ");
 }
 
 /** The words before the first option. */
@@ -98,7 +102,7 @@ function parse(argv: readonly string[], commands: Commands): Parsed | undefined 
 /** The options of all these commands. */
 const optionsOf = (commands: Commands): ReadonlyMap<string, CommandOption> =>
   new Map(
-    [{ options: COMMON }, ...commands.values()].flatMap(({ options = {} }) =>
+    [{ options: COMMON_OPTIONS }, ...commands.values()].flatMap(({ options = {} }) =>
       Object.entries(options),
     ),
   );
@@ -146,42 +150,9 @@ function assertComplete(name: string, command: Command, args: CommandArguments):
     if (required && !values[option]) throw new UsageError(`${name} needs --${option}`);
   for (const [option, value = ""] of Object.entries(values)) {
     const known = options.get(option);
-    if (!known && !Object.hasOwn(COMMON, option))
+    if (!known && !Object.hasOwn(COMMON_OPTIONS, option))
       throw new UsageError(`${name} has no option --${option}`);
     if (known?.test && !known.test(value))
       throw new UsageError(`--${option} must be ${known.expected}`);
   }
-}
-
-/** What `help` prints of the commands and of the manual's topics. */
-export function helpText(commands: ReadonlyMap<string, Command>, topics: readonly Topic[]): string {
-  const lines = [...commands].map(
-    ([name, command]) => `  ${synopsis(name, command)}\n      ${command.summary}`,
-  );
-  return `chat-gateway: a chat-completions gateway
-
-${lines.join("\n")}
-
-Without --config: ./gateway.json if it is there, else the built-in demo configuration.
-${topicList(topics)}`;
-}
-
-function topicList(topics: readonly Topic[]): string {
-  if (topics.length === 0) return "";
-  const width = Math.max(...topics.map(({ name }) => name.length));
-  const lines = topics.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}\n`);
-  return `\nThe manual: \`help TOPIC\` prints a page.\n\n${lines.join("")}`;
-}
-
-/** A command as `help` and the manual show it. */
-export const synopsis = (name: string, command: Omit<Command, "run">): string =>
-  [name, ...synopsisOf(command)].join(" ");
-
-/** The operand in capitals, then the options; what may be left out is in brackets. */
-function synopsisOf({ operand, options = {} }: Omit<Command, "run">): string[] {
-  const shown = Object.entries(options).map(([name, { value, required }]) => {
-    const text = value === undefined ? `--${name}` : `--${name} ${value}`;
-    return required ? text : `[${text}]`;
-  });
-  return [...(operand === undefined ? [] : [operand]), "[--config FILE]", ...shown];
 }

@@ -11,6 +11,10 @@ import type { Manual } from "./manual.ts";
 export interface CommandOption {
   /** What `help` shows in the value's place: `FILE`. Absent: it takes no value. */
   readonly value?: string;
+  /** What it is for, as `help` shows it: without a capital and a full stop. */
+  readonly meaning: string;
+  /** What holds where an option with a value is not given, as `help` shows it. Absent: nothing. */
+  readonly fallback?: string;
   /** The command cannot run without it. Absent: it can. */
   readonly required?: boolean;
   /** Whether a value has the right form. Absent: any has. */
@@ -24,9 +28,13 @@ export interface Command {
   readonly summary: string;
   /** The name of its operand, in capitals. It is required. Absent: the command takes none. */
   readonly operand?: string;
+  /** What the operand is, as CommandOption.meaning. Absent where there is no operand. */
+  readonly operandMeaning?: string;
+  /** A command line of it that makes sense, without the program's name. */
+  readonly example: string;
   /**
-   * By their names, in the order in which `help` shows them. `--config` and `--help` are every
-   * command's.
+   * By their names, in the order in which `help` shows them. `--config`, `--help` and `--version`
+   * are every command's.
    */
   readonly options?: Readonly<Record<string, CommandOption>>;
   /**
@@ -85,6 +93,9 @@ export interface Terminal {
 
 /** A mistake in the command line: one line on standard error, exit code 2. */
 export class UsageError extends Error {}
+
+/** Terminal.answer follows it. */
+export const JSON_OPTION: CommandOption = { meaning: "print one line of JSON" };
 
 /** An extension as the program knows it. Every member may be absent. */
 export interface ProgramExtension extends ConfigExtension, ServingExtension {

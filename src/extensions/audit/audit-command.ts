@@ -1,5 +1,5 @@
 // `audit`: proves the books. Exit code 1 and the differences if they are wrong.
-import type { Command } from "../../command-line/command.ts";
+import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { withLock } from "../data-files/index.ts";
 import {
   BooksFault,
@@ -70,6 +70,7 @@ const costText = (costs: Readonly<Record<string, string>>): string =>
 
 export const auditCommand: Command = {
   summary: "prove that the books are right",
-  options: { json: {} },
+  example: "audit --config gateway.json",
+  options: { json: JSON_OPTION },
   run,
 };

@@ -1,5 +1,5 @@
 // `billing statement` and `billing trace`.
-import type { Command } from "../../command-line/command.ts";
+import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
 import { withCopiedBooks } from "../books/index.ts";
 import { MONTH } from "./calendar.ts";
@@ -79,25 +79,31 @@ const FORMATS = ["table", "csv", "json"];
 
 export const statementCommand: Command = {
   summary: "what an account owes, by model; as csv by request",
+  example: "billing statement --account acme --month 2026-11",
   options: {
-    account: { value: "A", required: true },
+    account: { value: "A", meaning: "the account of the statement", required: true },
     month: {
       value: "YYYY-MM",
+      meaning: "the month of the statement, in UTC",
       required: true,
       test: (text) => MONTH.test(text),
       expected: "a month such as 2026-11",
     },
     format: {
       value: "table|csv|json",
+      meaning: "the form of the statement",
+      fallback: "table",
       test: (text) => FORMATS.includes(text),
       expected: "table, csv or json",
     },
     currency: {
       value: "C",
+      meaning: "take the requests that were billed in this currency",
+      fallback: "currency of the configuration",
       test: (text) => CURRENCY.test(text),
       expected: "three capital letters such as USD",
     },
-    json: {},
+    json: JSON_OPTION,
   },
   run: runStatement,
 };
@@ -105,6 +111,8 @@ export const statementCommand: Command = {
 export const traceCommand: Command = {
   summary: "the usage records of a request id, and their account",
   operand: "REQUEST_ID",
-  options: { json: {} },
+  operandMeaning: "the X-Request-Id of a response",
+  example: "billing trace req_0123456789abcdef0123456789abcdef",
+  options: { json: JSON_OPTION },
   run: runTrace,
 };

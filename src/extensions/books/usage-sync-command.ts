@@ -1,6 +1,6 @@
 // `usage sync`: copies settled requests into the usage records, once or again and again.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Command } from "../../command-line/command.ts";
+import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { warnOf, withBooks } from "./books-command.ts";
 import { usage } from "./settings.ts";
 import { copySettled, type SyncResult } from "./usage/sync.ts";
@@ -36,7 +36,8 @@ const run = withBooks(async ({ books, config, args, terminal }) => {
 
 export const usageSyncCommand: Command = {
   summary: "copy settled spend into the usage records, again and again unless --once",
-  options: { once: {}, json: {} },
+  example: "usage sync --once",
+  options: { once: { meaning: "copy once and end" }, json: JSON_OPTION },
   stopsBySignal: true,
   run,
 };

@@ -1,12 +1,13 @@
 // The command `check`: validates a configuration, and prints what is odd in it.
-import type { Command } from "../../command-line/command.ts";
+import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { createFormats } from "../../config/formats.ts";
 import { pathText } from "../../core/schema/checker.ts";
 import { warningsOf } from "./warnings.ts";
 
 export const check: Command = {
   summary: "validate a configuration",
-  options: { json: {} },
+  example: "check --config gateway.json",
+  options: { json: JSON_OPTION },
   async run(args, terminal) {
     const { config, extensions, source } = await terminal.load(args, { here: true });
     for (const { assertReady } of extensions) assertReady?.(config, extensions);

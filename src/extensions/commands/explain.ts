@@ -1,5 +1,5 @@
 // The command `explain`: the candidates of an alias in their order, and why.
-import type { Command } from "../../command-line/command.ts";
+import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
 import type { Config } from "../../core/config.ts";
 import { rank } from "../../core/routing/policy.ts";
@@ -19,7 +19,9 @@ const WITHOUT = "No model is a candidate: every request gets 503 model_unavailab
 export const explain: Command = {
   summary: "the candidates of an alias in order, and why",
   operand: "ALIAS",
-  options: { json: {} },
+  operandMeaning: "an alias of the configuration",
+  example: "explain auto/chat",
+  options: { json: JSON_OPTION },
   async run(args, terminal) {
     const { config } = await terminal.load(args);
     const { operand: name } = args;

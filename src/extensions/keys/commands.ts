@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { withLock, type LockOptions } from "../data-files/index.ts";
 import { configuredKeys } from "../../core/accounts/keyring.ts";
 import {
+  JSON_OPTION,
   UsageError,
   type Command,
   type CommandArguments,
@@ -12,7 +13,6 @@ import {
 import { table } from "../../command-line/table.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
 
-const JSON_OPTION = { json: {} };
 const NO_SECRETS = { withoutSecrets: true };
 const COLUMNS = [
   "key_id",
@@ -99,29 +99,45 @@ async function revoke(args: CommandArguments, terminal: Terminal): Promise<void>
 export const COMMANDS: Readonly<Record<string, Command>> = {
   "keys create": {
     summary: "make a key; it is shown this once",
+    example: "keys create --account acme --name laptop --rpm 60 --models auto/chat",
     options: {
-      account: { value: "A", required: true },
-      name: { value: "N" },
+      account: { value: "A", meaning: "the account that pays for the key", required: true },
+      name: { value: "N", meaning: "a name that `keys list` shows" },
       rpm: {
         value: "N",
+        meaning: "requests per minute of the key, beside its account's limit",
+        fallback: "no limit of its own",
         test: (text) => /^\d{1,7}$/.test(text),
         expected: "a number of requests per minute",
       },
-      models: { value: "a,b" },
+      models: {
+        value: "a,b",
+        meaning: "the models and aliases that the key may use",
+        fallback: "all",
+      },
       expires: {
         value: "DATE",
+        meaning: "when the key ends: a date such as 2027-01-31, or a time in ISO 8601",
+        fallback: "never",
         test: isDateToCome,
         expected: "a date to come such as 2027-01-31, or a time in ISO 8601",
       },
-      ...JSON_OPTION,
+      json: JSON_OPTION,
     },
     run: create,
   },
-  "keys list": { summary: "all keys, by their ids", options: JSON_OPTION, run: list },
+  "keys list": {
+    summary: "all keys, by their ids",
+    example: "keys list --json",
+    options: { json: JSON_OPTION },
+    run: list,
+  },
   "keys revoke": {
     summary: "refuse a key from now on",
     operand: "KEY_ID",
-    options: JSON_OPTION,
+    operandMeaning: "a key's id, as `keys list` shows it",
+    example: "keys revoke key_0123456789abcdef",
+    options: { json: JSON_OPTION },
     run: revoke,
   },
 };

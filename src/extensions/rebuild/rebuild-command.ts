@@ -1,6 +1,6 @@
 // `books rebuild`: makes the usage records anew, and prints what that changed.
 import { existsSync } from "node:fs";
-import type { Command } from "../../command-line/command.ts";
+import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { withLock } from "../data-files/index.ts";
 import { withBooks } from "../books/index.ts";
 import { rebuildBooks } from "./rebuild.ts";
@@ -24,6 +24,7 @@ const run = withBooks(async ({ books, config, args, terminal }) => {
 /** Rebuilds the usage records from the spend log, which must be there. */
 export const rebuildCommand: Command = {
   summary: "make the usage records anew from the spend log, and tell what that changed",
-  options: { json: {} },
+  example: "books rebuild --config gateway.json",
+  options: { json: JSON_OPTION },
   run,
 };

@@ -1,0 +1,92 @@
+// What `help` prints: all commands with the topics of the manual, one command, or a group of them.
+import type { Command, CommandOption } from "./command.ts";
+import type { Topic } from "./manual.ts";
+
+/** A command as far as `help` shows it. */
+type Described = Omit<Command, "run">;
+
+/** The options of every command. */
+export const COMMON_OPTIONS: Readonly<Record<string, CommandOption>> = {
+  config: {
+    value: "FILE",
+    meaning: "the configuration",
+    fallback: "./gateway.json if it is there, else the built-in demo configuration",
+  },
+  help: { meaning: "print what is said here; also -h" },
+  version: { meaning: "print the version of the program" },
+};
+
+/** All commands, and the manual's topics. */
+export function helpText(
+  commands: ReadonlyMap<string, Described>,
+  topics: readonly Topic[],
+): string {
+  const { config } = COMMON_OPTIONS;
+  return `chat-gateway: a chat-completions gateway
+
+${commandList(commands)}
+\`help COMMAND\` prints a command's options and an example. \`--version\` prints the version.
+Without --config: ${config!.fallback}.
+${topicList(topics)}`;
+}
+
+/** The commands of a group, such as `keys`. */
+export const groupHelp = (commands: ReadonlyMap<string, Described>): string =>
+  `${commandList(commands)}\n\`help COMMAND\` prints a command's options and an example.\n`;
+
+const commandList = (commands: ReadonlyMap<string, Described>): string =>
+  [...commands]
+    .map(([name, command]) => `  ${synopsis(name, command)}\n      ${command.summary}\n`)
+    .join("");
+
+function topicList(topics: readonly Topic[]): string {
+  if (topics.length === 0) return "";
+  const rows = topics.map(({ name, summary }) => [name, summary] as const);
+  return `\nThe manual: \`help TOPIC\` prints a page.\n\n${columns(rows)}`;
+}
+
+/** One command: its form, each of its options with meaning and default, and an example. */
+export function commandHelp(name: string, command: Described): string {
+  const { operand, operandMeaning = "", options = {}, summary, example } = command;
+  const rows = Object.entries({ ...options, ...COMMON_OPTIONS }).map(
+    ([option, described]) => [optionForm(option, described), optionText(described)] as const,
+  );
+  if (operand !== undefined) rows.unshift([operand, `${operandMeaning} (required)`]);
+  return `${name}: ${summary}
+
+  ${synopsis(name, command)}
+
+${columns(rows)}
+Example:
+
+  ${example}
+`;
+}
+
+/** The form of an option: `--port N`. */
+const optionForm = (name: string, { value }: CommandOption): string =>
+  value === undefined ? `--${name}` : `--${name} ${value}`;
+
+function optionText({ meaning, value, required, fallback }: CommandOption): string {
+  if (required) return `${meaning} (required)`;
+  return value === undefined ? meaning : `${meaning} (default: ${fallback ?? "none"})`;
+}
+
+/** Two columns, indented; the first is as wide as its widest cell. */
+function columns(rows: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...rows.map(([first]) => first.length));
+  return rows.map(([first, second]) => `  ${first.padEnd(width)}  ${second}\n`).join("");
+}
+
+/** A command as `help` and the manual show it. */
+export const synopsis = (name: string, command: Described): string =>
+  [name, ...synopsisOf(command)].join(" ");
+
+/** The operand in capitals, then the options; what may be left out is in brackets. */
+function synopsisOf({ operand, options = {} }: Described): string[] {
+  const shown = Object.entries(options).map(([name, option]) => {
+    const text = optionForm(name, option);
+    return option.required ? text : `[${text}]`;
+  });
+  return [...(operand === undefined ? [] : [operand]), "[--config FILE]", ...shown];
+}
