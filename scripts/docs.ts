@@ -15,7 +15,7 @@ import type { CommandOption } from "../src/command-line/command.ts";
 import { FAMILIES, type Family } from "../src/extensions/metrics/families.ts";
 import { serveCommand } from "../src/program.ts";
 import { allExtensions } from "../test/support/config.ts";
-import { providersTable } from "./providers.ts";
+import { modelsTable, providersTable } from "./providers.ts";
 import { sizeText } from "./size.ts";
 
 export const MANUAL = new URL("../src/manual/", import.meta.url);
@@ -45,6 +45,7 @@ const MAX_LISTED_NAMES = 12;
 
 const GENERATED: Readonly<Record<string, () => string>> = {
   providers: providersTable,
+  models: modelsTable,
   commands: commandsTable,
   options: optionsTable,
   metrics: metricsTable,

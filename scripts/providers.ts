@@ -2,6 +2,7 @@
 // (src/core/providers). `npm run docs` writes it into src/manual/providers.md; a test compares the
 // two.
 import { traitsOf } from "../src/config/vendors.ts";
+import { VENDOR_ROWS } from "../src/extensions/init/vendors.ts";
 import { VENDORS } from "../test/support/config.ts";
 
 const TOOL_CHOICES = {
@@ -35,6 +36,20 @@ function rowOf(vendor: string): string {
     note,
   ];
   return `| ${cells.join(" | ")} |`;
+}
+
+/** The models that `init` writes, with the day of their figures. */
+export function modelsTable(): string {
+  const rows = [...VENDOR_ROWS].flatMap(([vendor, { as_of, prices, models }]) =>
+    Object.entries(models).map(([model, { context_tokens, price }]) => {
+      const { input_cache_hit, input_cache_miss, output } = price ?? {};
+      const figures = [context_tokens, input_cache_hit, input_cache_miss, output];
+      const shown = figures.map((figure) => figure ?? "none");
+      return `| ${[`\`${vendor}\``, `\`${model}\``, ...shown, as_of, prices].join(" | ")} |`;
+    }),
+  );
+  const head = "| Vendor | Model | Context | Cache hit | Cache miss | Output | As of | Prices |";
+  return [head, "|---|---|---|---|---|---|---|---|", ...rows].join("\n");
 }
 
 /**

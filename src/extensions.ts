@@ -9,6 +9,7 @@ export const extensions: readonly ProgramEntry[] = [
     checks: true,
     load: () => import("./extensions/config-checks/index.ts"),
   },
+  { name: "init", commands: ["init"], load: () => import("./extensions/init/index.ts") },
   {
     name: "commands",
     commands: ["check", "explain"],

@@ -75,6 +75,7 @@ async function main(argv: readonly string[]): Promise<number | void> {
     signals,
     stdout: process.stdout,
     stderr: process.stderr,
+    stdin: () => process.stdin,
     print: (text) =>
       new Promise<void>((resolve, reject) =>
         process.stdout.write(text, (error) => (error ? reject(error) : resolve())),

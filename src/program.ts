@@ -1,7 +1,7 @@
 // The program: a command line to a command. `serve` is here, from the configuration to the end; the
 // others are in extensions.
 import cluster from "node:cluster";
-import type { Writable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import {
   DEFAULT_COMMAND,
   readCommandLine,
@@ -60,6 +60,8 @@ export interface Process {
   readonly signals: Signals;
   readonly stdout: Writable;
   readonly stderr: Writable;
+  /** Standard input, which is opened at the first call. Absent: there is none. */
+  readonly stdin?: () => Readable;
   /** Writes text to standard output. Resolves when it is written. */
   print(text: string): Promise<void>;
   /** What the process does from here on, it does as this user, if it is root. */

@@ -6,6 +6,7 @@ import type { ConfigExtension, ExtensionEntry } from "../config/extension.ts";
 import type { Loader } from "../config/loader.ts";
 import type { ServingExtension } from "./processes.ts";
 import type { Manual } from "./manual.ts";
+import type { Screen } from "./screen.ts";
 
 /** An option, `--name VALUE`. */
 export interface CommandOption {
@@ -87,6 +88,8 @@ export interface Terminal {
   answer(args: CommandArguments, data: unknown, text: string): Promise<void>;
   /** Loads the configuration that --config names. Throws a ValidationError. */
   load(args: CommandArguments, options?: LoadForCommand): Promise<CommandConfig>;
+  /** Standard output, if it is a terminal. Undefined: it is a file or a pipe. */
+  readonly screen: Screen | undefined;
   /** Aborted when the command is to end. */
   readonly stopped: AbortSignal;
 }

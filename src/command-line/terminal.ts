@@ -4,6 +4,7 @@ import type { CommandArguments, CommandConfig, LoadForCommand, Terminal } from "
 import { loadConfig } from "../config/load.ts";
 import type { Loader } from "../config/loader.ts";
 import type { Process } from "../program.ts";
+import { createScreen } from "./screen.ts";
 
 export function createTerminal(world: Process, loader: Loader, stopped: AbortSignal): Terminal {
   const { env, print } = world;
@@ -29,6 +30,7 @@ export function createTerminal(world: Process, loader: Loader, stopped: AbortSig
     answer: ({ values }, data, text) =>
       print(values["json"] === undefined ? text : `${JSON.stringify(data)}\n`),
     load,
+    screen: createScreen(world.stdout, world.stdin),
     stopped,
   };
 }

@@ -72,6 +72,10 @@ export function vendorPresets(definitions: readonly DialectDefinition[]): Vendor
   return presets;
 }
 
+/** A vendor's title and address, whether its format is loaded or not. Undefined: there is none. */
+export const vendorFacts = (vendor: string): Pick<VendorPreset, "title" | "base_url"> | undefined =>
+  ROWS.get(vendor);
+
 /** The names of the vendors that speak one of these formats. */
 export const vendorNames = (dialects: readonly string[]): readonly string[] =>
   [...ROWS].filter(([, { dialect }]) => dialects.includes(dialect)).map(([name]) => name);

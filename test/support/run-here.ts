@@ -28,12 +28,23 @@ function createSink() {
   return { stream, text: () => text };
 }
 
+/** What a command finds around it. Absent: nothing. */
+export interface Surroundings {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Standard output and standard error are terminals. */
+  readonly isTerminal?: boolean;
+}
+
 /** Runs a command other than `serve` to its end. */
-export async function runHere(args: readonly string[]): Promise<Ended> {
+export async function runHere(
+  args: readonly string[],
+  { env = {}, isTerminal = false }: Surroundings = {},
+): Promise<Ended> {
   const stdout = createSink();
   const stderr = createSink();
+  if (isTerminal) for (const { stream } of [stdout, stderr]) Object.assign(stream, { isTTY: true });
   const world: Process = {
-    env: {},
+    env,
     signals: SIGNALS,
     stdout: stdout.stream,
     stderr: stderr.stream,

@@ -1,0 +1,77 @@
+// A first gateway.json for a vendor.
+import type { ModelRow, VendorRow } from "./vendors.ts";
+
+/** The environment variable of the clients' key, and the account that it belongs to. */
+export const CLIENT_VARIABLE = "GATEWAY_KEY";
+export const ACCOUNT = "main";
+
+export interface FirstConfigOptions {
+  readonly vendor: string;
+  readonly row: VendorRow;
+  /** The models by the vendor's names. */
+  readonly models: readonly string[];
+  /** Absent: the vendor's own. */
+  readonly baseUrl?: string | undefined;
+}
+
+export interface FirstConfig {
+  readonly providers: Readonly<Record<string, object>>;
+  readonly models: Readonly<Record<string, ModelRow & { readonly provider: string }>>;
+  readonly aliases: Readonly<Record<string, { readonly models: readonly string[] }>>;
+  readonly keys: readonly object[];
+}
+
+/** The configuration. A model that the row does not have gets neither context length nor price. */
+export function firstConfig({ vendor, row, models, baseUrl }: FirstConfigOptions): FirstConfig {
+  const provider = {
+    vendor,
+    ...(baseUrl !== undefined && { base_url: baseUrl }),
+    ...(row.variable !== undefined && { api_key: `$${row.variable}` }),
+  };
+  const rows = models.map((name) => [name, { provider: vendor, ...row.models[name] }] as const);
+  // Models that the row does not have come last: nothing is known of their abilities.
+  const others = models.filter((name) => !Object.hasOwn(row.models, name));
+  const chat = [...row.chat.filter((name) => models.includes(name)), ...others];
+  const reasoning = row.reasoning.filter((name) => models.includes(name));
+  return {
+    providers: { [vendor]: provider },
+    models: Object.fromEntries(rows),
+    aliases: {
+      ...(chat.length > 0 && { "auto/chat": { models: chat } }),
+      ...(reasoning.length > 0 && { "auto/reasoning": { models: reasoning } }),
+    },
+    keys: [{ account: ACCOUNT, key: `$${CLIENT_VARIABLE}` }],
+  };
+}
+
+/** As JSON that people can read: an object that fits stands on one line. */
+export function configText(config: FirstConfig): string {
+  return `${written(config, "", 0)}\n`;
+}
+
+const LINE_CHARS = 120;
+
+/** `before` is as many characters as stand in front of the value on its line. */
+function written(value: unknown, indent: string, before: number): string {
+  const short = onOneLine(value);
+  const fits = indent.length + before + short.length <= LINE_CHARS;
+  if (typeof value !== "object" || value === null || (indent !== "" && fits)) return short;
+  const inner = `${indent}  `;
+  const lines = Array.isArray(value)
+    ? value.map((item) => inner + written(item, inner, 0))
+    : Object.entries(value).map(([name, member]) => {
+        const key = `${JSON.stringify(name)}: `;
+        return inner + key + written(member, inner, key.length);
+      });
+  const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
+  return `${open}\n${lines.join(",\n")}\n${indent}${close}`;
+}
+
+function onOneLine(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(onOneLine).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).map(
+    ([name, member]) => `${JSON.stringify(name)}: ${onOneLine(member)}`,
+  );
+  return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
+}
