@@ -1,7 +1,9 @@
 // Counts the gateway's work in one process.
 import type { Observation } from "../../core/extension/extension.ts";
 import type { Settlement } from "../../core/ledger/ledger.ts";
-import { count, type Samples } from "./samples.ts";
+import { faultKind } from "./faults.ts";
+import { count, newSamples, type Samples } from "./samples.ts";
+import { MAX_KNOWN, OTHER } from "./top-accounts.ts";
 
 /** An observation whose report is the samples. */
 export interface Counting extends Observation {
@@ -9,11 +11,24 @@ export interface Counting extends Observation {
 }
 
 export function startCounting(): Counting {
-  const samples: Samples = new Map();
+  const samples = newSamples();
+  const refused = new Set<string>();
+
+  /** The account, or OTHER if too many have been refused before it. */
+  function knownAccount(account: string): string {
+    if (refused.has(account)) return account;
+    if (refused.size >= MAX_KNOWN) return OTHER;
+    refused.add(account);
+    return account;
+  }
+
   return {
     observer: {
-      responded: (route, { status, model }) =>
-        count(samples, "chat_gateway_requests_total", [route, String(status), model ?? ""]),
+      responded(route, { status, model, account, error_code }) {
+        count(samples, "chat_gateway_requests_total", [route, String(status), model ?? ""]);
+        if (error_code === undefined) return;
+        count(samples, "chat_gateway_refusals_total", [knownAccount(account ?? ""), error_code]);
+      },
       chunkSent: (model, ms) =>
         count(samples, "chat_gateway_time_between_chunks_seconds", [model], ms / 1000),
       settled({ modelRequested }, settlement, durationMs) {
@@ -28,8 +43,13 @@ export function startCounting(): Counting {
 }
 
 function countAttempts(samples: Samples, { attempts }: Settlement): void {
-  for (const { provider, model, outcome } of attempts)
+  for (const attempt of attempts) {
+    const { provider, model, outcome } = attempt;
     count(samples, "chat_gateway_attempts_total", [provider, model, outcome]);
+    const kind = faultKind(attempt);
+    if (kind !== undefined)
+      count(samples, "chat_gateway_upstream_faults_total", [provider, model, kind]);
+  }
 }
 
 /** The labels that name who served; empty if nobody did. */

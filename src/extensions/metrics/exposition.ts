@@ -3,7 +3,7 @@ import type { Status } from "../installation/index.ts";
 import { BREAKER_STATES } from "../../core/routing/breaker.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
-import type { Samples } from "./samples.ts";
+import type { Figures } from "./top-accounts.ts";
 
 /**
  * One line of a family: its labels in the order of Family.labels, and its figures as Samples has
@@ -11,11 +11,12 @@ import type { Samples } from "./samples.ts";
  */
 type Sample = readonly [labels: string, figures: readonly number[]];
 
-export function expose(samples: Samples, status: Status, delays: Status["event_loop_delay"]) {
-  const all = new Map<string, ReadonlyMap<string, readonly number[]>>([
-    ...samples,
-    ...Object.entries(gaugesOf(status, delays)),
-  ]);
+export function expose(
+  samples: ReadonlyMap<string, Figures>,
+  status: Status,
+  delays: Status["event_loop_delay"],
+) {
+  const all = new Map<string, Figures>([...samples, ...Object.entries(gaugesOf(status, delays))]);
   return Object.entries<Family>(FAMILIES)
     .map(([name, family]) => {
       const head = [`# HELP ${name} ${family.help}`, `# TYPE ${name} ${family.type}`];

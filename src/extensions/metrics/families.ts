@@ -1,6 +1,6 @@
 // The metric families: their names, kinds, labels and buckets. Where the OpenTelemetry conventions
 // for generative AI have a name, it is theirs. No label has more values than the configuration has
-// names: there is none for accounts, keys or requests.
+// names: there is none for keys or requests, and only the accounts of top-accounts.ts are named.
 
 /** One family of GET /metrics. */
 export interface Family {
@@ -23,6 +23,18 @@ export const FAMILIES = {
     type: "counter",
     help: "Attempts at a provider by how they ended: completed, cancelled, or the error code.",
     labels: ["provider", "model", "outcome"],
+  },
+  chat_gateway_refusals_total: {
+    type: "counter",
+    help:
+      "Requests that ended with an error, refused or failed, by account and error code; " +
+      "the account is empty without a valid key.",
+    labels: ["account", "code"],
+  },
+  chat_gateway_upstream_faults_total: {
+    type: "counter",
+    help: "Attempts at a provider that it, or the way to it, made fail, by kind of fault.",
+    labels: ["provider", "model", "kind"],
   },
   gen_ai_server_request_duration_seconds: {
     type: "histogram",

@@ -4,16 +4,32 @@ import type { Host, HostExtension, HostPart, Look } from "../installation/index.
 import type { Handler } from "../../core/http/exchange.ts";
 import { startCounting } from "./counting.ts";
 import { expose } from "./exposition.ts";
-import { merge, type Samples } from "./samples.ts";
+import { merge, processOf, type Samples } from "./samples.ts";
+import { createTopAccounts, type Figures } from "./top-accounts.ts";
 
 export { FAMILIES } from "./families.ts";
 export { since, type Samples } from "./samples.ts";
 
 const NAME = "metrics";
 
-/** What all processes of a look have counted. */
-export const samplesOf = ({ extensions }: Look): Samples =>
-  merge(extensions.flatMap((reports) => (reports[NAME] as Samples | undefined) ?? []));
+/**
+ * What all processes of a look have counted. Up to 1,000 accounts of each process have series of
+ * their own in it; GET /metrics shows fewer.
+ */
+export const samplesOf = (look: Look): Samples => merge(reportsOf(look));
+
+/** What each process has counted. */
+const reportsOf = ({ extensions }: Look): readonly Samples[] =>
+  extensions.flatMap((reports) => (reports[NAME] as Samples | undefined) ?? []);
+
+/** By the ids of the processes. */
+const refusalsOf = (look: Look): ReadonlyMap<string, Figures> =>
+  new Map(
+    reportsOf(look).map((samples) => [
+      processOf(samples),
+      samples.get("chat_gateway_refusals_total") ?? new Map(),
+    ]),
+  );
 
 export const extension: HostExtension = {
   name: NAME,
@@ -25,13 +41,17 @@ function metricsHandler(host: Host): Handler {
   // Each look measures the delays since the one before it, and others look too: here the longest
   // count until they are shown.
   let delays: Record<string, number> = {};
-  host.onLook(({ status }) => {
-    for (const [quantile, seconds] of Object.entries(status.event_loop_delay))
+  const top = createTopAccounts(host.clock.monotonic);
+  host.onLook((look) => {
+    for (const [quantile, seconds] of Object.entries(look.status.event_loop_delay))
       delays[quantile] = Math.max(seconds, delays[quantile] ?? 0);
+    top.take(refusalsOf(look));
   });
   return async ({ res }) => {
     const look = await host.look();
-    const text = expose(samplesOf(look), look.status, delays);
+    const shown = new Map<string, Figures>(samplesOf(look));
+    shown.set("chat_gateway_refusals_total", top.shown());
+    const text = expose(shown, look.status, delays);
     delays = {};
     res.setHeader("Content-Type", "text/plain; version=0.0.4; charset=utf-8").end(text);
   };

@@ -1,4 +1,5 @@
 // What is counted, and sums of it over processes.
+import { randomHex } from "../../core/ids.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
 
 /**
@@ -7,6 +8,15 @@ import { FAMILIES, type Family, type FamilyName } from "./families.ts";
  * counts.
  */
 export type Samples = Map<string, Map<string, number[]>>;
+
+/** Stands beside the families in the samples of one process: its id is the only label. */
+const PROCESS = "process";
+
+/** The samples of a process that has just started. */
+export const newSamples = (): Samples => new Map([[PROCESS, new Map([[randomHex(8), [1]]])]]);
+
+/** The id of the process that made these samples. */
+export const processOf = (samples: Samples): string => [...samples.get(PROCESS)!.keys()][0]!;
 
 /** What a map has under a key; it is made if there is nothing. */
 function entryOf<V>(map: Map<string, V>, key: string, create: () => V): V {

@@ -349,6 +349,8 @@ describe("several workers", { concurrency: 2 }, () => {
       await readMetric(`chat_gateway_requests_total{${path},status="429",model=""}`),
       40,
     );
+    const refused = 'account="acme",code="rate_limit_exceeded"';
+    assert.equal(await readMetric(`chat_gateway_refusals_total{${refused}}`), 40);
     assert.equal(
       await readMetric('chat_gateway_attempts_total{provider="lab",model="m",outcome="completed"}'),
       20,

@@ -170,6 +170,8 @@ async function scrape({ gateway }: RunningGateway) {
 const FAMILIES = {
   chat_gateway_requests_total: "counter",
   chat_gateway_attempts_total: "counter",
+  chat_gateway_refusals_total: "counter",
+  chat_gateway_upstream_faults_total: "counter",
   gen_ai_server_request_duration_seconds: "histogram",
   gen_ai_server_time_to_first_token_seconds: "histogram",
   chat_gateway_time_between_chunks_seconds: "histogram",
@@ -344,6 +346,17 @@ describe("metrics", () => {
       "lab | pieces | completed": 1,
       "lab | bad | upstream_error": 2,
     });
+    assert.deepEqual(read("chat_gateway_refusals_total", "account", "code"), {
+      "acme | upstream_error": 1,
+      "acme | model_not_found": 1,
+      "acme | invalid_type": 1,
+      "tight | rate_limit_exceeded": 1,
+      " | invalid_api_key": 1,
+      " | unknown_url": 2,
+    });
+    assert.deepEqual(read("chat_gateway_upstream_faults_total", "provider", "model", "kind"), {
+      "lab | bad | server": 2,
+    });
     const chatLabels = ["gen_ai_provider_name", "gen_ai_response_model"];
     assert.deepEqual(
       read(
@@ -490,11 +503,11 @@ describe("metrics", () => {
     named(t, ["tab\there", "car\rriage", "bell\u0007"]));
 
   const ROUNDS = LONG ? 1_000 : 80;
-  it(`${ROUNDS} unknown paths, models and keys make no label: nobody is told who calls, and what is told stays bounded`, async (t) => {
+  it(`${ROUNDS} unknown paths, models and keys make no label: only accounts are named, and what is told stays bounded`, async (t) => {
     const provider = await startProvider(t, { m: speak("Fine.") });
     const gw = await startGateway(
       t,
-      configFor(provider.url, ["m"], { keys: [{ account: "canary-account", key: KEY }] }),
+      configFor(provider.url, ["m"], { keys: [{ account: "acme", key: KEY }] }),
     );
     const round = async (mark: string) => {
       const get = await fetch(`${gw.url}/canary-path-${mark}?canary-query`, {

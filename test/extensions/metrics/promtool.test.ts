@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process";
 import { Writable } from "node:stream";
 import { describe, it } from "node:test";
 import { demo, startGateway, user } from "../../support/gateway.ts";
+import { startProvider, status as answerWith } from "../../support/provider.ts";
 
 const isThere = spawnSync("promtool", ["--version"]).status === 0;
 
@@ -14,13 +15,19 @@ describe("promtool check metrics", { skip: !isThere && "there is no promtool her
     // A reader that is behind for good: whatever the diagnostics say is dropped, and counted.
     const behind = new Writable({ write: () => undefined });
     behind.write("x".repeat(9e6));
-    const gateway = await startGateway(t, demo(), { diagnostics: behind });
+    const provider = await startProvider(t, answerWith(500));
+    const broken = {
+      providers: { lab: { dialect: "openai", base_url: provider.url } },
+      models: { broken: { provider: "lab" } },
+    };
+    const gateway = await startGateway(t, demo(broken), { diagnostics: behind });
     gateway.gateway.diagnose({ event: "test" });
     const ask = async (body: object) =>
       (await gateway.chat(body, { authorization: "Bearer sk-demo" })).text();
     for (const stream of [true, false])
       await ask({ model: "auto/reasoning", stream, messages: user("hi") });
     await ask({ model: "nowhere", messages: user("hi") });
+    await ask({ model: "broken", messages: user("hi") });
     await (await fetch(`${gateway.url}/nowhere`)).text();
     const metrics = await (await fetch(`${gateway.gateway.adminAddress()}/metrics`)).text();
     for (const [, name] of metrics.matchAll(/^# TYPE (\S+) /gm))
