@@ -126,4 +126,9 @@ export const extensions: readonly ProgramEntry[] = [
     serves: true,
     load: () => import("./extensions/admin/index.ts"),
   },
+  {
+    name: "metrics-listener",
+    settings: ["admin.metrics"],
+    load: () => import("./extensions/metrics-listener/index.ts"),
+  },
 ];

@@ -125,7 +125,9 @@ describe("defaults", () => {
       host: "127.0.0.1",
       port: 8081,
       password: undefined,
+      plain: false,
       tls: undefined,
+      metrics: undefined,
     });
     assert.deepEqual(
       refusedConfig({ admin: { host: "0.0.0.0" } }).map(({ path }) => path),

@@ -10,7 +10,14 @@ import type { Handler } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
 import { createServer, type Server } from "../../core/http/server.ts";
 import { openapiText } from "../../core/openai/openapi.ts";
-import { fail, nonEmpty, optional, refine, withDefault } from "../../core/schema/checker.ts";
+import {
+  boolean,
+  fail,
+  nonEmpty,
+  optional,
+  refine,
+  withDefault,
+} from "../../core/schema/checker.ts";
 import { createGuard } from "./access.ts";
 import { DEFAULT_ADDRESS, portIssues, portWarnings } from "./port.ts";
 
@@ -19,6 +26,10 @@ interface AdminSettings {
   readonly port: number;
   /** Absent: everybody who reaches the listener may ask. */
   readonly password?: string | undefined;
+  /** The password may travel without TLS, beyond loopback. */
+  readonly plain: boolean;
+  /** Of the extension that serves HTTPS. Absent: there is none. */
+  readonly tls?: unknown;
 }
 
 /** Absent: 127.0.0.1:8081, and no listener if that port is taken. */
@@ -32,6 +43,7 @@ const admin = defineSetting<AdminSettings | undefined>(
           host: withDefault(nonEmpty, DEFAULT_ADDRESS.host),
           port: withDefault(port, DEFAULT_ADDRESS.port),
           password: optional(credential),
+          plain: withDefault(boolean(), false),
           ...addedTo("admin"),
         }),
         assertSafe,
@@ -40,12 +52,28 @@ const admin = defineSetting<AdminSettings | undefined>(
   { fixed: true },
 );
 
-/** Who else can reach the listener must need a password, and nobody may read it on its way. */
-function assertSafe<T extends AdminSettings & { readonly tls?: unknown }>(settings: T): T {
-  if (isLoopback(settings.host) || (settings.password && settings.tls)) return settings;
-  const message = "must be a loopback address, unless there are admin.password and admin.tls";
+/**
+ * Who else can reach the listener must need a password, and nobody may read it on its way, unless
+ * the operator says that the network is safe.
+ */
+function assertSafe<T extends AdminSettings>(settings: T): T {
+  const { host, password, plain, tls } = settings;
+  if (isLoopback(host)) return settings;
+  if (password && (tls || plain)) return settings;
+  const message =
+    "must be a loopback address, unless there are admin.password and admin.tls; " +
+    "admin.plain: true allows the password without TLS";
   return fail("invalid_value", message, ["host"]);
 }
+
+/** The password travels without TLS beyond loopback. */
+const isPlain = ({ host, tls }: AdminSettings): boolean => !isLoopback(host) && !tls;
+
+const PLAIN_WARNING =
+  "allows admin.password without TLS: whoever can read the network between browser and gateway " +
+  "has the password";
+
+export { DEFAULT_ADDRESS, sharePort } from "./port.ts";
 
 export const extension: HostExtension = {
   name: "admin",
@@ -55,7 +83,12 @@ export const extension: HostExtension = {
     return password === undefined ? [] : [password];
   },
   issues: portIssues,
-  warnings: (config) => portWarnings(config, admin.of(config) !== undefined),
+  warnings(config) {
+    const configured = admin.of(config);
+    const warnings = portWarnings(config, configured !== undefined);
+    if (!configured || !isPlain(configured)) return warnings;
+    return [...warnings, { path: ["admin", "plain"], message: PLAIN_WARNING }];
+  },
   startOnce,
 };
 
@@ -78,6 +111,8 @@ function startOnce(host: Host): HostPart {
       "/openapi.json": { GET: ({ res }) => sendJson(res, 200, openapiText) },
     },
     async listen() {
+      if (configured && isPlain(configured))
+        diagnose({ event: "admin_plain", level: "warn", detail: `admin.plain ${PLAIN_WARNING}` });
       server = createServer(host.adminRoutes(), options, {
         clock: host.clock,
         access: () => undefined,

@@ -30,8 +30,8 @@ export function portWarnings({ server }: Config, isConfigured: boolean): Warning
   return [{ path: ["server", "port"], message }];
 }
 
-/** Port 0 is any that is free. */
-function sharePort(one: Address, other: Address): boolean {
+/** Whether two listeners would have the same port of one host. Port 0 is any that is free. */
+export function sharePort(one: Address, other: Address): boolean {
   if (one.port !== other.port || one.port === 0) return false;
   const names = [nameOf(one), nameOf(other)];
   if (names[0] === names[1] || names.includes("::")) return true;
