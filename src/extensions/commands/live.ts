@@ -3,7 +3,7 @@
 import { systemClock } from "../../core/clock.ts";
 import type { Config } from "../../core/config.ts";
 import type { Extension } from "../../core/extension/extension.ts";
-import { dialectsIn } from "../../core/extension/parts.ts";
+import { dialectsIn, provided } from "../../core/extension/parts.ts";
 import { Cancel } from "../../core/http/cancel.ts";
 import { randomHex } from "../../core/ids.ts";
 import { createMeter } from "../../core/ledger/meter.ts";
@@ -42,11 +42,11 @@ export function callProviders(
   extensions: readonly Extension[],
   deadlineMs = LIVE_DEADLINE_MS,
 ): Promise<readonly LiveAnswer[]> {
-  const redaction = extensions.find(({ createRedact }) => createRedact);
   const { models } = createCatalog(config, {
     dialects: dialectsIn(extensions),
     transport: fetchTransport(),
-    redact: redaction?.createRedact?.(config, extensions),
+    redact: provided(extensions, "createRedact")?.(config, extensions),
+    jsonExcess: provided(extensions, "jsonExcess"),
     mediaTokens: undefined,
     memory: createMemory(
       createFingerprint(
