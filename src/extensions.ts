@@ -78,6 +78,7 @@ export const extensions: readonly ProgramEntry[] = [
     load: () => import("./extensions/log-bounds/index.ts"),
   },
   { name: "redaction", serves: true, load: () => import("./extensions/redaction/index.ts") },
+  { name: "history", serves: true, load: () => import("./extensions/history/index.ts") },
   { name: "metrics", serves: true, load: () => import("./extensions/metrics/index.ts") },
   {
     name: "cors",

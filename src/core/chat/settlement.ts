@@ -33,6 +33,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices): 
     stream: chat.stream,
   };
   const entry = ledger.open(opening);
+  observer.opened?.(opening, chat);
   let settled: Promise<void> | undefined;
 
   function settle(progress: RequestProgress, outcome: Outcome): Promise<void> {

@@ -1,0 +1,94 @@
+// The admin listener's paths of the history: GET /history has figures, GET /requests has requests.
+import type { IncomingMessage } from "node:http";
+import type { Routes } from "../../core/http/exchange.ts";
+import { sendJson } from "../../core/http/responses.ts";
+import {
+  nonEmpty,
+  object,
+  optional,
+  refine,
+  string,
+  withDefault,
+  type Check,
+} from "../../core/schema/checker.ts";
+import type { History } from "./history.ts";
+import { LEVELS } from "./timeline.ts";
+
+const NO_STORE = { "Cache-Control": "no-store" };
+
+const rangeQuery = object(
+  {
+    range: withDefault(
+      string({
+        pattern: new RegExp(`^(${LEVELS.map(({ range }) => range).join("|")})$`),
+        expected: "15m, 1h, 6h or 24h",
+      }),
+      "15m",
+    ),
+  },
+  { strict: true },
+);
+
+const count = (fallback: string) =>
+  refine(withDefault(string({ pattern: /^\d{1,6}$/, expected: "a number" }), fallback), (digits) =>
+    Number(digits),
+  );
+
+const requestsQuery = object(
+  {
+    account: optional(string()),
+    key: optional(nonEmpty),
+    model: optional(nonEmpty),
+    status: optional(
+      string({ pattern: /^([1-5]\d\d|[2-5]xx|running)$/, expected: "429, 4xx or running" }),
+    ),
+    code: optional(nonEmpty),
+    id: optional(nonEmpty),
+    slower: optional(
+      refine(string({ pattern: /^\d{1,9}$/, expected: "milliseconds" }), (digits) =>
+        Number(digits),
+      ),
+    ),
+    skip: count("0"),
+    limit: refine(
+      withDefault(
+        string({ pattern: /^([1-9]\d?|100)$/, expected: "a number from 1 to 100" }),
+        "50",
+      ),
+      (digits) => Number(digits),
+    ),
+  },
+  { strict: true },
+);
+
+/** What follows the `?` of a request's path. Throws a ValidationError. */
+const queryOf = <T>({ url = "" }: IncomingMessage, check: Check<T>): T =>
+  check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
+
+/** The paths, to be added to the admin listener's. */
+export function historyRoutes(history: History): Routes {
+  /** Pages ask for the same again and again: the text is made once for each change. */
+  const texts = new Map<string, string>();
+  let version = -1;
+
+  function rangeText(range: string): string {
+    if (history.version() !== version) texts.clear();
+    version = history.version();
+    const text = texts.get(range) ?? JSON.stringify(history.range(range));
+    texts.set(range, text);
+    return text;
+  }
+
+  return {
+    "/history": {
+      GET: ({ req, res }) =>
+        sendJson(res, 200, rangeText(queryOf(req, rangeQuery).range), NO_STORE),
+    },
+    "/requests": {
+      GET({ req, res }) {
+        const { skip, limit, ...filter } = queryOf(req, requestsQuery);
+        sendJson(res, 200, history.find(filter, { skip, limit }), NO_STORE);
+      },
+    },
+  };
+}
