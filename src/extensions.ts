@@ -16,6 +16,11 @@ export const extensions: readonly ProgramEntry[] = [
     load: () => import("./extensions/commands/index.ts"),
   },
   {
+    name: "status",
+    commands: ["status", "top"],
+    load: () => import("./extensions/status/index.ts"),
+  },
+  {
     name: "keys",
     commands: ["keys create", "keys list", "keys revoke"],
     serves: true,

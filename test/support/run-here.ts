@@ -2,7 +2,7 @@
 // the price of a process. Tests in which several processes meet, or one dies, start real ones
 // (program.ts).
 
-import { Writable } from "node:stream";
+import { Writable, type Readable } from "node:stream";
 import { extensions } from "../../src/extensions.ts";
 import { run, type Process } from "../../src/program.ts";
 import type { Ended } from "./program.ts";
@@ -16,12 +16,13 @@ const SIGNALS = {
 };
 
 /** Keeps everything that is written to it. */
-function createSink() {
+function createSink(changed: (text: string) => void = () => undefined) {
   let text = "";
   const stream = new Writable({
     decodeStrings: false,
     write(chunk, _encoding, done) {
       text += String(chunk);
+      changed(text);
       done();
     },
   });
@@ -33,14 +34,18 @@ export interface Surroundings {
   readonly env?: Readonly<Record<string, string>>;
   /** Standard output and standard error are terminals. */
   readonly isTerminal?: boolean;
+  /** Standard input. */
+  readonly stdin?: Readable;
+  /** Called with all of standard output whenever there is more of it. */
+  readonly printed?: (stdout: string) => void;
 }
 
 /** Runs a command other than `serve` to its end. */
 export async function runHere(
   args: readonly string[],
-  { env = {}, isTerminal = false }: Surroundings = {},
+  { env = {}, isTerminal = false, stdin, printed }: Surroundings = {},
 ): Promise<Ended> {
-  const stdout = createSink();
+  const stdout = createSink(printed);
   const stderr = createSink();
   if (isTerminal) for (const { stream } of [stdout, stderr]) Object.assign(stream, { isTTY: true });
   const world: Process = {
@@ -48,6 +53,7 @@ export async function runHere(
     signals: SIGNALS,
     stdout: stdout.stream,
     stderr: stderr.stream,
+    ...(stdin && { stdin: () => stdin }),
     print: async (text) => {
       stdout.stream.write(text);
     },

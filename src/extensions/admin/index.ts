@@ -21,7 +21,9 @@ import {
 import { createGuard } from "./access.ts";
 import { DEFAULT_ADDRESS, portIssues, portWarnings } from "./port.ts";
 
-interface AdminSettings {
+export { DEFAULT_ADDRESS };
+
+export interface AdminSettings {
   readonly host: string;
   readonly port: number;
   /** Absent: everybody who reaches the listener may ask. */
@@ -33,7 +35,7 @@ interface AdminSettings {
 }
 
 /** Absent: 127.0.0.1:8081, and no listener if that port is taken. */
-const admin = defineSetting<AdminSettings | undefined>(
+export const admin = defineSetting<AdminSettings | undefined>(
   "admin",
   undefined,
   ({ credential, addedTo }) =>

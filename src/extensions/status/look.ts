@@ -1,0 +1,41 @@
+// One look at a running gateway: what it says of itself, and what it has counted.
+import { asObject, parseJson } from "../../core/schema/untrusted-json.ts";
+import type { Status } from "../installation/index.ts";
+import type { AdminClient } from "./admin-client.ts";
+import { samplesIn, type Sample } from "./metrics-text.ts";
+
+export interface AccountUse {
+  readonly account: string;
+  /** Requests per minute; null: unlimited. */
+  readonly rpm: number | null;
+  /** Requests of the last 60 seconds. */
+  readonly used: number;
+}
+
+/** What GET /status says. */
+export interface ShownStatus extends Status {
+  readonly limits: Status["limits"] & { readonly accounts: readonly AccountUse[] };
+}
+
+export interface Look {
+  /** When it was taken, in milliseconds of the monotonic clock. */
+  readonly at: number;
+  readonly status: ShownStatus;
+  readonly samples: readonly Sample[];
+}
+
+/** Rejects with an Error that says for the operator why there is no status. */
+export async function statusOf(client: AdminClient): Promise<ShownStatus> {
+  const status = parseJson(await client.get("/status"));
+  const { models, limits } = asObject(status);
+  if (!Array.isArray(models) || !Array.isArray(asObject(limits)["accounts"]))
+    throw new Error(`what answers at ${client.address} is no chat-gateway`);
+  return status as ShownStatus;
+}
+
+/** Rejects as statusOf. Without metrics nothing was counted. */
+export async function lookAt(client: AdminClient): Promise<Look> {
+  const status = await statusOf(client);
+  const text = await client.get("/metrics").catch(() => "");
+  return { at: performance.now(), status, samples: samplesIn(text) };
+}

@@ -1,0 +1,45 @@
+// What was counted between two looks at a gateway, or since its start.
+import type { Look } from "./look.ts";
+import type { Sample } from "./metrics-text.ts";
+
+export interface Counts {
+  /** Seconds between the looks. Undefined: it was counted since the start. */
+  readonly seconds: number | undefined;
+  /** The sum of a counter's samples of which `isMeant` is true. */
+  sum(name: string, isMeant?: (labels: Sample["labels"]) => boolean): number;
+  /**
+   * The upper bound of the bucket of a histogram in which this share of its values ends. Undefined:
+   * there is no value.
+   */
+  quantile(name: string, share: number): number | undefined;
+}
+
+/** `before` undefined: since the start. A counter that fell began anew, at zero. */
+export function countsBetween(before: Look | undefined, look: Look): Counts {
+  const earlier = new Map((before?.samples ?? []).map((sample) => [keyOf(sample), sample.value]));
+  const grown = (sample: Sample): number => {
+    const known = earlier.get(keyOf(sample)) ?? 0;
+    return sample.value < known ? sample.value : sample.value - known;
+  };
+  const named = (name: string) => look.samples.filter((sample) => sample.name === name);
+  return {
+    seconds: before && (look.at - before.at) / 1000,
+    sum: (name, isMeant = () => true) =>
+      named(name)
+        .filter(({ labels }) => isMeant(labels))
+        .reduce((total, sample) => total + grown(sample), 0),
+    quantile(name, share) {
+      // Buckets of the format are cumulative.
+      const bounds = new Map<number, number>();
+      for (const sample of named(`${name}_bucket`)) {
+        const bound = Number((sample.labels["le"] ?? "").replace("+Inf", "Infinity"));
+        bounds.set(bound, (bounds.get(bound) ?? 0) + grown(sample));
+      }
+      const sorted = [...bounds].sort(([one], [other]) => one - other);
+      const all = sorted.at(-1)?.[1] ?? 0;
+      return all === 0 ? undefined : sorted.find(([, count]) => count >= share * all)?.[0];
+    },
+  };
+}
+
+const keyOf = ({ name, labels }: Sample): string => JSON.stringify([name, labels]);

@@ -1,0 +1,52 @@
+// The command `status`: asks the running gateway how it is.
+import {
+  JSON_OPTION,
+  type Command,
+  type CommandArguments,
+  type Terminal,
+} from "../../command-line/command.ts";
+import { table } from "../../command-line/table.ts";
+import { accountTable } from "./accounts.ts";
+import { createAdminClient } from "./admin-client.ts";
+import { healthOf, lastFault, stateText } from "./health.ts";
+import { statusOf, type ShownStatus } from "./look.ts";
+
+/** Of the secrets only admin.password matters, and the listener says if it is wrong. */
+const NO_SECRETS = { withoutSecrets: true };
+
+async function run(args: CommandArguments, terminal: Terminal): Promise<number> {
+  const { config } = await terminal.load(args, NO_SECRETS);
+  const client = createAdminClient(config);
+  const { address } = client;
+  let status: ShownStatus;
+  try {
+    status = await statusOf(client);
+  } catch (error) {
+    const sentence = `not healthy: ${(error as Error).message}`;
+    await terminal.answer(args, { healthy: false, sentence, address }, `${sentence}\n`);
+    return 1;
+  }
+  const health = healthOf(status);
+  const text = `${health.sentence}\n\n${modelTable(status)}\n${accountTable(status)}`;
+  await terminal.answer(args, { ...health, address, ...status }, text);
+  return health.healthy ? 0 : 1;
+}
+
+const modelTable = ({ models }: ShownStatus): string =>
+  table(
+    ["model", "provider", "state", "failures", "last fault"],
+    models.map((model) => ({
+      model: model.model,
+      provider: model.provider,
+      state: stateText(model),
+      failures: model.breaker.failures,
+      "last fault": lastFault(model) || undefined,
+    })),
+  );
+
+export const statusCommand: Command = {
+  summary: "how the running gateway is: healthy or not, its models, breakers and limits",
+  example: "status --config gateway.json",
+  options: { json: JSON_OPTION },
+  run,
+};

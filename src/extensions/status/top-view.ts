@@ -1,0 +1,105 @@
+// What `top` shows: lines of text made of a look at the gateway, and of what it has counted since
+// an earlier one.
+import { table } from "../../command-line/table.ts";
+import { accountTable } from "./accounts.ts";
+import type { ModelStatus } from "../installation/index.ts";
+import { healthOf, lastFault, stateText } from "./health.ts";
+import type { Look } from "./look.ts";
+import { countsBetween, type Counts } from "./rates.ts";
+
+const FIRST_TOKEN = "gen_ai_server_time_to_first_token_seconds";
+const TOKENS = "gen_ai_client_token_usage_sum";
+
+/** `before` undefined: the figures are sums since the start of the gateway. */
+export function topLines(address: string, look: Look, before: Look | undefined): string[] {
+  const counts = countsBetween(before, look);
+  const { status } = look;
+  const models = table(
+    ["model", "provider", "state", "asked", "failed", "tokens out", "last fault"],
+    status.models.map((model) => modelRow(model, counts)),
+  );
+  const text = `chat-gateway at ${address}
+${healthOf(status).sentence}
+
+${requestsLine(counts)}
+${answersLine(counts)}
+in flight ${status.in_flight}, event loop late by ${lateText(look)} (0.99 quantile), ${processesText(look)}
+
+${models}
+${accountTable(status)}`;
+  return text.trimEnd().split("\n").map(visible);
+}
+
+/** Names and faults come from elsewhere: they must not steer the terminal. */
+const visible = (line: string): string => line.replace(/[\p{Cc}\p{Cf}]/gu, "");
+
+const periodText = ({ seconds }: Counts): string =>
+  seconds === undefined ? "since the start" : `in the last ${Math.round(seconds)} s`;
+
+/** A figure a second, or the sum since the start. */
+function rateText(count: number, { seconds }: Counts): string {
+  if (seconds === undefined) return String(count);
+  const rate = count / seconds;
+  return `${rate >= 100 ? Math.round(rate) : rate.toFixed(1)}/s`;
+}
+
+function requestsLine(counts: Counts): string {
+  const name = "chat_gateway_requests_total";
+  const of = (pattern: RegExp): string => {
+    const count = counts.sum(
+      name,
+      ({ path = "", status = "" }) => isChat(path) && pattern.test(status),
+    );
+    return rateText(count, counts);
+  };
+  return (
+    `chat requests ${periodText(counts)}: ${of(/./)}; ok ${of(/^2/)}, ` +
+    `429 ${of(/^429/)}, other 4xx ${of(/^4(?!29)/)}, 5xx ${of(/^5/)}`
+  );
+}
+
+const isChat = (path: string): boolean => path === "/v1/chat/completions";
+
+function answersLine(counts: Counts): string {
+  const out = counts.sum(TOKENS, (labels) => labels["gen_ai_token_type"] === "output");
+  const input = counts.sum(TOKENS, (labels) => labels["gen_ai_token_type"] === "input");
+  const tokens = `tokens in ${rateText(input, counts)}, out ${rateText(out, counts)}`;
+  const [half, most] = [counts.quantile(FIRST_TOKEN, 0.5), counts.quantile(FIRST_TOKEN, 0.95)];
+  if (half === undefined || most === undefined) return `${tokens}; no first token yet`;
+  return `${tokens}; first token: half ${boundText(half)}, 95 % ${boundText(most)}`;
+}
+
+/** Above the last bound nothing is measured. */
+const boundText = (seconds: number): string =>
+  seconds === Infinity ? "longer than is measured" : `within ${seconds} s`;
+
+const lateText = ({ status }: Look): string =>
+  `${Math.round((status.event_loop_delay["0.99"] ?? 0) * 1000)} ms`;
+
+const processesText = ({ status }: Look): string =>
+  status.workers === 1 ? "1 process" : `${status.workers} processes`;
+
+function modelRow(model: ModelStatus, counts: Counts) {
+  const attempts = (isMeant: (outcome: string) => boolean): string =>
+    rateText(
+      counts.sum(
+        "chat_gateway_attempts_total",
+        (labels) => labels["model"] === model.model && isMeant(labels["outcome"] ?? ""),
+      ),
+      counts,
+    );
+  const tokens = counts.sum(
+    TOKENS,
+    (labels) =>
+      labels["gen_ai_response_model"] === model.model && labels["gen_ai_token_type"] === "output",
+  );
+  return {
+    model: model.model,
+    provider: model.provider,
+    state: stateText(model),
+    asked: attempts(() => true),
+    failed: attempts((outcome) => outcome !== "completed" && outcome !== "cancelled"),
+    "tokens out": rateText(tokens, counts),
+    "last fault": lastFault(model) || undefined,
+  };
+}
