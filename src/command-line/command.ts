@@ -6,6 +6,7 @@ import type { ConfigExtension, ExtensionEntry } from "../config/extension.ts";
 import type { Loader } from "../config/loader.ts";
 import type { ServingExtension } from "./processes.ts";
 import type { Manual } from "./manual.ts";
+import type { ProgressLine } from "./progress.ts";
 import type { Screen } from "./screen.ts";
 
 /** An option, `--name VALUE`. */
@@ -90,6 +91,8 @@ export interface Terminal {
   load(args: CommandArguments, options?: LoadForCommand): Promise<CommandConfig>;
   /** Standard output, if it is a terminal. Undefined: it is a file or a pipe. */
   readonly screen: Screen | undefined;
+  /** Shows how far a long command is. Undefined: standard error is no terminal. */
+  readonly progress: ProgressLine | undefined;
   /** Aborted when the command is to end. */
   readonly stopped: AbortSignal;
 }

@@ -4,10 +4,17 @@ import type { CommandArguments, CommandConfig, LoadForCommand, Terminal } from "
 import { loadConfig } from "../config/load.ts";
 import type { Loader } from "../config/loader.ts";
 import type { Process } from "../program.ts";
+import { createProgressLine } from "./progress.ts";
 import { createScreen } from "./screen.ts";
 
 export function createTerminal(world: Process, loader: Loader, stopped: AbortSignal): Terminal {
-  const { env, print } = world;
+  const { env } = world;
+  const progress = createProgressLine(world.stderr);
+
+  function print(text: string): Promise<void> {
+    progress?.clear();
+    return world.print(text);
+  }
 
   async function load(
     { values }: CommandArguments,
@@ -25,12 +32,14 @@ export function createTerminal(world: Process, loader: Loader, stopped: AbortSig
     env,
     print,
     warn(line) {
+      progress?.clear();
       world.stderr.write(`chat-gateway: ${line}\n`);
     },
     answer: ({ values }, data, text) =>
       print(values["json"] === undefined ? text : `${JSON.stringify(data)}\n`),
     load,
     screen: createScreen(world.stdout, world.stdin),
+    progress,
     stopped,
   };
 }

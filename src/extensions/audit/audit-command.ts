@@ -2,10 +2,12 @@
 import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { withLock } from "../data-files/index.ts";
 import {
+  bookSizes,
   BooksFault,
-  copySettled,
+  copyShown,
   hasSpendLog,
   withBooks,
+  withProgress,
   type BooksContext,
 } from "../books/index.ts";
 import { auditBooks, type AuditResult } from "./audit.ts";
@@ -18,7 +20,14 @@ const run = withBooks(async (context) => {
   const { books, args, terminal } = context;
   const faults = await copyOrExplain(context);
   const lock = { dir: books.spendDir, name: "books", clock: books.clock } as const;
-  const result = await withLock(lock, () => auditBooks(books, faults));
+  const sizes = bookSizes(context);
+  const result = await withProgress(
+    context,
+    "audit",
+    // The spend log is read a second time for what was never settled.
+    () => 2 * sizes.spend + sizes.usage(),
+    () => withLock(lock, () => auditBooks(books, faults)),
+  );
   await terminal.answer(args, result, auditText(result, books.keepDays));
   return result.ok ? 0 : 1;
 });
@@ -27,7 +36,7 @@ const run = withBooks(async (context) => {
 async function copyOrExplain(context: BooksContext): Promise<readonly string[]> {
   if (!hasSpendLog(context)) return [];
   try {
-    await copySettled(context.books);
+    await copyShown(context);
     return [];
   } catch (error) {
     if (!(error instanceof BooksFault)) throw error;

@@ -1,7 +1,7 @@
 // `billing statement` and `billing trace`.
 import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
-import { withCopiedBooks } from "../books/index.ts";
+import { bookSizes, withCopiedBooks, withProgress } from "../books/index.ts";
 import { MONTH } from "./calendar.ts";
 import { statement, statementCsv } from "./statement.ts";
 
@@ -29,16 +29,21 @@ const TRACE_COLUMNS = [
 ] as const;
 
 /** What an account owes for a month, by model; as CSV record by record. */
-const runStatement = withCopiedBooks(async ({ books, args, terminal }) => {
+const runStatement = withCopiedBooks(async (context) => {
+  const { books, args, terminal } = context;
   const { store } = books;
   const { account = "", month = "", json, currency: asked } = args.values;
   const format = args.values["format"] ?? (json === undefined ? "table" : "json");
+  const reading = <T>(work: () => Promise<T>): Promise<T> =>
+    withProgress(context, "statement", () => bookSizes(context).usage(month), work);
   if (format === "csv") {
     const { print } = terminal;
-    return await statementCsv(store, { filter: { account, month }, currency: asked, print });
+    return await reading(() =>
+      statementCsv(store, { filter: { account, month }, currency: asked, print }),
+    );
   }
   const currency = asked ?? books.currency;
-  const bill = await statement(store, { account, month, currency });
+  const bill = await reading(() => statement(store, { account, month, currency }));
   if (bill.total.requests === 0) terminal.warn(`${account} has no usage records in ${month}`);
   for (const [other, requests] of Object.entries(bill.other_currencies))
     terminal.warn(

@@ -1,20 +1,12 @@
 // What every command that works on the books has in common.
 import { existsSync } from "node:fs";
 import { systemClock } from "../../core/clock.ts";
-import type { Config } from "../../core/config.ts";
-import type { Command, CommandArguments, Terminal } from "../../command-line/command.ts";
+import type { Command, Terminal } from "../../command-line/command.ts";
 import type { StoreFault } from "../usage-records/index.ts";
-import { openBooks, type BooksFiles } from "./books-files.ts";
+import type { BooksContext } from "./books-context.ts";
+import { openBooks } from "./books-files.ts";
+import { copyShown } from "./books-progress.ts";
 import { isFileStore, usage } from "./settings.ts";
-import { copySettled } from "./usage/sync.ts";
-
-/** What a command on the books works with. */
-export interface BooksContext {
-  readonly books: BooksFiles;
-  readonly config: Config;
-  readonly args: CommandArguments;
-  readonly terminal: Terminal;
-}
 
 /** Does what a command is for. Resolves with its exit code; undefined is 0. */
 export type BooksWork = (context: BooksContext) => Promise<number | void>;
@@ -33,7 +25,7 @@ export const withBooks =
 export const withCopiedBooks = (work: BooksWork): Command["run"] =>
   withBooks(async (context) => {
     if (hasSpendLog(context)) {
-      const { faults } = await copySettled(context.books);
+      const { faults } = await copyShown(context);
       warnOf(context.terminal, faults);
     }
     return await work(context);

@@ -1,15 +1,12 @@
 // The extension, and what other extensions use of the books.
 export { extension } from "./extension.ts";
 export { createBooks, type Books, type BooksStatus } from "./books.ts";
-export {
-  hasSpendLog,
-  withBooks,
-  withCopiedBooks,
-  type BooksContext,
-} from "./books-command.ts";
+export { hasSpendLog, withBooks, withCopiedBooks } from "./books-command.ts";
+export type { BooksContext } from "./books-context.ts";
+export { bookSizes, copyShown, withProgress, type BookSizes } from "./books-progress.ts";
 export { BooksFault } from "./books-fault.ts";
 export { openBooks, type BooksFiles } from "./books-files.ts";
-export { readLines } from "./read-lines.ts";
+export { readLines, watchReading } from "./read-lines.ts";
 export { readSegment } from "./spend-log/read-segment.ts";
 export { parseSpendLine, type SettleRecord, type SpendRecord } from "./spend-log/records.ts";
 export { recover } from "./spend-log/recovery.ts";

@@ -2,14 +2,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { warnOf, withBooks } from "./books-command.ts";
+import { copyShown } from "./books-progress.ts";
 import { usage } from "./settings.ts";
-import { copySettled, type SyncResult } from "./usage/sync.ts";
+import type { SyncResult } from "./usage/sync.ts";
 
 /**
  * With --once one pass, whose error ends the command; else a pass every usage.sync_ms until the
  * command is stopped.
  */
-const run = withBooks(async ({ books, config, args, terminal }) => {
+const run = withBooks(async (context) => {
+  const { config, args, terminal } = context;
   const once = args.values["once"] !== undefined;
   /** The warnings of the pass before, which are not repeated. */
   let known = new Set<string>();
@@ -22,10 +24,10 @@ const run = withBooks(async ({ books, config, args, terminal }) => {
       await terminal.answer(args, { copied }, `${copied} usage records copied\n`);
   }
 
-  if (once) return await report(await copySettled(books));
+  if (once) return await report(await copyShown(context));
   while (!terminal.stopped.aborted) {
     try {
-      await report(await copySettled(books));
+      await report(await copyShown(context));
     } catch (error) {
       terminal.warn((error as Error).message);
     }

@@ -2,14 +2,23 @@
 import { existsSync } from "node:fs";
 import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { withLock } from "../data-files/index.ts";
-import { withBooks } from "../books/index.ts";
+import { bookSizes, withBooks, withProgress, type BookSizes } from "../books/index.ts";
 import { rebuildBooks } from "./rebuild.ts";
 
-const run = withBooks(async ({ books, config, args, terminal }) => {
+/** It reads the spend log three times, and the usage records twice. */
+const bytesRead = ({ spend, usage }: BookSizes): number => 3 * spend + 2 * usage();
+
+const run = withBooks(async (context) => {
+  const { books, config, args, terminal } = context;
   if (!existsSync(books.spendDir))
     throw new Error(`there is no spend log in ${config.data_dir} to make usage records from`);
   const lock = { dir: books.spendDir, name: "books", clock: books.clock } as const;
-  const { mended, ...counts } = await withLock(lock, () => rebuildBooks(books));
+  const { mended, ...counts } = await withProgress(
+    context,
+    "rebuild",
+    () => bytesRead(bookSizes(context)),
+    () => withLock(lock, () => rebuildBooks(books)),
+  );
   for (const fault of mended) terminal.warn(`was wrong: ${fault}`);
   if (counts.unreadable > 0)
     terminal.warn(`warning: ${counts.unreadable} lines of the spend log cannot be read`);
