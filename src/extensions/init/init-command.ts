@@ -147,6 +147,7 @@ function nextText({ file, vendor, row }: Wanted): string {
 
 ${exports.map(([name, meaning]) => `  export ${name}=...   # ${meaning}\n`).join("")}
   check${config}   # is the configuration valid?
+  check --live${config}   # does the provider answer?
   serve${config}
 `;
 }

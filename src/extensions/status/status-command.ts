@@ -27,10 +27,15 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
     return 1;
   }
   const health = healthOf(status);
-  const text = `${health.sentence}\n\n${modelTable(status)}\n${accountTable(status)}`;
+  const text = `${health.sentence}\n${factsLine(status)}\n\n${modelTable(status)}\n${accountTable(status)}`;
   await terminal.answer(args, { ...health, address, ...status }, text);
   return health.healthy ? 0 : 1;
 }
+
+/** What the sentence leaves out. */
+const factsLine = ({ in_flight, workers, limits, config_loaded_at }: ShownStatus): string =>
+  `requests in flight: ${in_flight}; processes: ${workers}; limits in ${limits.store}; ` +
+  `configuration of ${config_loaded_at}`;
 
 const modelTable = ({ models }: ShownStatus): string =>
   table(

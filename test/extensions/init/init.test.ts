@@ -87,7 +87,8 @@ describe("init", () => {
     const { as_of = "", prices = "" } = VENDOR_ROWS.get("deepseek")!;
     for (const text of [as_of, prices, "export DEEPSEEK_API_KEY=", "export GATEWAY_KEY="])
       assert.ok(stdout.includes(text), text);
-    for (const command of ["check", "serve"]) assert.ok(stdout.includes(`${command} --config`));
+    for (const command of ["check", "check --live", "serve"])
+      assert.ok(stdout.includes(`${command} --config`));
   });
 
   it("overwrites nothing: one line, exit 1, and the file as it was", async () => {

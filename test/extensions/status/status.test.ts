@@ -48,8 +48,12 @@ describe("status", () => {
     await ask("good");
     const { code, stdout, stderr } = await status(file);
     assert.deepEqual([code, stderr], [0, ""]);
-    const [sentence, head, good, bad, accounts, acme] = lines(stdout);
+    const [sentence, facts, head, good, bad, accounts, acme] = lines(stdout);
     assert.equal(sentence, "healthy: 2 models can serve, 0 requests in flight");
+    assert.match(
+      facts!,
+      /^requests in flight: 0; processes: 1; limits in memory; configuration of 20\d\d-.*Z$/,
+    );
     assert.match(head!, /^ {2}model +provider +state +failures +last fault$/);
     assert.match(good!, /^ {2}good +lab +is healthy +0 +-$/);
     assert.match(bad!, /^ {2}bad +lab +is healthy +0 +-$/);
