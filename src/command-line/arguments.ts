@@ -136,7 +136,11 @@ const optionQuestion = (typed: string, commands: Commands): string | undefined =
 
 function operandOf({ operand }: Command, rest: readonly string[]): string {
   const unexpected = operand === undefined ? rest : rest.slice(1);
-  if (unexpected.length > 0) throw new UsageError(`unexpected argument '${unexpected.join(" ")}'`);
+  if (unexpected.length > 0) {
+    const [first = ""] = unexpected;
+    const advice = first.endsWith(".json") ? `; did you mean --config ${first}?` : "";
+    throw new UsageError(`unexpected argument '${unexpected.join(" ")}'${advice}`);
+  }
   return rest[0] ?? "";
 }
 

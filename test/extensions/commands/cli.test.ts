@@ -77,7 +77,7 @@ describe("arguments", { concurrency: 4 }, () => {
   });
 
   for (const [args, words] of [
-    [["frobnicate"], /no command 'frobnicate'; commands: serve, check/],
+    [["frobnicate"], /no command 'frobnicate'; commands: serve, init, check/],
     [["toString"], /no command 'toString'/],
     [["serve", "now"], /unexpected argument 'now'/],
     [["--colour"], /--colour/],

@@ -14,6 +14,7 @@ describe("a misspelt", () => {
     ["option", ["check", "--jsn"], /Unknown option '--jsn'; did you mean "--json"\?$/m],
     ["common option", ["audit", "--confg", "x"], /; did you mean "--config"\?$/m],
     ["option without a command", ["--prot", "1"], /; did you mean "--port"\?$/m],
+    ["place of a file", ["check", "my.json"], /'my\.json'; did you mean --config my\.json\?$/m],
     ["topic", ["help", "routng"], /no topic "routng"; did you mean "routing"\?$/m],
   ] as const) {
     it(`${what} (${args.join(" ")}) is told with what was meant: one line, exit 2`, async () => {
@@ -24,7 +25,7 @@ describe("a misspelt", () => {
   }
 
   for (const [what, args, words] of [
-    ["command", ["frobnicate"], /no command 'frobnicate'; commands: serve, check/],
+    ["command", ["frobnicate"], /no command 'frobnicate'; commands: serve, init, check/],
     ["group without its command", ["keys"], /no command 'keys'; commands: keys create, keys list/],
     ["option", ["check", "--colour"], /Unknown option '--colour'$/m],
     ["topic", ["help", "nonsense"], /no topic "nonsense"; topics: api, /],
