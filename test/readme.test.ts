@@ -32,7 +32,7 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
   ],
   api: ["curl -sN ", "curl -sN "],
   books: ["npm start --silent -- billing trace", "cat data/spend/*.jsonl | jq"],
-  commands: ["npm start --silent -- keys create"],
+  commands: ["npm start --silent -- init", "npm start --silent -- keys create"],
   comparison: ["npm run conformance -- "],
   configuration: ["export DEEPSEEK_API_KEY="],
   contributing: ["npm ci --prefix test/clients"],
@@ -121,6 +121,14 @@ describe("README and manual", () => {
       assert.ok(LANGUAGES.includes(language), `${page}: ${language || "none"} of ${text}`);
   });
 
+  it("a first configuration is written, and is valid", async () => {
+    const file = `--config ${join(folder, "first.json")}`;
+    const written = await run(`${shellBlock("commands", "npm start --silent -- init")} ${file}`);
+    assert.match(written, /is written: .* of DeepSeek/);
+    const keys = "DEEPSEEK_API_KEY=sk-1 GATEWAY_KEY=sk-2";
+    assert.match(await run(`${keys} npm start --silent -- check ${file}`), /is valid/);
+  });
+
   it("npm ci && npm start", async (t) => {
     assert.equal(shellBlock("README", "npm ci"), "npm ci && npm start");
     assert.ok(ci.includes("npm ci && npm test"), ".ci/run installs the same way");
@@ -165,7 +173,7 @@ describe("README and manual", () => {
     const commands = (block: string) =>
       block.split("\n").map((line) => `${line} --config ${config}`);
     const books = commands(shellBlock("books", "npm start"));
-    const keys = commands(shellBlock("commands", "npm start"));
+    const keys = commands(shellBlock("commands", "npm start --silent -- keys create"));
     const [traced, , audited] = await Promise.all(books.map(run));
     assert.equal(traced!.match(/demo-reasoner {2}demo {2,}completed/g)?.length, 3);
     assert.match(

@@ -82,6 +82,7 @@ describe("defaults", () => {
       drain_ms: 30_000,
       max_in_flight: 10_000,
       workers: 1,
+      cors: undefined,
       tls: undefined,
     },
     admin: undefined,
@@ -126,6 +127,7 @@ describe("defaults", () => {
       port: 8081,
       password: undefined,
       plain: false,
+      cors: undefined,
       tls: undefined,
       metrics: undefined,
     });

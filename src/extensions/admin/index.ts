@@ -3,7 +3,7 @@
 import { port, strict } from "../../config/fields.ts";
 import { isLoopback } from "../../config/demo-key.ts";
 import type { Host, HostExtension, HostPart } from "../installation/index.ts";
-import { secureListener } from "../../core/extension/parts.ts";
+import { provided, secureListener } from "../../core/extension/parts.ts";
 import { defineSetting } from "../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../core/error-responses.ts";
 import type { Handler } from "../../core/http/exchange.ts";
@@ -20,8 +20,6 @@ import {
 } from "../../core/schema/checker.ts";
 import { createGuard } from "./access.ts";
 import { DEFAULT_ADDRESS, portIssues, portWarnings } from "./port.ts";
-
-export { DEFAULT_ADDRESS };
 
 export interface AdminSettings {
   readonly host: string;
@@ -103,7 +101,7 @@ function startOnce(host: Host): HostPart {
     ...DEFAULT_ADDRESS,
     ...configured,
     secure: secureListener(config, "admin", host.extensions),
-    boundPipeline: host.extensions.find((other) => other.boundPipeline)?.boundPipeline,
+    boundPipeline: provided(host.extensions, "boundPipeline"),
   };
   let address: string | undefined;
   let server: Server | undefined;
