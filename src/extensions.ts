@@ -27,6 +27,13 @@ export const extensions: readonly ProgramEntry[] = [
     load: () => import("./extensions/keys/index.ts"),
   },
   {
+    // Before the books: parts are closed in the reverse order, and the last requests are settled
+    // when the books close.
+    name: "telemetry",
+    settings: ["telemetry"],
+    load: () => import("./extensions/telemetry/index.ts"),
+  },
+  {
     name: "books",
     settings: ["spend", "usage"],
     commands: ["usage sync"],

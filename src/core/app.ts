@@ -173,9 +173,9 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
   const { clock, extensions, observations, logs, parts, secure, snapshots } = assembly;
   const { observer } = observations;
   const { access, diagnose } = logs;
-  const { limiter, ledger, leftStreams } = parts;
+  const { limiter, ledger, leftStreams, trace } = parts;
   const jsonExcess = provided(extensions, "jsonExcess");
-  const services = { limiter, ledger, observer, clock, leftStreams, diagnose, jsonExcess };
+  const services = { limiter, ledger, observer, clock, leftStreams, diagnose, jsonExcess, trace };
   const routes: Routes = {
     ...publicRoutes(inForce, snapshots.current, services),
     ...parts.routes,

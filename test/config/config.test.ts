@@ -86,6 +86,7 @@ describe("defaults", () => {
       tls: undefined,
     },
     admin: undefined,
+    telemetry: undefined,
     data_dir: "./data",
     providers: new Map(),
     models: new Map(),

@@ -14,6 +14,7 @@ import { createChatHandler } from "../../src/core/chat/handler.ts";
 import { createLeftStreams } from "../../src/extensions/left-streams/index.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { provided } from "../../src/core/extension/parts.ts";
+import type { GatewayPart } from "../../src/core/extension/extension.ts";
 import { internalErrorReporter, renderError } from "../../src/core/error-responses.ts";
 import { createResponseLog } from "../../src/core/http/access-log.ts";
 import { createConnections } from "../../src/core/http/connection.ts";
@@ -247,8 +248,15 @@ function createRequest(body: Buffer, headers: Record<string, string>): IncomingM
 /** As a log has it: without undefined fields. */
 const asLine = (record: object): Record<string, unknown> => JSON.parse(JSON.stringify(record));
 
-/** The gateway of a configuration. It needs no closing. `time`: parts of another clock. */
-export function createMemoryGateway(settings: object, time: Partial<Clock> = {}): MemoryGateway {
+/**
+ * The gateway of a configuration. It needs no closing. `time`: parts of another clock. `trace`: as
+ * GatewayPart.trace.
+ */
+export function createMemoryGateway(
+  settings: object,
+  time: Partial<Clock> = {},
+  trace?: GatewayPart["trace"],
+): MemoryGateway {
   const clock = { ...systemClock, ...time };
   const config = checkConfig(settings);
   const access: Record<string, unknown>[] = [];
@@ -285,6 +293,7 @@ export function createMemoryGateway(settings: object, time: Partial<Clock> = {})
     clock,
     leftStreams: createLeftStreams(clock),
     jsonExcess,
+    trace,
   });
   const log = createResponseLog((record) => access.push(asLine(record)), clock);
   const connections = createConnections(clock, log, () => undefined);

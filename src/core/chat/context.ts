@@ -5,7 +5,7 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Ledger, RequestTrace } from "../ledger/ledger.ts";
 import type { Observer } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { ReportEvent } from "../routing/attempt.ts";
@@ -31,6 +31,8 @@ export interface ChatServices {
   readonly leftStreams: LeftStreams;
   /** As Extension.jsonExcess. */
   readonly jsonExcess: JsonExcess | undefined;
+  /** As GatewayPart.trace. */
+  readonly trace: ((exchange: Exchange) => RequestTrace) | undefined;
 }
 
 /** A request that was admitted and checked, and has candidates. */
@@ -49,6 +51,8 @@ export interface AcceptedRequest {
   readonly inFlight: () => number;
   /** Tells the operator what happened to a model. */
   readonly report: ReportEvent;
+  /** Undefined: nobody traces it. */
+  readonly trace: RequestTrace | undefined;
   /** Gives back the account's concurrency slot. Only the first call counts. */
   readonly releaseSlot: () => void;
 }

@@ -22,6 +22,7 @@ export function createChatHandler(current: () => ConfigSnapshot, services: ChatS
   let inFlight = 0;
 
   return async (exchange) => {
+    const trace = services.trace?.(exchange);
     const { config, catalog, keyring } = current();
     refuseOverload(config, inFlight);
     const caller = authenticate(exchange, keyring);
@@ -50,6 +51,7 @@ export function createChatHandler(current: () => ConfigSnapshot, services: ChatS
           candidates,
           startedAt,
           report,
+          trace,
           inFlight: () => inFlight,
           releaseSlot,
         };
@@ -88,6 +90,7 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
       large: request.large,
       clock: services.clock,
       report: request.report,
+      trace: request.trace,
     });
     await delivery.complete(progress, () => settlement.settle(progress, COMPLETED));
   } catch (thrown) {

@@ -55,7 +55,9 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices): 
       currency: config.currency,
     };
     logCharge(exchange.log, settlement);
-    observer.settled?.(opening, settlement, Math.round(clock.monotonic() - startedAt));
+    const durationMs = clock.monotonic() - startedAt;
+    observer.settled?.(opening, settlement, Math.round(durationMs));
+    request.trace?.settled(settlement, durationMs);
     const written = entry.settle(settlement);
     return entry.opened.then(
       () => written,

@@ -9,11 +9,11 @@ import type { LeftStreams } from "../chat/left-streams.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Diagnose } from "../diagnose.ts";
-import type { Routes } from "../http/exchange.ts";
+import type { Exchange, Routes } from "../http/exchange.ts";
 import type { WriteLines } from "../http/line-log.ts";
 import type { Guard } from "../http/request-listener.ts";
 import type { BoundPipeline, SecureListener } from "../http/server.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Ledger, RequestTrace } from "../ledger/ledger.ts";
 import type { Observer } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
@@ -137,6 +137,8 @@ export interface GatewayPart {
   readonly leftStreams?: LeftStreams;
   /** Takes the place of Node's fetch for calls to providers. */
   readonly transport?: Transport;
+  /** Called at the beginning of each chat request. At most one part has it. Must not throw. */
+  readonly trace?: (exchange: Exchange) => RequestTrace;
   /** Further paths of the public listener. */
   readonly routes?: Routes;
   /** For Report.extensions: data that can be sent to another process. */

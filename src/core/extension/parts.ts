@@ -44,6 +44,8 @@ export interface Parts {
   readonly leftStreams: LeftStreams;
   /** Undefined: no extension brings one. */
   readonly transport: Transport | undefined;
+  /** Undefined: no extension traces. */
+  readonly trace: GatewayPart["trace"] | undefined;
   readonly routes: Routes;
   /** By the names of the extensions: data that can be sent to another process. */
   report(): Readonly<Record<string, unknown>>;
@@ -66,6 +68,7 @@ export function startParts(context: GatewayContext): Parts {
     limiter: first("limiter") ?? context.limiter,
     leftStreams: first("leftStreams") ?? noLeftStreams,
     transport: first("transport"),
+    trace: first("trace"),
     routes: Object.assign({}, ...parts.map(({ routes }) => routes)),
     report: () =>
       Object.fromEntries(

@@ -5,6 +5,7 @@ import { setImmediate as turnEnd } from "node:timers/promises";
 import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
 import { Cancel, ClientGone } from "../http/cancel.ts";
+import type { RequestTrace } from "../ledger/ledger.ts";
 import type { Meter } from "../ledger/meter.ts";
 import type { Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
@@ -53,6 +54,8 @@ export interface RequestContext {
   readonly large: boolean;
   readonly clock: Clock;
   readonly report: ReportEvent;
+  /** Undefined: nobody traces it. */
+  readonly trace: RequestTrace | undefined;
 }
 
 export interface AttemptOptions extends RequestContext {
@@ -159,6 +162,7 @@ function send(
       "User-Agent": "chat-gateway",
       ...provider.headers,
       ...headers,
+      ...options.trace?.headers(),
     },
     body: guarded(reportBug, write, { permanent: true }),
     cancel,

@@ -141,6 +141,7 @@ async function tryOnce(
       duration_ms: Math.round(endedAt - startedAt),
       ...detail,
     });
+    context.trace?.attempted(records.at(-1)!);
     startedAt = endedAt;
   }
 

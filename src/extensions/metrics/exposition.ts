@@ -28,7 +28,7 @@ export function expose(
 
 type Gauges = { [name in FamilyName]?: ReadonlyMap<string, readonly number[]> };
 
-/** What is so at the moment. An extension that is not there has no gauge. */
+/** What the status says. An extension that is not there has nothing in it. */
 function gaugesOf(status: Status, delays: Status["event_loop_delay"]): Gauges {
   const figure = (value: number) => new Map([["", [value]]]);
   const flag = (section: unknown) => figure(asObject(section)["fault"] === null ? 1 : 0);
@@ -46,9 +46,18 @@ function gaugesOf(status: Status, delays: Status["event_loop_delay"]): Gauges {
     ...(status["spend"] !== undefined && {
       chat_gateway_spend_log_writable: flag(status["spend"]),
     }),
+    ...(status["telemetry"] !== undefined && {
+      chat_gateway_telemetry_spans_total: spanCounts(asObject(status["telemetry"])),
+    }),
     ...(typeof lag === "number" && { chat_gateway_usage_sync_lag_seconds: figure(lag) }),
   };
 }
+
+const spanCounts = ({ spans_sent, spans_dropped }: Readonly<Record<string, unknown>>) =>
+  new Map([
+    ["sent", [Number(spans_sent)]],
+    ["dropped", [Number(spans_dropped)]],
+  ]);
 
 function linesOf(name: string, family: Family, [values, figures]: Sample): string[] {
   const labels = labelsOf(family, values);

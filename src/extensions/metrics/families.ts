@@ -75,6 +75,11 @@ export const FAMILIES = {
     help: "Lines that were not written because the reader of the log was behind.",
     labels: ["log"],
   },
+  chat_gateway_telemetry_spans_total: {
+    type: "counter",
+    help: "Spans of traces: sent to the collector, and dropped because it did not take them.",
+    labels: ["result"],
+  },
   chat_gateway_in_flight_requests: {
     type: "gauge",
     help: "Requests that have not had their whole answer.",

@@ -48,6 +48,7 @@ function start({ models, clock }: Lab, over: object = {}, large = false): Run {
     large,
     clock,
     report: (event) => events.push(event),
+    trace: undefined,
   });
   result.catch(() => undefined);
   return { result, cancel, delivered, events };

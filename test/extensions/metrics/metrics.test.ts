@@ -178,6 +178,7 @@ const FAMILIES = {
   gen_ai_client_token_usage: "histogram",
   chat_gateway_cost_total: "counter",
   chat_gateway_log_lines_dropped_total: "counter",
+  chat_gateway_telemetry_spans_total: "counter",
   chat_gateway_in_flight_requests: "gauge",
   chat_gateway_breaker_state: "gauge",
   chat_gateway_event_loop_delay_seconds: "summary",

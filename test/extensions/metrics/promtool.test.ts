@@ -19,6 +19,7 @@ describe("promtool check metrics", { skip: !isThere && "there is no promtool her
     const broken = {
       providers: { lab: { dialect: "openai", base_url: provider.url } },
       models: { broken: { provider: "lab" } },
+      telemetry: { otlp: { endpoint: provider.url } },
     };
     const gateway = await startGateway(t, demo(broken), { diagnostics: behind });
     gateway.gateway.diagnose({ event: "test" });
