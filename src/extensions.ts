@@ -40,6 +40,7 @@ export const extensions: readonly ProgramEntry[] = [
     serves: true,
     load: () => import("./extensions/books/index.ts"),
   },
+  { name: "model-list", serves: true, load: () => import("./extensions/model-list/index.ts") },
   { name: "left-streams", serves: true, load: () => import("./extensions/left-streams/index.ts") },
   {
     name: "billing",

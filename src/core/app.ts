@@ -3,7 +3,6 @@
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
 import type { ChatServices } from "./chat/context.ts";
 import { createChatHandler } from "./chat/handler.ts";
-import { modelRoutes } from "./chat/models.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
@@ -78,7 +77,8 @@ function assemble(config: Config, options: GatewayOptions): Assembly {
   const logs = createLogs(options, clock, observations.observer);
   const { diagnose } = logs;
   const limiter = options.sharedLimiter ?? createLimiter(clock.monotonic);
-  const parts = startParts({ config, extensions, clock, diagnose, limiter });
+  const current = (): Snapshot => snapshots.current();
+  const parts = startParts({ config, current, extensions, clock, diagnose, limiter });
   const transport = options.transport ?? parts.transport ?? fetchTransport();
   // Without an extension the key of system_fingerprint lives as long as the process.
   const readSecret = provided(extensions, "fingerprintSecret") ?? (() => randomHex(32));
@@ -177,7 +177,7 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
   const jsonExcess = provided(extensions, "jsonExcess");
   const services = { limiter, ledger, observer, clock, leftStreams, diagnose, jsonExcess, trace };
   const routes: Routes = {
-    ...publicRoutes(inForce, snapshots.current, services),
+    ...publicRoutes(inForce, services),
     ...parts.routes,
   };
   const { host, port, receive_ms: receiveMs, send_ms: sendMs } = config.server;
@@ -206,13 +206,8 @@ function catalogReport({ catalog, loadedAt }: Snapshot) {
 }
 
 /** `inForce` throws while the gateway is stopping. */
-const publicRoutes = (
-  inForce: () => Snapshot,
-  current: () => Snapshot,
-  services: ChatServices,
-): Routes => ({
+const publicRoutes = (inForce: () => Snapshot, services: ChatServices): Routes => ({
   "/v1/chat/completions": { POST: createChatHandler(inForce, services) },
-  ...modelRoutes(current, Math.floor(services.clock.now() / 1000)),
   "/healthz": { GET: ({ res }) => sendJson(res, 200, { status: "ok" }, NO_STORE) },
   "/readyz": {
     GET({ res }) {

@@ -18,6 +18,7 @@ import type { Observer } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
+import type { Snapshot } from "../snapshot.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { HostRunner, HostSources } from "./installation.ts";
 
@@ -119,6 +120,8 @@ export interface Observation {
 export interface GatewayContext {
   /** The configuration in force at the start. */
   readonly config: Config;
+  /** What is in force at the moment of the call. Not to be called before the gateway listens. */
+  current(): Snapshot;
   /** All extensions that are loaded. */
   readonly extensions: readonly Extension[];
   readonly clock: Clock;

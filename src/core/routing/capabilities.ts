@@ -1,5 +1,4 @@
-// What a model can do: what a request requires of it, the room in its context window, and what
-// GET /v1/models says of it.
+// What a model can do: what a request requires of it, and the room in its context window.
 import { estimatePrompt } from "../ledger/meter.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { Traits } from "../providers/traits.ts";
@@ -105,39 +104,4 @@ export function withMoreRoom(models: readonly Model[], full: readonly Model[]): 
   const larger = models.filter(({ contextTokens }) => (contextTokens ?? 0) > largest);
   const unknown = models.filter(({ contextTokens }) => contextTokens === undefined);
   return [...larger, ...unknown];
-}
-
-/** The fields of the wire. */
-export interface Capabilities {
-  /**
-   * Tokens. Of an alias the smallest that is known of its candidates, so that a prompt has room
-   * whichever serves. Null: none is known.
-   */
-  readonly context_length: number | null;
-  /** The most tokens of a reply. Of an alias, and null, as above. */
-  readonly max_output_tokens: number | null;
-  /**
-   * Of an alias what at least one candidate supports: a request that requires it goes to such a
-   * candidate.
-   */
-  readonly capabilities: readonly string[];
-}
-
-export function capabilitiesOf(candidates: readonly Model[]): Capabilities {
-  return {
-    context_length: smallest(candidates.map(({ contextTokens }) => contextTokens)),
-    max_output_tokens: smallest(candidates.map(({ traits }) => traits.max_output_tokens)),
-    capabilities: [...new Set(candidates.flatMap(supportedBy))].sort(),
-  };
-}
-
-function smallest(figures: readonly (number | undefined)[]): number | null {
-  const known = figures.filter((figure) => figure !== undefined);
-  return known.length === 0 ? null : Math.min(...known);
-}
-
-function supportedBy({ traits, reasoning }: Model): readonly string[] {
-  const hasLogprobs = !traits.think_tags && !traits.omit.includes("logprobs");
-  const supported = traits.supports.filter((name) => name !== "logprobs" || hasLogprobs);
-  return reasoning ? [...supported, "reasoning"] : supported;
 }

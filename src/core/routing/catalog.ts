@@ -4,7 +4,7 @@ import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { cut, fail } from "../schema/checker.ts";
 import { createBreaker } from "./breaker.ts";
-import { capabilitiesOf, requirementsOf, withRoom, type Capabilities } from "./capabilities.ts";
+import { requirementsOf, withRoom } from "./capabilities.ts";
 import type { Fingerprint } from "./fingerprint.ts";
 import {
   type CatalogMemory,
@@ -29,8 +29,11 @@ export interface Catalog {
   candidates(chat: ChatRequest, access: ModelAccess): readonly Model[];
   /** Canonical names and enabled aliases that an API key may use. */
   names(access: ModelAccess): readonly string[];
-  /** What a client may expect of one of these names. */
-  capabilities(name: string, access: ModelAccess): Capabilities;
+  /**
+   * The models behind a name that a key may use, best first. Undefined: there is no such name. Throws
+   * the 403.
+   */
+  behind(name: string, access: ModelAccess): readonly Model[] | undefined;
 }
 
 /**
@@ -54,9 +57,6 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
     if (config.aliases.get(name)!.enabled) aliases.set(name, listed);
   }
 
-  /**
-   * The models behind a name that a key may use. Undefined: there is no such name. Throws the 403.
-   */
   function allowedModels(name: string, access: ModelAccess): readonly Model[] | undefined {
     const model = models.get(name);
     const listed = model ? [model] : aliases.get(name);
@@ -73,7 +73,7 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
     },
     names: (access) =>
       [...models.keys(), ...aliases.keys()].filter((name) => access.models?.has(name) ?? true),
-    capabilities: (name, access) => capabilitiesOf(allowedModels(name, access) ?? []),
+    behind: allowedModels,
   };
 }
 

@@ -112,6 +112,7 @@ async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> 
     large: false,
     clock: systemClock,
     report: () => undefined,
+    trace: undefined,
     resent: () => undefined,
   });
 }

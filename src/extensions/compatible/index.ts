@@ -2,14 +2,17 @@
 // differently (WIRE.md 6). It takes the place of the core's dialect `openai`, which reads the format
 // only as it is documented.
 import type { Extension } from "../../core/extension/extension.ts";
-import type { Dialect } from "../../core/providers/dialect.ts";
+import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";
 import { choiceIn } from "../../core/providers/openai/decoder.ts";
-import { openaiDialect, openaiDialectDefinition } from "../../core/providers/openai/index.ts";
+import { openaiDialect, openaiDialectDefinition, PATH } from "../../core/providers/openai/index.ts";
+import { requestBody } from "../../core/providers/openai/request.ts";
 import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
+import { THINKING_SWITCHES, thinkingFields } from "./thinking.ts";
 
 export const compatibleDialect: Dialect = {
   ...openaiDialect,
+  request: (chat, target) => ({ path: PATH, body: requestBody(chat, target, thinkingFields) }),
   isReply(json) {
     const choice = choiceIn(json);
     // A reply of which the provider's filter left nothing may come without a message (Azure).
@@ -20,7 +23,13 @@ export const compatibleDialect: Dialect = {
   refusal,
 };
 
+export const compatibleDialectDefinition: DialectDefinition = {
+  ...openaiDialectDefinition,
+  thinkingSwitches: [...THINKING_SWITCHES.keys(), "none"],
+  create: () => compatibleDialect,
+};
+
 export const extension: Extension = {
   name: "compatible",
-  dialects: [{ ...openaiDialectDefinition, create: () => compatibleDialect }],
+  dialects: [compatibleDialectDefinition],
 };

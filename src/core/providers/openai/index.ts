@@ -3,11 +3,17 @@
 import type { Dialect, DialectDefinition } from "../dialect.ts";
 import { createOpenaiDecoder, choiceIn } from "./decoder.ts";
 import { refusal } from "./refusal.ts";
-import { requestBody, THINKING_SWITCHES } from "./request.ts";
+import { documentedThinking, DOCUMENTED_SWITCHES, requestBody } from "./request.ts";
+
+/** Is appended to base_url. */
+export const PATH = "/chat/completions";
 
 export const openaiDialect: Dialect = {
   auth: (key) => ({ Authorization: `Bearer ${key}` }),
-  request: (chat, target) => ({ path: "/chat/completions", body: requestBody(chat, target) }),
+  request: (chat, target) => ({
+    path: PATH,
+    body: requestBody(chat, target, documentedThinking),
+  }),
   isReply: (json) => choiceIn(json)["message"] !== undefined,
   decoder: createOpenaiDecoder,
   refusal,
@@ -15,9 +21,9 @@ export const openaiDialect: Dialect = {
 
 export const openaiDialectDefinition: DialectDefinition = {
   name: "openai",
-  thinkingSwitches: [...THINKING_SWITCHES.keys(), "none"],
+  thinkingSwitches: DOCUMENTED_SWITCHES,
   unsupported: [],
-  appended: { path: "/chat/completions", end: /\/(chat|chat\/completions)$/ },
+  appended: { path: PATH, end: /\/(chat|chat\/completions)$/ },
   mediaRules: "openai",
   create: () => openaiDialect,
 };

@@ -1,12 +1,19 @@
-// The request to an OpenAI-compatible provider, and how thinking is switched in it.
+// The request to a provider that speaks OpenAI's format, and how thinking is switched in it where
+// the format says so.
 import type { ChatRequest, Message } from "../../openai/request.ts";
 import type { Target } from "../dialect.ts";
 import { effortOf, parametersOf } from "../parameters.ts";
 import type { Traits } from "../traits.ts";
 
+/**
+ * The fields that switch thinking on or off. `effort`: how deep it is to be, as the client asked.
+ */
+export type ThinkingFields = (on: boolean, effort: string | undefined, traits: Traits) => object;
+
 export function requestBody(
   chat: ChatRequest,
   { upstreamModel, reasoning, traits }: Target,
+  thinkingFields: ThinkingFields,
 ): object {
   const switchOn = chat.wantsThinking && reasoning;
   // Some models think without being asked.
@@ -70,41 +77,18 @@ function toolFields({ tools, tool_choice: choice }: ChatRequest, traits: Traits)
   return { tools: tools.filter((tool) => isChosen(tool.function.name)), tool_choice: "any" };
 }
 
-/** How thinking is switched: a value of the trait `thinking`. */
-interface ThinkingSwitch {
-  /** The fields that switch thinking on. */
-  readonly on: object;
-  /** The fields that switch it off. */
-  readonly off: object;
-}
-
-/** In the order in which messages list them. "none" (no field is ever sent) is missing. */
-export const THINKING_SWITCHES: ReadonlyMap<string, ThinkingSwitch> = new Map([
-  ["thinking", { on: { thinking: { type: "enabled" } }, off: { thinking: { type: "disabled" } } }],
-  ["reasoning_effort", { on: {}, off: { reasoning_effort: "none" } }],
-  ["reasoning", { on: { reasoning: { enabled: true } }, off: { reasoning: { enabled: false } } }],
-  ["enable_thinking", { on: { enable_thinking: true }, off: { enable_thinking: false } }],
-  ["chat_template_kwargs", { on: templateFields(true), off: templateFields(false) }],
-  ["always", { on: {}, off: {} }],
-]);
-
-/** Chat templates know one of two names. The other one has no effect. */
-function templateFields(enabled: boolean): object {
-  return { chat_template_kwargs: { enable_thinking: enabled, thinking: enabled } };
-}
+/** The values of the trait `thinking` that `documentedThinking` knows. */
+export const DOCUMENTED_SWITCHES = ["thinking", "reasoning_effort", "none"];
 
 /**
- * The fields that switch thinking on or off. Where there is a switch, it is off unless the client
- * asked for thinking: many models think by default (WIRE D5). `effort`: what the client asked for.
+ * Where there is a switch, it is off unless the client asked for thinking: many models think by
+ * default (WIRE D5).
  */
-export function thinkingFields(on: boolean, effort: string | undefined, traits: Traits): object {
-  const { thinking } = traits;
-  const fields = THINKING_SWITCHES.get(thinking);
-  if (!fields) return {};
-  if (!on) return traits.thinking_off ? fields.off : {};
-  const byDefault = thinking === "reasoning_effort" ? "medium" : undefined;
-  const known = effortOf(effort ?? byDefault, traits);
-  if (known === undefined) return fields.on;
-  if (thinking === "reasoning") return { reasoning: { effort: known } };
-  return { ...fields.on, reasoning_effort: known };
-}
+export const documentedThinking: ThinkingFields = (on, effort, traits) => {
+  const isObject = traits.thinking === "thinking";
+  if (!isObject && traits.thinking !== "reasoning_effort") return {};
+  if (!on && !traits.thinking_off) return {};
+  if (!on) return isObject ? { thinking: { type: "disabled" } } : { reasoning_effort: "none" };
+  const reasoning_effort = effortOf(effort ?? (isObject ? undefined : "medium"), traits);
+  return isObject ? { thinking: { type: "enabled" }, reasoning_effort } : { reasoning_effort };
+};
