@@ -235,6 +235,7 @@ export async function compare(
     for (const { target } of started) await target.stop();
   }
   columns = await withEach(columns, (column) => readMemoryOfStreams(column, upstream, effort));
+  if (columns.length === 0) return "There is nothing to compare.";
   const list = columns.map(({ kind }) => `- ${kind.name}: ${kind.switchedOn}.`);
   return `${tableOf(columns, direct)}\n\nWhat each has switched on:\n\n${list.join("\n")}`;
 }
