@@ -84,6 +84,7 @@ describe("defaults", () => {
       workers: 1,
       cors: undefined,
       tls: undefined,
+      cors: undefined,
     },
     admin: undefined,
     telemetry: undefined,
