@@ -13,7 +13,7 @@ const SRC = resolve(import.meta.dirname, "../src");
  */
 const texts = Object.fromEntries(
   readdirSync(SRC, { recursive: true, encoding: "utf8" })
-    .filter((path) => /\.(html|lua)$|^manual\/.*\.md$/.test(path))
+    .filter((path) => /\.(html|css|js|lua)$|^manual\/.*\.md$/.test(path))
     .sort()
     .map((path) => [path, readFileSync(join(SRC, path), "utf8")]),
 );

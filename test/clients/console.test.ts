@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { promisify } from "node:util";
@@ -25,26 +25,15 @@ import {
   type Behaviour,
 } from "../support/provider.ts";
 import { until, waitFor, within } from "../support/wait.ts";
-import { noPython, notInstalled, PYTHON, skipUnless } from "./lab.ts";
+import { CHROMIUM, FLAGS, noBrowser } from "./chromium.ts";
+import { noPython, PYTHON } from "./lab.ts";
 
-const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 const pictures = process.env["CONSOLE_PICTURES"];
 const month = () => new Date().toISOString().slice(0, 7);
 const clients = new URL(".", import.meta.url).pathname;
 
 describe("the console in a browser", {
-  skip:
-    notInstalled() ||
-    skipUnless(existsSync(CHROMIUM), `there is no ${CHROMIUM}: apt-get install chromium`),
+  skip: noBrowser(),
 }, async () => {
   const { chromium } = await import("playwright-core");
   type Browser = Awaited<ReturnType<typeof chromium.launch>>;
@@ -124,20 +113,23 @@ describe("the console in a browser", {
       const text = await figure(page, name).textContent();
       return text !== null && text !== "–" && text;
     }, `the figure ${name}`);
+  /** Goes to a part of the page. */
+  const part = (page: Page, name: string) =>
+    page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
   const outcome = (page: Page, text: RegExp) =>
     page.locator("#outcome", { hasText: text }).waitFor();
-  /** No serious fault in what is to be seen, in either scheme. */
+  /** No finding of axe in what is to be seen, in either scheme. */
   async function assertAccessible(page: Page, what: string): Promise<void> {
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
       await page.evaluate(axe);
       const { violations } = (await page.evaluate(() => (globalThis as any).axe.run())) as {
-        violations: { id: string; impact: string; nodes: { html: string }[] }[];
+        violations: { id: string; nodes: { html: string }[] }[];
       };
-      const serious = violations
-        .filter(({ impact }) => impact === "serious" || impact === "critical")
-        .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
-      assert.deepEqual(serious, [], `${what}, ${colorScheme}`);
+      const findings = violations.map(
+        ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`,
+      );
+      assert.deepEqual(findings, [], `${what}, ${colorScheme}`);
       if (pictures)
         await page.screenshot({
           path: join(pictures, `${what}-${colorScheme}.png`),
@@ -291,19 +283,20 @@ describe("the console in a browser", {
     );
 
     await waitFor(() => usageCount(books) === 3, "the usage records", 20_000);
-    await page.locator("#tab-costs").click();
+    await part(page, "Requests");
     await page.getByLabel(/^Request id/).fill(`  ${id} `);
     await page.keyboard.press("Enter");
-    await page.locator("#story h2", { hasText: id }).waitFor();
+    await page.locator("#found-requests a").click();
+    await page.locator(".story h2", { hasText: id }).waitFor();
     assert.equal(
       await page.evaluate(() => document.activeElement?.id),
       "story",
       "who clicked far below is led to it",
     );
     writeFileSync(join(books, "usage", "cursor.json"), "{");
-    await page.getByLabel("By", { exact: true }).selectOption("account");
+    await part(page, "Costs");
     await page
-      .locator("#counted", { hasText: "The gateway failed to handle this request." })
+      .locator("#cost-note", { hasText: "The gateway failed to handle this request." })
       .waitFor();
 
     const late = await browser.newContext({ locale: "en-GB" });
@@ -315,13 +308,13 @@ describe("the console in a browser", {
     });
     await ahead.goto(`${admin}/#now`);
     // What happened in the last minute is told all the same.
-    await ahead.locator("#charts .card", { hasText: /^Requests a second0\.\d/ }).waitFor();
+    await ahead.locator("#charts .card", { hasText: /^Requests a minute(0\.)?[1-9]/ }).waitFor();
   });
 
   it("shows every page of the manual as readable text, and follows its links", async (t) => {
     const { admin } = await serve(t);
     const page = await open(t, admin, {}, { part: "#manual" });
-    const list = page.locator("#topics button");
+    const list = page.locator("#topics a");
     await list.first().waitFor();
     assert.equal(await list.count(), manual.topics().length);
     for (const { title } of manual.topics()) {
@@ -339,7 +332,7 @@ describe("the console in a browser", {
     assert.match((await row.textContent())!, /404invalid_request_errorThe model or alias/);
     await assertAccessible(page, "manual");
     await list.getByText("Books", { exact: true }).click();
-    await page.locator("#page").getByRole("button", { name: "Security" }).first().click();
+    await page.locator("#page").getByRole("link", { name: "Security" }).first().click();
     await page.locator("#page h2", { hasText: "Security" }).waitFor();
   });
 
@@ -352,12 +345,11 @@ describe("the console in a browser", {
       providers: { lab: { dialect: "openai", base_url: provider.url } },
       models: { lab: { provider: "lab" } },
       aliases: { "team/fast": { models: ["lab", "demo-chat"] } },
-      breaker: { failures: 2, cooldown_ms: 300 },
+      breaker: { failures: 2, cooldown_ms: 4_000 },
       retry: { max_retries: 0 },
     });
     const page = await open(t, admin, {}, { part: "#now" });
-    const state = (text: RegExp) =>
-      page.locator('[data-breaker="lab"]', { hasText: text }).waitFor();
+    const state = (text: RegExp) => page.locator('[data-model="lab"]', { hasText: text }).waitFor();
     const send = async () => {
       const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
       const response = await fetch(`${await gw.address}/v1/chat/completions`, {
@@ -369,19 +361,23 @@ describe("the console in a browser", {
       return response.status;
     };
     assert.equal(await send(), 200);
-    await state(/closed/);
+    await state(/^healthy$/);
     behaviour = status(500, { error: { message: "down" } });
     assert.deepEqual([await send(), await send()], [503, 503]);
-    await state(/open/);
-    assert.match((await page.locator("#models").textContent())!, /500/);
+    await state(/^failing: next try in \d s$/);
+    assert.match((await page.locator("#models").textContent())!, /upstream_error \(500\)“down”/);
     assert.match(
       (await page.locator("#aliases").textContent())!,
-      /lab number 1 of the alias's own list ○ open/,
+      /team\/fast1\.demo-chat .*–lab passed over, failing: next try in \d s/,
+    );
+    assert.match(
+      (await page.locator("#verdict").textContent())!,
+      /Model lab is failing: next try in \d s\. lab said: “down”/,
     );
     await assertAccessible(page, "now");
     behaviour = status(200, completion({ content: "Here I am again." }));
     await until(async () => (await send()) === 200, "the provider to be asked again");
-    await state(/closed/);
+    await state(/^healthy$/);
 
     gw.child.kill("SIGKILL");
     await page
@@ -396,78 +392,80 @@ describe("the console in a browser", {
     const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
     for (const [at, model] of ["demo-chat", "auto/reasoning", "auto/chat"].entries()) {
       const body = JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] });
-      await (
-        await fetch(`${url}/v1/chat/completions`, {
-          method: "POST",
-          headers: { ...headers, "x-request-id": `<b>request</b> & "${at}"` },
-          body,
-        })
-      ).text();
+      const more = { "x-request-id": `<b>request</b> & "${at}"` };
+      const options = { method: "POST", headers: { ...headers, ...more }, body };
+      await (await fetch(`${url}/v1/chat/completions`, options)).text();
     }
     await waitFor(() => usageCount(books) === 3, "the usage records", 20_000);
-    const { stdout } = await runToEnd(bundled(dir), [
-      "billing",
-      "statement",
-      "--account",
-      "demo",
-      "--month",
-      month(),
-      "--json",
-    ]);
-    const owed = JSON.parse(stdout);
+    const command = ["billing", "statement", "--account", "demo", "--month", month(), "--json"];
+    const owed = JSON.parse((await runToEnd(bundled(dir), command)).stdout);
     const page = await open(t, admin, {}, { part: "#costs" });
-    await page.locator("#counted", { hasText: "3 requests" }).waitFor();
-    assert.equal(
-      await page.locator("#total [data-cost]").getAttribute("data-cost"),
-      owed.total.cost,
-    );
-    for (const { model, requests, cost } of owed.lines)
-      assert.ok(
-        (await page.locator("#sums tr", { hasText: model }).textContent())!.endsWith(`US$${cost}`),
-        `${model} ${requests}`,
-      );
-    assert.equal(await page.locator("#days .bar").count(), 1);
-    await page.locator('#records[aria-busy="false"]').waitFor();
+    const note = (text: RegExp) => page.locator("#cost-note", { hasText: text }).waitFor();
+    await note(/^3 requests/);
+    const total = page.locator("#cost-total [data-cost]");
+    assert.equal(await total.getAttribute("data-cost"), owed.total.cost);
+    await page.locator("#sums").getByRole("link", { name: "demo", exact: true }).click();
+    await page.locator("#sums-title", { hasText: "By model" }).waitFor();
+    for (const { model, cost } of owed.lines) {
+      const row = page.locator("#sums tr", { hasText: model });
+      assert.equal(await row.locator("td span[title]").getAttribute("title"), `US$${cost}`);
+    }
+    await page.locator("#records tbody tr").nth(2).waitFor();
     await assertAccessible(page, "costs");
-    await page.locator("#sums").getByRole("button", { name: "demo-reasoner" }).click();
-    await page.locator("#counted", { hasText: "1 request of demo-reasoner" }).waitFor();
-    await page.locator('#records[aria-busy="false"]').waitFor();
-    assert.equal(await page.locator("#records tbody tr").count(), 1);
-    await page.locator("#records").getByRole("button", { name: '<b>request</b> & "1"' }).click();
-    await page.locator("#story dd", { hasText: "auto/reasoning" }).waitFor();
-    await page.getByRole("button", { name: /Take away model/ }).click();
-    await page.locator("#counted", { hasText: /^3 requests$/ }).waitFor();
-    await page.locator("#days .bar").focus();
-    await page.keyboard.press("Enter");
-    await page.locator("#counted", { hasText: /^3 requests of \d{4}/ }).waitFor();
-
-    await page.getByLabel(/^Request id/).fill('<b>request</b> & "0"');
-    await page.keyboard.press("Enter");
-    await page.locator("#story h2", { hasText: '<b>request</b> & "0"' }).waitFor();
-    const traced = JSON.parse(
-      (await runToEnd(bundled(dir), ["billing", "trace", '<b>request</b> & "0"', "--json"])).stdout,
-    ).records[0];
-    const story = (await page.locator("#story").textContent())!;
-    for (const text of [
-      traced.account,
-      traced.key_id,
-      traced.model,
-      traced.provider,
-      traced.status,
-      `US$${traced.cost}`,
-      "Attempts",
-      "demo-chat (demo): completed",
-    ])
-      assert.ok(story.includes(text), text);
+    await page.locator("#sums").getByRole("link", { name: "demo-reasoner" }).click();
+    await note(/^1 request,/);
+    await page.locator("#records").getByRole("link", { name: '<b>request</b> & "1"' }).click();
+    await page.locator(".story dd", { hasText: "auto/reasoning" }).waitFor();
     await assertAccessible(page, "story");
+    await page.goBack();
+    await page.getByRole("button", { name: /Take away model/ }).click();
+    await note(/^3 requests/);
+    const bar = page.locator("#cost-chart .bar-of-day");
+    if ((await bar.count()) > 0) {
+      await bar.last().focus();
+      await page.keyboard.press("Enter");
+    }
+    await note(/^3 requests/);
     const download = page.waitForEvent("download");
     await page.getByRole("link", { name: /csv/ }).click();
     const file = readFileSync(await (await download).path(), "utf8");
     assert.equal(file.split("\r\n").length, 5);
     assert.match(file, /<b>request<\/b> & ""0""/);
-    await page.getByLabel(/^Request id/).fill("nobody's");
-    await page.getByRole("button", { name: "Find" }).click();
-    await page.getByText("No request with this id").waitFor();
+
+    await page.goto(`${admin}/#requests/${encodeURIComponent('<b>request</b> & "0"')}`);
+    await page.locator(".story h2", { hasText: '<b>request</b> & "0"' }).waitFor();
+    const trace = ["billing", "trace", '<b>request</b> & "0"', "--json"];
+    const [traced] = JSON.parse((await runToEnd(bundled(dir), trace)).stdout).records;
+    const story = (await page.locator(".story").textContent())!;
+    for (const text of [
+      traced.account,
+      traced.key_id,
+      `${traced.model} (${traced.provider})`,
+      `US$${traced.cost}`,
+      "1 message",
+      "One attempt",
+      "completed",
+    ])
+      assert.ok(story.includes(text), text);
+    await page.goto(`${admin}/#requests/nobody`);
+    await page.getByText("Nothing is known of nobody.").waitFor();
+  });
+
+  it("what has left memory is told from the books", async (t) => {
+    const { admin, books, gw, start } = await serve(t, { admin: { port: await freePort() } });
+    const page = await open(t, admin);
+    await page.keyboard.press("Enter");
+    await outcome(page, /^Finished: stop$/);
+    const id = await told(page, "Request id");
+    await waitFor(() => usageCount(books) === 1, "the usage record", 20_000);
+    gw.child.kill("SIGTERM");
+    await within(gw.ended, "the gateway to end", 20_000);
+    await start();
+    await page.goto(`${admin}/#requests/${id}`);
+    await page.reload();
+    const story = page.locator(".story", { hasText: "Usage record" });
+    await story.waitFor();
+    assert.match((await story.textContent())!, /One attempt.*completed.*Receipt/);
   });
 
   it("what is copied runs: curl, the JavaScript SDK, the Python SDK", async (t) => {
@@ -516,25 +514,60 @@ describe("the console in a browser", {
     await page.keyboard.press("Enter");
     await outcome(page, /^Finished: stop$/);
     assert.match(await told(page, "Cost"), /^0,0\d+\s\$$/);
-    await page.locator("#tab-try").focus();
     const shown: Readonly<Record<string, string>> = {
-      costs: '#records[aria-busy="false"]',
-      manual: "#topics button",
+      Now: "#models td",
+      Requests: "#found-requests td",
+      Costs: "#sums",
+      Keys: "#key-list td",
+      "Try it": "#send",
+      Manual: "#page h2",
     };
-    for (const part of ["costs", "manual", "now", "try"]) {
-      await page.keyboard.press("ArrowRight");
-      assert.equal(await page.evaluate(() => document.activeElement?.id), `tab-${part}`);
-      assert.equal(await page.locator(`#${part}`).isVisible(), true);
-      await page
-        .locator(shown[part] ?? "#models")
-        .first()
-        .waitFor({ state: "attached" });
+    const links = page.getByRole("navigation", { name: "Parts of the console" }).getByRole("link");
+    await links.first().focus();
+    for (const [at, [name, ready]] of Object.entries(shown).entries()) {
+      if (at > 0) await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      await page.locator(ready).first().waitFor();
+      assert.equal(
+        await page.evaluate(() => document.querySelector(".bar [aria-current]")?.textContent),
+        name,
+      );
       assert.equal(
         await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
         true,
-        `${part} fits`,
+        `${name} fits`,
       );
-      await assertAccessible(page, `narrow-${part}`);
+      await assertAccessible(page, `narrow-${name}`);
+      await links.nth(at).focus();
     }
+  });
+
+  it("a chart tells the values of a bin to the arrow keys and to the pointer", async (t) => {
+    const { admin, url } = await serve(t);
+    const headers = { "content-type": "application/json", authorization: "Bearer sk-demo" };
+    const body = JSON.stringify({
+      model: "demo-chat",
+      messages: [{ role: "user", content: "hi" }],
+    });
+    await (await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body })).text();
+    const page = await open(t, admin, {}, { part: "#now" });
+    const chart = page.getByRole("slider", { name: "Requests a minute" });
+    await page.locator("#charts .card", { hasText: /^Requests a minute(0\.)?[1-9]/ }).waitFor();
+    await chart.focus();
+    await until(async () => {
+      await page.keyboard.press("ArrowLeft");
+      return /answered [1-9]/.test((await chart.getAttribute("aria-valuetext"))!);
+    }, "the bin with the request");
+    assert.match(
+      (await chart.getAttribute("aria-valuetext"))!,
+      /^\d\d:\d\d:\d\d to \d\d:\d\d:\d\d.*: .*|, answered/,
+    );
+    await page.keyboard.press("Home");
+    assert.match((await chart.getAttribute("aria-valuetext"))!, /nothing is known$/);
+    const box = (await chart.boundingBox())!;
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    await page
+      .locator("#charts .card", { hasText: /^Requests a minute.*to.*: nothing is known/ })
+      .waitFor();
   });
 });

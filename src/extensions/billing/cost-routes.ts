@@ -5,7 +5,13 @@ import type { IncomingMessage } from "node:http";
 import type { Cancel } from "../../core/http/cancel.ts";
 import type { Exchange, Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
-import type { Dimension, Sum, UsageRecord } from "../usage-records/index.ts";
+import type {
+  Dimension,
+  Sum,
+  UsageFilter,
+  UsageRecord,
+  UsageStore,
+} from "../usage-records/index.ts";
 import {
   fail,
   nonEmpty,
@@ -16,7 +22,8 @@ import {
   withDefault,
   type Check,
 } from "../../core/schema/checker.ts";
-import type { BooksFiles } from "../books/index.ts";
+import { DAY_MS } from "../../config/fields.ts";
+import { addToSum, type BooksFiles } from "../books/index.ts";
 import { isDay, MONTH } from "./calendar.ts";
 import { printed, statementCsv } from "./statement.ts";
 import { traceRequest } from "./trace.ts";
@@ -36,22 +43,82 @@ const day = optional(
 const by = refine(
   withDefault(
     string({
-      pattern: /^(day|account|model)(,(day|account|model))*$/,
-      expected: "a list of day, account and model",
+      pattern: /^(day|account|key|model|provider)(,(day|account|key|model|provider))*$/,
+      expected: "a list of day, account, key, model and provider",
     }),
     "model",
   ),
-  (text) => [...new Set([...text.split(","), "currency"])] as Dimension[],
+  (text) => [...new Set([...text.split(",").map(dimensionOf), "currency"])] as Dimension[],
 );
+const dimensionOf = (word: string): string => (word === "key" ? "key_id" : word);
 const skip = refine(
   withDefault(string({ pattern: /^\d{1,12}$/, expected: "a number" }), "0"),
   Number,
 );
 const name = string({ min: 1, pattern: /^[^\0]+$/, expected: "a name" });
-const recordsQuery = object(
-  { month, day, account: optional(name), model: optional(name), by, skip },
-  { strict: true },
-);
+const fields = {
+  month: optional(month),
+  day,
+  from: day,
+  to: day,
+  account: optional(name),
+  key: optional(name),
+  model: optional(name),
+  provider: optional(string({ pattern: /^[^\0]*$/, expected: "a name" })),
+  by,
+  skip,
+};
+/** Days of a span at most: what is added up is held in memory. */
+const MAX_SPAN_DAYS = 800;
+
+/** Which records are asked for: those of a month, or of a span of days. */
+const recordsQuery = refine(object(fields, { strict: true }), ({ key, ...query }) => {
+  assertSpan(query);
+  return { ...query, keyId: key };
+});
+
+function assertSpan({ month: only, from, to }: Pick<UsageFilter, "month" | "from" | "to">): void {
+  if (from === undefined && to === undefined) {
+    if (only === undefined)
+      fail("missing_required_parameter", "is required, unless there are from and to", ["month"]);
+    return;
+  }
+  if (only !== undefined) fail("invalid_value", "is a month or a span, not both", ["month"]);
+  if (from === undefined) fail("missing_required_parameter", "is required with to", ["from"]);
+  if (to === undefined) fail("missing_required_parameter", "is required with from", ["to"]);
+  const length = (Date.parse(to!) - Date.parse(from!)) / DAY_MS;
+  if (length < 0) fail("invalid_value", "is before from", ["to"]);
+  if (length >= MAX_SPAN_DAYS)
+    fail("invalid_value", `a span has at most ${MAX_SPAN_DAYS} days`, ["to"]);
+}
+
+/** The months of a query. */
+function monthsIn({ month: only, from = "", to = "" }: UsageFilter): readonly string[] {
+  if (only !== undefined) return [only];
+  const months: string[] = [];
+  const time = new Date(`${from.slice(0, 7)}-01`);
+  for (let next = from.slice(0, 7); next <= to.slice(0, 7); ) {
+    months.push(next);
+    time.setUTCMonth(time.getUTCMonth() + 1);
+    next = time.toISOString().slice(0, 7);
+  }
+  return months;
+}
+
+/** The sums of all months of a query together. */
+async function sumsOf(store: UsageStore, filter: UsageFilter, names: readonly Dimension[]) {
+  const sums = new Map<string, Sum>();
+  for (const each of monthsIn(filter)) {
+    for (const sum of await store.sums({ ...filter, month: each }, names)) {
+      const group = names.map((dimension) => sum[dimension]).join("\0");
+      const known = sums.get(group);
+      if (known) addToSum(known, sum);
+      else sums.set(group, sum);
+    }
+  }
+  return [...sums.values()];
+}
+
 const traceQuery = object({ request_id: name, day }, { strict: true });
 
 /** What follows the `?` of a request's path. Throws a ValidationError. */
@@ -76,7 +143,7 @@ const answering = <T>(
 /** The paths, to be added to the admin listener's. */
 export const costRoutes = (books: BooksFiles): Routes => ({
   "/costs": answering(recordsQuery, async ({ by, skip, ...filter }) => {
-    const sums = [...(await books.store.sums(filter, by))].sort(costliestFirst);
+    const sums = (await sumsOf(books.store, filter, by)).sort(costliestFirst);
     return { rows: sums.slice(skip, skip + ROWS).map(printed), count: sums.length };
   }),
   "/usage": answering(recordsQuery, async (filter, cancel) => {
@@ -100,13 +167,16 @@ function costliestFirst(a: Sum, b: Sum): number {
   return a.cost < b.cost ? 1 : -1;
 }
 
+const spanName = ({ day: only, month: whole, from, to }: UsageFilter): string =>
+  only ?? whole ?? `${from}-to-${to}`;
+
 async function sendCsv({ store }: BooksFiles, { req, res, cancel }: Exchange): Promise<void> {
   // Awaiting lets Node parse the rest of the packet first: a fault in it is answered before the
   // head is sent.
   const filter = await queryOf(req, recordsQuery);
   res.writeHead(200, {
     "Content-Type": "text/csv; charset=utf-8",
-    "Content-Disposition": `attachment; filename="usage-${filter.day ?? filter.month}.csv"`,
+    "Content-Disposition": `attachment; filename="usage-${spanName(filter)}.csv"`,
     ...NO_STORE,
   });
   const print = async (lines: string): Promise<void> => {

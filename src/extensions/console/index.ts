@@ -1,4 +1,5 @@
 // The console: a page for a browser on the admin listener, one file without a network of its own.
+// The figures that it shows are those of the extension `history`.
 import type { HostExtension, HostPart } from "../installation/index.ts";
 import { createLive } from "./live.ts";
 import { page } from "./page.ts";
@@ -18,7 +19,6 @@ export const extension: HostExtension = {
         "/events": { GET: live.open },
         "/try": { POST: tryHandler(host.publicAddress) },
       },
-      close: live.close,
     };
   },
 };

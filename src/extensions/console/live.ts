@@ -1,73 +1,56 @@
-// What the console shows of the moment: a look at all processes every few seconds, kept for a
-// quarter of an hour, and sent to every open page as a server-sent event. The first event brings
-// all that is kept.
+// GET /events: what is so at the moment, to every open page as a server-sent event. Models and
+// aliases are sent only when they are other than in the event before. Figures over time are asked
+// for at GET /history, as often as a page shows them.
 import type { ServerResponse } from "node:http";
 import type { Host, Status } from "../installation/index.ts";
 import type { Exchange } from "../../core/http/exchange.ts";
-import { FAMILIES, samplesOf, since, type Samples } from "../metrics/index.ts";
 
-const STEP_MS = 3_000;
-/** Looks that are kept. */
-const KEPT = 300;
-
-/** What the page draws. */
-const DRAWN = ["chat_gateway_requests_total", "gen_ai_server_time_to_first_token_seconds"] as const;
-const { buckets } = FAMILIES.gen_ai_server_time_to_first_token_seconds;
+/** Others look too. More events than one in so many milliseconds tell a person nothing. */
+const LEAST_MS = 2_500;
 
 export interface Live {
   /** Opens the stream of a page. */
   open(exchange: Exchange): Promise<void>;
-  close(): void;
 }
 
+/** Events follow the looks at all processes, which the history takes every few seconds. */
 export function createLive(host: Host): Live {
   const pages = new Set<ServerResponse>();
-  const points: string[] = [];
-  let before: Samples | undefined;
   let status: Status | undefined;
-  let isStepping = false;
+  let sentAt = -Infinity;
+  let sent = "";
 
-  /** `fresh` are JSON already. */
-  function event(fresh: readonly string[]): string {
-    const head = JSON.stringify({ status, address: host.publicAddress(), buckets });
-    return `data: ${head.slice(0, -1)},"points":[${fresh.join()}]}\n\n`;
-  }
-
-  async function step(): Promise<void> {
-    const look = await host.look();
-    const samples = samplesOf(look);
-    const { in_flight, event_loop_delay } = look.status;
-    const point = JSON.stringify({
+  function event(current: Status, isNew: boolean): string {
+    const { in_flight, event_loop_delay } = current;
+    return `data: ${JSON.stringify({
       time: host.clock.now(),
+      address: host.publicAddress(),
+      currency: host.current().currency,
       in_flight,
-      event_loop_delay: event_loop_delay["0.99"],
-      ...since(DRAWN, samples, before ?? samples),
-    });
-    status = look.status;
-    before = samples;
-    points.push(point);
-    if (points.length > KEPT) points.shift();
-    const text = pages.size > 0 ? event([point]) : "";
-    for (const page of pages) if (!page.writableNeedDrain) page.write(text);
+      event_loop_delay,
+      ...(isNew && { status: current }),
+    })}\n\n`;
   }
 
-  async function stepIfIdle(): Promise<void> {
-    if (isStepping) return;
-    isStepping = true;
-    // While no process serves there is nothing to look at.
-    await step().catch(() => undefined);
-    isStepping = false;
-  }
-  const timer = setInterval(stepIfIdle, STEP_MS).unref();
+  host.onLook((look) => {
+    status = look.status;
+    const now = host.clock.monotonic();
+    if (pages.size === 0 || now - sentAt < LEAST_MS) return;
+    sentAt = now;
+    const lasting = lastingOf(status);
+    const text = event(status, lasting !== sent);
+    sent = lasting;
+    for (const page of pages) if (!page.writableNeedDrain) page.write(text);
+  });
 
   return {
     async open({ req, res, cancel }) {
-      if (!status) await step();
+      const { status: current } = status ? { status } : await host.look();
       const headers = {
         "Content-Type": "text/event-stream; charset=utf-8",
         "Cache-Control": "no-store",
       };
-      res.writeHead(200, headers).write(event(points));
+      res.writeHead(200, headers).write(event(current, true));
       if (req.method === "HEAD") {
         res.end();
         return;
@@ -78,6 +61,11 @@ export function createLive(host: Host): Live {
         res.end();
       });
     },
-    close: () => clearInterval(timer),
   };
 }
+
+/** What does not change with each look. */
+const lastingOf = (status: Status): string =>
+  JSON.stringify({ ...status, in_flight: 0, event_loop_delay: null, usage: asideFromLag(status) });
+
+const asideFromLag = ({ usage }: Status): object => ({ ...(usage as object), lag_seconds: null });

@@ -12,7 +12,7 @@ export type AccountFigure = (typeof ACCOUNT_FIGURES)[number];
 
 /** Upper bounds of the times to a first token, in seconds. One more bucket is above them all. */
 export const FIRST_TOKEN_BOUNDS = [
-  0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 40,
+  0.01, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 20, 40,
 ] as const;
 const BUCKETS = FIRST_TOKEN_BOUNDS.length + 1;
 const firstTokenNames = Array.from({ length: BUCKETS }, (_, at) => `first_${at}` as const);

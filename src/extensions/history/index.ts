@@ -19,6 +19,11 @@ export const extension: HostExtension & Extension = {
   observe: () => startRecorder(),
   startOnce(host): HostPart {
     const history = createHistory(host.clock);
+    const limitOf = (account: string): number | null => {
+      const { accounts, limits } = host.current();
+      const { rpm = limits.rpm } = accounts.get(account) ?? {};
+      return rpm;
+    };
     host.onLook((look) => {
       const { in_flight: inFlight, event_loop_delay: delay } = look.status;
       history.take(reportsIn(look), { inFlight, loopDelay: delay["0.99"] ?? 0 });
@@ -26,6 +31,6 @@ export const extension: HostExtension & Extension = {
     // While no process serves there is nothing to look at.
     const look = () => host.look().catch(() => undefined);
     const timer = setInterval(look, LOOK_MS).unref();
-    return { adminRoutes: historyRoutes(history), close: () => clearInterval(timer) };
+    return { adminRoutes: historyRoutes(history, limitOf), close: () => clearInterval(timer) };
   },
 };

@@ -65,16 +65,31 @@ const requestsQuery = object(
 const queryOf = <T>({ url = "" }: IncomingMessage, check: Check<T>): T =>
   check(Object.fromEntries(new URLSearchParams(url.replace(/^[^?]*/, ""))));
 
-/** The paths, to be added to the admin listener's. */
-export function historyRoutes(history: History): Routes {
+/**
+ * The paths, to be added to the admin listener's. `limitOf`: the requests per minute of an account;
+ * null: unlimited.
+ */
+export function historyRoutes(
+  history: History,
+  limitOf: (account: string) => number | null,
+): Routes {
   /** Pages ask for the same again and again: the text is made once for each change. */
   const texts = new Map<string, string>();
   let version = -1;
 
+  function withLimits(range: string): object {
+    const figures = history.range(range)!;
+    const refusals = figures.refusals.map((episode) => ({
+      ...episode,
+      account_rpm: episode.account === null ? null : limitOf(episode.account),
+    }));
+    return { ...figures, refusals };
+  }
+
   function rangeText(range: string): string {
     if (history.version() !== version) texts.clear();
     version = history.version();
-    const text = texts.get(range) ?? JSON.stringify(history.range(range));
+    const text = texts.get(range) ?? JSON.stringify(withLimits(range));
     texts.set(range, text);
     return text;
   }

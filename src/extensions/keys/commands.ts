@@ -1,6 +1,5 @@
 // The commands `keys create`, `keys list` and `keys revoke`.
-import { join } from "node:path";
-import { withLock, type LockOptions } from "../data-files/index.ts";
+import { withLock } from "../data-files/index.ts";
 import { configuredKeys } from "../../core/accounts/keyring.ts";
 import {
   JSON_OPTION,
@@ -12,6 +11,7 @@ import {
 } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
+import { isDateToCome, lockOf } from "./terms.ts";
 
 const NO_SECRETS = { withoutSecrets: true };
 const COLUMNS = [
@@ -24,16 +24,6 @@ const COLUMNS = [
   "expires",
   "revoked",
 ] as const;
-
-/** What keeps other processes from writing keys.json meanwhile. */
-const lockOf = (dataDir: string): LockOptions => ({ dir: join(dataDir, "spend"), name: "keys" });
-
-const isDateToCome = (text: string): boolean => {
-  const day = text.slice(0, 10);
-  const isDay =
-    /^\d{4}-\d\d-\d\d$/.test(day) && new Date(`${day}T00:00:00Z`).toJSON()?.startsWith(day);
-  return Boolean(isDay) && Date.parse(text) > Date.now();
-};
 
 async function create(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { account = "", name = null, rpm, models, expires } = args.values;

@@ -1,13 +1,16 @@
 // Keys that are made while the gateway runs: keys.json under data_dir, and the commands that write
-// it.
+// it. The admin listener has paths for the same.
 import type { ProgramExtension } from "../../command-line/command.ts";
 import { COMMANDS } from "./commands.ts";
+import type { HostExtension } from "../installation/index.ts";
 import { createdKeysIn, watchKeys } from "./created-keys.ts";
+import { keyRoutes } from "./routes.ts";
 import { keylessAccounts } from "./warnings.ts";
 
-export const extension: ProgramExtension = {
+export const extension: ProgramExtension & HostExtension = {
   name: "keys",
   commands: COMMANDS,
   openKeys: watchKeys,
+  startOnce: (host) => ({ adminRoutes: keyRoutes(host) }),
   warnings: (config) => keylessAccounts(config, createdKeysIn(config.data_dir), Date.now()),
 };

@@ -17,6 +17,10 @@ const MATCHES = [
   `($4::date IS NULL OR ended_at >= $4::date::timestamp AT TIME ZONE 'UTC'
     AND ended_at < ($4::date + $5::interval) AT TIME ZONE 'UTC')`,
   "($6::text IS NULL OR usage_id LIKE $6)",
+  "($7::text IS NULL OR key_id = $7)",
+  "($8::text IS NULL OR coalesce(provider, '') = $8)",
+  "($9::date IS NULL OR ended_at >= $9::date::timestamp AT TIME ZONE 'UTC')",
+  "($10::date IS NULL OR ended_at < ($10::date + interval '1 day') AT TIME ZONE 'UTC')",
 ].join(" AND ");
 
 /**
@@ -24,7 +28,7 @@ const MATCHES = [
  * filter needs it.
  */
 export function filterValues(filter: UsageFilter, source: () => string): unknown[] {
-  const { account, requestId, model, month, day, ownOnly } = filter;
+  const { account, requestId, model, month, day, ownOnly, keyId, provider, from, to } = filter;
   return [
     account ?? null,
     requestId ?? null,
@@ -32,6 +36,10 @@ export function filterValues(filter: UsageFilter, source: () => string): unknown
     day ?? (month ? `${month}-01` : null),
     day ? "1 day" : "1 month",
     ownOnly ? usageIdPattern(source()) : null,
+    keyId ?? null,
+    provider ?? null,
+    from ?? null,
+    to ?? null,
   ];
 }
 
@@ -46,6 +54,8 @@ export const openCursor = (skip: number): string =>
 const DIMENSIONS: Readonly<Record<Dimension, string>> = {
   day: "to_char(ended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
   account: "account",
+  key_id: "key_id",
+  provider: "coalesce(provider, '')",
   model: "model",
   currency: "currency",
 };

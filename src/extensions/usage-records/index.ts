@@ -97,8 +97,14 @@ export interface UsageFilter {
   readonly month?: string | undefined;
   /** The day of ended_at: `YYYY-MM-DD`, in UTC. */
   readonly day?: string | undefined;
+  /** The first day of ended_at: `YYYY-MM-DD`, in UTC. */
+  readonly from?: string | undefined;
+  /** The last day of ended_at: `YYYY-MM-DD`, in UTC. */
+  readonly to?: string | undefined;
   readonly account?: string | undefined;
   readonly model?: string | undefined;
+  readonly keyId?: string | undefined;
+  readonly provider?: string | undefined;
   /** The gateway_request_id. */
   readonly requestId?: string | undefined;
   /** Leave out the records of other data_dirs whose gateways write into the same store. */
@@ -119,8 +125,11 @@ export interface MonthFilter extends UsageFilter {
   readonly month: string;
 }
 
-/** What sums are grouped by. `day` is that of ended_at: `YYYY-MM-DD`, in UTC. */
-export type Dimension = "day" | "account" | "model" | "currency";
+/**
+ * What sums are grouped by. `day` is that of ended_at: `YYYY-MM-DD`, in UTC. `provider` is empty
+ * where no provider began to answer.
+ */
+export type Dimension = "day" | "account" | "key_id" | "model" | "provider" | "currency";
 
 /** What some records add up to. */
 export interface Sum {

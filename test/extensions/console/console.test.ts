@@ -4,11 +4,12 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import http, { type IncomingHttpHeaders } from "node:http";
 import https from "node:https";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
+import { page } from "../../../src/extensions/console/page.ts";
 import { statement } from "../../../src/extensions/billing/statement.ts";
 import { createFileStore } from "../../../src/extensions/books/file-store/file-store.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -81,10 +82,41 @@ const assertRefused = ({ status, body }: Answer, expected: number, code: string)
   assert.deepEqual([status, body.error.code], [expected, code]);
 
 describe("the page", () => {
-  const source = readFileSync("src/extensions/console/index.html", "utf8");
+  const source = page.text;
+  const folderOfPage = "src/extensions/console/page";
+  const files = readdirSync(folderOfPage).map((name) => ({
+    name,
+    text: readFileSync(join(folderOfPage, name), "utf8"),
+  }));
 
-  it("is one file of less than 900 lines that asks no other host for anything", async (t) => {
-    assert.ok(source.split("\n").length < 900);
+  it("is made of files of at most 300 lines, each of which says what it is for", () => {
+    for (const { name, text } of files) {
+      assert.ok(text.split("\n").length <= 300, name);
+      const head = { js: /^\/\/ [A-Z]/, css: /^\/\* [A-Z]/, html: /^<!doctype html>/ };
+      assert.match(text, head[name.split(".").at(-1) as keyof typeof head], name);
+    }
+  });
+
+  it("has every script and style of its folder, each after those that it imports", () => {
+    const starts = new Map(
+      [...source.matchAll(/^modules\["([\w-]+)"\] = /gm)].map(({ 1: name, index }) => [
+        name,
+        index,
+      ]),
+    );
+    const scripts = files.filter(({ name }) => name.endsWith(".js"));
+    assert.equal(starts.size, scripts.length);
+    for (const { name, text } of scripts) {
+      const own = starts.get(name.replace(".js", "")) ?? assert.fail(name);
+      for (const [, imported] of text.matchAll(/from "\.\/([\w-]+)\.js"/g))
+        assert.ok((starts.get(imported!) ?? Infinity) < own, `${name} imports ${imported}`);
+    }
+    assert.doesNotMatch(source, /^(import|export) /m);
+    for (const { name, text } of files.filter((file) => file.name.endsWith(".css")))
+      assert.ok(source.includes(text), name);
+  });
+
+  it("is one file that asks no other host for anything", async (t) => {
     const { status, headers, text } = await ask(adminOf(await startGateway(t, demo())), "/");
     assert.equal(status, 200);
     assert.equal(headers["content-type"], "text/html; charset=utf-8");
@@ -329,7 +361,7 @@ async function openEvents(t: TestContext, admin: string) {
 }
 
 describe("what is so at the moment", () => {
-  it("the first event has all that is kept, each further one what has happened since", async (t) => {
+  it("the first event has models and aliases, and a later one has them if they have changed", async (t) => {
     const { gw, ask: send } = await priced(
       t,
       {
@@ -341,67 +373,46 @@ describe("what is so at the moment", () => {
         aliases: { "auto/x": { models: ["bad", "fine"] } },
       },
     );
-    const page = await openEvents(t, adminOf(gw));
-    const first = await page.nth(0);
-    assert.equal(first.address, gw.url);
-    assert.deepEqual(
-      first.status.models.map(({ model, breaker }: any) => [model, breaker.state]),
-      [
-        ["fine", "closed"],
-        ["bad", "closed"],
-      ],
-    );
+    const opened = await openEvents(t, adminOf(gw));
+    const first = await opened.nth(0);
+    assert.deepEqual([first.address, first.currency], [gw.url, "USD"]);
+    assert.ok(Math.abs(first.time - Date.now()) < 10_000);
+    const states = ({ status: { models } }: any) =>
+      models.map(({ model, breaker }: any) => [model, breaker.state]);
+    assert.deepEqual(states(first), [
+      ["fine", "closed"],
+      ["bad", "closed"],
+    ]);
     assert.equal(first.status.limits.accounts, undefined, "of which there may be many");
     assert.equal(first.status.demo_key, false);
-    await Promise.all([send(), send(), send({ model: "bad" })]);
-    const requestsIn = (events: any[]) => {
-      const sums: Record<string, number> = {};
-      for (const { chat_gateway_requests_total: counted } of events.flatMap(({ points }) => points))
-        for (const [labels, [n]] of Object.entries<number[]>(counted))
-          sums[labels] = (sums[labels] ?? 0) + n!;
-      return sums;
-    };
-    const path = "/v1/chat/completions";
-    await waitFor(
-      () => (requestsIn(page.events)[`${path}\0${200}\0fine`] ?? 0) === 2,
-      "the requests to be told",
+    await send({ model: "bad" });
+    const changed = await waitFor(
+      () => opened.events.find(({ status: now }) => now?.models[1].breaker.state === "open"),
+      "the model that fails to be told",
       10_000,
     );
-    assert.equal(requestsIn(page.events)[`${path}\0${503}\0bad`], 1);
-    const told = page.events.at(-1);
-    assert.deepEqual(told.points.length, 1);
-    assert.ok(Math.abs(told.points[0].time - Date.now()) < 10_000);
-    const firstTokens = page.events
-      .flatMap(({ points }) => points)
-      .flatMap((point) =>
-        Object.entries<number[]>(point.gen_ai_server_time_to_first_token_seconds),
-      );
+    assert.match(changed.status.models[1].breaker.last_fault, /500/);
     assert.deepEqual(
-      firstTokens.map(([labels]) => labels),
-      ["lab\0fine"],
-    );
-    assert.equal(
-      firstTokens[0]![1].slice(0, -1).reduce((a, b) => a + b),
-      2,
-      "in as many buckets as there are, and one above",
-    );
-    assert.equal(firstTokens[0]![1].length, told.buckets.length + 2);
-    const { breaker } = told.status.models.find(({ model }: any) => model === "bad");
-    assert.equal(breaker.state, "open");
-    assert.match(breaker.last_fault, /500/);
-    assert.deepEqual(
-      told.status.aliases[0].candidates.map(({ model, breaker }: any) => [model, breaker]),
+      changed.status.aliases[0].candidates.map(({ model, breaker }: any) => [model, breaker]),
       [
         ["bad", "open"],
         ["fine", "closed"],
       ],
     );
     const later = await openEvents(t, adminOf(gw));
-    assert.deepEqual(
-      requestsIn([await later.nth(0)]),
-      requestsIn(page.events),
-      "who comes later gets what was before",
-    );
+    assert.deepEqual(states(await later.nth(0)), states(changed), "who comes later gets all");
+  });
+
+  it("an event without news is short", async (t) => {
+    const opened = await openEvents(t, adminOf(await startGateway(t, demo())));
+    await opened.nth(2);
+    assert.deepEqual(Object.keys(opened.events.at(-1)).sort(), [
+      "address",
+      "currency",
+      "event_loop_delay",
+      "in_flight",
+      "time",
+    ]);
   });
 
   it("a page that goes is forgotten, and one that is open does not hold up the end", async (t) => {
@@ -424,9 +435,9 @@ describe("what is so at the moment", () => {
     const gw = launch(bundled(place), []);
     t.after(() => gw.child.kill("SIGKILL"));
     const url = await within(gw.address, "both processes to listen", 20_000);
-    const page = await openEvents(t, gw.admin());
-    assert.equal((await page.nth(0)).status.workers, 2);
-    assert.equal((await page.nth(0)).address, url);
+    const opened = await openEvents(t, gw.admin());
+    assert.equal((await opened.nth(0)).status.workers, 2);
+    assert.equal((await opened.nth(0)).address, url);
     const body = JSON.stringify({ model: "demo-chat", messages: user("hi") });
     const answers = await Promise.all(
       Array.from({ length: 8 }, () =>
@@ -442,12 +453,10 @@ describe("what is so at the moment", () => {
       answers.map((answer) => answer.status),
       Array(8).fill(200),
     );
-    const count = () =>
-      page.events
-        .flatMap(({ points }) => points)
-        .flatMap((point) => Object.values<number[]>(point.chat_gateway_requests_total))
-        .reduce((all, [n]) => all + n!, 0);
-    await waitFor(() => count() === 8, "all eight to be told", 10_000);
+    await until(async () => {
+      const { body: history } = await ask(gw.admin(), "/history");
+      return history.total.ok === 8;
+    }, "all eight to be in the history");
     const spend = await until(async () => {
       const { rows } = (
         await ask(gw.admin(), `/costs?month=${new Date().toISOString().slice(0, 7)}&by=model`)
@@ -657,6 +666,50 @@ describe("what it cost", () => {
     assert.deepEqual((await get("/costs?month=2025-02&by=model")).body, { rows: [], count: 0 });
   });
 
+  it("sums of a span of days, also by key and provider, are those of its records", async (t) => {
+    const { dir, get } = await spendOf(t);
+    const [from, to] = ["2026-01-30", "2026-02-02"];
+    const records = usageRecords(dir)
+      .map(
+        (record): Line => ({
+          ...record,
+          day: record["ended_at"].slice(0, 10),
+          provider: record["provider"] ?? "",
+        }),
+      )
+      .filter(({ day }) => day >= from && day <= to);
+    assert.ok(records.length > 100 && new Set(records.map(({ day }) => day)).size === 4);
+    const [{ key_id: key } = {}] = records;
+    for (const [by, names] of [
+      ["account", ["account"]],
+      ["provider", ["provider"]],
+      ["key", ["key_id"]],
+      ["day,model", ["day", "model"]],
+    ] as const) {
+      for (const [filter, fit] of [
+        [{}, records],
+        [{ key }, records.filter((record) => record["key_id"] === key)],
+      ] as const) {
+        const query = new URLSearchParams({ from, to, by, ...filter });
+        const { rows, count } = (await get(`/costs?${query}`)).body;
+        const groups = groupBy(fit, [...names, "currency"]);
+        assert.equal(count, groups.size, by);
+        for (const row of rows) assertSums(row, groups.get(groupOf(row, [...names, "currency"]))!);
+      }
+    }
+    const csv = await get(`/usage.csv?from=${from}&to=${to}`);
+    assert.equal(csv.text.split("\r\n").length, records.length + 2);
+    assert.equal(
+      csv.headers["content-disposition"],
+      `attachment; filename="usage-${from}-to-${to}.csv"`,
+    );
+    const first = (await get(`/usage?from=${from}&to=${to}&key=${key}`)).body.records;
+    assert.deepEqual(
+      first.map(({ usage_id }: Line) => usage_id),
+      records.filter((record) => record["key_id"] === key).map(({ usage_id }) => usage_id),
+    );
+  });
+
   it("sums follow what comes later, whoever asks meanwhile", async (t) => {
     const {
       dir,
@@ -818,8 +871,12 @@ describe("what it cost", () => {
       ["/costs?by=day", "month", /is required/],
       ["/costs?month=2026-13&by=model", "month", /expected a month such as 2026-11/],
       ["/costs?month=2026-1&by=model", "month", /a month/],
-      ["/costs?month=2026-01&by=colour", "by", /a list of day, account and model/],
+      ["/costs?month=2026-01&by=colour", "by", /a list of day, account, key, model and provider/],
       ["/costs?month=2026-01&by=", "by", /a list/],
+      ["/costs?from=2026-01-01", "to", /is required with from/],
+      ["/costs?from=2026-01-02&to=2026-01-01", "to", /is before from/],
+      ["/costs?from=2020-01-01&to=2026-01-01", "to", /at most 800 days/],
+      ["/costs?from=2026-01-01&to=2026-01-02&month=2026-01", "month", /not both/],
       ["/costs?month=2026-01&by=day&day=2026-02-30", "day", /a day such as/],
       ["/costs?month=2026-01&by=day&skip=-1", "skip", /a number/],
       ["/usage?month=2026-01&what=1", "what", /not a known field/],
@@ -920,6 +977,8 @@ describe("the OpenAPI document", () => {
       "/costs",
       "/events",
       "/history",
+      "/keys",
+      "/keys/{id}",
       "/manual",
       "/manual/{topic}",
       "/metrics",
@@ -931,9 +990,14 @@ describe("the OpenAPI document", () => {
       "/usage.csv",
     ]);
     for (const [path, methods] of admin) {
-      const allow = (await ask(adminOf(gw), path, { origin: adminOf(gw) }, { method: "DELETE" }))
+      const allow = (await ask(adminOf(gw), path, { origin: adminOf(gw) }, { method: "PUT" }))
         .headers.allow;
-      assert.equal(allow, methods.get ? "GET, HEAD" : "POST", path);
+      const expected = [
+        methods.get ? "GET, HEAD" : [],
+        methods.post ? "POST" : [],
+        methods.delete ? "DELETE" : [],
+      ];
+      assert.equal(allow, expected.flat().join(", "), path);
     }
   });
 });

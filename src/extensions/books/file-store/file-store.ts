@@ -118,9 +118,11 @@ async function* matchingLines(
   { files, cursor }: Source,
   filter: UsageFilter,
 ): AsyncGenerator<MonthLines> {
-  const { cancel, month: onlyMonth } = filter;
+  const { cancel, month: onlyMonth, from = "", to = "9999-12-31" } = filter;
   const matches = lineMatcher(filter);
-  const months = [...cursor.months].filter(([month]) => month === (onlyMonth ?? month)).sort();
+  const isWanted = (month: string): boolean =>
+    month === (onlyMonth ?? month) && month >= from.slice(0, 7) && month <= to.slice(0, 7);
+  const months = [...cursor.months].filter(([month]) => isWanted(month)).sort();
   for (const [month, size] of months) {
     const path = files.pathOf(month, cursor);
     if (filter.onUnreadable && !existsSync(path)) continue; // inspect() reports that.
@@ -135,13 +137,26 @@ async function* matchingLines(
  * Whether a line matches a filter, without parsing the line: most lines are passed over. Inside a
  * text quotes are escaped, so the text of one column never matches another.
  */
-function lineMatcher({ account, model, requestId, day }: UsageFilter): (line: string) => boolean {
-  const columns = { account, model, gateway_request_id: requestId };
+function lineMatcher(filter: UsageFilter): (line: string) => boolean {
+  const { account, model, keyId, provider, requestId, day, from, to } = filter;
+  const columns = { account, model, key_id: keyId, provider, gateway_request_id: requestId };
   const texts = Object.entries(columns)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `"${name}":${JSON.stringify(value)}`);
-  if (day !== undefined) texts.push(`"ended_at":"${day}T`);
-  return (line) => texts.every((text) => line.includes(text));
+  if (day !== undefined) texts.push(`${ENDED_AT}${day}T`);
+  const hasTexts = (line: string) => texts.every((text) => line.includes(text));
+  if (from === undefined && to === undefined) return hasTexts;
+  return (line) => isBetween(line, from ?? "", to ?? "9999-12-31") && hasTexts(line);
+}
+
+const ENDED_AT = '"ended_at":"';
+const DAY_LENGTH = 10;
+
+/** Whether the record of a line ended on these days or between them. */
+function isBetween(line: string, from: string, to: string): boolean {
+  const at = line.lastIndexOf(ENDED_AT) + ENDED_AT.length;
+  const day = line.slice(at, at + DAY_LENGTH);
+  return day >= from && day <= to;
 }
 
 /** The usage_ids of records, by the month in which they ended. */

@@ -1,4 +1,4 @@
-// What the records of the file store add up to, by day, account, model and currency. A month is
+// What the records of the file store add up to, by day, account, key, model, provider and currency. A month is
 // read once; after that only the records that have come since are read and added.
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { parseMoney } from "../../../core/ledger/price.ts";
@@ -14,8 +14,11 @@ import type { MonthFiles } from "./month-files.ts";
  */
 const CELLS_AT_ONCE = 5_000;
 
-/** The finest sums: of the records that agree in all dimensions. */
-const ALL = ["day", "account", "model", "currency"] as const satisfies readonly Dimension[];
+/** The sums that most questions need. */
+const COARSE: readonly Dimension[] = ["day", "account", "model", "currency"];
+/** The sums that questions about keys and providers need. They are made when one is asked. */
+const FINE: readonly Dimension[] = [...COARSE, "key_id", "provider"];
+/** Of a cell of COARSE the last two dimensions are undefined. */
 type Cell = SumBy<Dimension>;
 
 /** What is remembered of a month. */
@@ -48,7 +51,46 @@ export type SumMonth = <D extends Dimension>(
 ) => Promise<readonly SumBy<D>[]>;
 
 /** Sums of months that are remembered. */
-export function createMonthSums({ files, readCursor, parse }: MonthSumsOptions): SumMonth {
+export function createMonthSums(options: MonthSumsOptions): SumMonth {
+  const coarse = createCells(COARSE, options);
+  const fine = createCells(FINE, options);
+
+  return async (filter, by) => {
+    const names: readonly string[] = by;
+    const isFine =
+      names.includes("key_id") ||
+      names.includes("provider") ||
+      filter.keyId !== undefined ||
+      filter.provider !== undefined;
+    const sums = new Map<string, SumBy<(typeof by)[number]>>();
+    const isWanted = cellMatcher(filter);
+    let seen = 0;
+    for (const cell of await (isFine ? fine : coarse)(filter.month)) {
+      seen += 1;
+      if (seen % CELLS_AT_ONCE === 0) await turnEnd();
+      if (isWanted(cell)) addToCell(sums, cell, by);
+    }
+    return [...sums.values()];
+  };
+}
+
+/** Whether a cell matches a filter. Days are compared as texts. */
+function cellMatcher(filter: MonthFilter): (cell: Cell) => boolean {
+  const { day, from = "", to = "9999-12-31", account, model, keyId, provider } = filter;
+  const wanted = Object.entries({ day, account, model, key_id: keyId, provider }).filter(
+    ([, value]) => value !== undefined,
+  ) as [Dimension, string][];
+  return (cell) =>
+    cell.day >= from && cell.day <= to && wanted.every(([name, value]) => cell[name] === value);
+}
+
+/** The sums of a month that agree in these dimensions. */
+type CellsOf = (month: string) => Promise<Iterable<Cell>>;
+
+function createCells(
+  dimensions: readonly Dimension[],
+  { files, readCursor, parse }: MonthSumsOptions,
+): CellsOf {
   const months = new Map<string, Month>();
 
   async function read(name: string, month: Month): Promise<void> {
@@ -63,34 +105,19 @@ export function createMonthSums({ files, readCursor, parse }: MonthSumsOptions):
     }
     const part = { from: month.end, to: size };
     for await (const { lines, end } of readLines(files.pathOf(name, cursor), part)) {
-      for (const line of lines) addToCell(month.cells, cellOf(parse(line, name)), ALL);
+      for (const line of lines) addToCell(month.cells, cellOf(parse(line, name)), dimensions);
       month.end = end;
     }
     // If it was written anew meanwhile, what was read may be half of either file.
     if (versionOf(name, files.readCursor()) !== version) await read(name, month);
   }
 
-  async function cellsOf(name: string): Promise<Iterable<Cell>> {
+  return async (name) => {
     const month = months.get(name) ?? emptyMonth();
     months.set(name, month);
     month.reading = month.reading.catch(() => undefined).then(() => read(name, month));
     await month.reading;
     return month.cells.values();
-  }
-
-  return async ({ month, day, account, model }, by) => {
-    const sums = new Map<string, SumBy<(typeof by)[number]>>();
-    let seen = 0;
-    for (const cell of await cellsOf(month)) {
-      seen += 1;
-      if (seen % CELLS_AT_ONCE === 0) await turnEnd();
-      const isWanted =
-        (day ?? cell.day) === cell.day &&
-        (account ?? cell.account) === cell.account &&
-        (model ?? cell.model) === cell.model;
-      if (isWanted) addToCell(sums, cell, by);
-    }
-    return [...sums.values()];
   };
 }
 
@@ -112,6 +139,8 @@ function cellOf(record: UsageRecord): Cell {
     day: record.ended_at.slice(0, 10),
     account: record.account,
     model: record.model,
+    key_id: record.key_id,
+    provider: record.provider ?? "",
     currency: record.currency,
     cost: parseMoney(record.cost),
     requests: 1,

@@ -1,0 +1,234 @@
+// Keys: who has one, when it was last used and for how much, made anew (shown once) and revoked.
+import { $, button, fill, h, isNarrow, link, table, tell, tone } from "./dom.js";
+import { live, now } from "./live.js";
+import { getJson, sendJson, withQuery } from "./net.js";
+import { addPart, isShown } from "./parts.js";
+import { ago, dayText, money, number } from "./words.js";
+
+/** Keys of a page. */
+const size = () => (isNarrow() ? 10 : 25);
+const REFRESH_MS = 10_000;
+
+const form = $("new-key");
+let keys = [];
+let uses = new Map();
+let spends = new Map();
+let page = 0;
+let doomed = ""; // the id of the key that is to be revoked, if that is meant
+
+/** The state of a key in words. */
+function stateOf({ revoked, expires }) {
+  if (revoked !== null) return tone("idle", `revoked ${ago(now() - Date.parse(revoked))}`);
+  if (expires === null) return tone("ok", "valid");
+  const isOver = Date.parse(expires) <= now();
+  return isOver
+    ? tone("idle", "expired")
+    : tone("ok", `valid until ${dayText(expires.slice(0, 10))}`);
+}
+
+async function revoke(id) {
+  doomed = "";
+  try {
+    await sendJson(`/keys/${encodeURIComponent(id)}`, "DELETE");
+    tell($("key-outcome"), `${id} is revoked. It is refused from now on.`);
+  } catch (error) {
+    tell($("key-outcome"), error.message);
+  }
+  await load();
+}
+
+/** Revoking is for good, so it is asked for twice. */
+function revocation(key) {
+  if (key.configured) return h("span", { class: "soft" }, "in the configuration");
+  if (key.revoked !== null) return "";
+  if (doomed === key.key_id)
+    return [
+      button("Revoke for good", () => revoke(key.key_id), {
+        class: "small danger",
+        focus: `yes ${key.key_id}`,
+      }),
+      " ",
+      button("Keep", () => doom(""), { class: "small", focus: `no ${key.key_id}` }),
+    ];
+  return button("Revoke", () => doom(key.key_id), {
+    class: "small",
+    focus: `revoke ${key.key_id}`,
+    "aria-label": `Revoke ${key.key_id} of ${key.account}`,
+  });
+}
+
+function doom(id) {
+  doomed = id;
+  draw();
+  const focus = id === "" ? "" : `yes ${id}`;
+  const buttons = [...$("key-list").querySelectorAll("button")];
+  buttons.find((each) => each.dataset.focus === focus)?.focus();
+}
+
+function row(key) {
+  const { key_id: id, account, name, rpm, models } = key;
+  const use = uses.get(id);
+  const spend = spends.get(id) ?? [];
+  const spent = spend.map(({ cost, currency }) => money(cost, currency)).join(" + ");
+  const limits = [
+    rpm === null ? null : `${number(rpm)} requests a minute`,
+    models === null ? null : models.join(", "),
+  ].filter((part) => part !== null);
+  return [
+    [
+      link(withQuery("#requests", { key: id }), h("span", { class: "id" }, id)),
+      name === null ? null : h("span", { class: "soft" }, name),
+    ],
+    account,
+    stateOf(key),
+    limits.length === 0 ? "–" : limits.join("; "),
+    use ? ago(now() - use.last) : "–",
+    use ? number(use.requests) : "0",
+    use ? number(use.refused) : "0",
+    spent === "" ? "–" : spent,
+    revocation(key),
+  ];
+}
+
+const COLUMNS = [
+  { name: "Key" },
+  { name: "Account" },
+  { name: "State" },
+  { name: "Limits" },
+  { name: "Last use" },
+  { name: "Requests*", kind: "n" },
+  { name: "Refused*", kind: "n" },
+  { name: "Spend this month", kind: "n" },
+  { name: "" },
+];
+
+function draw() {
+  const wanted = $("key-search").value.trim().toLowerCase();
+  const fits = ({ key_id: id, account, name }) =>
+    `${id} ${account} ${name ?? ""}`.toLowerCase().includes(wanted);
+  const lastUse = ({ key_id: id }) => uses.get(id)?.last ?? 0;
+  const isOver = ({ revoked }) => Number(revoked !== null);
+  const found = keys.filter(fits).sort((a, b) => isOver(a) - isOver(b) || lastUse(b) - lastUse(a));
+  const pages = Math.max(1, Math.ceil(found.length / size()));
+  page = Math.min(page, pages - 1);
+  const go = (step) => {
+    page += step;
+    draw();
+  };
+  const pager = h(
+    "p",
+    { class: "pager" },
+    h("span", { class: "soft" }, `page ${number(page + 1)} of ${number(pages)}`),
+    button("Before", () => go(-1), { disabled: page === 0 }),
+    button("Next", () => go(1), { disabled: page + 1 >= pages }),
+  );
+  fill(
+    $("key-list"),
+    table(
+      COLUMNS,
+      found.slice(page * size(), (page + 1) * size()).map(row),
+      "There is no such key.",
+    ),
+    h("p", { class: "soft more" }, "* since the gateway started"),
+    pages > 1 ? pager : null,
+  );
+}
+
+/** The costs of this month by key; none where there are no books. */
+async function monthSpends() {
+  const today = new Date(now()).toISOString().slice(0, 10);
+  const span = { from: `${today.slice(0, 7)}-01`, to: today, by: "key" };
+  const { rows } = await getJson(withQuery("/costs", span)).catch(() => ({ rows: [] }));
+  return Map.groupBy(rows, ({ key_id: id }) => id);
+}
+
+async function load() {
+  try {
+    const [list, history, spend] = await Promise.all([
+      getJson("/keys"),
+      getJson("/history?range=24h"),
+      monthSpends(),
+    ]);
+    keys = list.keys;
+    uses = new Map(history.keys.map((use) => [use.key, use]));
+    spends = spend;
+    $("account-names").replaceChildren(
+      ...[...new Set(keys.map(({ account }) => account))].map((value) => h("option", { value })),
+    );
+    draw();
+  } catch (error) {
+    fill($("key-list"), h("p", { class: "bad" }, error.message));
+  }
+}
+
+/** What the form has, as POST /keys takes it. */
+function termsOf() {
+  const value = (name) => form.elements[name].value.trim();
+  const models = value("models")
+    .split(",")
+    .map((name) => name.trim())
+    .filter(Boolean);
+  const rpm = value("rpm");
+  return {
+    account: value("account"),
+    name: value("name") || null,
+    rpm: rpm === "" ? null : Number(rpm),
+    models: models.length === 0 ? null : models,
+    expires: value("expires") || null,
+  };
+}
+
+function showMade({ key, account, key_id: id }) {
+  const place = $("key-made");
+  const copy = (event) => {
+    const done = navigator.clipboard?.writeText(key);
+    done?.then(() => {
+      event.target.textContent = "Copied";
+    });
+  };
+  place.hidden = false;
+  const hide = () => {
+    place.replaceChildren();
+    place.hidden = true;
+  };
+  place.replaceChildren(
+    h(
+      "div",
+      { class: "made" },
+      h("p", {}, `The key of ${account} (${id}). It is shown this once: only its SHA-256 is kept.`),
+      h("code", {}, key),
+      h(
+        "p",
+        { class: "actions" },
+        button("Copy the key", copy, { class: "main" }),
+        button("Hide it", hide),
+      ),
+    ),
+  );
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  try {
+    const made = await sendJson("/keys", "POST", termsOf());
+    tell($("key-outcome"), "");
+    form.reset();
+    showMade(made);
+  } catch (error) {
+    tell($("key-outcome"), error.message);
+  }
+  await load();
+});
+$("key-search").addEventListener("input", () => {
+  page = 0;
+  draw();
+});
+addPart("keys", (_, { find = "" }) => {
+  $("key-search").value = find;
+  page = 0;
+  doomed = "";
+  load();
+});
+setInterval(() => {
+  if (isShown("keys") && live.status && doomed === "") load();
+}, REFRESH_MS);

@@ -1,0 +1,103 @@
+// The reply of Try it: read as a stream or as a whole, and shown while it comes.
+import { $ } from "./dom.js";
+import { number } from "./words.js";
+
+/** Pixels above the end at which somebody still reads along. */
+const NEAR_END = 30;
+
+/** The events of a stream as their data, as they come. */
+async function* eventsOf(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const event of events) if (event.startsWith("data: ")) yield event.slice(6);
+  }
+}
+
+const failOf = ({ code, message }) => new Error(`${code}: ${message}`);
+
+/** `report` shows how far it is. */
+export function createReply(report) {
+  const calls = []; // by their index
+  const begun = performance.now();
+  let content = "";
+  let reasoning = "";
+  let firstAt = null;
+  let frame = null;
+
+  function addCall({ index, id, function: called = {} }, at) {
+    const call = calls[index ?? at] ?? { id: "", name: "", arguments: "" };
+    calls[index ?? at] = call;
+    call.id ||= id ?? "";
+    call.name += called.name ?? "";
+    call.arguments += called.arguments ?? "";
+  }
+
+  function add({ content: text, reasoning_content: thought, tool_calls: called }) {
+    if (text || thought || called) firstAt ??= performance.now();
+    content += text ?? "";
+    reasoning += thought ?? "";
+    called?.forEach(addCall);
+    // Once for however many pieces come meanwhile.
+    if (frame === null) frame = requestAnimationFrame(draw);
+  }
+
+  function draw() {
+    frame = null;
+    const box = $("reply");
+    const isAtEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END;
+    const said = calls.map((call) => `→ calls ${call.name}(${call.arguments})`);
+    box.textContent = [content, ...said].filter(Boolean).join("\n\n");
+    $("thoughts").textContent = reasoning;
+    $("reasoned").textContent = reasoning ? `${number(reasoning.length)} characters` : "none";
+    if (isAtEnd) box.scrollTop = box.scrollHeight;
+  }
+
+  /** Takes one event. Returns its finish reason, if it has one. */
+  function take(data) {
+    const { choices = [], error } = JSON.parse(data);
+    if (error) throw failOf(error);
+    if (firstAt === null && choices.length > 0) report("Streaming …");
+    add(choices[0]?.delta ?? {});
+    return choices[0]?.finish_reason;
+  }
+
+  async function readStream(body) {
+    let finish = null;
+    let isWhole = false;
+    for await (const data of eventsOf(body)) {
+      if (data === "[DONE]") isWhole = true;
+      else finish = take(data) ?? finish;
+    }
+    if (!isWhole) throw new Error("The stream broke off.");
+    return finish;
+  }
+
+  draw();
+  return {
+    content: () => content,
+    /** Resolves with the finish reason. Rejects with what went wrong. */
+    async read(response) {
+      const type = response.headers.get("content-type");
+      if (type?.startsWith("text/event-stream")) return await readStream(response.body);
+      const { choices, error } = await response.json();
+      if (error) throw failOf(error);
+      add(choices[0].message);
+      return choices[0].finish_reason;
+    },
+    /**
+     * Draws the end. Times in milliseconds: of a whole reply all tokens come at once, so its rate
+     * is that of the whole time, and a first one is not to be seen.
+     */
+    ended(isStream) {
+      draw();
+      const end = performance.now();
+      const firstMs = firstAt === null || !isStream ? null : firstAt - begun;
+      return { firstMs, restMs: end - (isStream ? (firstAt ?? begun) : begun) };
+    },
+  };
+}

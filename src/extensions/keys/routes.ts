@@ -1,0 +1,149 @@
+// The admin listener's paths of keys: GET /keys lists them, POST /keys makes one, DELETE /keys/{id}
+// revokes one. Every change is in the log, with the address that it came from.
+import { configuredKeys } from "../../core/accounts/keyring.ts";
+import type { Config } from "../../core/config.ts";
+import { readBody } from "../../core/http/body.ts";
+import type { Exchange, Routes } from "../../core/http/exchange.ts";
+import { sendJson } from "../../core/http/responses.ts";
+import { ApiError } from "../../core/openai/errors.ts";
+import {
+  array,
+  fail,
+  nonEmpty,
+  number,
+  object,
+  optional,
+  refine,
+  string,
+} from "../../core/schema/checker.ts";
+import { withLock } from "../data-files/index.ts";
+import type { Host } from "../installation/index.ts";
+import { createKey, keyFile, readKeys, revokeKey, type CreatedKey } from "./created-keys.ts";
+import { isDateToCome, lockOf } from "./terms.ts";
+
+/** Bytes of a body that makes a key. */
+const MAX_BODY = 16_384;
+const NO_STORE = { "Cache-Control": "no-store" };
+
+const shortText = string({ pattern: /^[^\0]{1,200}$/, expected: "1 to 200 characters" });
+
+const termsBody = object(
+  {
+    account: shortText,
+    name: optional(shortText),
+    rpm: optional(number({ min: 0, max: 9_999_999, integer: true })),
+    models: optional(array(nonEmpty, { min: 1, max: 1_000 })),
+    expires: optional(
+      refine(nonEmpty, (text) =>
+        isDateToCome(text)
+          ? new Date(text).toISOString()
+          : fail("invalid_value", "expected a date to come such as 2027-01-31"),
+      ),
+    ),
+  },
+  { strict: true },
+);
+
+/** A key as it is listed: everything of it but the digest. */
+type ListedKey = Omit<CreatedKey, "sha256" | "created"> & {
+  /** Null: it stands in the configuration. */
+  readonly created: string | null;
+  /** It stands in the configuration, and is revoked there. */
+  readonly configured: boolean;
+};
+
+function listedKeys(config: Config): ListedKey[] {
+  const configured = [...configuredKeys(config).values()].map(
+    ({ key_id, account, rpm, models }) => ({
+      key_id,
+      account,
+      name: null,
+      rpm,
+      models: models === null ? null : [...models],
+      created: null,
+      expires: null,
+      revoked: null,
+      configured: true,
+    }),
+  );
+  const created = readKeys(keyFile(config.data_dir)).map(({ sha256: _, ...key }) => ({
+    ...key,
+    configured: false,
+  }));
+  return [...configured, ...created];
+}
+
+/** The terms in a body. Throws an ApiError or a ValidationError. */
+async function readTerms(exchange: Exchange) {
+  const text = await readBody(exchange, MAX_BODY);
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new ApiError("invalid_json", "The request body is not valid JSON.");
+  }
+  return termsBody(json);
+}
+
+/** Throws a ValidationError if a key is to be for a model that there is not. */
+function assertModels({ models, aliases }: Config, names: readonly string[]): void {
+  const index = names.findIndex((name) => !models.has(name) && !aliases.has(name));
+  if (index === -1) return;
+  fail("invalid_value", "there is no model or alias of this name", ["models", index]);
+}
+
+export function keyRoutes(host: Host): Routes {
+  const dataDir = host.config.data_dir;
+  const file = keyFile(dataDir);
+
+  /** Logs a change with who made it. */
+  function log(event: string, key: CreatedKey, { req }: Exchange): void {
+    const { key_id, account } = key;
+    const address = req.socket.remoteAddress;
+    host.diagnose({ event, level: "info", key_id, account, by: "console", address });
+  }
+
+  return {
+    "/keys": {
+      GET({ res }) {
+        sendJson(res, 200, { keys: listedKeys(host.current()) }, NO_STORE);
+      },
+      async POST(exchange) {
+        const {
+          account,
+          name = null,
+          rpm = null,
+          models = null,
+          ...rest
+        } = await readTerms(exchange);
+        assertModels(host.current(), models ?? []);
+        const terms = { account, name, rpm, models, expires: rest.expires ?? null };
+        const { key, stored } = await withLock(lockOf(dataDir), () =>
+          createKey(file, terms, host.clock.now()),
+        );
+        log("key_created", stored, exchange);
+        const { sha256: _, ...shown } = stored;
+        sendJson(exchange.res, 201, { key, ...shown }, NO_STORE);
+      },
+    },
+    "/keys/{id}": {
+      async DELETE(exchange, id) {
+        const revoked = await withLock(lockOf(dataDir), () =>
+          revokeKey(file, id, host.clock.now()),
+        );
+        if (!revoked) throw unknownKey(host.current(), id);
+        log("key_revoked", revoked, exchange);
+        const { key_id, account, revoked: time } = revoked;
+        sendJson(exchange.res, 200, { key_id, account, revoked: time }, NO_STORE);
+      },
+    },
+  };
+}
+
+function unknownKey(config: Config, id: string): ApiError {
+  const isConfigured = [...configuredKeys(config).values()].some(({ key_id }) => key_id === id);
+  const message = isConfigured
+    ? "This key stands in the configuration: take it out there."
+    : "There is no key of this id.";
+  return new ApiError("invalid_value", message, { param: "key_id" });
+}

@@ -1,0 +1,17 @@
+// What the commands and the admin listener have in common when they make or revoke keys.
+import { join } from "node:path";
+import type { LockOptions } from "../data-files/index.ts";
+
+/** What keeps other processes from writing keys.json meanwhile. */
+export const lockOf = (dataDir: string): LockOptions => ({
+  dir: join(dataDir, "spend"),
+  name: "keys",
+});
+
+/** Whether a text is a day of the calendar, or a time in ISO 8601, that is still to come. */
+export function isDateToCome(text: string): boolean {
+  const day = text.slice(0, 10);
+  const isDay =
+    /^\d{4}-\d\d-\d\d$/.test(day) && new Date(`${day}T00:00:00Z`).toJSON()?.startsWith(day);
+  return Boolean(isDay) && Date.parse(text) > Date.now();
+}

@@ -1,0 +1,226 @@
+// A gateway that has been busy: a clock that begins yesterday and is moved on to now between
+// requests, so that the history and the books have what a day of traffic leaves. For the console's
+// questions (morning.test.ts) and for its pictures (pictures.ts).
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createGateway } from "../../src/core/app.ts";
+import { systemClock, type Clock } from "../../src/core/clock.ts";
+import { startRecorder } from "../../src/extensions/history/recorder.ts";
+import { allExtensions, checkConfig } from "../support/config.ts";
+import {
+  chunk,
+  completion,
+  event,
+  startProvider,
+  status,
+  usageChunk,
+  type Behaviour,
+} from "../support/provider.ts";
+import { createRandom } from "../support/random.ts";
+import type { Scope } from "../support/scope.ts";
+import { until } from "../support/wait.ts";
+
+const MINUTE = 60_000;
+/** How far the clock is moved between two bursts of requests: a look sees every slice. */
+const STEP_MS = 4_000;
+/** Steps of the last quarter of an hour, and a bit more. */
+const STEPS = 240;
+
+const KEYS = {
+  acme: "sk-acme-key-of-the-busy-gateway",
+  "acme-batch": "sk-acme-batch-key-of-the-busy-gateway",
+  globex: "sk-globex-key-of-the-busy-gateway",
+  initech: "sk-initech-key-of-the-busy-gateway",
+  hooli: "sk-hooli-key-of-the-busy-gateway",
+} as const;
+type KeyName = keyof typeof KEYS;
+
+/** What the provider says when it fails; the key in it must not be shown. */
+const WORDS = "The engine is out of memory. Request was made with sk-provider-secret-0123456789.";
+
+const priced = (provider: string, input: number, output: number, scores: object) => ({
+  provider,
+  context_tokens: 128_000,
+  price: { input_cache_hit: input / 10, input_cache_miss: input, output },
+  ...scores,
+});
+
+const configOf = (url: string, broken: string, dataDir: string): object => ({
+  server: { port: 0 },
+  admin: { port: 0 },
+  data_dir: dataDir,
+  usage: { sync_ms: 100 },
+  providers: {
+    lab: { dialect: "openai", base_url: url, api_key: "sk-lab-provider-key-000000" },
+    forge: { dialect: "openai", base_url: broken, api_key: "sk-provider-secret-0123456789" },
+  },
+  models: {
+    "lab-large": priced("lab", 3, 15, { quality_score: 90, reasoning: true, reasoning_score: 88 }),
+    "lab-small": priced("lab", 0.25, 1.25, { quality_score: 71 }),
+    "lab-mini": priced("lab", 0.1, 0.4, { quality_score: 60 }),
+    "forge-70b": priced("forge", 0.05, 0.2, { quality_score: 78 }),
+  },
+  aliases: {
+    "auto/chat": { policy: "value" },
+    "auto/reasoning": { policy: "reasoning" },
+    "team/fast": { models: ["forge-70b", "lab-small", "lab-mini"] },
+  },
+  keys: Object.entries(KEYS).map(([name, key]) => ({ account: name.split("-")[0], key })),
+  accounts: { initech: { rpm: 12 }, hooli: { rpm: 600 } },
+  limits: { rpm: null },
+  retry: { max_retries: 0 },
+  breaker: { failures: 3, cooldown_ms: 45_000 },
+});
+
+export interface Busy {
+  readonly url: string;
+  readonly admin: string;
+  readonly dataDir: string;
+  readonly keys: typeof KEYS;
+  readonly diagnostics: Record<string, unknown>[];
+  /** Yesterday, in UTC: YYYY-MM-DD. */
+  readonly yesterday: string;
+  /** A request of a key; resolves with its status. */
+  ask(key: KeyName, model: string, more?: object): Promise<number>;
+  /** Moves the clock on while requests come. */
+  pass(steps: number): Promise<void>;
+}
+
+/** Replies that take a little time, of a length that depends on the model. */
+function replies(): Behaviour {
+  const { between } = createRandom(7);
+  return (asked) => {
+    const words = between(8, 30);
+    const prompt = between(200, 4_000);
+    const usage = {
+      prompt_tokens: prompt,
+      completion_tokens: words * 2,
+      total_tokens: prompt + words * 2,
+      prompt_tokens_details: { cached_tokens: Math.floor(prompt / between(2, 6)) },
+    };
+    const text = Array.from({ length: words }, (_, n) => `word ${n} `);
+    const rest = [
+      ...text.slice(1).map((content) => chunk({ content })),
+      chunk({}, "stop"),
+      usageChunk(usage),
+      "[DONE]",
+    ];
+    const isLarge = asked.body["model"] === "lab-large";
+    setTimeout(
+      () => {
+        if (!asked.body["stream"]) {
+          status(200, completion({ content: text.join("") }, "stop", { usage }))(asked);
+          return;
+        }
+        asked.res.writeHead(200, { "content-type": "text/event-stream" });
+        asked.res.write(event(chunk({ content: text[0] })));
+        setTimeout(() => asked.res.end(rest.map(event).join("")), words);
+      },
+      between(4, isLarge ? 60 : 30),
+    );
+  };
+}
+
+export async function startBusy(t: Scope): Promise<Busy> {
+  const lab = await startProvider(t, replies());
+  const forge = await startProvider(t, status(500, { error: { message: WORDS } }));
+  const dataDir = mkdtempSync(join(tmpdir(), "chat-gateway-"));
+  let behind = 26 * 60 * MINUTE;
+  const clock: Clock = {
+    ...systemClock,
+    now: () => Date.now() - behind,
+    monotonic: () => performance.now() - behind,
+  };
+  const extensions = allExtensions.map((extension) =>
+    extension.name === "history"
+      ? { ...extension, observe: () => startRecorder(clock) }
+      : extension,
+  );
+  const diagnostics: Record<string, unknown>[] = [];
+  const gateway = createGateway(checkConfig(configOf(lab.url, forge.url, dataDir)), {
+    extensions,
+    clock,
+    diagnostics: (lines) => {
+      for (const line of lines.trim().split("\n")) diagnostics.push(JSON.parse(line));
+    },
+  });
+  const url = await gateway.listen();
+  t.after(async () => {
+    await gateway.close(0);
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  const [announcement = ""] = gateway.announcements();
+  const admin = announcement.replace("console and admin on ", "");
+  const { between, pick } = createRandom(11);
+
+  async function ask(key: KeyName, model: string, more: object = {}): Promise<number> {
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${KEYS[key]}` },
+      body: JSON.stringify({
+        model,
+        messages: [{ role: "user", content: "Tell me something." }],
+        stream: true,
+        ...more,
+      }),
+    });
+    await response.text();
+    return response.status;
+  }
+
+  async function strangers(): Promise<void> {
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: "Bearer sk-nobody" },
+    });
+    await response.text();
+  }
+
+  /** One burst: the busier, the nearer to the middle of the quarter of an hour. */
+  function burst(step: number, steps: number): Promise<unknown>[] {
+    const swell = 1 + Math.round(3 * Math.sin((Math.PI * step) / Math.max(1, steps)));
+    const requests: Promise<unknown>[] = Array.from({ length: swell }, () =>
+      ask(
+        pick(["acme", "acme", "acme-batch", "globex", "hooli"]),
+        pick(["auto/chat", "lab-small"]),
+      ),
+    );
+    if (between(0, 3) === 0)
+      requests.push(ask("globex", "lab-large", { stream: between(0, 1) === 0 }));
+    if (between(0, 4) === 0) requests.push(ask("acme", "auto/reasoning"));
+    if (step > steps * 0.6)
+      requests.push(...Array.from({ length: between(2, 4) }, () => ask("initech", "lab-mini")));
+    if (between(0, 25) === 0) requests.push(strangers());
+    if (between(0, 30) === 0) requests.push(ask("hooli", "lab-huge"));
+    if (step % 60 === 30 || step > steps - 4) requests.push(ask("hooli", "forge-70b"));
+    return requests;
+  }
+
+  /** Lets the history take in what has happened. */
+  const look = async () => {
+    await (await fetch(`${admin}/status`)).text();
+  };
+
+  async function pass(steps: number): Promise<void> {
+    for (let step = 0; step < steps; step += 1) {
+      await Promise.all(burst(step, steps));
+      behind = Math.max(0, behind - STEP_MS);
+      await look();
+    }
+  }
+
+  const yesterday = new Date(clock.now()).toISOString().slice(0, 10);
+  for (let n = 0; n < 12; n += 1) await ask("acme", n % 3 === 0 ? "lab-large" : "lab-small");
+  for (let n = 0; n < 5; n += 1) await ask("globex", "lab-mini");
+  await look();
+  behind = STEPS * STEP_MS;
+  await pass(STEPS);
+  behind = 0;
+  await until(async () => {
+    const { usage } = (await (await fetch(`${admin}/status`)).json()) as any;
+    return usage.lag_seconds !== null && usage.lag_seconds < 1;
+  }, "the usage records");
+  return { url, admin, dataDir, keys: KEYS, diagnostics, yesterday, ask, pass };
+}

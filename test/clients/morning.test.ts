@@ -1,0 +1,188 @@
+// The first questions of an operator's morning, answered by the console in a real browser after a
+// day of traffic: each in at most three clicks or keys, by what the page shows.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { suiteScope } from "../support/scope.ts";
+import { until } from "../support/wait.ts";
+import { startBusy } from "./busy.ts";
+import { CHROMIUM, FLAGS, noBrowser } from "./chromium.ts";
+
+const PARTS = ["now", "requests", "costs", "keys", "try", "manual/routing"];
+/** From an old phone to a large screen. */
+const WIDTHS = [320, 360, 768, 1024, 1440, 1920];
+
+describe("the operator's morning", { skip: noBrowser() }, async () => {
+  const { chromium } = await import("playwright-core");
+  type Browser = Awaited<ReturnType<typeof chromium.launch>>;
+  type Page = Awaited<ReturnType<Browser["newPage"]>>;
+  const scope = suiteScope();
+  const busy = await startBusy(scope);
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  scope.after(() => browser.close());
+
+  /** The console as an operator finds it, and a count of what is done to it. */
+  async function morning(t: { after(end: () => unknown): void }) {
+    const context = await browser.newContext({
+      viewport: { width: 1280, height: 900 },
+      locale: "en-GB",
+      timezoneId: "UTC",
+    });
+    t.after(() => context.close());
+    const page = await context.newPage();
+    page.setDefaultTimeout(15_000);
+    const wrong: string[] = [];
+    page.on("pageerror", ({ message }) => wrong.push(message));
+    t.after(() => assert.deepEqual(wrong, []));
+    await page.goto(`${busy.admin}/`);
+    await page.locator("#models td").first().waitFor();
+    let clicks = 0;
+    const click = async (role: "link" | "button", name: string | RegExp, within = "body") => {
+      clicks += 1;
+      assert.ok(clicks <= 3, "at most three clicks");
+      await page.locator(within).getByRole(role, { name }).first().click();
+    };
+    return { page, click };
+  }
+  const textOf = async (page: Page, selector: string): Promise<string> =>
+    (await page.locator(selector).first().textContent())!;
+  const rowOf = (page: Page, part: string, text: string) =>
+    page.locator(`#${part} tr`, { hasText: text }).first();
+
+  it("is it healthy? One sentence says so, or what is wrong", async (t) => {
+    const { page } = await morning(t);
+    assert.match(await textOf(page, "#verdict .headline"), /^Model forge-70b is failing: next try/);
+    assert.equal(await page.locator("#verdict").getAttribute("data-tone"), "warn");
+    const failed = page.locator("#verdict", { hasText: /of the requests of the last 15 minutes/ });
+    const refused = page.locator("#verdict", { hasText: "initech is being refused" });
+    await failed.or(refused).first().waitFor();
+  });
+
+  it("which account is being refused, why, and since when: without a click", async (t) => {
+    const { page, click } = await morning(t);
+    const text = (await rowOf(page, "refused", "initech").textContent())!;
+    assert.match(
+      text,
+      /^initechkey_[0-9a-f]{16}429: over its limit of 12 requests a minute\d+\d\d:\d\d:\d\d.*ago/,
+    );
+    await click("link", "Requests", "#refused tr:has-text('initech')");
+    await page.locator("#found-requests td").first().waitFor();
+    const statuses = await page.locator("#found-requests tr td:nth-child(3)").allTextContents();
+    assert.ok(statuses.length > 10);
+    assert.deepEqual([...new Set(statuses)], ["429 rate_limit_exceeded"]);
+  });
+
+  it("which model fails, and with what words of the provider: without a click, redacted", async (t) => {
+    const { page, click } = await morning(t);
+    const row = (await rowOf(page, "models", "forge-70b").textContent())!;
+    assert.match(row, /^forge-70bforgefailing: next try (now|in \d+ s)/);
+    assert.match(row, /upstream_error \(500\)“The engine is out of memory\. .*\[redacted\]/);
+    assert.ok(!(await page.content()).includes("sk-provider-secret"));
+    const passed = page.locator("#aliases li", { hasText: "passed over, failing" }).first();
+    if ((await passed.count()) > 0) assert.match((await passed.textContent())!, /^–forge-70b/);
+    await click("link", "Its failed requests", "#verdict");
+    await page.locator("#found-requests td").first().waitFor();
+    await click("link", /^req_/, "#found-requests");
+    await page.locator(".attempt").first().waitFor();
+    assert.match(await textOf(page, ".attempt"), /forge-70b \(forge\).*500 .*out of memory/);
+  });
+
+  it("what did account acme spend yesterday on which model: three clicks", async (t) => {
+    const { page, click } = await morning(t);
+    await click("link", "Costs", "nav");
+    await click("button", "Yesterday");
+    await page.locator("#cost-note", { hasText: "17 requests" }).waitFor();
+    await click("link", "acme", "#sums");
+    await page.locator("#sums-title", { hasText: "By model" }).waitFor();
+    await page.locator("#cost-note", { hasText: "12 requests" }).waitFor();
+    const query = `from=${busy.yesterday}&to=${busy.yesterday}&account=acme&by=model`;
+    const { rows } = (await (await fetch(`${busy.admin}/costs?${query}`)).json()) as any;
+    assert.deepEqual(rows.map(({ model }: any) => model).sort(), ["lab-large", "lab-small"]);
+    for (const { model, cost, requests } of rows) {
+      const row = rowOf(page, "sums", model);
+      assert.match((await row.textContent())!, new RegExp(`^${model}${requests}`));
+      assert.equal(await row.locator("span[title]").getAttribute("title"), `US$${cost}`);
+    }
+  });
+
+  it("revoke the key that does it: three clicks from the refusal, and it is in the log", async (t) => {
+    const origin = { origin: busy.admin, "content-type": "application/json" };
+    const body = JSON.stringify({ account: "umbrella", name: "leaked", rpm: 1 });
+    const made = await fetch(`${busy.admin}/keys`, { method: "POST", headers: origin, body });
+    const { key, key_id: id } = (await made.json()) as { key: string; key_id: string };
+    const send = async () => {
+      const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+      const request = { model: "lab-mini", messages: [{ role: "user", content: "hi" }] };
+      const url = `${busy.url}/v1/chat/completions`;
+      return (await fetch(url, { method: "POST", headers, body: JSON.stringify(request) })).status;
+    };
+    await until(async () => (await send()) === 429, "the key to be over its limit");
+    const { page, click } = await morning(t);
+    await rowOf(page, "refused", id).waitFor();
+    await click("link", id, "#refused");
+    await page.locator("#key-list td", { hasText: "leaked" }).waitFor();
+    await click("button", `Revoke ${id} of umbrella`);
+    await click("button", "Revoke for good");
+    await page.locator("#key-outcome", { hasText: `${id} is revoked` }).waitFor();
+    await page.locator("#key-list td", { hasText: /^revoked just now/ }).waitFor();
+    await until(async () => (await send()) === 401, "the key to be refused");
+    const line = busy.diagnostics.find(({ event }) => event === "key_revoked");
+    assert.deepEqual([line?.["key_id"], line?.["by"]], [id, "console"]);
+  });
+
+  it("a key is made, and shown once", async (t) => {
+    const { page } = await morning(t);
+    await page.goto(`${busy.admin}/#keys`);
+    await page.locator("#key-list td").first().waitFor();
+    await page.locator("#new-key").getByLabel("Account").fill("newcomer");
+    await page.keyboard.press("Enter");
+    const made = page.locator("#key-made code");
+    await made.waitFor();
+    assert.match((await made.textContent())!, /^sk-[\w-]{32}$/);
+    await page.locator("#key-list td", { hasText: "newcomer" }).first().waitFor();
+    await page.reload();
+    await page.locator("#key-list td").first().waitFor();
+    assert.equal(await page.locator("#key-made code").count(), 0);
+  });
+
+  it("filters stand in the address, and what is typed into them is found", async (t) => {
+    const { page } = await morning(t);
+    await page.goto(`${busy.admin}/#requests?account=globex&status=2xx`);
+    const accounts = page.locator("#found-requests tr td:nth-child(4)");
+    await accounts.first().waitFor();
+    assert.deepEqual([...new Set(await accounts.allTextContents())], ["globex"]);
+    await page.locator("#request-filters").getByLabel("Account").fill("hooli");
+    await page.keyboard.press("Enter");
+    await page.locator("#found-requests td", { hasText: "hooli" }).first().waitFor();
+    assert.match(page.url(), /#requests\?account=hooli&status=2xx$/);
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.locator("#found-requests td", { hasText: "initech" }).first().waitFor();
+  });
+
+  it("time ranges: the day has yesterday's requests, a quarter of an hour has not", async (t) => {
+    const { page } = await morning(t);
+    const bars = "#charts .card:first-child .figure";
+    const quarter = await textOf(page, bars);
+    await page.getByText("24 h", { exact: true }).click();
+    await page.waitForURL(/#now\?range=24h$/);
+    await until(async () => (await textOf(page, bars)) !== quarter, "the figure of the day");
+  });
+
+  it("every part fits from 320 to 1920 pixels, and no list is endless on a phone", async (t) => {
+    const { page } = await morning(t);
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 800 });
+      for (const part of PARTS) {
+        await page.goto(`${busy.admin}/#${part}`);
+        await page.locator(`#${part.split("/")[0]}:not([hidden])`).waitFor();
+        await page.waitForLoadState("networkidle").catch(() => undefined);
+        const size = await page.evaluate(() => ({
+          wide: document.documentElement.scrollWidth - innerWidth,
+          high: document.documentElement.scrollHeight,
+        }));
+        assert.ok(size.wide <= 0, `${part} at ${width}: ${size.wide} pixels too wide`);
+        if (!part.startsWith("manual")) assert.ok(size.high < 6_000, `${part}: ${size.high}`);
+      }
+    }
+  });
+});

@@ -1,0 +1,111 @@
+// Keys over the admin listener: made, listed, revoked, and each change in the log.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { folder } from "../../support/folder.ts";
+import { demo, startGateway, user } from "../../support/gateway.ts";
+import { until } from "../../support/wait.ts";
+
+async function setUp(t: TestContext) {
+  const dataDir = folder();
+  const gw = await startGateway(t, demo({ data_dir: dataDir }));
+  const admin = gw.gateway.adminAddress()!;
+  const ask = async (path: string, method = "GET", body?: unknown, origin = admin) => {
+    const response = await fetch(`${admin}${path}`, {
+      method,
+      headers: { origin, "content-type": "application/json" },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    return { status: response.status, body: (await response.json()) as any };
+  };
+  const chat = (key: string) =>
+    gw.chat({ model: "demo-chat", messages: user("hi") }, { authorization: `Bearer ${key}` });
+  return { gw, ask, chat, dataDir };
+}
+
+describe("keys over the admin listener", () => {
+  it("a key that is made works, is listed without its secret, and once revoked is refused", async (t) => {
+    const { gw, ask, chat, dataDir } = await setUp(t);
+    const terms = { account: "acme", name: "batch", rpm: 60, models: ["demo-chat"] };
+    const made = await ask("/keys", "POST", { ...terms, expires: "2999-01-31" });
+    assert.equal(made.status, 201);
+    const { key, key_id, ...shown } = made.body;
+    assert.match(key, /^sk-/);
+    assert.deepEqual(
+      [shown.account, shown.name, shown.rpm, shown.models, shown.expires, shown.revoked],
+      ["acme", "batch", 60, ["demo-chat"], "2999-01-31T00:00:00.000Z", null],
+    );
+    assert.equal(shown.sha256, undefined);
+    await until(async () => (await chat(key)).status === 200, "the key to work");
+    const { keys } = (await ask("/keys")).body;
+    assert.deepEqual(
+      keys.map(({ account, configured }: any) => [account, configured]),
+      [
+        ["demo", true],
+        ["acme", false],
+      ],
+    );
+    const text = JSON.stringify([keys, gw.diagnostics]);
+    assert.ok(!text.includes(key) && !text.includes("sha256"));
+    assert.ok(!readFileSync(join(dataDir, "keys.json"), "utf8").includes(key));
+
+    const revoked = await ask(`/keys/${key_id}`, "DELETE");
+    assert.deepEqual([revoked.status, revoked.body.key_id], [200, key_id]);
+    await until(async () => (await chat(key)).status === 401, "the key to be refused");
+    assert.deepEqual(
+      gw.diagnostics
+        .filter(({ event }) => String(event).startsWith("key_"))
+        .map(({ event, key_id: id, account, by, address }) => [event, id, account, by, address]),
+      [
+        ["key_created", key_id, "acme", "console", "127.0.0.1"],
+        ["key_revoked", key_id, "acme", "console", "127.0.0.1"],
+      ],
+    );
+  });
+
+  it("what cannot be is told, with the name of what is wrong", async (t) => {
+    const { ask } = await setUp(t);
+    const cases: [body: object, param: string, message: RegExp][] = [
+      [{}, "account", /required/],
+      [{ account: "" }, "account", /1 to 200 characters/],
+      [{ account: "a", rpm: -1 }, "rpm", /0/],
+      [{ account: "a", rpm: "many" }, "rpm", /integer|number/],
+      [{ account: "a", models: ["none"] }, "models[0]", /no model or alias/],
+      [{ account: "a", expires: "2020-01-01" }, "expires", /a date to come/],
+      [{ account: "a", limit: 1 }, "limit", /not a known field/],
+    ];
+    for (const [body, param, message] of cases) {
+      const answer = await ask("/keys", "POST", body);
+      assert.deepEqual([answer.status, answer.body.error.param], [400, param]);
+      assert.match(answer.body.error.message, message);
+    }
+    assert.equal((await ask("/keys")).body.keys.length, 1, "none was made");
+  });
+
+  it("a key of the configuration, and one that there is not, cannot be revoked", async (t) => {
+    const { ask } = await setUp(t);
+    const [configured] = (await ask("/keys")).body.keys;
+    const refused = await ask(`/keys/${configured.key_id}`, "DELETE");
+    assert.equal(refused.status, 400);
+    assert.match(refused.body.error.message, /stands in the configuration/);
+    assert.match((await ask("/keys/key_none", "DELETE")).body.error.message, /no key of this id/);
+  });
+
+  it("another site's page can neither make nor revoke one", async (t) => {
+    const { gw, ask } = await setUp(t);
+    for (const [path, method] of [
+      ["/keys", "POST"],
+      ["/keys/key_none", "DELETE"],
+    ] as const) {
+      const answer = await ask(path, method, { account: "evil" }, "http://evil.example");
+      assert.deepEqual([answer.status, answer.body.error.code], [403, "origin_not_allowed"]);
+    }
+    assert.equal((await ask("/keys")).body.keys.length, 1);
+    assert.deepEqual(
+      gw.diagnostics.filter(({ event }) => event === "key_created"),
+      [],
+    );
+  });
+});
