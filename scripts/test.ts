@@ -83,7 +83,7 @@ async function compile(): Promise<void> {
     logLevel: "warning",
   });
   for (const { path, text } of outputFiles) update(path, importingCompiled(text));
-  for (const file of files.filter((name) => /\.(json|html|lua|md)$/.test(name)))
+  for (const file of files.filter((name) => /\.(json|html|css|js|lua|md)$/.test(name)))
     update(join(OUT, file), readFileSync(file, "utf8"));
 }
 

@@ -2,7 +2,7 @@
 // words to skip with where there is none.
 
 import { existsSync } from "node:fs";
-import { skipUnless } from "./lab.ts";
+import { notInstalled, skipUnless } from "./lab.ts";
 
 const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 
@@ -20,5 +20,7 @@ export const BROWSER = {
   ],
 };
 
+/** False, or why the tests that need a browser are skipped. */
 export const noBrowser = () =>
+  notInstalled() ||
   skipUnless(existsSync(executablePath), `there is no ${executablePath}: apt-get install chromium`);

@@ -25,7 +25,7 @@ import {
   type Behaviour,
 } from "../support/provider.ts";
 import { until, waitFor, within } from "../support/wait.ts";
-import { CHROMIUM, FLAGS, noBrowser } from "./chromium.ts";
+import { BROWSER, noBrowser } from "./browser.ts";
 import { noPython, PYTHON } from "./lab.ts";
 
 const pictures = process.env["CONSOLE_PICTURES"];
@@ -41,7 +41,7 @@ describe("the console in a browser", {
   const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
   let browser: Browser;
   before(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+    browser = await chromium.launch(BROWSER);
   });
   after(() => browser.close());
 

@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import { suiteScope } from "../support/scope.ts";
 import { until } from "../support/wait.ts";
 import { startBusy } from "./busy.ts";
-import { CHROMIUM, FLAGS, noBrowser } from "./chromium.ts";
+import { BROWSER, noBrowser } from "./browser.ts";
 
 const PARTS = ["now", "requests", "costs", "keys", "try", "manual/routing"];
 /** From an old phone to a large screen. */
@@ -18,7 +18,7 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
   type Page = Awaited<ReturnType<Browser["newPage"]>>;
   const scope = suiteScope();
   const busy = await startBusy(scope);
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  const browser = await chromium.launch(BROWSER);
   scope.after(() => browser.close());
 
   /** The console as an operator finds it, and a count of what is done to it. */

@@ -6,7 +6,7 @@ import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { chromium, type Page } from "playwright-core";
 import { startBusy, type Busy } from "./busy.ts";
-import { CHROMIUM, FLAGS } from "./chromium.ts";
+import { BROWSER } from "./browser.ts";
 
 interface Shot {
   /** What follows the # of the address. */
@@ -55,7 +55,7 @@ async function main(): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const ends: (() => unknown)[] = [];
   const busy = await startBusy({ after: (end) => ends.push(end) });
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  const browser = await chromium.launch(BROWSER);
   for (const colorScheme of ["light", "dark"] as const) {
     for (const width of [1440, 360]) {
       const viewport = { width, height: width === 360 ? 740 : 900 };

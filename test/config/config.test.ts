@@ -84,7 +84,6 @@ describe("defaults", () => {
       workers: 1,
       cors: undefined,
       tls: undefined,
-      cors: undefined,
     },
     admin: undefined,
     telemetry: undefined,
