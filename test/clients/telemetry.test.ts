@@ -1,0 +1,77 @@
+// What the gateway sends to a collector, read by the protocol's own definitions: the Python package
+// opentelemetry-proto, and protobuf's strict reader of JSON.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { text as textOf } from "node:stream/consumers";
+import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { demo, startGateway, user } from "../support/gateway.ts";
+import { waitFor } from "../support/wait.ts";
+import { PYTHON } from "./lab.ts";
+
+const SCRIPT = fileURLToPath(new URL("otlp_reader.py", import.meta.url));
+const isThere = spawnSync(PYTHON, ["-c", "import opentelemetry.proto.trace.v1"]).status === 0;
+const skip = !isThere && `${PYTHON} has no opentelemetry-proto: see test/clients/requirements.txt`;
+
+describe("spans for a collector", { skip }, () => {
+  it("are what the definitions of the protocol say, after requests of every kind", async (t) => {
+    const bodies: string[] = [];
+    const collector = http.createServer(async (req, res) => {
+      bodies.push(await textOf(req));
+      res.writeHead(200, { "content-type": "application/json" }).end("{}");
+    });
+    await once(collector.listen(0, "127.0.0.1"), "listening");
+    t.after(() => {
+      collector.close();
+      collector.closeAllConnections();
+    });
+    const { port } = collector.address() as AddressInfo;
+    const telemetry = { otlp: { endpoint: `http://127.0.0.1:${port}` } };
+    const gateway = await startGateway(t, demo({ telemetry }));
+    const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const headers = {
+      authorization: "Bearer sk-demo",
+      traceparent: `00-${traceId}-00f067aa0ba902b7-01`,
+      tracestate: "vendor=opaque",
+    };
+    for (const body of [
+      { model: "demo-chat" },
+      { model: "demo-chat", stream: true },
+      { model: "?" },
+    ])
+      await (await gateway.chat({ ...body, messages: user("hi") }, headers)).text();
+    await waitFor(() => gateway.access.length === 3, "the end of all requests");
+    await gateway.gateway.close();
+
+    assert.equal(bodies.length, 1);
+    const options = { input: bodies[0]!, encoding: "utf8" } as const;
+    const { status, stdout, stderr } = spawnSync(PYTHON, [SCRIPT], options);
+    assert.equal(status, 0, stderr);
+    const spans = JSON.parse(stdout) as readonly Record<string, any>[];
+    assert.deepEqual(
+      spans.map(({ name, kind, events }) => [name, kind, events]),
+      [
+        ["POST /v1/chat/completions", "SPAN_KIND_SERVER", []],
+        ["chat demo-chat", "SPAN_KIND_CLIENT", ["first_token"]],
+        ["POST /v1/chat/completions", "SPAN_KIND_SERVER", []],
+        ["chat demo-chat", "SPAN_KIND_CLIENT", ["first_token"]],
+        ["POST /v1/chat/completions", "SPAN_KIND_SERVER", []],
+      ],
+    );
+    for (const span of spans) {
+      assert.deepEqual(
+        [span["service"], span["traceId"], span["status"]],
+        ["chat-gateway", traceId, "STATUS_CODE_UNSET"],
+      );
+      assert.ok(span["nanoseconds"] >= 0 && span["nanoseconds"] < 60e9);
+    }
+    const { attributes } = spans[1]!;
+    assert.equal(attributes["gen_ai.usage.input_tokens"], "int_value");
+    assert.equal(attributes["gen_ai.response.finish_reasons"], "array_value");
+    assert.equal(attributes["gen_ai.request.model"], "string_value");
+  });
+});
