@@ -18,10 +18,15 @@ for group in request["resourceSpans"]:
                 if name in span:
                     span[name] = base64.b64encode(bytes.fromhex(span[name])).decode()
 
+
+def texts(pairs):
+    return {pair.key: pair.value.string_value for pair in pairs}
+
+
 message = json_format.ParseDict(request, ExportTraceServiceRequest())
 spans = [
     {
-        "service": {pair.key: pair.value.string_value for pair in group.resource.attributes}["service.name"],
+        "service": texts(group.resource.attributes)["service.name"],
         "name": span.name,
         "kind": Span.SpanKind.Name(span.kind),
         "status": Status.StatusCode.Name(span.status.code),
