@@ -128,7 +128,6 @@ describe("defaults", () => {
       port: 8081,
       password: undefined,
       plain: false,
-      cors: undefined,
       tls: undefined,
       metrics: undefined,
     });
