@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { openaiDialectDefinition } from "../../src/core/providers/openai/index.ts";
+import { compatibleDialectDefinition } from "../../src/extensions/compatible/index.ts";
 import { url } from "../../src/config/fields.ts";
 import { traitFields } from "../../src/config/traits.ts";
 import vendorsJson from "../../src/config/vendors.json" with { type: "json" };
@@ -12,9 +12,9 @@ import { withOverrides } from "../../src/core/routing/model.ts";
 import { boolean, literal, nonEmpty, object, optional } from "../../src/core/schema/checker.ts";
 import { formats } from "../support/config.ts";
 
-const PRESETS = vendorPresets([openaiDialectDefinition]);
+const PRESETS = vendorPresets([compatibleDialectDefinition]);
 const native = {
-  ...openaiDialectDefinition,
+  ...compatibleDialectDefinition,
   name: "anthropic",
   thinkingSwitches: ["adaptive", "budget"],
 };
@@ -43,11 +43,11 @@ describe("vendor presets", () => {
   it("have the vendors of the registered formats only", () => {
     assert.ok(PRESETS.has("deepseek"));
     assert.ok(!PRESETS.has("anthropic"));
-    assert.ok(vendorPresets([openaiDialectDefinition, native]).has("anthropic"));
+    assert.ok(vendorPresets([compatibleDialectDefinition, native]).has("anthropic"));
   });
 
   it("are found by vendor, by a native format, and as the generic one by the OpenAI format", () => {
-    const presets = vendorPresets([openaiDialectDefinition, native]);
+    const presets = vendorPresets([compatibleDialectDefinition, native]);
     assert.equal(vendorPreset(presets, { vendor: "openai" })?.title, "OpenAI");
     assert.equal(vendorPreset(presets, { dialect: "anthropic" })?.title, "Anthropic");
     assert.equal(vendorPreset(presets, { dialect: "openai" }), presets.get("generic"));
@@ -75,10 +75,13 @@ describe("traits", () => {
   });
 
   it("know the thinking switches of the registered formats only", () => {
-    const { thinking } = traitFields([openaiDialectDefinition]);
+    const { thinking } = traitFields([compatibleDialectDefinition]);
     assert.equal(thinking("always"), "always");
     assert.throws(() => thinking("adaptive"));
-    assert.equal(traitFields([openaiDialectDefinition, native]).thinking("adaptive"), "adaptive");
+    assert.equal(
+      traitFields([compatibleDialectDefinition, native]).thinking("adaptive"),
+      "adaptive",
+    );
   });
 });
 

@@ -302,7 +302,7 @@ describe("who may use the admin listener", () => {
       }
     };
     const fault = [
-      "admin.host: must be a loopback address, unless there are admin.password and admin.tls",
+      "admin.host: must be a loopback address, unless there are admin.password and admin.tls; admin.plain: true allows the password without TLS",
     ];
     for (const admin of [
       { host: "0.0.0.0" },
