@@ -37,6 +37,7 @@ export interface Kind {
   readonly start: (upstream: string) => Promise<Target>;
 }
 
+/** Whether targets can be kept on a core of their own. */
 export const pinned = spawnSync("taskset", ["-V"]).status === 0;
 /** What Node needs to run this folder's sources. */
 export const TYPESCRIPT = ["--import", "tsx"];
@@ -47,6 +48,7 @@ function run(command: readonly string[], env: NodeJS.ProcessEnv = {}): ChildProc
   return spawn(file!, args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } });
 }
 
+/** Kills a process and waits until it has ended. */
 export async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const closed = new Promise((resolve) => child.once("exit", resolve));
@@ -80,6 +82,7 @@ export function addressOf(child: ChildProcess, ears?: Ears): Promise<string> {
   });
 }
 
+/** A port of the loopback address that nobody listens on. */
 export async function freePort(): Promise<number> {
   const server = net.createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));

@@ -5,10 +5,12 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Kind } from "../target.ts";
 
+/** The folder that peers.sh installs into. */
 export const PEERS = process.env["BENCH_PEERS"] ?? join(homedir(), ".cache", "chat-gateway-bench");
 
 /** Another gateway that peers.sh can install. */
 export interface Peer {
+  /** Its name in the output. */
   readonly name: string;
   /** Its name in peers.sh. */
   readonly id: string;
