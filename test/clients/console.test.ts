@@ -515,10 +515,10 @@ describe("the console in a browser", {
     await outcome(page, /^Finished: stop$/);
     assert.match(await told(page, "Cost"), /^0,0\d+\s\$$/);
     const shown: Readonly<Record<string, string>> = {
-      Now: "#models td",
-      Requests: "#found-requests td",
+      Now: "#models tbody td",
+      Requests: "#found-requests tbody td",
       Costs: "#sums",
-      Keys: "#key-list td",
+      Keys: "#key-list tbody td",
       "Try it": "#send",
       Manual: "#page h2",
     };

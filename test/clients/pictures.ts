@@ -25,15 +25,15 @@ async function idOf({ admin }: Busy, query: string): Promise<string> {
 const at = (address: string, ready: string): Shot => ({ address: async () => address, ready });
 
 const SHOTS: Readonly<Record<string, Shot>> = {
-  now: at("now", "#models td"),
-  requests: at("requests", "#found-requests td"),
-  refused: at("requests?status=4xx", "#found-requests td"),
+  now: at("now", "#models tbody td"),
+  requests: at("requests", "#found-requests tbody td"),
+  refused: at("requests?status=4xx", "#found-requests tbody td"),
   story: {
     address: async (busy) => `requests/${await idOf(busy, "model=forge-70b&status=5xx")}`,
     ready: ".story .attempt",
   },
-  costs: at("costs", "#sums td"),
-  keys: at("keys", "#key-list td"),
+  costs: at("costs", "#sums tbody td"),
+  keys: at("keys", "#key-list tbody td"),
   try: at("try", "#model option"),
   manual: at("manual/routing", "#page h2"),
 };

@@ -63,10 +63,10 @@ export type AccountLimits = ReadonlyMap<string, number | null>;
 
 export interface Keyring {
   /**
-   * The caller behind an Authorization header. Throws the ApiError of a missing, unknown, revoked
-   * or expired key.
+   * The caller behind an Authorization header. `identified` is called with whom a known key belongs
+   * to, also if it is refused. Throws the ApiError of a missing, unknown, revoked or expired key.
    */
-  authenticate(authorization: string | undefined): Caller;
+  authenticate(authorization: string | undefined, identified?: (caller: Caller) => void): Caller;
   /** Every account that has a key. */
   accounts(): AccountLimits;
 }
@@ -127,12 +127,13 @@ export function createKeyring(
   }
 
   return {
-    authenticate(authorization) {
+    authenticate(authorization, identified) {
       const key = authorization && /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
       if (!key) throw refusal("missing_api_key", NO_KEY, "Bearer");
       // Header bytes beyond ASCII arrive as Latin-1: hash the bytes that were sent.
       const caller = callerOf(sha256(Buffer.from(key, "latin1")));
       if (!caller) throw refusal("invalid_api_key", "The API key is not valid.");
+      identified?.(caller);
       if (!(caller.validUntil > now()))
         throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
       return caller;

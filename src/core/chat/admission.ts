@@ -17,13 +17,12 @@ export function refuseOverload({ server }: Config, inFlight: number): void {
     throw new ApiError("server_overloaded", "The gateway has too many requests in hand.", SOON);
 }
 
-/** The caller, named in the access log. Throws the 401. */
-export function authenticate({ req, log }: Exchange, keyring: Keyring): Caller {
-  const caller = keyring.authenticate(req.headers.authorization);
-  log.account = caller.account;
-  log.key_id = caller.keyId;
-  return caller;
-}
+/** The caller, named in the access log also if its key is revoked. Throws the 401. */
+export const authenticate = ({ req, log }: Exchange, keyring: Keyring): Caller =>
+  keyring.authenticate(req.headers.authorization, ({ account, keyId }) => {
+    log.account = account;
+    log.key_id = keyId;
+  });
 
 /**
  * Tells the client its limits in headers (WIRE.md 4.4). Throws the 429, or the 503 of limits that

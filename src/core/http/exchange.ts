@@ -25,9 +25,9 @@ export interface Exchange {
 
 /** Fields of the access log that only a handler knows. */
 export interface LogFields {
-  /** Absent or null if the client was not authenticated. */
+  /** Absent or null if the client sent no key that is known. */
   account?: string | null | undefined;
-  /** Absent or null if the client was not authenticated. */
+  /** Absent or null if the client sent no key that is known. */
   key_id?: string | null | undefined;
   /** The canonical name of the model that is to serve, or has served. Absent if there is none. */
   model?: string | null | undefined;

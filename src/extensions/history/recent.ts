@@ -41,7 +41,7 @@ export function createRecent(): Recent {
     add(entries) {
       added += entries.length;
       for (const entry of entries) {
-        const kind = kindOf(entry);
+        const kind = kindOf(entry.outcome);
         const ring = rings[kind];
         ring.push(entry);
         if (ring.length > KEPT[kind]) ring.shift();

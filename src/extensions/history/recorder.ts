@@ -7,7 +7,7 @@ import type { AccessRecord } from "../../core/http/access-log.ts";
 import { randomHex } from "../../core/ids.ts";
 import type { Opening } from "../../core/ledger/ledger.ts";
 import type { ProcessReport, Slice } from "./contracts.ts";
-import { askedOf, endedEntry, runningEntry, type LiveRequest } from "./entries.ts";
+import { askedOf, runningEntry, type LiveRequest } from "./entries.ts";
 import { createSliceCounter, type SliceCounter } from "./slice.ts";
 
 /** How long a slice is, in milliseconds. */
@@ -46,15 +46,16 @@ export function startRecorder(clock: Clock = systemClock): Recorder {
   /** The slice of this moment. */
   function counter(): SliceCounter {
     const at = sliceStart(clock.now());
-    if (at === current.slice.at) return current;
-    if (!current.isEmpty()) reported.push(current.slice);
-    current = createSliceCounter(current.slice.seq + 1, at);
+    if (at === current.at) return current;
+    const slice = current.close();
+    if (slice) reported.push(slice);
+    current = createSliceCounter(current.seq + 1, at);
     return current;
   }
 
   function end(record: AccessRecord, live: LiveRequest | undefined): void {
     if (live) waiting.remove(live);
-    counter().responded(endedEntry(record, live), record);
+    counter().responded(record, live, clock.now());
   }
 
   return {
@@ -71,7 +72,7 @@ export function startRecorder(clock: Clock = systemClock): Recorder {
         waiting.add(live);
       },
       settled(opening, settlement, durationMs) {
-        counter().settled(opening, settlement, { durationMs, time: clock.now() });
+        counter().settled({ opening, settlement, durationMs, time: clock.now() });
         const live = running.get(opening);
         if (!live) return;
         running.delete(opening);
@@ -116,8 +117,8 @@ function createWaiting(): Waiting {
 
   function remove(live: LiveRequest): void {
     const { requestId } = live.opening;
-    const left = (byId.get(requestId) ?? []).filter((other) => other !== live);
-    if (left.length > 0) byId.set(requestId, left);
+    const all = byId.get(requestId) ?? [];
+    if (all.length > 1) all.splice(all.indexOf(live), 1);
     else byId.delete(requestId);
   }
 
@@ -126,7 +127,9 @@ function createWaiting(): Waiting {
       const [oldest] = byId.keys();
       if (byId.size >= MAX_WAITING && oldest !== undefined) byId.delete(oldest);
       const { requestId } = live.opening;
-      byId.set(requestId, [...(byId.get(requestId) ?? []), live]);
+      const others = byId.get(requestId);
+      if (others) others.push(live);
+      else byId.set(requestId, [live]);
     },
     remove,
     find({ request_id, status, provider }) {

@@ -24,7 +24,10 @@ export interface Settled {
   readonly time: number;
 }
 
-export function countSettlement(slice: Slice, settled: Settled): void {
+/** What is counted of settled requests. */
+type Counted = Pick<Slice, "total" | "accounts" | "models" | "faults">;
+
+export function countSettlement(slice: Counted, settled: Settled): void {
   const { opening, settlement, time } = settled;
   const { usage, cost, attempts } = settlement;
   const account = tallyOf(slice.accounts, opening.account, ACCOUNT.empty);
@@ -38,7 +41,7 @@ export function countSettlement(slice: Slice, settled: Settled): void {
 }
 
 function countAttempt(
-  { models, faults, total }: Slice,
+  { models, faults, total }: Counted,
   attempt: AttemptRecord,
   requestId: string,
   time: number,
@@ -62,7 +65,7 @@ function countAttempt(
 }
 
 function countReply(
-  { models, total }: Slice,
+  { models, total }: Counted,
   model: string,
   { opening, settlement, durationMs }: Settled,
 ): void {

@@ -1,39 +1,45 @@
-// One slice of time in one process: tallies, refusals and faults while they are counted. Every map
-// is bounded: of more accounts, keys or models than there is room for, the rest is "other".
+// One slice of time in one process: tallies, refusals and requests while they are counted. Every map
+// is bounded: of more accounts or models than there is room for, the rest is "other". What is shown
+// of single requests is made when the slice ends, for those that it keeps.
 import type { AccessRecord } from "../../core/http/access-log.ts";
-import type { Opening, Settlement } from "../../core/ledger/ledger.ts";
 import type { KeyCount, RefusalCount, RequestEntry, Slice } from "./contracts.ts";
-import { ACCOUNT, TOTAL } from "./figures.ts";
-import { countSettlement } from "./settlements.ts";
-import { adder, MAX_NAMES, tallyOf } from "./tallies.ts";
+import { endedEntry, outcomeIn, type LiveRequest } from "./entries.ts";
+import { ACCOUNT, TOTAL, type Outcome } from "./figures.ts";
+import { countSettlement, type Settled } from "./settlements.ts";
+import { MAX_NAMES, tallyOf } from "./tallies.ts";
 
 /** Requests of each kind that a slice keeps: the last of them. */
 const MAX_ENDED = 60;
 
-export interface SliceCounter {
-  readonly slice: Slice;
-  /** Whether anything has been counted. */
-  isEmpty(): boolean;
-  /** A response has left. */
-  responded(entry: RequestEntry, record: AccessRecord): void;
-  /** A request was settled at `time`, `durationMs` after it was opened. */
-  settled(
-    opening: Opening,
-    settlement: Settlement,
-    end: { durationMs: number; time: number },
-  ): void;
-}
-
 /** What requests are kept apart by, so that a flood of one kind does not push out the others. */
-export function kindOf({ outcome }: RequestEntry): "fine" | "refused" | "failed" {
+export type Kind = "fine" | "refused" | "failed";
+
+export function kindOf(outcome: Outcome | null): Kind {
   if (outcome === "5xx") return "failed";
   return outcome === "ok" || outcome === "cancelled" || outcome === null ? "fine" : "refused";
 }
 
+/** A request that has ended, before it is made an entry. */
+interface Ended {
+  readonly record: AccessRecord;
+  readonly live: LiveRequest | undefined;
+}
+
+export interface SliceCounter {
+  readonly seq: number;
+  /** When the slice began, in milliseconds since 1970. */
+  readonly at: number;
+  /** A response has left at `time`, in milliseconds since 1970. */
+  responded(record: AccessRecord, live: LiveRequest | undefined, time: number): void;
+  settled(settled: Settled): void;
+  /** The slice, when it is over. Undefined: nothing was counted. */
+  close(): Slice | undefined;
+}
+
 export function createSliceCounter(seq: number, at: number): SliceCounter {
-  const ended: RequestEntry[] = [];
-  const kept = { fine: 0, refused: 0, failed: 0 };
-  const slice: Slice = {
+  const kept: Record<Kind, Ended[]> = { fine: [], refused: [], failed: [] };
+  const counted: Record<Kind, number> = { fine: 0, refused: 0, failed: 0 };
+  const slice: Omit<Slice, "ended"> = {
     seq,
     at,
     total: TOTAL.empty(),
@@ -42,79 +48,82 @@ export function createSliceCounter(seq: number, at: number): SliceCounter {
     refusals: new Map(),
     keys: new Map(),
     faults: new Map(),
-    ended,
   };
-  const addTotal = adder(TOTAL, slice.total);
   let isEmpty = true;
 
-  function keep(entry: RequestEntry): void {
-    const kind = kindOf(entry);
-    if (kept[kind] < MAX_ENDED) kept[kind] += 1;
-    else
-      ended.splice(
-        ended.findIndex((other) => kindOf(other) === kind),
-        1,
-      );
-    ended.push(entry);
+  function keep(outcome: Outcome, ended: Ended): void {
+    const kind = kindOf(outcome);
+    kept[kind][counted[kind] % MAX_ENDED] = ended;
+    counted[kind] += 1;
   }
 
-  function countRefusal(entry: RequestEntry): void {
-    const { account, key, status, code, ended: time } = entry;
-    if (status === null || status < 400 || status === 499) return;
-    const name = [account ?? "", key ?? "", code ?? ""].join("\0");
-    const at = time ?? slice.at;
+  function countRefusal(record: AccessRecord, time: number): void {
+    const { account = null, key_id: key = null, error_code: code, status } = record;
+    const name = `${account}\0${key}\0${code}`;
     const known = slice.refusals.get(name);
-    if (!known && slice.refusals.size >= MAX_NAMES) return;
-    const refusal = known ?? newRefusal(entry, at);
+    if (known) {
+      known.count += 1;
+      known.last = time;
+      return;
+    }
+    if (slice.refusals.size >= MAX_NAMES) return;
+    const why = { account, key, status, code: code ?? String(status) };
+    const refusal: RefusalCount = { ...why, count: 1, first: time, last: time };
     slice.refusals.set(name, refusal);
-    refusal.count += 1;
-    refusal.last = at;
   }
 
   /** Undefined: there is no room for one more key. */
   function keyCount(key: string): KeyCount | undefined {
     const known = slice.keys.get(key);
     if (known || slice.keys.size >= MAX_NAMES) return known;
-    const count = { requests: 0, refused: 0, cost: 0, last: slice.at };
+    const count = { requests: 0, refused: 0, cost: 0, last: at };
     slice.keys.set(key, count);
     return count;
   }
 
-  function countKey({ key, status, ended: time }: RequestEntry): void {
-    const count = key === null ? undefined : keyCount(key);
+  function countKey(key: string, isRefused: boolean, time: number): void {
+    const count = keyCount(key);
     if (!count) return;
     count.requests += 1;
-    count.last = time ?? slice.at;
-    if (status !== null && status >= 400 && status < 499) count.refused += 1;
+    count.last = time;
+    if (isRefused) count.refused += 1;
   }
 
   return {
-    slice,
-    isEmpty: () => isEmpty,
-    responded(entry, record) {
+    seq,
+    at,
+    responded(record, live, time) {
       isEmpty = false;
-      const outcome = entry.outcome ?? "ok";
-      addTotal(outcome);
-      adder(ACCOUNT, tallyOf(slice.accounts, record.account ?? "", ACCOUNT.empty))(outcome);
-      countRefusal(entry);
-      countKey(entry);
-      keep(entry);
+      const { status, account, key_id: key } = record;
+      const outcome = outcomeIn(record, live?.settlement);
+      const tally = tallyOf(slice.accounts, account ?? "", ACCOUNT.empty);
+      slice.total[TOTAL.at(outcome)]! += 1;
+      tally[ACCOUNT.at(outcome)]! += 1;
+      const isError = status >= 400 && status !== 499;
+      if (isError) countRefusal(record, time);
+      if (key) countKey(key, isError && status < 500, time);
+      keep(outcome, { record, live });
     },
-    settled(opening, settlement, end) {
+    settled(settled) {
       isEmpty = false;
-      const key = keyCount(opening.keyId);
-      if (key) key.cost += Number(settlement.cost);
-      countSettlement(slice, { opening, settlement, ...end });
+      const key = keyCount(settled.opening.keyId);
+      if (key) key.cost += Number(settled.settlement.cost);
+      countSettlement(slice, settled);
+    },
+    close() {
+      if (isEmpty) return undefined;
+      const kinds = Object.keys(kept) as Kind[];
+      const ended: RequestEntry[] = kinds
+        .flatMap((kind) => inOrder(kept[kind], counted[kind]))
+        .map(({ record, live }) => endedEntry(record, live));
+      ended.sort((a, b) => (a.ended ?? 0) - (b.ended ?? 0));
+      return { ...slice, ended };
     },
   };
 }
 
-const newRefusal = ({ account, key, status, code }: RequestEntry, at: number): RefusalCount => ({
-  account,
-  key,
-  status: status ?? 0,
-  code: code ?? String(status),
-  count: 0,
-  first: at,
-  last: at,
-});
+/** What a ring holds, the first that was put in first. `count`: how many were put in. */
+function inOrder<T>(ring: readonly T[], count: number): readonly T[] {
+  const first = count > MAX_ENDED ? count % MAX_ENDED : 0;
+  return [...ring.slice(first), ...ring.slice(0, first)];
+}

@@ -54,6 +54,14 @@ describe("keys over the admin listener", () => {
     const revoked = await ask(`/keys/${key_id}`, "DELETE");
     assert.deepEqual([revoked.status, revoked.body.key_id], [200, key_id]);
     await until(async () => (await chat(key)).status === 401, "the key to be refused");
+    const refused = await until(
+      async () => (await ask("/requests?status=401")).body.requests[0],
+      "the refusal to be among the last requests",
+    );
+    assert.deepEqual(
+      [refused.account, refused.key, refused.code],
+      ["acme", key_id, "api_key_disabled"],
+    );
     assert.deepEqual(
       gw.diagnostics
         .filter(({ event }) => String(event).startsWith("key_"))

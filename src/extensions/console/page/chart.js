@@ -1,11 +1,13 @@
 // A chart of a range of time, with the reading of the bin that is pointed at, or chosen by the arrow
 // keys.
 import { across, MARGIN, roundUp, upwards } from "./axes.js";
-import { h } from "./dom.js";
+import { h, isNarrow } from "./dom.js";
 import { columns, cursorLine, highest, isWhole, lines, scaleOf, shade } from "./plots.js";
 import { secondText } from "./words.js";
 
 const HEIGHT = 168;
+/** On a phone six charts stand one below the other. */
+const NARROW_HEIGHT = 128;
 
 /** The bin that a key leads to; undefined for other keys. `from` is the one of now. */
 const KEYS = {
@@ -38,12 +40,13 @@ function drawing({ series, kind, format }, range, { width, cursor }) {
   const { bins, from, step } = range;
   const to = from + bins.length * step;
   const top = roundUp(highest(series, kind, range).value);
-  const area = { width, height: HEIGHT, top, from, to, format };
+  const height = isNarrow() ? NARROW_HEIGHT : HEIGHT;
+  const area = { width, height, top, from, to, format };
   const scale = scaleOf(area, bins.length);
   const draw = kind === "columns" ? columns : lines;
   return h(
     "svg",
-    { height: HEIGHT, "aria-hidden": "true" },
+    { height, "aria-hidden": "true" },
     shade(range, scale),
     upwards(area),
     across(area),

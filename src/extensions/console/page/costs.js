@@ -4,7 +4,17 @@ import { $, button, fill, h, isNarrow, link, meter, table, tell } from "./dom.js
 import { costChart } from "./cost-chart.js";
 import { getJson, withQuery } from "./net.js";
 import { addPart, isShown, replaceAddress } from "./parts.js";
-import { dayText, exactMoney, fromPico, money, moment, number, plural, toPico } from "./words.js";
+import {
+  dayText,
+  exactMoney,
+  fromPico,
+  money,
+  moment,
+  number,
+  plural,
+  shortId,
+  toPico,
+} from "./words.js";
 
 const DAY_MS = 86_400_000;
 /** How often a span that is not over is asked for again, in milliseconds. */
@@ -169,7 +179,7 @@ async function drawRecords(mine, requests) {
     moment(record.ended_at),
     link(
       `#requests/${encodeURIComponent(record.gateway_request_id)}`,
-      h("span", { class: "id" }, record.gateway_request_id.slice(0, 40)),
+      h("span", { class: "id" }, shortId(record.gateway_request_id)),
     ),
     record.account,
     record.model,

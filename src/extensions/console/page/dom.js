@@ -61,18 +61,24 @@ export const button = (text, click, { focus = text, ...attributes } = {}) =>
 export const tone = (name, ...children) =>
   h("span", { class: "tone", "data-tone": name }, children);
 
+/** A table of more columns than these folds also on a screen that is not so narrow. */
+const MANY_COLUMNS = 7;
+
 /**
  * A table. Columns: `{ name, kind }`, of which the kind is "n" for figures, "wide" for texts. It
  * folds into blocks on a narrow screen.
  */
 export function table(columns, rows, empty) {
   if (rows.length === 0) return h("p", { class: "empty" }, empty);
-  const head = columns.map(({ name, kind }) => h("th", { scope: "col", class: kind }, name));
+  // A column of buttons has no name.
+  const title = ({ name, kind }) =>
+    name === "" ? h("td") : h("th", { scope: "col", class: kind }, name);
+  const head = columns.map(title);
   const cell = (content, at) =>
     h("td", { class: columns[at].kind, "data-name": at === 0 ? null : columns[at].name }, content);
   return h(
     "table",
-    { class: "fold" },
+    { class: columns.length > MANY_COLUMNS ? "fold big" : "fold" },
     h("thead", {}, h("tr", {}, head)),
     h(
       "tbody",
@@ -84,7 +90,7 @@ export function table(columns, rows, empty) {
 
 /** A wide table that scrolls by itself, with a name for those who do not see it. */
 export const scrolled = (name, content) =>
-  h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": name }, content);
+  h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": name }, content);
 
 /** A part of 1, as a bar. */
 export function meter(part) {

@@ -5,7 +5,7 @@ import { live, now, onEvent } from "./live.js";
 import { getJson, withQuery } from "./net.js";
 import { addPart, isShown, replaceAddress } from "./parts.js";
 import { hideStory, showStory } from "./story.js";
-import { money, number, plural, requestState, span, when } from "./words.js";
+import { money, number, plural, requestState, shortId, span, when } from "./words.js";
 
 /** Rows of a page. */
 const size = () => (isNarrow() ? 10 : 25);
@@ -44,13 +44,10 @@ function row(entry) {
   ];
 }
 
-/** The gateway's own ids are long, and their beginning is enough to tell them apart. */
-const shortId = (id) => (/^req_[0-9a-f]{32}$/.test(id) ? `${id.slice(0, 14)}…` : id.slice(0, 60));
-
 const COLUMNS = [
   { name: "Time", kind: "tight" },
   { name: "Request" },
-  { name: "Status" },
+  { name: "Status", kind: "state" },
   { name: "Account" },
   { name: "Model" },
   { name: "Took", kind: "n" },

@@ -178,9 +178,16 @@ function storyOf(entry) {
         ["Field to blame", entry.param],
       ]),
     ),
-    entry.attempts.length === 0 ? null : attemptsOf(entry),
+    entry.attempts.length === 0 ? noAttempts(entry) : attemptsOf(entry),
     entry.cost === null ? null : receiptOf(entry),
   );
+}
+
+/** A request that was let in, and for which no provider was asked. */
+function noAttempts({ asked, outcome }) {
+  if (asked === null || outcome !== "5xx") return null;
+  const text = "No provider was asked: every model that could serve was failing, and left alone.";
+  return h("section", { class: "card" }, h("h2", {}, "No attempt"), h("p", {}, text));
 }
 
 function receiptOf(entry) {

@@ -7,7 +7,7 @@ import { faultTime, refusedIn, refusedRequests, requestsIn, whoOf, whyOf } from 
 import { ago, compact, modelState, money, number, percent, rate, span, when } from "./words.js";
 
 /** Rows of a table that nobody has asked to see whole. */
-const few = () => (isNarrow() ? 4 : 10);
+const few = () => (isNarrow() ? 3 : 10);
 const whole = new Set(); // tables of which all rows are wanted
 
 /** A table of its first rows, and what shows the others. */
@@ -79,7 +79,10 @@ function faultText({ fault, breaker }) {
   if (!fault) return breaker.last_fault ?? "none";
   const status = fault.status === null ? fault.code : `${fault.code} (${fault.status})`;
   return [
-    `${faultTime(fault.time)}: ${status}`,
+    link(
+      `#requests/${encodeURIComponent(fault.request_id)}`,
+      `${faultTime(fault.time)}: ${status}`,
+    ),
     fault.detail === null ? null : h("span", { class: "soft" }, `“${fault.detail}”`),
   ];
 }

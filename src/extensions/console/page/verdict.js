@@ -62,8 +62,10 @@ function aboutModels({ faults }) {
     return {
       tone: isAlone ? "bad" : "warn",
       text: `${subject} ${model.model} is ${text}.${said}`,
-      href: withQuery("#requests", { model: model.model, status: "5xx" }),
-      label: "Its failed requests",
+      href: fault
+        ? `#requests/${encodeURIComponent(fault.request_id)}`
+        : withQuery("#requests", { model: model.model, status: "5xx" }),
+      label: fault ? "The last time" : "Its failed requests",
     };
   });
 }

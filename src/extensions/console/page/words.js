@@ -150,3 +150,7 @@ export function requestState({ outcome, status, code, ended }) {
     text: code === null ? text : `${text} ${code}`,
   };
 }
+
+/** The gateway's own ids are long, and their beginning is enough to tell them apart. */
+export const shortId = (id) =>
+  /^req_[0-9a-f]{32}$/.test(id) ? `${id.slice(0, 14)}…` : id.slice(0, 60);
