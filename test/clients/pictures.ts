@@ -15,11 +15,11 @@ interface Shot {
   readonly ready: string;
 }
 
-/** The request id of the newest request that fits. */
-async function idOf({ admin }: Busy, query: string): Promise<string> {
-  const answer = await fetch(`${admin}/requests?${query}&limit=1`);
-  const { requests } = (await answer.json()) as { requests: { id: string }[] };
-  return encodeURIComponent(requests[0]!.id);
+/** The request id of the last fault of a provider. */
+async function faultyRequest({ admin }: Busy): Promise<string> {
+  const answer = await fetch(`${admin}/history`);
+  const { faults } = (await answer.json()) as { faults: { request_id: string }[] };
+  return encodeURIComponent(faults[0]!.request_id);
 }
 
 const at = (address: string, ready: string): Shot => ({ address: async () => address, ready });
@@ -29,7 +29,7 @@ const SHOTS: Readonly<Record<string, Shot>> = {
   requests: at("requests", "#found-requests tbody td"),
   refused: at("requests?status=4xx", "#found-requests tbody td"),
   story: {
-    address: async (busy) => `requests/${await idOf(busy, "model=forge-70b&status=5xx")}`,
+    address: async (busy) => `requests/${await faultyRequest(busy)}`,
     ready: ".story .attempt",
   },
   costs: at("costs", "#sums tbody td"),

@@ -47,7 +47,7 @@ function row(entry) {
 const COLUMNS = [
   { name: "Time", kind: "tight" },
   { name: "Request" },
-  { name: "Status", kind: "state" },
+  { name: "Status", kind: "broad" },
   { name: "Account" },
   { name: "Model" },
   { name: "Took", kind: "n" },
