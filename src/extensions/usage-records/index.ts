@@ -104,6 +104,7 @@ export interface UsageFilter {
   readonly account?: string | undefined;
   readonly model?: string | undefined;
   readonly keyId?: string | undefined;
+  /** Empty: only records of which no provider began to answer. */
   readonly provider?: string | undefined;
   /** The gateway_request_id. */
   readonly requestId?: string | undefined;

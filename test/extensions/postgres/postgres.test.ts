@@ -238,8 +238,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     for (const place of places)
       assert.equal((await at.run(["usage", "sync", "--once"], place)).code, 0);
     const records = readUsageFiles([places[0]!.dataDir]);
-    const { account, model, ended_at, gateway_request_id } = records.find((record) =>
-      record["gateway_request_id"].startsWith('"quoted"'),
+    const { account, model, key_id, provider, ended_at, gateway_request_id } = records.find(
+      (record) => record["gateway_request_id"].startsWith('"quoted"'),
     )!;
     const [month, day] = [ended_at.slice(0, 7), ended_at.slice(0, 10)];
     const answers = await Promise.all(
@@ -270,6 +270,20 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
           rows.push(
             ...pages.map((record) => JSON.stringify(Object.entries(record).sort())).sort(),
             ...(await get("/usage.csv", { month, ...filter })).split("\r\n").sort(),
+          );
+        }
+        const span = { from: `${month}-01`, to: day };
+        for (const filter of [
+          {},
+          { key: key_id },
+          { provider: provider ?? "" },
+          { provider: "" },
+        ]) {
+          const query = { ...span, ...filter };
+          const answer = JSON.parse(await get("/costs", { ...query, by: "provider,account,day" }));
+          rows.push(
+            ...answer.rows.map((row: object) => JSON.stringify(Object.entries(row).sort())).sort(),
+            ...(await get("/usage.csv", query)).split("\r\n").sort(),
           );
         }
         const story = JSON.parse(await get("/trace", { request_id: gateway_request_id }));

@@ -139,7 +139,14 @@ async function* matchingLines(
  */
 function lineMatcher(filter: UsageFilter): (line: string) => boolean {
   const { account, model, keyId, provider, requestId, day, from, to } = filter;
-  const columns = { account, model, key_id: keyId, provider, gateway_request_id: requestId };
+  const columns = {
+    account,
+    model,
+    key_id: keyId,
+    // A record of which nobody served has no provider.
+    provider: provider === "" ? null : provider,
+    gateway_request_id: requestId,
+  };
   const texts = Object.entries(columns)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `"${name}":${JSON.stringify(value)}`);

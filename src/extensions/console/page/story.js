@@ -158,7 +158,7 @@ function storyOf(entry) {
         h("h2", { class: "title id" }, entry.id),
         button("Copy the id", copy, { class: "small" }),
       ),
-      h("p", {}, tone(name, text), " ", sentence(entry)),
+      h("p", {}, tone(name, text), " · ", sentence(entry)),
     ),
     h(
       "div",

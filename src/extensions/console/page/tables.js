@@ -148,7 +148,7 @@ export function drawAccounts({ accounts }) {
   const nameOf = ({ account, other }) => {
     if (other) return "all others";
     const name = account ?? "nobody (no valid key)";
-    return link(withQuery("#requests", { account: account ?? undefined }), name);
+    return link(withQuery("#requests", account === null ? { status: "401" } : { account }), name);
   };
   const sorted = accounts.toSorted((a, b) => requestsIn(b) - requestsIn(a));
   const rows = sorted.map((row) => () => [
