@@ -1,7 +1,7 @@
 // The wire formats and the vendors that a configuration can name: the core's own format, and those
 // of the extensions that are loaded.
 import type { Extension } from "../core/extension/extension.ts";
-import { dialectsIn } from "../core/extension/parts.ts";
+import { dialectsIn } from "../core/extension/gateway-parts.ts";
 import type { DialectDefinition } from "../core/providers/dialect.ts";
 import { vendorNames, vendorPresets, type VendorPresets } from "./vendors.ts";
 

@@ -17,7 +17,7 @@ import {
   startParts,
   type Observations,
   type Parts,
-} from "./extension/parts.ts";
+} from "./extension/gateway-parts.ts";
 import type { Report } from "./extension/report.ts";
 import type { Routes } from "./http/exchange.ts";
 import { randomHex } from "./ids.ts";
@@ -109,7 +109,7 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const { diagnose } = logs;
   let draining = false;
 
-  /** What a request begins with. */
+  /** The configuration for a new request. Throws the 503 while the gateway stops. */
   function inForce(): Snapshot {
     if (draining) throw shuttingDown();
     return snapshots.current();
@@ -145,8 +145,8 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
 
   return {
     async listen() {
-      await parts.open();
       try {
+        await parts.open();
         const url = await server.listen();
         await host?.listen(url);
         return url;
@@ -159,9 +159,12 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
     report,
     diagnose,
     reload(config, loaded) {
-      const prepared = [secure?.reload(config), parts.reload(config)];
+      const prepared = [
+        secure?.reload(config),
+        parts.reload(config),
+        snapshots.prepare(config, loaded),
+      ];
       for (const apply of prepared) apply?.();
-      snapshots.replace(config, loaded);
     },
     close,
     drain: () => close(snapshots.current().config.server.drain_ms),

@@ -1,5 +1,5 @@
-// Time, as everything in the core asks for it. It is injected, so that a test can let a minute pass
-// in no time.
+// Time, as the core asks for it where something is counted, bounded or delayed. It is injected, so
+// that a test can let a minute pass in no time.
 
 /** A timer that has been set. */
 export interface Timer {

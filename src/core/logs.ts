@@ -3,7 +3,7 @@ import type { Writable } from "node:stream";
 import type { Clock } from "./clock.ts";
 import type { Diagnose } from "./diagnose.ts";
 import type { Extension } from "./extension/extension.ts";
-import { provided } from "./extension/parts.ts";
+import { provided } from "./extension/gateway-parts.ts";
 import { createLineLog, type LineLog, type WriteLines } from "./http/line-log.ts";
 import type { Observer } from "./observer.ts";
 

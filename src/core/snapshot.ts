@@ -5,6 +5,7 @@ import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
 import type { Extension } from "./extension/extension.ts";
+import { provided } from "./extension/gateway-parts.ts";
 import type { Guard } from "./http/request-listener.ts";
 import type { Catalog } from "./routing/catalog.ts";
 
@@ -20,8 +21,8 @@ export interface Snapshot {
 
 export interface Snapshots {
   current(): Snapshot;
-  /** Puts a configuration in force. */
-  replace(config: Config, extensions: readonly Extension[]): void;
+  /** Prepares for another configuration. What it returns puts it in force, and cannot fail. */
+  prepare(config: Config, extensions: readonly Extension[]): () => void;
   close(): void;
 }
 
@@ -36,13 +37,12 @@ export interface SnapshotOptions {
 export function createSnapshots(initial: Config, options: SnapshotOptions): Snapshots {
   const { extensions, clock, diagnose, createCatalog } = options;
   const dataDir = initial.data_dir;
-  const sources = extensions.flatMap(({ openKeys }) =>
-    openKeys ? [openKeys({ dataDir, changed: renewKeyring, diagnose })] : [],
-  );
+  const openKeys = provided(extensions, "openKeys");
+  const keys = openKeys?.({ dataDir, changed: renewKeyring, diagnose });
   let current = snapshotOf(initial, extensions);
 
   function keyringOf(config: Config): Keyring {
-    return createKeyring(config, sources[0]?.current() ?? NO_CREATED_KEYS, clock.now);
+    return createKeyring(config, keys?.current() ?? NO_CREATED_KEYS, clock.now);
   }
   function renewKeyring(): void {
     current = { ...current, keyring: keyringOf(current.config) };
@@ -52,18 +52,19 @@ export function createSnapshots(initial: Config, options: SnapshotOptions): Snap
       config,
       keyring: keyringOf(config),
       catalog: createCatalog(config, loaded),
-      guard: loaded.find((extension) => extension.guard)?.guard?.(config),
+      guard: provided(loaded, "guard")?.(config),
       loadedAt: new Date(clock.now()).toISOString(),
     };
   }
 
   return {
     current: () => current,
-    replace(config, loaded) {
-      current = snapshotOf(config, loaded);
+    prepare(config, loaded) {
+      const next = snapshotOf(config, loaded);
+      return () => {
+        current = next;
+      };
     },
-    close() {
-      for (const source of sources) source.close();
-    },
+    close: () => keys?.close(),
   };
 }

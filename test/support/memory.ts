@@ -13,7 +13,7 @@ import { createKeyring, NO_CREATED_KEYS } from "../../src/core/accounts/keyring.
 import { createChatHandler } from "../../src/core/chat/handler.ts";
 import { createLeftStreams } from "../../src/extensions/left-streams/index.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
-import { provided } from "../../src/core/extension/parts.ts";
+import { provided } from "../../src/core/extension/gateway-parts.ts";
 import type { GatewayPart } from "../../src/core/extension/extension.ts";
 import { internalErrorReporter, renderError } from "../../src/core/error-responses.ts";
 import { createResponseLog } from "../../src/core/http/access-log.ts";

@@ -73,7 +73,7 @@ export interface Keyring {
 
 export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0, 16)}`;
 
-/** A key of the configuration, by its digest. It stands as long as the configuration does. */
+/** The keys of the configuration, by their digests. They stand as long as the configuration does. */
 export const configuredKeys = ({
   keys,
 }: Pick<AccountSettings, "keys">): ReadonlyMap<string, KeyTerms> =>
@@ -134,6 +134,7 @@ export function createKeyring(
       const caller = callerOf(sha256(Buffer.from(key, "latin1")));
       if (!caller) throw refusal("invalid_api_key", "The API key is not valid.");
       identified?.(caller);
+      // Also refuses a date that cannot be read.
       if (!(caller.validUntil > now()))
         throw refusal("api_key_disabled", "The API key has been revoked or has expired.");
       return caller;

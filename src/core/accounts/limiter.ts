@@ -106,7 +106,7 @@ function createWindow(): Window {
     },
     count: () => times.length - first,
     add: (time) => times.push(time),
-    isOld: (time) => !(times.at(-1)! + WINDOW_MS > time),
+    isOld: (time) => !(times.at(-1)! + WINDOW_MS > time), // also true of an empty list
     resetMs(rpm, time) {
       // A limit that a new configuration has lowered is full until enough of its admissions are
       // old. A limit of 0 never gets room.

@@ -1,6 +1,7 @@
-// The client's side of a reply. Its commit point is the first event of a stream: until then the
-// status is open, and an error is the whole answer. From then on an error is an event of its own,
-// and no `[DONE]` follows it.
+// The client's side of a reply. The status is fixed by the first bytes of a stream: an event or a
+// keep-alive comment. Until then an error is the whole answer; after that it is an event of its own,
+// and no `[DONE]` follows it. Another model may still be asked until the first content
+// (routing/fallback.ts).
 import { Cancel, ClientGone } from "../http/cancel.ts";
 import { createEventSink } from "../http/event-writer.ts";
 import { sendJson } from "../http/responses.ts";
@@ -43,7 +44,9 @@ export function createDelivery(request: AcceptedRequest, services: ChatServices)
   const { res, log, cancel, requestId } = exchange;
   const { observer, clock, leftStreams } = services;
   const upstream = new Cancel();
-  const sink = chat.stream ? createEventSink(res, config.server.keep_alive_ms, cancel) : undefined;
+  const sink = chat.stream
+    ? createEventSink(res, config.server.keep_alive_ms, cancel, clock)
+    : undefined;
   let reply: ReplyWriter | undefined;
   let lastWriteAt = 0;
   /** The model of which something was streamed. */
@@ -57,7 +60,7 @@ export function createDelivery(request: AcceptedRequest, services: ChatServices)
     log.model = name;
     const head = replyHead(name, fingerprint(), clock.now());
     const options = {
-      showReasoning: chat.thinking && reasoning,
+      showReasoning: chat.showThinking && reasoning,
       showLogprobs: chat.logprobs,
       includeUsage: chat.includeUsage,
     };

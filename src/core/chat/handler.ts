@@ -17,20 +17,20 @@ import { openInLedger, type LedgerSettlement, type Outcome } from "./settlement.
 const COMPLETED: Outcome = { status: "completed", httpStatus: 200, errorCode: null };
 const CANCELLED: Outcome = { status: "cancelled", httpStatus: 499, errorCode: null };
 
-export function createChatHandler(current: () => ConfigSnapshot, services: ChatServices): Handler {
+export function createChatHandler(inForce: () => ConfigSnapshot, services: ChatServices): Handler {
   const { limiter, clock, diagnose } = services;
   let inFlight = 0;
 
   return async (exchange) => {
     const trace = services.trace?.(exchange);
-    const { config, catalog, keyring } = current();
+    const { config, catalog, keyring } = inForce();
     refuseOverload(config, inFlight);
     const caller = authenticate(exchange, keyring);
     inFlight += 1;
-    const leave = once(() => {
+    const uncount = once(() => {
       inFlight -= 1;
     });
-    exchange.onEnd(leave);
+    exchange.onEnd(uncount);
     try {
       const decision = limiter.admit(caller);
       // A local limiter decides at once. Awaiting it would delay the reading of the body by a turn,
@@ -60,7 +60,7 @@ export function createChatHandler(current: () => ConfigSnapshot, services: ChatS
         releaseSlot();
       }
     } catch (error) {
-      leave(); // at once, even if the client is slow to read the refusal
+      uncount(); // at once, even if the client is slow to read the refusal
       throw error;
     }
   };
@@ -131,6 +131,7 @@ async function endWithError(
     errorCode: clientError.code,
   });
   delivery.fail(clientError);
+  // The bug itself, so that its own stack is logged.
   return clientError.code === "internal_error" ? error : clientError;
 }
 

@@ -50,7 +50,7 @@ export interface Extension {
   readonly fingerprintSecret?: (dataDir: string) => string;
   /**
    * The keys that it knows beside those of the configuration. Throws a ValidationError if they
-   * cannot be read.
+   * cannot be read. At most one extension does.
    */
   readonly openKeys?: (options: KeySourceOptions) => KeySource;
   /**
@@ -99,13 +99,14 @@ export interface SecureSection extends SecureListener {
 
 export interface KeySourceOptions {
   readonly dataDir: string;
-  /** Call it when the keys are others than before. */
+  /** Call it when the keys are others than before, not before `openKeys` has returned. */
   changed(): void;
   readonly diagnose: Diagnose;
 }
 
 /** Keys that are found while the gateway runs. */
 export interface KeySource {
+  /** The keys of this moment. It is asked at each change, not for each request. */
   current(): CreatedKeys;
   close(): void;
 }

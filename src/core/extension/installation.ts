@@ -43,8 +43,8 @@ export interface HostRunner {
 /** A gateway that can be started, as program.ts uses it. */
 export interface RunningGateway {
   /**
-   * Resolves with the address that clients can use. Rejects if it cannot be bound; everything is
-   * closed then.
+   * Resolves with the address that clients can use. Rejects if a part cannot start or the address
+   * cannot be bound; everything is closed then.
    */
   listen(): Promise<string>;
   /** What else the line that announces the gateway says. */

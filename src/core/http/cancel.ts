@@ -21,7 +21,10 @@ export class Cancel {
 
   /** Calls `listener` on abort, at once if that has happened. The result removes the listener. */
   onAbort(listener: () => void): () => void {
-    if (this.aborted) listener();
+    if (this.aborted) {
+      listener();
+      return () => undefined;
+    }
     this.#listeners.add(listener);
     return () => {
       this.#listeners.delete(listener);

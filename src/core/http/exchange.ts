@@ -33,14 +33,16 @@ export interface LogFields {
   model?: string | null | undefined;
   /** The model or alias that the client named. */
   model_requested?: string | undefined;
+  /** The provider that served, or was asked last. */
   provider?: string | null | undefined;
-  /** `estimated` if the provider sent no usage. */
+  /** `estimated` if at least one of the figures is an estimate. */
   usage_source?: string | undefined;
   prompt_tokens?: number | undefined;
   completion_tokens?: number | undefined;
   /** An exact decimal number, in `currency`. */
   cost?: string | undefined;
   currency?: string | undefined;
+  /** The code of the error that the client got. */
   error_code?: string | undefined;
   /** The path of the request field that is to blame. */
   param?: string | null | undefined;

@@ -72,6 +72,7 @@ export function createRefusals(
  */
 function canAnswer({ live, latest }: Connection): boolean {
   const [first, second] = live;
+  // If the last response left before its request had arrived, these bytes may be its body.
   if (!first) return latest?.req.complete !== false;
   return !second && !isResponseOwed(first);
 }

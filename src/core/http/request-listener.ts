@@ -52,8 +52,13 @@ function checkHead({ headers, httpVersion }: IncomingMessage): void {
 
 function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHooks): void {
   const { req, res, requestId, cancel, log } = exchange;
-  if (thrown instanceof ClientGone || cancel.reason instanceof ClientGone) return;
+  if (thrown instanceof ClientGone) return;
   const response = hooks.renderError(thrown, requestId);
+  if (cancel.reason instanceof ClientGone) {
+    // Nobody is there to be answered, but a bug is a bug.
+    if (response.isInternal) hooks.failed(exchange, thrown);
+    return;
+  }
   log.error_code = response.code;
   log.param = response.param;
   if (response.isInternal) hooks.failed(exchange, thrown);

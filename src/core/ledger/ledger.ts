@@ -34,6 +34,7 @@ export interface AttemptRecord {
 
 /** How a request ended, and what it cost. */
 export interface Settlement {
+  /** `interrupted`: its process died. Only a recovery of the books writes that. */
   readonly status: "completed" | "failed" | "cancelled" | "interrupted";
   /** Status of the answer to the client. 499: the client left. Null: unknown. */
   readonly httpStatus: number | null;
@@ -82,6 +83,7 @@ export const ledgerUnavailable = (cause?: unknown): ApiError =>
   });
 
 export interface Ledger {
+  /** Opens an entry. Throws `ledgerUnavailable()` if it is known that nothing can be written. */
   open(opening: Opening): LedgerEntry;
   /** Why the ledger cannot be written, for the operator. Null: it can. */
   fault(): string | null;

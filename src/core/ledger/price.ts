@@ -1,5 +1,5 @@
-// Money, exactly: whole pico-units of the currency (1 per million tokens is 1e6 of them a token) as
-// BigInt, never rounded, printed as a decimal string. DESIGN.md "Files", WIRE.md 8.
+// Money, exactly: whole pico-units of the currency as BigInt, never rounded, printed as a decimal
+// string. A price of 1 per million tokens is 1e6 pico-units for each token. DESIGN.md "Files", WIRE.md 8.
 import type { Usage } from "../openai/usage.ts";
 
 /** What a model costs, in the currency per million tokens, with at most six decimals. */
@@ -13,6 +13,7 @@ export interface Price {
 }
 
 const DECIMALS = 12;
+/** What formatMoney writes. */
 export const AMOUNT = /^(\d+)(?:\.(\d{1,12}))?$/;
 /** A price has at most six decimals, so the product is whole. */
 const pico = (tokens: number, price: number): bigint =>

@@ -250,7 +250,7 @@ export const chatRequest = refine(
       ...request,
       includeUsage: request.stream_options?.include_usage ?? false,
       /** Whether the client is to see the reasoning. */
-      thinking: thinking ?? false,
+      showThinking: thinking ?? false,
       /**
        * Whether the model is to think, shown or hidden. `thinking` takes precedence over the
        * effort.

@@ -1,6 +1,6 @@
 // The contracts of a provider format. A dialect translates one wire format in both directions. It
 // is pure and synchronous: it does no I/O and never waits. The gateway's one asynchronous pump
-// (routing/attempt.ts) feeds it, so a test can cut the bytes anywhere.
+// (routing/stream.ts) feeds it, so a test can cut the bytes anywhere.
 import type { Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { Transport } from "../upstream/transport.ts";
@@ -41,6 +41,7 @@ export interface Decoder {
 export interface Dialect {
   /** The headers that carry the provider's key. */
   auth(key: string): Headers;
+  /** Throws a ProviderError if this format has no words for the request. */
   request(chat: ChatRequest, target: Target): ProviderRequest;
   /** Whether this JSON, which is no error, is a whole reply. */
   isReply(json: unknown): boolean;
@@ -80,7 +81,10 @@ export interface DialectDefinition {
   readonly appended?: { readonly path: string; readonly end: RegExp };
   /** The vendor by whose published rules its providers count images, audio and files. */
   readonly mediaRules: string;
-  /** Called for each request. */
+  /**
+   * Called for each attempt, and once for each provider that has a key, with an empty account, for
+   * its `auth`.
+   */
   create(scope: DialectScope): Dialect;
   /**
    * Reaches a provider inside this process. `provider` is its checked row of the configuration.

@@ -36,6 +36,9 @@ const UNREACHABLE = new RegExp(
     "|ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)",
 );
 
+/** Codes of wrong arguments to Node's own functions. */
+const BUG = /^ERR_(INVALID_ARG|INVALID_THIS|MISSING_ARGS|OUT_OF_RANGE)/;
+
 /**
  * Whatever an attempt threw, as a ProviderError if the network or a bound caused it. A bug of this
  * program stays what it is.
@@ -47,11 +50,12 @@ export function fromNetwork(error: unknown): unknown {
   if (error instanceof RangeError)
     return new ProviderError("upstream_error", error.message, { cause: error });
   const code = networkCode(error);
-  // The built-in fetch does not always state a code.
-  if (code === undefined && error.message !== "fetch failed") return error;
+  // The built-in fetch does not always state a code. Node states one for its caller's mistakes too.
+  const isBug = code === undefined ? error.message !== "fetch failed" : BUG.test(code);
+  if (isBug) return error;
   return new ProviderError(
     UNREACHABLE.test(code ?? "") ? "model_unavailable" : "upstream_error",
-    `the connection failed: ${code}`,
+    `the connection failed: ${code ?? (error.cause as Error | undefined)?.message ?? error.message}`,
     { cause: error },
   );
 }
@@ -98,7 +102,7 @@ export function guarded<T>(report: ReportBug, work: () => T, detail: ProviderErr
   }
 }
 
-/** The same dialect, its exceptions contained. */
+/** The same dialect, whose unexpected exceptions end the attempt and not the request. */
 export const guardDialect = (dialect: Dialect, report: ReportBug): Dialect => ({
   auth: dialect.auth,
   // A request that cannot be written once cannot be written at all.
@@ -106,10 +110,10 @@ export const guardDialect = (dialect: Dialect, report: ReportBug): Dialect => ({
     guarded(report, () => dialect.request(chat, target), { permanent: true }),
   isReply: (json) => guarded(report, () => dialect.isReply(json)),
   decoder(target) {
-    const decoder = dialect.decoder(target);
+    const { push, ended } = guarded(report, () => dialect.decoder(target));
     return {
-      push: (event) => guarded(report, () => decoder.push(event)),
-      ended: () => decoder.ended?.() === true,
+      push: (event) => guarded(report, () => push(event)),
+      ...(ended && { ended: () => guarded(report, ended) }),
     };
   },
   refusal: (status, headers, body) =>

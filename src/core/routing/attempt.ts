@@ -1,6 +1,6 @@
 // One attempt at one provider: the request goes out, the reply comes in as batches of parts, and
-// every failure becomes a ProviderError. The first batch goes up to and with the first delta, or
-// the end of a reply that has none.
+// every failure becomes a ProviderError. Nothing is delivered before the first content; the first
+// batch has all that came until the end of that read.
 import { setImmediate as turnEnd } from "node:timers/promises";
 import type { Clock } from "../clock.ts";
 import { describe } from "../diagnose.ts";
@@ -90,7 +90,10 @@ export async function attempt(
   const { redact } = provider;
   const reportBug = (bug: unknown) =>
     options.report("internal_error", model, { level: "error", detail: describe(bug) });
-  const dialect = guardDialect(provider.dialectFor(options.account), reportBug);
+  const dialect = guardDialect(
+    guarded(reportBug, () => provider.dialectFor(options.account)),
+    reportBug,
+  );
   const stream = chat.stream || model.traits.stream_only;
   if (options.large) await otherWork(options.cancel);
   const request = dialect.request(chat.stream === stream ? chat : { ...chat, stream }, model);

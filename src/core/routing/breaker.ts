@@ -22,10 +22,15 @@ export interface BreakerStatus {
   readonly lastAnswer: ProviderAnswer | null;
 }
 
-/** The permission for one attempt. One of its methods is called when the attempt ends. */
+/**
+ * The permission for one attempt. `began` may be called once; then exactly one of the others ends the
+ * attempt.
+ */
 export interface Pass {
-  /** The provider began (`done` false) or completed (`done` true) its reply. */
-  answered(done: boolean): void;
+  /** The provider has begun its reply. */
+  began(): void;
+  /** The provider has completed its reply. */
+  completed(): void;
   /** The provider failed. */
   failed(error: ProviderError): void;
   /**
@@ -61,19 +66,26 @@ export function createBreaker(clock: Clock): Breaker {
     openings += 1;
   }
 
+  /** Closes the circuit, unless it has opened again since. */
+  function close(openingsBefore: number, failuresLeft: number): void {
+    if (openings !== openingsBefore) return;
+    openedAt = undefined;
+    isProbing = false;
+    failures = failuresLeft;
+  }
+
   /**
    * The pass of an attempt that began after so many openings. It changes nothing once the circuit
    * has opened again.
    */
   const createPass = (openingsBefore: number, threshold: number): Pass => ({
-    answered(done) {
-      if (openings !== openingsBefore) return;
-      if (!done && openedAt === undefined) return;
-      openedAt = undefined;
-      isProbing = false;
+    began() {
+      // A closed breaker learns nothing from a mere beginning.
+      if (openedAt === undefined) return;
       // Until the reply is complete, one more failure opens the circuit again.
-      failures = done ? 0 : threshold - 1;
+      close(openingsBefore, threshold - 1);
     },
+    completed: () => close(openingsBefore, 0),
     failed(error) {
       lastFault = `${error.code}: ${error.message}`;
       lastAnswer = error.answer ?? null;

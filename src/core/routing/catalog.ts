@@ -150,6 +150,7 @@ function capable(allowed: readonly Model[], chat: ChatRequest): readonly Model[]
     throw new ApiError("model_unavailable", `No model is available for '${chat.model}'.`, {
       param: "model",
     });
+  // Where each is met by some model, but no model meets all, the first is named.
   const unmet =
     requirements.find(({ satisfiedBy }) => !allowed.some(({ traits }) => satisfiedBy(traits))) ??
     requirements[0]!;

@@ -1,5 +1,5 @@
 // What is said of failed attempts: to the ledger, to the operator, and to the client, who never
-// sees the provider's own message. WIRE.md 4.2, the rows of providers' faults.
+// sees the provider's own message. Computes the client's Retry-After after providers' faults. WIRE.md 4.2, the rows of providers' faults.
 import type { AttemptRecord } from "../ledger/ledger.ts";
 import { ClientGone } from "../http/cancel.ts";
 import { ApiError, toApiError } from "../openai/errors.ts";
@@ -99,23 +99,21 @@ export function toClientError(requested: string, failures: readonly FailedAttemp
     .replace("{seconds}", String(seconds))
     .replace("{requested}", () => requested);
   const canRetry = code === "model_unavailable" || code === "model_overloaded";
-  if (!canRetry || Number.isNaN(seconds)) return new ApiError(code, text, { param });
+  if (!canRetry || seconds === undefined) return new ApiError(code, text, { param });
   return new ApiError(code, text, { param, headers: { "Retry-After": String(seconds) } });
 }
 
-/** NaN: the wait of one of the models is unknown. */
-function retrySeconds(failures: readonly FailedAttempt[]): number {
-  const soonestMs = Math.min(...failures.map(retryMs));
-  return Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(soonestMs / 1000)));
+/** Undefined: one of the models may be asked at once, so no Retry-After is sent. */
+function retrySeconds(failures: readonly FailedAttempt[]): number | undefined {
+  const waits = failures.map(retryMs);
+  if (!waits.every((ms) => ms !== undefined)) return undefined;
+  return Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(Math.min(...waits) / 1000)));
 }
 
-/**
- * What the provider or the breaker demands, whichever is later. NaN: neither demands anything, so
- * it may be at once.
- */
-function retryMs({ model, error }: FailedAttempt): number {
+/** What the provider or the breaker demands, whichever is later. Undefined: neither demands a wait. */
+function retryMs({ model, error }: FailedAttempt): number | undefined {
   const assumed = error.code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined;
   const stated = error.detail.retryAfterMs ?? assumed;
   const { retryMs: breakerMs } = model.status();
-  return stated === undefined && breakerMs === 0 ? NaN : Math.max(stated ?? 0, breakerMs);
+  return stated === undefined && breakerMs === 0 ? undefined : Math.max(stated ?? 0, breakerMs);
 }

@@ -101,11 +101,12 @@ export async function completeWithFallback(
       attempts.push(...result.records);
       progress = progressOf(result, attempts);
       if (result.error === undefined) return progress;
-      const error = recoverable(result, progress, chat.model, context);
+      const error = requireRecoverable(result, progress, chat.model, context);
       failures.push({ model, error });
       wait = waitBefore(error, model, retries);
-    } else if (retries === 0) failures.push({ model, error: BREAKER_OPEN });
+    } else if (retries === 0) failures.push({ model, error: BREAKER_OPEN }); // else its own failure is there
 
+    // The same model again, if there is time for it and its breaker is still closed; else the next.
     if (clock.monotonic() + wait < endsAt && model.status().state === "closed") {
       await pause(wait, clock, cancel);
       if (cancel.aborted) throw new CompletionFailed(progress, cancel.reason);
@@ -118,7 +119,7 @@ export async function completeWithFallback(
   throw new CompletionFailed(progress, toClientError(chat.model, failures));
 }
 
-/** Makes one attempt, takes its time, and tells the breaker how it ended. */
+/** Makes one attempt, measures it, and tells the breaker how it ended. */
 async function tryOnce(
   chat: ChatRequest,
   { model, pass, isFirst }: { model: Model; pass: Pass; isFirst: boolean },
@@ -157,7 +158,7 @@ async function tryOnce(
 
   function take(parts: readonly Part[]): Promise<unknown> | undefined {
     if (begunAt === undefined) {
-      pass.answered(false);
+      pass.began();
       begunAt = clock.monotonic();
     }
     return deliver(parts, serving);
@@ -168,7 +169,7 @@ async function tryOnce(
     (thrown: unknown) => thrown,
   );
   record(error);
-  if (error === undefined) pass.answered(true);
+  if (error === undefined) pass.completed();
   else if (isEvidence(error, cancel, isFirst && begunAt === undefined)) pass.failed(error);
   else pass.dropped(error instanceof ProviderError ? error.answer : undefined);
   return { model, meter: serving.meter, records, begunAt, error };
@@ -194,16 +195,20 @@ function progressOf(
  * Whether an attempt's error counts against its provider. Once the request is cancelled, that is
  * only so if its time is over and the provider had all of it, and was silent.
  */
-function isEvidence(error: unknown, cancel: Cancel, hadAllTime: boolean): error is ProviderError {
+function isEvidence(
+  error: unknown,
+  cancel: Cancel,
+  hadAllTimeInSilence: boolean,
+): error is ProviderError {
   if (!(error instanceof ProviderError) || !error.countsForBreaker) return false;
-  return !cancel.aborted || (hadAllTime && cancel.reason instanceof ProviderError);
+  return !cancel.aborted || (hadAllTimeInSilence && cancel.reason instanceof ProviderError);
 }
 
 /**
  * The error of an attempt after which another one may be made. Throws a CompletionFailed if none
  * may. `requested`: the model that the client named.
  */
-function recoverable(
+function requireRecoverable(
   { model, error, begunAt }: AttemptResult,
   progress: RequestProgress,
   requested: string,

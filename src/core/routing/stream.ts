@@ -43,7 +43,7 @@ export interface EventDecoding {
   unreadable(): number;
 }
 
-/** `decoder` contains its own exceptions. `jsonExcess` undefined: no event holds too much. */
+/** `decoder` is guarded (attempt-errors.ts). `jsonExcess` undefined: no event holds too much. */
 export function createEventDecoding(
   decoder: Decoder,
   meter: Meter,

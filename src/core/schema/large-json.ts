@@ -22,7 +22,7 @@ const LARGE_CHARS = 256 * 1024;
  */
 export type JsonExcess = (text: string, maxValues: number) => string | undefined;
 
-/** Whether each step of the work on a text is a turn of the event loop of its own. */
+/** Whether a text is so long that each step of the work on it gets a turn of its own. */
 export const isLarge = (text: string): boolean => text.length > LARGE_CHARS;
 
 /** What is too much in a text. Undefined: nothing, or `excess` is undefined. */

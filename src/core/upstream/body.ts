@@ -35,7 +35,7 @@ export async function consume(
 
 /**
  * Collects the pieces of a body, up to and with the one that makes it larger than `maxBytes`.
- * `progress` is called after every other piece.
+ * `progress` is called after each piece but that one.
  */
 export function readAll(
   body: AsyncIterable<Uint8Array>,

@@ -19,7 +19,10 @@ export interface UpstreamRequest {
   readonly cancel: Cancel;
   /** How long a new connection may take to be established, in milliseconds. */
   readonly connectMs: number;
-  /** Called when there is a connection for the request. */
+  /**
+   * Called when the request goes out on a connection. A transport that cannot know when that is calls
+   * it at once.
+   */
   readonly sent: () => void;
   /**
    * Called when the provider turns out to have closed a pooled connection before a byte of the

@@ -3,7 +3,7 @@
 import { port, strict } from "../../config/fields.ts";
 import { isLoopback } from "../../config/demo-key.ts";
 import type { Host, HostExtension, HostPart } from "../installation/index.ts";
-import { provided, secureListener } from "../../core/extension/parts.ts";
+import { provided, secureListener } from "../../core/extension/gateway-parts.ts";
 import { defineSetting } from "../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../core/error-responses.ts";
 import type { Handler } from "../../core/http/exchange.ts";

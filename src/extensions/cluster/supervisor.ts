@@ -9,7 +9,11 @@ import type { Config } from "../../core/config.ts";
 import type { Extension, KeySource } from "../../core/extension/extension.ts";
 import type { RunningGateway } from "../../core/extension/installation.ts";
 import type { SuperviseOptions } from "../../command-line/processes.ts";
-import { secureListener, startHost, startObservations } from "../../core/extension/parts.ts";
+import {
+  secureListener,
+  startHost,
+  startObservations,
+} from "../../core/extension/gateway-parts.ts";
 import { createLogs } from "../../core/logs.ts";
 import type { ConfigMessage } from "./messages.ts";
 import { createWorkerPool } from "./worker-pool.ts";

@@ -3,7 +3,7 @@
 import { systemClock } from "../../core/clock.ts";
 import type { Config } from "../../core/config.ts";
 import type { Extension } from "../../core/extension/extension.ts";
-import { dialectsIn, provided } from "../../core/extension/parts.ts";
+import { dialectsIn, provided } from "../../core/extension/gateway-parts.ts";
 import { Cancel } from "../../core/http/cancel.ts";
 import { randomHex } from "../../core/ids.ts";
 import { createMeter } from "../../core/ledger/meter.ts";

@@ -68,7 +68,7 @@ function generationConfig(chat: ChatRequest, { reasoning, traits }: Target): obj
 
 /** A model that cannot stop thinking gets the least that it takes. */
 function thinkingConfig(chat: ChatRequest, traits: Traits): object {
-  const { thinking: includeThoughts, wantsThinking } = chat;
+  const { showThinking: includeThoughts, wantsThinking } = chat;
   const effort = effortOf(chat.effort, traits);
   if (traits.thinking === "budget") {
     const least = traits.thinking_off ? 0 : LEAST_BUDGET;

@@ -4,7 +4,7 @@
 import { port, strict } from "../../config/fields.ts";
 import { defineSetting } from "../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../core/error-responses.ts";
-import { provided } from "../../core/extension/parts.ts";
+import { provided } from "../../core/extension/gateway-parts.ts";
 import type { Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
 import { createServer, type Server } from "../../core/http/server.ts";

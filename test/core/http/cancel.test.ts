@@ -22,6 +22,14 @@ describe("Cancel", () => {
     assert.equal(reason, "done");
   });
 
+  it("calls a listener once that another listener adds", () => {
+    const cancel = new Cancel();
+    let calls = 0;
+    cancel.onAbort(() => cancel.onAbort(() => (calls += 1)));
+    cancel.abort();
+    assert.equal(calls, 1);
+  });
+
   it("does not call a listener that was removed", () => {
     const cancel = new Cancel();
     const remove = cancel.onAbort(() => assert.fail("it was removed"));

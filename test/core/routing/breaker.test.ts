@@ -45,7 +45,7 @@ describe("a closed breaker", () => {
     const { enter, status } = setUp();
     enter()!.failed(ERROR);
     enter()!.failed(ERROR);
-    enter()!.answered(true);
+    enter()!.completed();
     assert.equal(status().failures, 0);
     enter()!.failed(ERROR);
     assert.equal(status().state, "closed");
@@ -54,7 +54,7 @@ describe("a closed breaker", () => {
   it("keeps its count when a reply only begins", () => {
     const { enter, status } = setUp();
     enter()!.failed(ERROR);
-    enter()!.answered(false);
+    enter()!.began();
     assert.equal(status().failures, 1);
   });
 
@@ -102,7 +102,7 @@ describe("an open breaker", () => {
     open();
     clock.advance(SETTINGS.cooldown_ms);
     const probe = enter()!;
-    probe.answered(false);
+    probe.began();
     assert.equal(status().state, "closed");
     probe.failed(ERROR);
     assert.equal(status().state, "open");
@@ -112,7 +112,7 @@ describe("an open breaker", () => {
     const { clock, enter, status, open } = setUp();
     open();
     clock.advance(SETTINGS.cooldown_ms);
-    enter()!.answered(true);
+    enter()!.completed();
     assert.equal(status().state, "closed");
     assert.equal(status().failures, 0);
   });
@@ -130,7 +130,7 @@ describe("an open breaker", () => {
     const { enter, status, open } = setUp();
     const early = enter()!;
     open();
-    early.answered(true);
+    early.completed();
     assert.equal(status().state, "open");
     early.failed(new ProviderError("upstream_timeout", "late"));
     assert.equal(status().failures, SETTINGS.failures);

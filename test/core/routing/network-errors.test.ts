@@ -44,7 +44,13 @@ describe("an error of the network", () => {
       "fetch without a code",
       new TypeError("fetch failed"),
       "upstream_error",
-      "the connection failed: undefined",
+      "the connection failed: fetch failed",
+    ],
+    [
+      "fetch without a code, whose cause says more",
+      new TypeError("fetch failed", { cause: new Error("bad port") }),
+      "upstream_error",
+      "the connection failed: bad port",
     ],
     [
       "several addresses, of which the first counts",
@@ -76,6 +82,7 @@ describe("an error of the network", () => {
   it("stays what it is if it is a bug, a ProviderError, or no Error", () => {
     for (const error of [
       new TypeError("x is undefined"),
+      Object.assign(new TypeError("wrong argument"), { code: "ERR_INVALID_ARG_TYPE" }),
       new ProviderError("upstream_error", "a"),
       "text",
     ])

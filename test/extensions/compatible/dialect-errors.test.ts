@@ -211,7 +211,7 @@ describe("a bug of a dialect", () => {
   const boom = (): never => {
     throw new TypeError("Cannot read properties of undefined");
   };
-  type Broken = "request" | "decoder" | "isReply";
+  type Broken = "request" | "decoder" | "beginning" | "isReply";
   /** The dialect's function fails for the model "m" alone. */
   function breakDialect(t: TestContext, part: Broken): void {
     const { request, decoder, isReply } = compatibleDialect;
@@ -226,13 +226,17 @@ describe("a bug of a dialect", () => {
       t.mock.method(compatibleDialect, "decoder", (target: Target) =>
         target.upstreamModel === "m" ? { push: boom } : decoder(target),
       );
+    else if (part === "beginning")
+      t.mock.method(compatibleDialect, "decoder", (target: Target) =>
+        target.upstreamModel === "m" ? boom() : decoder(target),
+      );
     else
       t.mock.method(compatibleDialect, "isReply", (body: unknown) =>
         JSON.stringify(body).includes("Fine.") ? boom() : isReply(body),
       );
   }
 
-  for (const part of ["request", "decoder", "isReply"] as const) {
+  for (const part of ["request", "decoder", "beginning", "isReply"] as const) {
     it(`in its ${part}: the next candidate serves, the operator is told, the breaker does not count it`, async (t) => {
       breakDialect(t, part);
       const { ask, bugs, asked, gateway } = await bench(t, "generic", speak("Fine."), {

@@ -1,5 +1,5 @@
 // OpenAI's format, which most providers and all local servers speak. What a request has in it is
-// data: traits.ts and vendors.json.
+// data: traits.ts and src/config/vendors.json.
 import type { Dialect, DialectDefinition } from "../dialect.ts";
 import { createOpenaiDecoder, choiceIn } from "./decoder.ts";
 import { refusal } from "./refusal.ts";

@@ -16,9 +16,9 @@ export function requestBody(
   thinkingFields: ThinkingFields,
 ): object {
   const switchOn = chat.wantsThinking && reasoning;
-  // Some models think without being asked.
-  const cannotStop = !traits.thinking_off || traits.thinking === "always";
-  const thinks = switchOn || (reasoning && cannotStop);
+  // "always" is a switch of extensions/compatible, which uses this function too.
+  const thinksUnasked = !traits.thinking_off || traits.thinking === "always";
+  const thinks = switchOn || (reasoning && thinksUnasked);
   const echo = thinks ? echoField(traits) : "none";
   return {
     model: upstreamModel,

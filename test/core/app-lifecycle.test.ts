@@ -1,0 +1,94 @@
+// A gateway as a whole: what is closed when it cannot start, what a reload that fails leaves as it
+// was, and who hears of a bug whose client has left.
+
+import assert from "node:assert/strict";
+import http from "node:http";
+import { describe, it } from "node:test";
+import { createGateway } from "../../src/core/app.ts";
+import type { Extension, GatewayPart } from "../../src/core/extension/extension.ts";
+import { checkConfig } from "../support/config.ts";
+import { configFor } from "../support/gateway.ts";
+import { waitFor } from "../support/wait.ts";
+
+const config = (over: object = {}) =>
+  checkConfig({ ...configFor("http://127.0.0.1:1", ["m"]), server: { port: 0 }, ...over });
+
+const part = (name: string, made: GatewayPart, more: Partial<Extension> = {}): Extension => ({
+  name,
+  start: () => made,
+  ...more,
+});
+
+describe("a gateway", () => {
+  it("closes what it has opened when one of its parts cannot start", async () => {
+    const log: string[] = [];
+    const gateway = createGateway(config(), {
+      extensions: [
+        part("first", {
+          open: async () => {
+            log.push("first open");
+          },
+          close: () => {
+            log.push("first close");
+          },
+        }),
+        part("second", { open: () => Promise.reject(new Error("no disk")) }),
+      ],
+    });
+    await assert.rejects(gateway.listen(), { message: "no disk" });
+    assert.deepEqual(log, ["first open", "first close"]);
+  });
+
+  it("keeps the old configuration whole where one part of the new one is refused", async () => {
+    const applied: string[] = [];
+    const guarded = part(
+      "guarded",
+      {
+        reload: (next) => () => {
+          applied.push(next.data_dir);
+        },
+      },
+      {
+        guard(next) {
+          if (next.data_dir === "./refused") throw new Error("refused");
+          return undefined;
+        },
+      },
+    );
+    const gateway = createGateway(config(), { extensions: [guarded] });
+    const refused = config({ data_dir: "./refused" });
+    assert.throws(() => gateway.reload(refused, [guarded]), { message: "refused" });
+    assert.deepEqual(applied, []);
+    gateway.reload(config({ data_dir: "./taken" }), [guarded]);
+    assert.deepEqual(applied, ["./taken"]);
+    await gateway.close();
+  });
+
+  it("diagnoses a bug in a handler whose client has left", async () => {
+    const diagnosed: string[] = [];
+    let called = false;
+    const routes = {
+      "/slow": {
+        GET: async ({
+          cancel,
+        }: {
+          readonly cancel: { onAbort(listener: () => void): unknown };
+        }) => {
+          called = true;
+          await new Promise<void>((resolve) => cancel.onAbort(resolve));
+          throw new TypeError("a bug after the client has left");
+        },
+      },
+    };
+    const gateway = createGateway(config(), {
+      extensions: [part("slow", { routes })],
+      diagnostics: (lines) => diagnosed.push(lines),
+    });
+    const request = http.get(`${await gateway.listen()}/slow`).on("error", () => undefined);
+    await waitFor(() => called, "the handler to be called");
+    request.destroy();
+    await waitFor(() => diagnosed.join("").includes("internal_error"), "the line about the bug");
+    assert.match(diagnosed.join(""), /TypeError: a bug after the client has left/);
+    await gateway.close();
+  });
+});
