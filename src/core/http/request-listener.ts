@@ -56,7 +56,7 @@ function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHook
   const response = hooks.renderError(thrown, requestId);
   if (cancel.reason instanceof ClientGone) {
     // Nobody is there to be answered, but a bug is a bug.
-    if (response.isInternal) hooks.failed(exchange, thrown);
+    if (response.isInternal && !isCausedBy(thrown, cancel.reason)) hooks.failed(exchange, thrown);
     return;
   }
   log.error_code = response.code;
@@ -70,4 +70,11 @@ function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHook
   // The client may close before the end of this response, which it has seen nevertheless.
   if (response.status === 413) exchange.loggedStatus = 413;
   sendError(req, res, response);
+}
+
+/** Whether an error is a consequence of the reason for which the work was ended. */
+function isCausedBy(thrown: unknown, reason: unknown): boolean {
+  let error = thrown;
+  while (error instanceof Error && error !== reason) error = error.cause;
+  return error === reason;
 }

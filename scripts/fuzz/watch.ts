@@ -1,0 +1,93 @@
+// What is watched while the cases are sent: whether /healthz answers, and the resident memory of the
+// gateway's processes.
+
+import { readFileSync } from "node:fs";
+import { makeCase, type Case } from "./cases.ts";
+import { play } from "./play.ts";
+
+const LOOK_MS = 200;
+/**
+ * How much resident memory may grow after the warm-up: the first tenth of the cases, and no fewer
+ * than the heap takes to find its size.
+ */
+const MAX_GROWTH_MB = 24;
+const WARM_UP = 10_000;
+
+const PROBE: Case = {
+  ...makeCase(0, 0),
+  pieces: [Buffer.from("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")],
+  ending: "server",
+  expected: [200],
+};
+
+export interface WatchOptions {
+  /** The gateway's first process. */
+  readonly pid: number;
+  readonly publicPort: number;
+  /** How many cases have been begun. */
+  readonly begun: () => number;
+  /** Called with what is wrong. */
+  readonly fault: (text: string) => void;
+}
+
+export interface Watch {
+  stop(): void;
+  /** How often /healthz answered, and the slowest answer in milliseconds. */
+  health(): { readonly probes: number; readonly slowestMs: number };
+  /** What is to be said of the memory of a run of so many cases; reports a growth as a fault. */
+  memory(cases: number): string;
+}
+
+export function startWatch({ pid, publicPort, begun, fault }: WatchOptions): Watch {
+  const samples: { readonly begun: number; readonly megabytes: number }[] = [];
+  let probes = 0;
+  let slowestMs = 0;
+
+  async function probe(): Promise<void> {
+    const askedAt = performance.now();
+    const { fault: found } = await play(publicPort, PROBE);
+    probes += 1;
+    slowestMs = Math.max(slowestMs, performance.now() - askedAt);
+    if (found !== undefined) fault(`/healthz: ${found}`);
+  }
+  const timer = setInterval(() => {
+    const megabytes = residentMegabytes(pid);
+    if (megabytes !== undefined) samples.push({ begun: begun(), megabytes });
+    probe().catch((error: unknown) => fault(`/healthz: ${String(error)}`));
+  }, LOOK_MS);
+
+  /** NaN: there is no sample. */
+  function mean(from: number, to: number): number {
+    const within = samples.filter((sample) => sample.begun >= from && sample.begun <= to);
+    return within.reduce((sum, { megabytes }) => sum + megabytes, 0) / within.length;
+  }
+
+  return {
+    stop: () => clearInterval(timer),
+    health: () => ({ probes, slowestMs }),
+    memory(cases) {
+      const warm = Math.max(WARM_UP, 0.1 * cases);
+      const before = mean(warm, warm + 0.1 * cases);
+      const after = cases < 2 * WARM_UP ? NaN : mean(0.9 * cases, cases);
+      if (Number.isNaN(before + after)) return "not measured";
+      const growth = after - before;
+      if (growth > MAX_GROWTH_MB)
+        fault(`memory grew by ${growth.toFixed(1)} MB, ${MAX_GROWTH_MB} are allowed`);
+      return `${before.toFixed(1)} MB after the warm-up, ${after.toFixed(1)} MB at the end`;
+    },
+  };
+}
+
+/** Of a process and its children. Undefined: not on Linux, or it has just ended. */
+function residentMegabytes(pid: number): number | undefined {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+    const pids = [String(pid), ...children.split(" ").filter((child) => child !== "")];
+    const kilobytes = pids.map((each) =>
+      Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${each}/status`, "utf8"))?.[1]),
+    );
+    return kilobytes.reduce((sum, size) => sum + size) / 1024;
+  } catch {
+    return undefined;
+  }
+}
