@@ -53,7 +53,9 @@ export function createRecent(): Recent {
       const ended = Object.values(rings).flatMap((ring) => ring.filter(fits).reverse());
       ended.sort((a, b) => (b.ended ?? 0) - (a.ended ?? 0));
       const live = running.filter(fits).sort((a, b) => b.started - a.started);
-      return [...live, ...ended];
+      // The request with exactly this id comes before those of which it is a part.
+      const isExact = ({ id }: RequestEntry): number => (id === filter.id ? 0 : 1);
+      return [...live, ...ended].sort((a, b) => isExact(a) - isExact(b));
     },
     added: () => added,
   };

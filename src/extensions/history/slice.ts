@@ -94,14 +94,14 @@ export function createSliceCounter(seq: number, at: number): SliceCounter {
     at,
     responded(record, live, time) {
       isEmpty = false;
-      const { status, account, key_id: key } = record;
+      const { account, key_id: key } = record;
       const outcome = outcomeIn(record, live?.settlement);
       const tally = tallyOf(slice.accounts, account ?? "", ACCOUNT.empty);
       slice.total[TOTAL.at(outcome)]! += 1;
       tally[ACCOUNT.at(outcome)]! += 1;
-      const isError = status >= 400 && status !== 499;
-      if (isError) countRefusal(record, time);
-      if (key) countKey(key, isError && status < 500, time);
+      const kind = kindOf(outcome); // a stream that broke off has the status 200
+      if (kind !== "fine") countRefusal(record, time);
+      if (key) countKey(key, kind === "refused", time);
       keep(outcome, { record, live });
     },
     settled(settled) {

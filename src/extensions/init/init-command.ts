@@ -143,7 +143,7 @@ function nextText({ file, vendor, row }: Wanted): string {
     [CLIENT_VARIABLE, "the key that your clients send; make one up and keep it secret"],
   ];
   if (row.variable !== undefined) exports.unshift([row.variable, `your key at ${titleOf(vendor)}`]);
-  return `Next:
+  return `Next, with this program's name in front (npm start --, or node chat-gateway.mjs):
 
 ${exports.map(([name, meaning]) => `  export ${name}=...   # ${meaning}\n`).join("")}
   check${config}   # is the configuration valid?

@@ -11,7 +11,7 @@ import {
 } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
-import { isDateToCome, lockOf } from "./terms.ts";
+import { isDateToCome, isShownText, lockOf, SHOWN_TEXT } from "./terms.ts";
 
 const NO_SECRETS = { withoutSecrets: true };
 const COLUMNS = [
@@ -92,7 +92,12 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     example: "keys create --account acme --name laptop --rpm 60 --models auto/chat",
     options: {
       account: { value: "A", meaning: "the account that pays for the key", required: true },
-      name: { value: "N", meaning: "a name that `keys list` shows" },
+      name: {
+        value: "N",
+        meaning: "a name that `keys list` shows",
+        test: isShownText,
+        expected: SHOWN_TEXT,
+      },
       rpm: {
         value: "N",
         meaning: "requests per minute of the key, beside its account's limit",

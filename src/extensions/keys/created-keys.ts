@@ -143,6 +143,27 @@ async function keysFound(file: string, found: Found): Promise<CreatedKeys> {
   }
 }
 
+/** Ids of a line of the log; of further ones only the number. */
+const MAX_LOGGED = 20;
+
+/** The ids of the keys that have come, and of those that were revoked, by whatever program. */
+function changeOf(before: CreatedKeys, after: CreatedKeys): object {
+  const changed = [...after.byDigest].filter(
+    ([digest, { revoked }]) => before.byDigest.get(digest)?.revoked !== revoked,
+  );
+  const ids = (isRevoked: boolean) =>
+    changed
+      .filter(([, { revoked }]) => (revoked !== null) === isRevoked)
+      .map(([, { key_id }]) => key_id);
+  const [created, revoked] = [ids(false), ids(true)];
+  const counts = { created_count: created.length, revoked_count: revoked.length };
+  return {
+    created: created.slice(0, MAX_LOGGED),
+    revoked: revoked.slice(0, MAX_LOGGED),
+    ...counts,
+  };
+}
+
 /**
  * Reads the keys, and again whenever the file changes. While it cannot be read the keys before it
  * stay in force.
@@ -155,8 +176,10 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
   async function take(found: Found): Promise<void> {
     if ("error" in found && ABSENT.includes(whyUnreadable(found.error))) return;
     try {
+      const before = current;
       current = await keysFound(file, found);
       changed();
+      diagnose({ event: "keys_changed", level: "info", ...changeOf(before, current) });
     } catch (error) {
       const detail = `the keys before it stay in force: ${(error as Error).message}`;
       diagnose({ event: "keys_unreadable", level: "error", detail });

@@ -1,5 +1,6 @@
 // The admin listener's paths of keys: GET /keys lists them, POST /keys makes one, DELETE /keys/{id}
-// revokes one. Every change is in the log, with the address that it came from.
+// revokes one. Every change is in the log, with the user and the address that it came from.
+import { statSync } from "node:fs";
 import { configuredKeys } from "../../core/accounts/keyring.ts";
 import type { Config } from "../../core/config.ts";
 import { readBody } from "../../core/http/body.ts";
@@ -19,13 +20,17 @@ import {
 import { withLock } from "../data-files/index.ts";
 import type { Host } from "../installation/index.ts";
 import { createKey, keyFile, readKeys, revokeKey, type CreatedKey } from "./created-keys.ts";
-import { isDateToCome, lockOf } from "./terms.ts";
+import { isDateToCome, isShownText, lockOf, SHOWN_TEXT } from "./terms.ts";
 
 /** Bytes of a body that makes a key. */
 const MAX_BODY = 16_384;
+/** Keys of a list: the newest. */
+const MAX_LISTED = 1_000;
 const NO_STORE = { "Cache-Control": "no-store" };
 
-const shortText = string({ pattern: /^[^\0]{1,200}$/, expected: "1 to 200 characters" });
+const shortText = refine(string(), (text) =>
+  isShownText(text) ? text : fail("invalid_value", `expected ${SHOWN_TEXT}`),
+);
 
 const termsBody = object(
   {
@@ -52,25 +57,40 @@ type ListedKey = Omit<CreatedKey, "sha256" | "created"> & {
   readonly configured: boolean;
 };
 
-function listedKeys(config: Config): ListedKey[] {
-  const configured = [...configuredKeys(config).values()].map(
-    ({ key_id, account, rpm, models }) => ({
-      key_id,
-      account,
-      name: null,
-      rpm,
-      models: models === null ? null : [...models],
-      created: null,
-      expires: null,
-      revoked: null,
-      configured: true,
-    }),
-  );
-  const created = readKeys(keyFile(config.data_dir)).map(({ sha256: _, ...key }) => ({
-    ...key,
-    configured: false,
+/** Lists keys. The file is read again only when it is another one. */
+function createKeyList(file: string): (config: Config) => ListedKey[] {
+  let version = "";
+  let created: readonly ListedKey[] = [];
+  return (config) => {
+    const found = statSync(file, { throwIfNoEntry: false });
+    const current = found ? `${found.ino} ${found.mtimeMs} ${found.size}` : "none";
+    if (current !== version) {
+      created = readKeys(file).map(({ sha256: _, ...key }) => ({ ...key, configured: false }));
+      version = current;
+    }
+    return [...configuredList(config), ...created];
+  };
+}
+
+/** The name before the colon of Basic credentials. Undefined: there is none. */
+function userName(authorization: string | undefined): string | undefined {
+  const encoded = /^Basic +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? "";
+  const [name = ""] = Buffer.from(encoded, "base64").toString("utf8").split(":", 1);
+  return name === "" ? undefined : name.slice(0, 100);
+}
+
+function configuredList(config: Config): ListedKey[] {
+  return [...configuredKeys(config).values()].map(({ key_id, account, rpm, models }) => ({
+    key_id,
+    account,
+    name: null,
+    rpm,
+    models: models === null ? null : [...models],
+    created: null,
+    expires: null,
+    revoked: null,
+    configured: true,
   }));
-  return [...configured, ...created];
 }
 
 /** The terms in a body. Throws an ApiError or a ValidationError. */
@@ -96,17 +116,22 @@ export function keyRoutes(host: Host): Routes {
   const dataDir = host.config.data_dir;
   const file = keyFile(dataDir);
 
-  /** Logs a change with who made it. */
+  const list = createKeyList(file);
+
+  /** Logs a change with who made it: the user name that the browser sent, and the address. */
   function log(event: string, key: CreatedKey, { req }: Exchange): void {
     const { key_id, account } = key;
     const address = req.socket.remoteAddress;
-    host.diagnose({ event, level: "info", key_id, account, by: "console", address });
+    const user = userName(req.headers.authorization);
+    host.diagnose({ event, level: "info", key_id, account, by: "console", user, address });
   }
 
   return {
     "/keys": {
       GET({ res }) {
-        sendJson(res, 200, { keys: listedKeys(host.current()) }, NO_STORE);
+        const keys = list(host.current());
+        const shown = keys.slice(-MAX_LISTED);
+        sendJson(res, 200, { keys: shown, total: keys.length }, NO_STORE);
       },
       async POST(exchange) {
         const {

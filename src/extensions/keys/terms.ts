@@ -8,6 +8,10 @@ export const lockOf = (dataDir: string): LockOptions => ({
   name: "keys",
 });
 
+/** A text that can be shown on any terminal. */
+export const isShownText = (text: string): boolean => /^\P{Cc}{1,200}$/u.test(text);
+export const SHOWN_TEXT = "1 to 200 characters, none of them a control character";
+
 /** Whether a text is a day of the calendar, or a time in ISO 8601, that is still to come. */
 export function isDateToCome(text: string): boolean {
   const day = text.slice(0, 10);

@@ -143,7 +143,8 @@ function answerTo(options: RequestOptions): Promise<string> {
 function refusal(status: number | undefined, text: string): Refused {
   if (status === 401)
     return new Refused(
-      "wants another password than admin.password says here; is its environment variable set?",
+      "wants another password than admin.password says here: is its environment variable set, " +
+        "or was it changed since the gateway's start?",
     );
   const { message } = asObject(asObject(parseJson(text))["error"]);
   return new Refused(`answers with status ${status}: ${asString(message) ?? "no gateway's words"}`);

@@ -134,6 +134,17 @@ describe("a request of late", () => {
     assert.deepEqual(ids({ account: "beta", status: "2xx" }), []);
   });
 
+  it("with exactly the id that is looked for comes before those of which it is a part", () => {
+    const { find, tell } = setUp();
+    tell.fine({ requestId: "42" });
+    for (let slice = 0; slice < 6; slice += 1) {
+      find();
+      for (let n = 0; n < 20; n += 1) tell.fine({ requestId: `job-42-${slice}-${n}` });
+    }
+    const { requests } = find({ id: "42" });
+    assert.equal(requests[0]?.id, "42");
+  });
+
   it("a flood of refusals pushes out neither those that went well nor those that failed", () => {
     const { find, tell } = setUp();
     tell.fine({ requestId: "fine" });

@@ -73,11 +73,33 @@ describe("keys over the admin listener", () => {
     );
   });
 
+  it("a change is logged with the user name that the browser sent; a change of the file with its ids", async (t) => {
+    const { gw } = await setUp(t);
+    const response = await fetch(`${gw.gateway.adminAddress()!}/keys`, {
+      method: "POST",
+      headers: {
+        origin: gw.gateway.adminAddress()!,
+        "content-type": "application/json",
+        authorization: `Basic ${Buffer.from("alice:anything").toString("base64")}`,
+      },
+      body: JSON.stringify({ account: "acme" }),
+    });
+    const { key_id } = (await response.json()) as { key_id: string };
+    const made = gw.diagnostics.find(({ event }) => event === "key_created");
+    assert.deepEqual([made?.["user"], made?.["key_id"]], ["alice", key_id]);
+    const changed = await until(
+      async () => gw.diagnostics.find(({ event }) => event === "keys_changed"),
+      "the line about the changed file",
+    );
+    assert.deepEqual([changed["created"], changed["revoked"]], [[key_id], []]);
+  });
+
   it("what cannot be is told, with the name of what is wrong", async (t) => {
     const { ask } = await setUp(t);
     const cases: [body: object, param: string, message: RegExp][] = [
       [{}, "account", /required/],
       [{ account: "" }, "account", /1 to 200 characters/],
+      [{ account: "a", name: "red\u001b[31m" }, "name", /control character/],
       [{ account: "a", rpm: -1 }, "rpm", /0/],
       [{ account: "a", rpm: "many" }, "rpm", /integer|number/],
       [{ account: "a", models: ["none"] }, "models[0]", /no model or alias/],
