@@ -266,7 +266,7 @@ addPart("costs", (_, { from, to, by, ...others }) => {
   query = {
     from: from ?? first,
     to: to ?? last,
-    by: by in BY ? by : "account",
+    by: Object.hasOwn(BY, by) ? by : "account",
     ...Object.fromEntries(known.map((name) => [name, others[name]])),
   };
   page = 0;

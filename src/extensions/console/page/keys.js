@@ -7,9 +7,14 @@ import { ago, dayText, money, number } from "./words.js";
 
 /** Keys of a page. */
 const size = () => (isNarrow() ? 10 : 25);
-const REFRESH_MS = 10_000;
+/** How often the list is asked for again, in milliseconds: the listener reads a file for it. */
+const REFRESH_MS = 60_000;
+const RPM_FAULT = "A whole number from 1 to 9999999, or nothing for no limit of its own.";
+const CONFIGURED =
+  "A key in the configuration is revoked there: remove it from keys in gateway.json; that is put in force at once.";
 
 const form = $("new-key");
+const rpmField = form.elements["rpm"];
 let keys = [];
 let uses = new Map();
 let spends = new Map();
@@ -23,7 +28,7 @@ function stateOf({ revoked, expires }) {
   const isOver = Date.parse(expires) <= now();
   return isOver
     ? tone("idle", "expired")
-    : tone("ok", `valid until ${dayText(expires.slice(0, 10))}`);
+    : tone("ok", `valid until ${dayText(expires.slice(0, 10))}, ${expires.slice(11, 16)} UTC`);
 }
 
 async function revoke(id) {
@@ -39,7 +44,8 @@ async function revoke(id) {
 
 /** Revoking is for good, so it is asked for twice. */
 function revocation(key) {
-  if (key.configured) return h("span", { class: "soft" }, "in the configuration");
+  if (key.configured)
+    return h("span", { class: "soft", title: CONFIGURED }, "in the configuration");
   if (key.revoked !== null) return "";
   if (doomed === key.key_id)
     return [
@@ -122,13 +128,12 @@ function draw() {
     button("Before", () => go(-1), { disabled: page === 0 }),
     button("Next", () => go(1), { disabled: page + 1 >= pages }),
   );
+  const listed = found.slice(page * size(), (page + 1) * size());
+  const isConfigured = listed.some(({ configured }) => configured);
   fill(
     $("key-list"),
-    table(
-      COLUMNS,
-      found.slice(page * size(), (page + 1) * size()).map(row),
-      "There is no such key.",
-    ),
+    table(COLUMNS, listed.map(row), "There is no such key."),
+    isConfigured ? h("p", { class: "soft more" }, CONFIGURED) : null,
     h("p", { class: "soft more" }, "* since the gateway started"),
     pages > 1 ? pager : null,
   );
@@ -159,6 +164,17 @@ async function load() {
   } catch (error) {
     fill($("key-list"), h("p", { class: "bad" }, error.message));
   }
+}
+
+/** Whether the limit can be sent. What is wrong with it is said beside the field. */
+function checkRpm() {
+  const { value, validity } = rpmField;
+  const isNumber = /^\d{1,7}$/.test(value) && Number(value) > 0;
+  const isFine = isNumber || (value === "" && !validity.badInput);
+  tell($("rpm-fault"), isFine ? "" : RPM_FAULT);
+  rpmField.setAttribute("aria-invalid", String(!isFine));
+  if (!isFine) rpmField.focus();
+  return isFine;
 }
 
 /** What the form has, as POST /keys takes it. */
@@ -209,6 +225,7 @@ function showMade({ key, account, key_id: id }) {
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
+  if (!checkRpm()) return;
   try {
     const made = await sendJson("/keys", "POST", termsOf());
     tell($("key-outcome"), "");
@@ -218,6 +235,15 @@ form.addEventListener("submit", async (event) => {
     tell($("key-outcome"), error.message);
   }
   await load();
+});
+// The browser itself holds back a form with a number that is none.
+rpmField.addEventListener("invalid", (event) => {
+  event.preventDefault();
+  checkRpm();
+});
+rpmField.addEventListener("input", () => {
+  tell($("rpm-fault"), "");
+  rpmField.removeAttribute("aria-invalid");
 });
 $("key-search").addEventListener("input", () => {
   page = 0;

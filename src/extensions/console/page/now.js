@@ -154,7 +154,7 @@ fill(
 );
 
 addPart("now", (_, { range = "15m" }) => {
-  chosen = range in RANGES ? range : "15m";
+  chosen = Object.hasOwn(RANGES, range) ? range : "15m";
   $("ranges").querySelector(`[value="${chosen}"]`).checked = true;
   refresh();
 });
