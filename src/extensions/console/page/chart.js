@@ -56,7 +56,8 @@ function drawing({ series, kind, format }, range, { width, cursor }) {
 }
 
 /**
- * `series`: `{ name, color, of }`, of which `of(bin)` is the value of a bin, null for none. `kind`:
+ * `series`: `{ name, color, of, rare }`, of which `of(bin)` is the value of a bin, null for none; one
+ * that is rare is in the legend only of a range that has any of it. `kind`:
  * "columns" or "lines". `format` makes a value a text; `figure` has the range's figure and its unit.
  */
 export function createChart(options) {
@@ -79,15 +80,18 @@ export function createChart(options) {
     const bin = cursor === null ? null : range.bins[cursor];
     const value = ({ of }) => (bin ? h("b", {}, format(of(bin))) : null);
     const item = (one) => h("li", {}, h("i", { class: one.color }), one.name, value(one));
-    legend.replaceChildren(...series.map(item));
+    const named = series.filter((one) => !one.rare || isThere(one));
+    legend.replaceChildren(...named.map(item));
     reading.textContent = cursor === null ? peakText() : binText(range, cursor);
-    const values = bin ? series.map(({ name, of }) => `, ${name} ${format(of(bin))}`) : [];
+    const values = bin ? named.map(({ name, of }) => `, ${name} ${format(of(bin))}`) : [];
     const last = range.bins.length - 1;
     plot.setAttribute("aria-valuemin", 0);
     plot.setAttribute("aria-valuemax", last);
     plot.setAttribute("aria-valuenow", cursor ?? last);
     plot.setAttribute("aria-valuetext", `${reading.textContent}${values.join("")}`);
   }
+
+  const isThere = ({ of }) => range.bins.some((bin) => bin !== null && of(bin) > 0);
 
   function peakText() {
     const { value, bin } = highest(series, kind, range);

@@ -31,6 +31,13 @@ function hasSelection(element) {
   return Boolean(selection && !selection.isCollapsed && element.contains(selection.anchorNode));
 }
 
+/** Unmarks text: what was marked belongs to something that is no longer shown. */
+export function clearSelection() {
+  const selection = document.getSelection();
+  // What is marked in a field is none of this.
+  if (selection && !selection.isCollapsed) selection.removeAllRanges();
+}
+
 /**
  * Replaces what stands in an element. Whatever had the focus has it again, if it has the same
  * data-focus as before.

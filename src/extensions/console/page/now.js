@@ -52,7 +52,7 @@ const charts = [
     series: [
       { name: "429", color: "c-limit", of: perMinute("429") },
       { name: "401", color: "c-refuse", of: perMinute("401") },
-      { name: "402", color: "c3", of: perMinute("402") },
+      { name: "402", color: "c3", of: perMinute("402"), rare: true },
       { name: "other 4xx", color: "c-other", of: perMinute("4xx") },
       { name: "5xx", color: "c-fail", of: perMinute("5xx") },
     ],

@@ -1,5 +1,5 @@
 // The parts of the page and their addresses: #now, #requests?status=429, #requests/ID, #costs.
-import { $ } from "./dom.js";
+import { $, clearSelection } from "./dom.js";
 
 const NAMES = ["now", "requests", "costs", "keys", "try", "manual"];
 const parts = {};
@@ -32,6 +32,7 @@ function decoded(text) {
 
 /** Shows what the address says. */
 export function follow() {
+  clearSelection();
   const { part, path, query } = placeOf(location.hash);
   const isOther = part !== shown;
   shown = part;

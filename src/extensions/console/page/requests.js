@@ -1,6 +1,6 @@
 // Requests: what runs and what has ended, with filters that stand in the address, in pages. The
 // first page follows what happens.
-import { $, button, fill, h, isNarrow, link, table, tell, tone } from "./dom.js";
+import { $, button, clearSelection, fill, h, isNarrow, link, table, tell, tone } from "./dom.js";
 import { live, now, onEvent } from "./live.js";
 import { getJson, withQuery } from "./net.js";
 import { addPart, isShown, replaceAddress } from "./parts.js";
@@ -11,7 +11,12 @@ import { money, number, plural, requestState, shortId, span, when } from "./word
 const size = () => (isNarrow() ? 10 : 25);
 const NAMES = ["account", "key", "model", "status", "code", "slower", "id"];
 
+/** How often the accounts of the last day are asked for, in milliseconds. */
+const OFFER_MS = 60_000;
+const NOTHING = { accounts: [], total: {} };
+
 let filter = {};
+let offeredAt = 0;
 let page = 0;
 let asking = 0; // only the answer to the last question counts
 
@@ -56,6 +61,7 @@ const COLUMNS = [
 ];
 
 function go(step) {
+  clearSelection();
   page += step;
   load();
 }
@@ -86,7 +92,9 @@ async function load() {
           ),
     );
   } catch (error) {
-    if (mine === asking) tell($("found"), error.message);
+    if (mine !== asking) return;
+    tell($("found"), error.message);
+    fill($("found-requests"));
   }
 }
 
@@ -95,6 +103,27 @@ export function offerNames() {
   const { models, aliases } = live.status;
   const names = [...aliases.map(({ alias }) => alias), ...models.map(({ model }) => model)];
   offer("model-names", names);
+  if (isShown("requests") && Date.now() - offeredAt > OFFER_MS) offerUsed();
+}
+
+/** What the last day had: its accounts, and the status 402 if there was any. */
+async function offerUsed() {
+  offeredAt = Date.now();
+  const { accounts, total } = await getJson("/history?range=24h").catch(() => NOTHING);
+  const list = $("account-names");
+  const known = new Set([...list.options].map(({ value }) => value));
+  const isName = ({ account, other }) => account !== null && !other && !known.has(account);
+  const names = accounts.filter(isName).map(({ account }) => account);
+  list.append(...names.map((value) => h("option", { value })));
+  if (total["402"] > 0) form.querySelector('option[value="402"]').hidden = false;
+}
+
+/** A menu has a choice for what holds, also if it does not offer that by itself. */
+function choose(field, value) {
+  field.querySelector("option[data-added]")?.remove();
+  const isOffered = field.tagName !== "SELECT" || [...field].some((each) => each.value === value);
+  if (!isOffered) field.append(h("option", { value, "data-added": "" }, value));
+  field.value = value;
 }
 
 function offer(id, names) {
@@ -125,7 +154,7 @@ addPart("requests", (id, query) => {
   hideStory();
   filter = Object.fromEntries(NAMES.flatMap((name) => (query[name] ? [[name, query[name]]] : [])));
   page = 0;
-  for (const name of NAMES) form.elements[name].value = filter[name] ?? "";
+  for (const name of NAMES) choose(form.elements[name], filter[name] ?? "");
   if (live.status) offerNames();
   load();
 });

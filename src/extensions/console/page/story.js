@@ -1,6 +1,6 @@
 // The whole story of a request id: what was asked (no content), how it ended, each attempt on a line
 // of time, what it cost. What runs or ended lately is in memory; older requests are in the books.
-import { $, button, fill, h, link, tone } from "./dom.js";
+import { $, button, clearSelection, fill, h, link, tone } from "./dom.js";
 import { now, onEvent } from "./live.js";
 import { getJson, withQuery } from "./net.js";
 import { isShown } from "./parts.js";
@@ -23,10 +23,12 @@ export async function showStory(id) {
   try {
     const entries = await find(id);
     if (shown !== id) return;
+    if (isNew) clearSelection();
     isRunning = entries.some(({ ended }) => ended === null);
     fill(place, h("p", {}, link("#requests", "← All requests")), entries.map(storyOf));
     if (entries.length === 0) place.append(h("p", { class: "card" }, nothingText(id)));
   } catch (error) {
+    if (shown !== id) return;
     fill(place, h("p", { class: "card bad" }, error.message));
   }
   if (isNew) place.focus();

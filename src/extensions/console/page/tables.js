@@ -99,7 +99,7 @@ export function drawModels(range) {
     { name: "Cost an hour", kind: N },
     { name: "Last fault", kind: "wide" },
   ];
-  const { rows } = modelRows(range);
+  const { rows, others } = modelRows(range);
   const made = rows.map((row) => () => {
     const { tone: name, text } = modelState(row);
     const state = tone(name, text);
@@ -112,15 +112,19 @@ export function drawModels(range) {
         h("span", { class: "soft" }, row.provider),
       ),
       state,
-      ...modelFigures(row),
+      ...modelFigures(row, others.length > 0),
       faultText(row),
     ];
   });
+  const hours = range.seconds / 3_600;
+  for (const figures of others)
+    made.push(() => ["other models", "–", ...modelFigures({ figures, hours }), "–"]);
   bounded("models", columns, made, "There are no models.");
 }
 
-function modelFigures({ figures, hours }) {
-  if (!figures) return ["0", "–", "–", "–", "–", "–"];
+/** The figures of a model. One without a row of its own may be counted with the others. */
+function modelFigures({ figures, hours }, isBounded = false) {
+  if (!figures) return [isBounded ? "–" : "0", "–", "–", "–", "–", "–"];
   const { requests, attempts, faults, first_token: times, stream_ms: ms, cost } = figures;
   const seconds = (value) => (value === null ? "–" : span(1000 * value));
   const currency = live.status.currency;
