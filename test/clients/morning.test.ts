@@ -158,6 +158,85 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
     assert.match(page.url(), /#requests$/);
   });
 
+  it("days are typed digit by digit, and hold when Enter is pressed", async (t) => {
+    const { page } = await morning(t);
+    const { yesterday } = busy;
+    const year = Number(yesterday.slice(0, 4)) - 1;
+    await page.goto(`${busy.admin}/#costs?from=${yesterday}&to=${yesterday}`);
+    await page.locator("#cost-note", { hasText: "17 requests" }).waitFor();
+    const from = page.locator("#cost-filters").getByLabel("From");
+    await from.focus();
+    // The same in languages that begin with the day, and in those that begin with the month.
+    await page.keyboard.type(`0202${year}`);
+    assert.ok(page.url().includes(`from=${yesterday}`), "nothing holds before Enter");
+    assert.equal(await from.inputValue(), `${year}-02-02`);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(new RegExp(`from=${year}-02-02&to=${yesterday}`));
+  });
+
+  it("the single billed requests are asked for once, and again on demand", async (t) => {
+    const { page } = await morning(t);
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    const times = (path: string) => asked.filter((each) => each === path).length;
+    await page.clock.install();
+    await page.goto(`${busy.admin}/#costs`);
+    await page.reload();
+    await page.locator("#records tbody td").first().waitFor();
+    const [sums, records] = [times("/costs"), times("/usage")];
+    await page.clock.fastForward(16_000);
+    await until(async () => times("/costs") > sums, "the sums to be asked for again");
+    assert.equal(times("/usage"), records);
+    await page.getByRole("button", { name: "Refresh" }).click();
+    await until(async () => times("/usage") > records, "the records to be asked for again");
+  });
+
+  it("a mistyped limit makes no key", async (t) => {
+    const { page } = await morning(t);
+    const sent: string[] = [];
+    page.on("request", (request) => sent.push(request.method()));
+    await page.goto(`${busy.admin}/#keys`);
+    await page.locator("#new-key").getByLabel("Account").fill("mistyped");
+    const limit = page.locator("#new-key").getByLabel("Requests a minute");
+    for (const text of ["6e", "0", "1e3", "1.5"]) {
+      await limit.fill("");
+      await limit.pressSequentially(text);
+      await page.keyboard.press("Enter");
+      await page.locator("#rpm-fault", { hasText: /^A whole number from 1/ }).waitFor();
+    }
+    assert.ok(!sent.includes("POST"));
+  });
+
+  it("a story gives way to that of another address, also if its text is marked", async (t) => {
+    const { page } = await morning(t);
+    const { requests } = (await (await fetch(`${busy.admin}/requests?limit=2`)).json()) as any;
+    const [one, other] = requests.map(({ id }: { id: string }) => id);
+    const title = (id: string) => page.locator(".story h2", { hasText: id }).first();
+    await page.goto(`${busy.admin}/#requests/${one}`);
+    await title(one).waitFor();
+    await page.goto(`${busy.admin}/#requests/${other}`);
+    await title(other).waitFor();
+    await title(other).selectText();
+    await page.goBack();
+    await title(one).waitFor();
+  });
+
+  it("addresses that name what is no choice show the usual, or what holds", async (t) => {
+    const { page } = await morning(t);
+    await page.goto(`${busy.admin}/#now?range=constructor`);
+    assert.ok(await page.getByRole("radio", { name: "15 min" }).isChecked());
+    await page.goto(`${busy.admin}/#costs?by=constructor`);
+    await page.locator("#sums-title", { hasText: "By account" }).waitFor();
+    await page.goto(`${busy.admin}/#requests?status=403`);
+    await page.locator("#found", { hasText: /^0 requests that fit/ }).waitFor();
+    assert.equal(await page.getByLabel("Status").inputValue(), "403");
+    const accounts = page.locator("#account-names option");
+    await until(async () => (await accounts.count()) > 3, "accounts to be suggested");
+    await page.goto(`${busy.admin}/#requests?slower=never`);
+    await page.locator("#found", { hasText: /slower/ }).waitFor();
+    assert.equal(await page.locator("#found-requests").textContent(), "");
+  });
+
   it("time ranges: the day has yesterday's requests, a quarter of an hour has not", async (t) => {
     const { page } = await morning(t);
     const bars = "#charts .card:first-child .figure";

@@ -23,6 +23,8 @@ const SCRIPTS = [
   "story",
   "requests",
   "cost-chart",
+  "cost-days",
+  "cost-records",
   "costs",
   "keys",
   "programs",

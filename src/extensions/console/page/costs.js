@@ -1,28 +1,18 @@
 // Costs: any span of days, by account, key, model, provider or day, from the books. What is chosen
 // stands in the address. A click on a row leads down to what it is made of.
-import { $, button, fill, h, isNarrow, link, meter, table, tell } from "./dom.js";
+import { $, button, fill, h, link, meter, table, tell } from "./dom.js";
 import { costChart } from "./cost-chart.js";
+import { drawDays, forgetDays, onDays } from "./cost-days.js";
+import { clearRecords, showRecords } from "./cost-records.js";
 import { getJson, withQuery } from "./net.js";
 import { addPart, isShown, replaceAddress } from "./parts.js";
-import {
-  dayText,
-  exactMoney,
-  fromPico,
-  money,
-  moment,
-  number,
-  plural,
-  shortId,
-  toPico,
-} from "./words.js";
+import { dayText, exactMoney, fromPico, money, number, plural, toPico } from "./words.js";
 
 const DAY_MS = 86_400_000;
 /** How often a span that is not over is asked for again, in milliseconds. */
 const REFRESH_MS = 15_000;
 /** Rows that have a colour of their own in the chart. */
 const TOP = 6;
-/** Billed requests of a page. */
-const size = () => (isNarrow() ? 10 : 25);
 
 /** By what sums are told apart: the member of a row, and what a click on a row tells apart then. */
 const BY = {
@@ -36,16 +26,10 @@ const FILTERS = ["account", "model", "key", "provider"];
 
 const form = $("cost-filters");
 let query = {};
-let page = 0;
+let wantsRecords = false; // the single records are to be asked for with the sums
 let asking = 0; // only the answer to the last question counts
 
 const isoDay = (time) => new Date(time).toISOString().slice(0, 10);
-
-/** A span whose days were chosen in the wrong order is that between them. */
-const inOrder = (one, other) => {
-  const [from, to] = [one, other].sort();
-  return { from, to };
-};
 
 /** The usual spans, by their names: first and last day, in UTC. */
 function spans() {
@@ -62,7 +46,6 @@ function spans() {
 }
 
 const choose = (change) => {
-  page = 0;
   const next = Object.entries({ ...query, ...change });
   replaceAddress(
     withQuery("#costs", Object.fromEntries(next.filter(([, value]) => value !== null))),
@@ -76,20 +59,27 @@ const filterOf = () => {
 };
 
 function drawChoices() {
-  for (const name of ["from", "to"]) form.elements[name].value = query[name];
+  drawDays(query);
   form.elements["by"].value = query.by;
+  const usual = spans();
+  for (const chip of $("spans").children) {
+    const [from, to] = usual[chip.dataset.focus];
+    chip.setAttribute("aria-pressed", String(from === query.from && to === query.to));
+  }
+  drawChosen();
+  $("csv").href = withQuery("/usage.csv", filterOf());
+}
+
+/** What is chosen beside the days. A button that may be clicked just now is left as it is. */
+function drawChosen() {
+  const place = $("cost-chosen");
+  const names = FILTERS.filter((name) => query[name] !== undefined);
+  const state = JSON.stringify(names.map((name) => [name, query[name]]));
+  if (place.dataset.state === state) return;
+  place.dataset.state = state;
   fill(
-    $("spans"),
-    Object.entries(spans()).map(([name, [from, to]]) =>
-      button(name, () => choose({ from, to }), {
-        class: "chip",
-        "aria-pressed": String(from === query.from && to === query.to),
-      }),
-    ),
-  );
-  fill(
-    $("cost-chosen"),
-    FILTERS.filter((name) => query[name] !== undefined).map((name) =>
+    place,
+    names.map((name) =>
       button(`${name} ${query[name] || "none"} ✕`, () => choose({ [name]: null }), {
         class: "chip",
         "aria-pressed": "true",
@@ -97,7 +87,6 @@ function drawChoices() {
       }),
     ),
   );
-  $("csv").href = withQuery("/usage.csv", filterOf());
 }
 
 /** Amounts by currency. */
@@ -108,9 +97,11 @@ function totalsOf(rows) {
   return totals;
 }
 
+const requestsIn = (rows) => rows.reduce((sum, row) => sum + row.requests, 0);
+
 function drawTotal(rows) {
   const totals = totalsOf(rows);
-  const requests = rows.reduce((sum, row) => sum + row.requests, 0);
+  const requests = requestsIn(rows);
   const amounts = [...totals].map(([currency, pico], at) => {
     const exact = fromPico(pico);
     const title = exactMoney(exact, currency);
@@ -157,53 +148,8 @@ function drawSums(rows, count) {
   fill($("sums"), table(columns, made, "Nothing was billed."));
 }
 
-/** They come in the order in which they ended, so the last page is asked for first. */
-async function drawRecords(mine, requests) {
-  const count = size();
-  const from = requests - count * (page + 1);
-  const { records } = await getJson(
-    withQuery("/usage", { ...filterOf(), skip: Math.max(0, from) }),
-  );
-  if (mine !== asking) return;
-  const shown = records.slice(0, Math.max(0, Math.min(count, count + from))).reverse();
-  const columns = [
-    { name: "Ended", kind: "tight" },
-    { name: "Request" },
-    { name: "Account" },
-    { name: "Model" },
-    { name: "Status" },
-    { name: "Tokens", kind: "n" },
-    { name: "Cost", kind: "n" },
-  ];
-  const rows = shown.map((record) => [
-    moment(record.ended_at),
-    link(
-      `#requests/${encodeURIComponent(record.gateway_request_id)}`,
-      h("span", { class: "id" }, shortId(record.gateway_request_id)),
-    ),
-    record.account,
-    record.model,
-    record.status,
-    `${number(record.prompt_tokens)} + ${number(record.completion_tokens)}`,
-    money(record.cost, record.currency),
-  ]);
-  const pages = Math.ceil(requests / count);
-  const go = (step) => {
-    page += step;
-    load();
-  };
-  const pager = h(
-    "p",
-    { class: "pager" },
-    h("span", { class: "soft" }, `page ${number(page + 1)} of ${number(pages)}`),
-    button("Newer", () => go(-1), { disabled: page === 0 }),
-    button("Older", () => go(1), { disabled: page + 1 >= pages }),
-  );
-  fill($("records"), table(columns, rows, "There are none."), pages < 2 ? null : pager);
-}
-
 /** The chart by day: a row of bars for each of the dearest, and one for all others. */
-async function drawDays(mine, rows, days) {
+async function drawChart(mine, rows, days) {
   const { from, to, by } = query;
   const currency = rows[0]?.currency;
   if (from === to || currency === undefined) {
@@ -243,23 +189,46 @@ async function load() {
     if (mine !== asking) return;
     drawTotal(days);
     drawSums(rows, count);
-    await drawDays(mine, rows, days);
-    const requests = days.reduce((sum, row) => sum + row.requests, 0);
-    if (mine === asking) await drawRecords(mine, requests);
+    await drawChart(mine, rows, days);
+    if (mine !== asking || !wantsRecords) return;
+    wantsRecords = false;
+    await showRecords(filterOf(), requestsIn(days));
   } catch (error) {
-    if (mine === asking) tell($("cost-note"), error.message);
+    if (mine === asking) showFault(error.message);
   }
+}
+
+/** What stood there is not what was asked for. */
+function showFault(text) {
+  tell($("cost-note"), text);
+  tell($("cost-total"), "–");
+  for (const id of ["cost-chart", "sums"]) fill($(id));
+  clearRecords();
+  wantsRecords = true;
+}
+
+/** Asks for everything, the single records too. */
+function loadAll() {
+  wantsRecords = true;
+  load();
 }
 
 fill(
   form.elements["by"],
   Object.entries(BY).map(([value, { title }]) => h("option", { value }, title)),
 );
+fill(
+  $("spans"),
+  Object.keys(spans()).map((name) => button(name, () => chooseSpan(name), { class: "chip" })),
+);
+function chooseSpan(name) {
+  const [from, to] = spans()[name];
+  choose({ from, to });
+}
 form.addEventListener("submit", (event) => event.preventDefault());
-form.addEventListener("change", () => {
-  const [from, to, by] = ["from", "to", "by"].map((name) => form.elements[name].value);
-  if (from !== "" && to !== "") choose({ ...inOrder(from, to), by });
-});
+form.elements["by"].addEventListener("change", ({ target }) => choose({ by: target.value }));
+onDays(choose);
+$("records-again").addEventListener("click", loadAll);
 addPart("costs", (_, { from, to, by, ...others }) => {
   const [first, last] = spans()["This month"];
   const known = FILTERS.filter((name) => others[name] !== undefined);
@@ -269,10 +238,10 @@ addPart("costs", (_, { from, to, by, ...others }) => {
     by: Object.hasOwn(BY, by) ? by : "account",
     ...Object.fromEntries(known.map((name) => [name, others[name]])),
   };
-  page = 0;
-  load();
+  forgetDays();
+  loadAll();
 });
 setInterval(() => {
   const isOver = query.to !== undefined && query.to < isoDay(Date.now());
-  if (isShown("costs") && page === 0 && !isOver) load();
+  if (isShown("costs") && !isOver) load();
 }, REFRESH_MS);
