@@ -212,13 +212,13 @@ describe(`${MANY} created keys`, () => {
     const { data, keys } = place();
     writeManyKeys(keys, 1);
     let changes = 0;
-    const failures: object[] = [];
+    const told: (object & { level?: string })[] = [];
     const store = watchKeys({
       dataDir: data,
       changed: () => {
         changes += 1;
       },
-      diagnose: (event) => failures.push(event),
+      diagnose: (event) => told.push(event),
     });
     t.after(() => store.close());
     const atOnce: number[] = [];
@@ -232,7 +232,10 @@ describe(`${MANY} created keys`, () => {
       held.push(await longestTurn(() => changes === round));
       assert.equal(store.current().byDigest.size, MANY + round);
     }
-    assert.deepEqual(failures, []);
+    assert.deepEqual(
+      told.filter(({ level }) => level !== "info"),
+      [],
+    );
     t.diagnostic(`at once ${Math.min(...atOnce)} ms, the longest turn ${Math.min(...held)} ms`);
     // The best of three: others may be using the machine.
     assert.ok(Math.min(...held) < 0.75 * Math.min(...atOnce), `${held} ms, at once ${atOnce} ms`);
