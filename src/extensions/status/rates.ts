@@ -14,6 +14,10 @@ export interface Counts {
   quantile(name: string, share: number): number | undefined;
 }
 
+/** "since the start", or "in the last 10 s". */
+export const periodText = ({ seconds }: Counts): string =>
+  seconds === undefined ? "since the start" : `in the last ${Math.round(seconds)} s`;
+
 /** `before` undefined: since the start. A counter that fell began anew, at zero. */
 export function countsBetween(before: Look | undefined, look: Look): Counts {
   const earlier = new Map((before?.samples ?? []).map((sample) => [keyOf(sample), sample.value]));

@@ -9,7 +9,9 @@ import { table } from "../../command-line/table.ts";
 import { accountTable } from "./accounts.ts";
 import { createAdminClient } from "./admin-client.ts";
 import { healthOf, lastFault, stateText } from "./health.ts";
-import { statusOf, type ShownStatus } from "./look.ts";
+import { lookAt, type Look, type ShownStatus } from "./look.ts";
+import { countsBetween } from "./rates.ts";
+import { refusalsIn, refusalsLine } from "./refusals.ts";
 
 /** Of the secrets only admin.password matters, and the listener says if it is wrong. */
 const NO_SECRETS = { withoutSecrets: true };
@@ -18,17 +20,25 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
   const { config } = await terminal.load(args, NO_SECRETS);
   const client = createAdminClient(config);
   const { address } = client;
-  let status: ShownStatus;
+  let look: Look;
   try {
-    status = await statusOf(client);
+    look = await lookAt(client);
   } catch (error) {
     const sentence = `not healthy: ${(error as Error).message}`;
     await terminal.answer(args, { healthy: false, sentence, address }, `${sentence}\n`);
     return 1;
   }
+  const { status } = look;
   const health = healthOf(status);
-  const text = `${health.sentence}\n${factsLine(status)}\n\n${modelTable(status)}\n${accountTable(status)}`;
-  await terminal.answer(args, { ...health, address, ...status }, text);
+  const counts = countsBetween(undefined, look);
+  const refusals = refusalsIn(look, counts);
+  const text = `${health.sentence}
+${factsLine(status)}
+${refusalsLine(refusals, counts)}
+
+${modelTable(status)}
+${accountTable(status)}`;
+  await terminal.answer(args, { ...health, address, ...status, refusals }, text);
   return health.healthy ? 0 : 1;
 }
 

@@ -5,7 +5,8 @@ import { accountTable } from "./accounts.ts";
 import type { ModelStatus } from "../installation/index.ts";
 import { healthOf, lastFault, stateText } from "./health.ts";
 import type { Look } from "./look.ts";
-import { countsBetween, type Counts } from "./rates.ts";
+import { countsBetween, periodText, type Counts } from "./rates.ts";
+import { refusalsIn, refusalsLine } from "./refusals.ts";
 
 const FIRST_TOKEN = "gen_ai_server_time_to_first_token_seconds";
 const TOKENS = "gen_ai_client_token_usage_sum";
@@ -23,6 +24,7 @@ ${healthOf(status).sentence}
 
 ${requestsLine(counts)}
 ${answersLine(counts)}
+${refusalsLine(refusalsIn(look, counts), counts)}
 in flight ${status.in_flight}, event loop late by ${lateText(look)} (0.99 quantile), ${processesText(look)}
 
 ${models}
@@ -32,9 +34,6 @@ ${accountTable(status)}`;
 
 /** Names and faults come from elsewhere: they must not steer the terminal. */
 const visible = (line: string): string => line.replace(/[\p{Cc}\p{Cf}]/gu, "");
-
-const periodText = ({ seconds }: Counts): string =>
-  seconds === undefined ? "since the start" : `in the last ${Math.round(seconds)} s`;
 
 /** A figure a second, or the sum since the start. */
 function rateText(count: number, { seconds }: Counts): string {

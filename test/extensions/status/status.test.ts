@@ -48,12 +48,13 @@ describe("status", () => {
     await ask("good");
     const { code, stdout, stderr } = await status(file);
     assert.deepEqual([code, stderr], [0, ""]);
-    const [sentence, facts, head, good, bad, accounts, acme] = lines(stdout);
+    const [sentence, facts, refused, head, good, bad, accounts, acme] = lines(stdout);
     assert.equal(sentence, "healthy: 2 models can serve, 0 requests in flight");
     assert.match(
       facts!,
       /^requests in flight: 0; processes: 1; limits in memory; configuration of 20\d\d-.*Z$/,
     );
+    assert.equal(refused, "refused or failed since the start: none");
     assert.match(head!, /^ {2}model +provider +state +failures +last fault$/);
     assert.match(good!, /^ {2}good +lab +is healthy +0 +-$/);
     assert.match(bad!, /^ {2}bad +lab +is healthy +0 +-$/);
@@ -72,6 +73,17 @@ describe("status", () => {
       stdout,
       /^ {2}bad +lab +fails: next .* 1 .*status 500: the model's machine is on/m,
     );
+  });
+
+  it("of one that refuses an account: whose requests, how many, why", async (t) => {
+    const { file, ask } = await running(t, { accounts: { acme: { rpm: 1 } } });
+    for (const model of ["good", "good", "good"]) await ask(model);
+    const refusals = [{ account: "acme", code: "rate_limit_exceeded", count: 2 }];
+    const { stdout } = await status(file);
+    assert.match(stdout, /^refused or failed since the start: acme 2 \(rate_limit_exceeded\)$/m);
+    assert.deepEqual(JSON.parse((await status(file, "--json")).stdout).refusals, refusals);
+    const { stdout: top } = await runHere(["top", "--once", "--config", file]);
+    assert.match(top, /^refused or failed since the start: acme 2 \(rate_limit_exceeded\)$/m);
   });
 
   it("for programs: one line of JSON with all that the listener says", async (t) => {
