@@ -82,6 +82,7 @@ export function startChild(limiter: LocalLimiter, events: ChildEvents): Child {
 
   /** Admits requests in their order, and answers in one message. */
   function admit(requests: readonly AdmissionRequest[]): void {
+    if (hasEnded) return;
     const decisions = requests.map((request) => {
       const decision = limiter.admit(request);
       if (request.maxInFlight !== null && decision.admitted) slots.push(request);
@@ -116,7 +117,10 @@ export function startChild(limiter: LocalLimiter, events: ChildEvents): Child {
     // A report that was asked for before its birth was not heard.
     if (message.born || message.report) answerAll(message.report);
     if (message.released) release(message.released);
-    if (message.admit && message.admit.length > 0) admit(message.admit);
+    const { admit: asked = [] } = message;
+    // In a turn of its own: another process may have given a slot back before this was asked, and what
+    // it wrote is read in the same turn as the question, in any order.
+    if (asked.length > 0) setImmediate(admit, asked);
   });
   worker.on("error", ({ message }) => events.unreachable(worker.id, message));
   createInterface({ input: childProcess.stdout! }).on("line", events.accessLine);
