@@ -70,12 +70,10 @@ describe("the progress of a command on the books", () => {
     });
   }
 
-  it("shows nothing of a command that is soon over, nor where there is no terminal", async () => {
+  it("shows nothing where there is no terminal", async () => {
     const { values } = books();
-    for (const isTerminal of [true, false]) {
-      const end = await runHere(["audit", "--config", values.config], { isTerminal });
-      assert.deepEqual([end.code, end.stderr], [0, ""]);
-    }
+    const end = await runHere(["audit", "--config", values.config], { isTerminal: false });
+    assert.deepEqual([end.code, end.stderr], [0, ""]);
   });
 });
 
