@@ -1,6 +1,6 @@
 // Another configuration for a running gateway: from the file again, whenever it or the file of one
-// of its secrets changes, or somebody sends SIGHUP. All or nothing: if the new file is invalid, the error is logged and the old
-// configuration stays active.
+// of its secrets changes, or somebody sends SIGHUP. All or nothing: if the new file is invalid, the
+// error is logged and the old configuration stays active.
 import { assertFits } from "./config/demo-key.ts";
 import type { ConfigExtension } from "./config/extension.ts";
 import { changedFixedSettings } from "./config/fixed-settings.ts";

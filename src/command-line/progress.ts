@@ -66,7 +66,9 @@ interface State {
   readonly elapsedMs: number;
 }
 
-/** "42 % of 1.3 GB, 12 s left". Work that reads more than was expected says how much it has read. */
+/**
+ * "42 % of 1.3 GB, 12 s left". Work that reads more than was expected says how much it has read.
+ */
 export function progressText({ done, total, elapsedMs }: State): string {
   if (total === 0 || done > total) return `${sizeText(done)} read`;
   const percent = Math.floor((done / total) * 100);

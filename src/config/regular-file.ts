@@ -1,6 +1,6 @@
-// Files at paths that an operator names: configuration, created keys, certificates, secrets. Only regular
-// files are read, up to a bound: opening a FIFO blocks until somebody writes to it, a device may
-// never end, and a huge file would hold the event loop or exhaust the memory.
+// Files at paths that an operator names: configuration, created keys, certificates, secrets. Only
+// regular files are read, up to a bound: opening a FIFO blocks until somebody writes to it, a
+// device may never end, and a huge file would hold the event loop or exhaust the memory.
 import { createHash } from "node:crypto";
 import {
   closeSync,

@@ -1,6 +1,5 @@
-// What an operator writes in gateway.json: every field of the core, its bounds, and what its
-// absence means. The JSON Schema of the file is derived from this. Extensions add their settings to
-// it (setting.ts).
+// What an operator writes in gateway.json: the core's fields, their bounds and defaults. The JSON
+// Schema of the file is derived from this. Extensions add their settings to it (setting.ts).
 import type { Config } from "../core/config.ts";
 import { partial, record } from "./dictionaries.ts";
 import { dialectsOf, type ConfigExtension, type ExtensionEntry } from "./extension.ts";

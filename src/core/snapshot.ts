@@ -1,5 +1,5 @@
-// What a configuration decides: whose keys are valid, which models there are, and what requests pass
-// first. It is replaced as one; a request keeps what it began with.
+// What a configuration decides: whose keys are valid, which models there are, and what requests
+// pass first. It is replaced as one; a request keeps what it began with.
 import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring.ts";
 import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";

@@ -73,7 +73,9 @@ export interface Keyring {
 
 export const keyIdOf = (digest: string): string => `key_${sha256(digest).slice(0, 16)}`;
 
-/** The keys of the configuration, by their digests. They stand as long as the configuration does. */
+/**
+ * The keys of the configuration, by their digests. They stand as long as the configuration does.
+ */
 export const configuredKeys = ({
   keys,
 }: Pick<AccountSettings, "keys">): ReadonlyMap<string, KeyTerms> =>

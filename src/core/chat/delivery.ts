@@ -1,6 +1,6 @@
 // The client's side of a reply. The status is fixed by the first bytes of a stream: an event or a
-// keep-alive comment. Until then an error is the whole answer; after that it is an event of its own,
-// and no `[DONE]` follows it. Another model may still be asked until the first content
+// keep-alive comment. Until then an error is the whole answer; after that it is an event of its
+// own, and no `[DONE]` follows it. Another model may still be asked until the first content
 // (routing/fallback.ts).
 import { Cancel, ClientGone } from "../http/cancel.ts";
 import { createEventSink } from "../http/event-writer.ts";

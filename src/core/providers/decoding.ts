@@ -44,8 +44,8 @@ export function withUsage(
 }
 
 /**
- * A part with this text and these log probabilities, both as the provider states them. None if there
- * are neither.
+ * A part with this text and these log probabilities, both as the provider states them. None if
+ * there are neither.
  */
 export function textPart(type: TextPart["type"], stated: unknown, tokens?: unknown): Part[] {
   const text = asString(stated) ?? "";

@@ -48,8 +48,8 @@ export interface Dialect {
   /** The decoder of a stream. A whole reply is a stream of one event. */
   decoder(target: Target): Decoder;
   /**
-   * What an answer other than 200 means. `body` is its JSON, or its text (or the beginning of it) if
-   * it is not JSON.
+   * What an answer other than 200 means. `body` is its JSON, or its text (or the beginning of it)
+   * if it is not JSON.
    */
   refusal(status: number, headers: RefusalHeaders, body: unknown): ProviderError;
 }

@@ -19,8 +19,8 @@ export type ProviderErrorCode = Extract<
 
 export interface ProviderErrorDetail {
   /**
-   * The HTTP status that the refusal has, or stands for inside a 200. `answer.status` is what was on
-   * the wire. Absent: there was no refusal.
+   * The HTTP status that the refusal has, or stands for inside a 200. `answer.status` is what was
+   * on the wire. Absent: there was no refusal.
    */
   readonly status?: number;
   readonly cause?: unknown;

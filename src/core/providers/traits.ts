@@ -1,6 +1,6 @@
 // What differs between providers that speak one format, as data (WIRE.md 6, 7.1). Each vendor's row
-// in src/config/vendors.json says how it departs from the generic one. The configuration overrides a trait in
-// a provider, and again in a model.
+// in src/config/vendors.json says how it departs from the generic one. The configuration overrides
+// a trait in a provider, and again in a model.
 
 /** What a model can do of what not every model can. */
 export type Support =
@@ -23,7 +23,9 @@ export type OmittedParameter =
   | "logprobs";
 
 export interface Traits {
-  /** How thinking is switched. Each format knows some values: DialectDefinition.thinkingSwitches. */
+  /**
+   * How thinking is switched. Each format knows some values: DialectDefinition.thinkingSwitches.
+   */
   readonly thinking: string;
   /**
    * Whether thinking can be switched off. If not, its text is left out unless the client asked for

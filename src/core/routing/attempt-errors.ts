@@ -53,9 +53,10 @@ export function fromNetwork(error: unknown): unknown {
   // The built-in fetch does not always state a code. Node states one for its caller's mistakes too.
   const isBug = code === undefined ? error.message !== "fetch failed" : BUG.test(code);
   if (isBug) return error;
+  const { message } = error.cause instanceof Error ? error.cause : error;
   return new ProviderError(
     UNREACHABLE.test(code ?? "") ? "model_unavailable" : "upstream_error",
-    `the connection failed: ${code ?? (error.cause as Error | undefined)?.message ?? error.message}`,
+    `the connection failed: ${code ?? message}`,
     { cause: error },
   );
 }

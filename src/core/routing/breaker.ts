@@ -23,8 +23,8 @@ export interface BreakerStatus {
 }
 
 /**
- * The permission for one attempt. `began` may be called once; then exactly one of the others ends the
- * attempt.
+ * The permission for one attempt. `began` may be called once; then exactly one of the others ends
+ * the attempt.
  */
 export interface Pass {
   /** The provider has begun its reply. */

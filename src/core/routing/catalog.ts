@@ -30,8 +30,8 @@ export interface Catalog {
   /** Canonical names and enabled aliases that an API key may use. */
   names(access: ModelAccess): readonly string[];
   /**
-   * The models behind a name that a key may use, best first. Undefined: there is no such name. Throws
-   * the 403.
+   * The models behind a name that a key may use, best first. Undefined: there is no such name.
+   * Throws the 403.
    */
   behind(name: string, access: ModelAccess): readonly Model[] | undefined;
 }

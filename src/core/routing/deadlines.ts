@@ -3,9 +3,9 @@
 // - Before the first token: first_token_ms, never extended.
 // - While streaming: idle_ms, restarted by any byte, comments included.
 // - After the finish_reason: closing_ms, restarted by content only.
-// connect_ms is the transport's, because only the transport knows when it connects. The request's own
-// total_ms is set in chat/handler.ts. closing_ms also bounds the wait for the end of the connection
-// (stream.ts).
+// connect_ms is the transport's, because only the transport knows when it connects. The request's
+// own total_ms is set in chat/handler.ts. closing_ms also bounds the wait for the end of the
+// connection (stream.ts).
 import type { Clock, Timer } from "../clock.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import type { Provider } from "./model.ts";

@@ -1,5 +1,6 @@
 // What is said of failed attempts: to the ledger, to the operator, and to the client, who never
-// sees the provider's own message. Computes the client's Retry-After after providers' faults. WIRE.md 4.2, the rows of providers' faults.
+// sees the provider's own message. Computes the client's Retry-After after providers' faults.
+// WIRE.md 4.2, the rows of providers' faults.
 import type { AttemptRecord } from "../ledger/ledger.ts";
 import { ClientGone } from "../http/cancel.ts";
 import { ApiError, toApiError } from "../openai/errors.ts";
@@ -110,7 +111,9 @@ function retrySeconds(failures: readonly FailedAttempt[]): number | undefined {
   return Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(Math.min(...waits) / 1000)));
 }
 
-/** What the provider or the breaker demands, whichever is later. Undefined: neither demands a wait. */
+/**
+ * What the provider or the breaker demands, whichever is later. Undefined: neither demands a wait.
+ */
 function retryMs({ model, error }: FailedAttempt): number | undefined {
   const assumed = error.code === "model_overloaded" ? DEFAULT_RETRY_MS : undefined;
   const stated = error.detail.retryAfterMs ?? assumed;

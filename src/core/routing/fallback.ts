@@ -104,7 +104,8 @@ export async function completeWithFallback(
       const error = requireRecoverable(result, progress, chat.model, context);
       failures.push({ model, error });
       wait = waitBefore(error, model, retries);
-    } else if (retries === 0) failures.push({ model, error: BREAKER_OPEN }); // else its own failure is there
+      // At a retry the model's own failure is there already.
+    } else if (retries === 0) failures.push({ model, error: BREAKER_OPEN });
 
     // The same model again, if there is time for it and its breaker is still closed; else the next.
     if (clock.monotonic() + wait < endsAt && model.status().state === "closed") {

@@ -1,6 +1,6 @@
-// JSON texts from outside. A parse cannot be interrupted, and the work on what it yields takes three
-// times as long. So the work on a large text is cut into turns of the event loop, and an extension
-// may refuse what the text holds before it is parsed.
+// JSON texts from outside. A parse cannot be interrupted, and the work on what it yields takes
+// three times as long. So the work on a large text is cut into turns of the event loop, and an
+// extension may refuse what the text holds before it is parsed.
 import { setImmediate as turnEnd } from "node:timers/promises";
 
 /**

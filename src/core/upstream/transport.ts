@@ -20,8 +20,8 @@ export interface UpstreamRequest {
   /** How long a new connection may take to be established, in milliseconds. */
   readonly connectMs: number;
   /**
-   * Called when the request goes out on a connection. A transport that cannot know when that is calls
-   * it at once.
+   * Called when the request goes out on a connection. A transport that cannot know when that is
+   * calls it at once.
    */
   readonly sent: () => void;
   /**

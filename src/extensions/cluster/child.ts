@@ -118,8 +118,8 @@ export function startChild(limiter: LocalLimiter, events: ChildEvents): Child {
     if (message.born || message.report) answerAll(message.report);
     if (message.released) release(message.released);
     const { admit: asked = [] } = message;
-    // In a turn of its own: another process may have given a slot back before this was asked, and what
-    // it wrote is read in the same turn as the question, in any order.
+    // In a turn of its own: another process may have given a slot back before this was asked, and
+    // what it wrote is read in the same turn as the question, in any order.
     if (asked.length > 0) setImmediate(admit, asked);
   });
   worker.on("error", ({ message }) => events.unreachable(worker.id, message));

@@ -1,5 +1,5 @@
-// Tool calls that arrive in fragments. Providers disagree on which fragments belong to one call, and
-// on what a fragment repeats.
+// Tool calls that arrive in fragments. Providers disagree on which fragments belong to one call,
+// and on what a fragment repeats.
 import { randomHex } from "../../core/ids.ts";
 import type { Part } from "../../core/openai/parts.ts";
 import { namelessCall } from "../../core/providers/decoding.ts";

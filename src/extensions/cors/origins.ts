@@ -5,7 +5,9 @@ import { array, fail, makeCheck, refine, string, type Check } from "../../core/s
 /** Exact origins, or all. */
 export type Origins = readonly string[] | "*";
 
-/** What a scheme other than http and https is followed by, such as that of a browser's extension. */
+/**
+ * What a scheme other than http and https is followed by, such as that of a browser's extension.
+ */
 const OTHER_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+(?::[0-9]{1,5})?$/;
 const EXAMPLE = "https://app.example.com";
 

@@ -24,8 +24,8 @@ export type Found = FileContent | { readonly error: Error };
 
 /**
  * `maxBytes` absent: the bound of a configuration. `seen`: the digest of the content that is in
- * force, or why the file could not be read, null if there is no file; absent: that of the content at
- * this moment.
+ * force, or why the file could not be read, null if there is no file; absent: that of the content
+ * at this moment.
  */
 export interface WatchOptions {
   readonly maxBytes?: number;

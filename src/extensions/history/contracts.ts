@@ -96,7 +96,9 @@ export interface ModelFault {
   readonly request_id: string;
 }
 
-/** What happened in a process in a short stretch of time. It does not change once it is reported. */
+/**
+ * What happened in a process in a short stretch of time. It does not change once it is reported.
+ */
 export interface Slice {
   /** Counts the slices of a process, from 1. */
   readonly seq: number;

@@ -1,6 +1,6 @@
-// Which figures are kept of a stretch of time: for the gateway, for each account and for each model.
-// A tally is a list of numbers in the order of its names, so that tallies can be added, kept in one
-// array, and sent to another process.
+// Which figures are kept of a stretch of time: for the gateway, for each account and for each
+// model. A tally is a list of numbers in the order of its names, so that tallies can be added, kept
+// in one array, and sent to another process.
 
 /** How requests end, as the console tells them apart. "4xx" is any other than those named. */
 export const OUTCOMES = ["ok", "401", "402", "429", "4xx", "5xx", "cancelled"] as const;
@@ -38,7 +38,9 @@ export const MODEL_FIGURES = [
 ] as const;
 export type ModelFigure = (typeof MODEL_FIGURES)[number];
 
-/** What is kept of the whole gateway. `in_flight` and `loop_delay` are the highest that was seen. */
+/**
+ * What is kept of the whole gateway. `in_flight` and `loop_delay` are the highest that was seen.
+ */
 export const TOTAL_FIGURES = [
   ...ACCOUNT_FIGURES,
   "faults",

@@ -16,7 +16,9 @@ export const SLICE_MS = 2_000;
 const REPORTED_MS = 16_000;
 /** Running requests of a report. */
 const MAX_RUNNING = 200;
-/** Settled requests whose response has not left. More than these are forgotten, the oldest first. */
+/**
+ * Settled requests whose response has not left. More than these are forgotten, the oldest first.
+ */
 const MAX_WAITING = 5_000;
 
 /** Paths of which only failures are of interest: programs that look after the gateway ask them. */

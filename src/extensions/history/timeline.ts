@@ -1,5 +1,5 @@
-// Time as the history keeps it: bins of falling resolution in rings of fixed size. A slice counts in
-// one bin of each level. 318 bins in all; a track (tracks.ts) has its figures for each of them.
+// Time as the history keeps it: bins of falling resolution in rings of fixed size. A slice counts
+// in one bin of each level. 318 bins in all; a track (tracks.ts) has its figures for each of them.
 
 export interface Level {
   /** How the level is asked for. */

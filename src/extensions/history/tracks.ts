@@ -1,6 +1,6 @@
-// The figures of accounts and of models over time: one track for each of the busiest 50, and one for
-// all others together. A track is an array of 32-bit floating-point numbers: counts are exact up to
-// 16 million a bin, and sums of money are for looking at, not for bills.
+// The figures of accounts and of models over time: one track for each of the busiest 50, and one
+// for all others together. A track is an array of 32-bit floating-point numbers: counts are exact
+// up to 16 million a bin, and sums of money are for looking at, not for bills.
 import type { FigureSet } from "./figures.ts";
 import { OTHER } from "./tallies.ts";
 import { BIN_COUNT } from "./timeline.ts";

@@ -17,7 +17,9 @@ export interface ModelRow {
 }
 
 export interface VendorRow {
-  /** The day of the figures: `2026-07-01`. Absent: there are none, the operator names the models. */
+  /**
+   * The day of the figures: `2026-07-01`. Absent: there are none, the operator names the models.
+   */
   readonly as_of?: string;
   /** The vendor's own page of prices. Absent: the vendor asks for none. */
   readonly prices?: string;

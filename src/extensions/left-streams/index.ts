@@ -1,8 +1,8 @@
-// Reads on streams that their clients left after something of them was delivered. The provider has a
-// short time (`leave_ms`), so that the finish and the usage that are on their way are still billed:
-// leaving just before the end must not be cheaper than staying. Nothing of what comes is kept or
-// delivered. The request's concurrency slot is free meanwhile; it is settled in the ledger at the
-// end.
+// Reads on streams that their clients left after something of them was delivered. The provider has
+// a short time (`leave_ms`), so that the finish and the usage that are on their way are still
+// billed: leaving just before the end must not be cheaper than staying. Nothing of what comes is
+// kept or delivered. The request's concurrency slot is free meanwhile; it is settled in the ledger
+// at the end.
 import type { LeftStreams } from "../../core/chat/left-streams.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Extension } from "../../core/extension/extension.ts";

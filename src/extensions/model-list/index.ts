@@ -1,5 +1,5 @@
-// GET /v1/models and /v1/models/{id}: the canonical names and enabled aliases that a key may use, with
-// what the models behind them can do. DESIGN.md "Endpoints".
+// GET /v1/models and /v1/models/{id}: the canonical names and enabled aliases that a key may use,
+// with what the models behind them can do. DESIGN.md "Endpoints".
 import type { Extension } from "../../core/extension/extension.ts";
 import { authenticate } from "../../core/chat/admission.ts";
 import type { Exchange, Routes } from "../../core/http/exchange.ts";

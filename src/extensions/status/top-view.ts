@@ -25,7 +25,7 @@ ${healthOf(status).sentence}
 ${requestsLine(counts)}
 ${answersLine(counts)}
 ${refusalsLine(refusalsIn(look, counts), counts)}
-in flight ${status.in_flight}, event loop late by ${lateText(look)} (0.99 quantile), ${processesText(look)}
+${processLine(look)}
 
 ${models}
 ${accountTable(status)}`;
@@ -74,6 +74,10 @@ const boundText = (seconds: number): string =>
 
 const lateText = ({ status }: Look): string =>
   `${Math.round((status.event_loop_delay["0.99"] ?? 0) * 1000)} ms`;
+
+const processLine = (look: Look): string =>
+  `in flight ${look.status.in_flight}, ` +
+  `event loop late by ${lateText(look)} (0.99 quantile), ${processesText(look)}`;
 
 const processesText = ({ status }: Look): string =>
   status.workers === 1 ? "1 process" : `${status.workers} processes`;

@@ -1,7 +1,9 @@
 // Spans in the JSON of the OpenTelemetry Protocol: ids in hexadecimal digits, times and 64-bit
 // integers as decimal strings, enums as integers. https://opentelemetry.io/docs/specs/otlp/
 
-/** Characters of a text. Some texts come from clients; the access log cuts them at the same length. */
+/**
+ * Characters of a text. Some texts come from clients; the access log cuts them at the same length.
+ */
 const MAX_CHARS = 512;
 
 export const SERVER = 2;

@@ -1,5 +1,5 @@
-// What the records of the file store add up to, by day, account, key, model, provider and currency. A month is
-// read once; after that only the records that have come since are read and added.
+// What the records of the file store add up to, by day, account, key, model, provider and currency.
+// A month is read once; after that only the records that have come since are read and added.
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { parseMoney } from "../../../core/ledger/price.ts";
 import type { Dimension, MonthFilter, SumBy, UsageRecord } from "../../usage-records/index.ts";
