@@ -40,13 +40,68 @@ export const extensions: readonly ProgramEntry[] = [
     serves: true,
     load: () => import("./extensions/books/index.ts"),
   },
+  {
+    name: "client-apis",
+    settings: ["apis"],
+    load: () => import("./extensions/client-apis/index.ts"),
+  },
+  {
+    name: "messages-api",
+    settings: ["apis"],
+    load: () => import("./extensions/messages-api/index.ts"),
+  },
+  {
+    name: "responses-api",
+    settings: ["apis"],
+    load: () => import("./extensions/responses-api/index.ts"),
+  },
+  {
+    // After the books, which have settled by then what a dead process left open.
+    name: "budgets",
+    settings: [
+      "accounts.*.budget",
+      "accounts.*.tokens_per_minute",
+      "keys.*.budget",
+      "keys.*.tokens_per_minute",
+      "limits.assumed_output_tokens",
+    ],
+    commands: ["budget show"],
+    serves: true,
+    load: () => import("./extensions/budgets/index.ts"),
+  },
   { name: "model-list", serves: true, load: () => import("./extensions/model-list/index.ts") },
+  {
+    // The outermost of those that go around the completion of a request.
+    name: "recovery",
+    settings: ["aliases.*.recovery", "models.*.recovery", "retry.max_recoveries"],
+    load: () => import("./extensions/recovery/index.ts"),
+  },
+  {
+    name: "sticky",
+    settings: ["aliases.*.sticky"],
+    load: () => import("./extensions/sticky/index.ts"),
+  },
+  {
+    name: "patience",
+    settings: ["aliases.*.timeouts", "models.*.timeouts"],
+    load: () => import("./extensions/patience/index.ts"),
+  },
+  { name: "cache-marks", serves: true, load: () => import("./extensions/cache-marks/index.ts") },
+  { name: "openapi", serves: true, load: () => import("./extensions/openapi/index.ts") },
+  { name: "context-room", serves: true, load: () => import("./extensions/context-room/index.ts") },
   { name: "left-streams", serves: true, load: () => import("./extensions/left-streams/index.ts") },
   {
     name: "billing",
     commands: ["billing statement", "billing trace"],
     serves: true,
     load: () => import("./extensions/billing/index.ts"),
+  },
+  { name: "receipts", serves: true, load: () => import("./extensions/receipts/index.ts") },
+  {
+    name: "seals",
+    settings: ["seals"],
+    commands: ["seal head", "seal verify", "seal public-key"],
+    load: () => import("./extensions/seals/index.ts"),
   },
   {
     name: "rebuild",

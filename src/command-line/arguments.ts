@@ -148,7 +148,7 @@ function operandOf({ operand }: Command, rest: readonly string[]): string {
 function assertComplete(name: string, command: Command, args: CommandArguments): void {
   const { operand, values } = args;
   const options = new Map(Object.entries(command.options ?? {}));
-  if (command.operand !== undefined && operand === "")
+  if (command.operand !== undefined && !command.operandOptional && operand === "")
     throw new UsageError(`${name} needs ${command.operand}`);
   for (const [option, { required }] of options)
     if (required && !values[option]) throw new UsageError(`${name} needs --${option}`);

@@ -28,8 +28,10 @@ export interface CommandOption {
 export interface Command {
   /** What it does, in one line of `help`. */
   readonly summary: string;
-  /** The name of its operand, in capitals. It is required. Absent: the command takes none. */
+  /** The name of its operand, in capitals. Absent: the command takes none. */
   readonly operand?: string;
+  /** The operand may be left out. Absent: it is required. */
+  readonly operandOptional?: boolean;
   /** What the operand is, as CommandOption.meaning. Absent where there is no operand. */
   readonly operandMeaning?: string;
   /** A command line of it that makes sense, without the program's name. */
@@ -51,7 +53,7 @@ export interface Command {
 }
 
 export interface CommandArguments {
-  /** Empty where the command takes none. */
+  /** Empty where the command takes none, or where one that is optional was left out. */
   readonly operand: string;
   /** By the names of the options. A flag that was set is "true". */
   readonly values: Readonly<Record<string, string | undefined>>;

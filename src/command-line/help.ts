@@ -47,11 +47,12 @@ function topicList(topics: readonly Topic[]): string {
 
 /** One command: its form, each of its options with meaning and default, and an example. */
 export function commandHelp(name: string, command: Described): string {
-  const { operand, operandMeaning = "", options = {}, summary, example } = command;
+  const { operand, operandMeaning = "", operandOptional, options = {}, summary, example } = command;
   const rows = Object.entries({ ...options, ...COMMON_OPTIONS }).map(
     ([option, described]) => [optionForm(option, described), optionText(described)] as const,
   );
-  if (operand !== undefined) rows.unshift([operand, `${operandMeaning} (required)`]);
+  if (operand !== undefined)
+    rows.unshift([operand, operandOptional ? operandMeaning : `${operandMeaning} (required)`]);
   return `${name}: ${summary}
 
   ${synopsis(name, command)}
@@ -83,10 +84,11 @@ export const synopsis = (name: string, command: Described): string =>
   [name, ...synopsisOf(command)].join(" ");
 
 /** The operand in capitals, then the options; what may be left out is in brackets. */
-function synopsisOf({ operand, options = {} }: Described): string[] {
+function synopsisOf({ operand, operandOptional, options = {} }: Described): string[] {
   const shown = Object.entries(options).map(([name, option]) => {
     const text = optionForm(name, option);
     return option.required ? text : `[${text}]`;
   });
-  return [...(operand === undefined ? [] : [operand]), "[--config FILE]", ...shown];
+  const named = operandOptional ? `[${operand}]` : operand;
+  return [...(named === undefined ? [] : [named]), "[--config FILE]", ...shown];
 }

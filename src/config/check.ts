@@ -5,7 +5,8 @@ import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts
 import { createFormats, type Formats } from "./formats.ts";
 import { dialectsOf } from "./extension.ts";
 import { traitsOf } from "./vendors.ts";
-import type { ModelSettings } from "../core/routing/model.ts";
+import type { AliasSettings, ModelSettings } from "../core/routing/model.ts";
+import { rank } from "./policy.ts";
 import { invalid, referenceIssues, repeatedIn } from "./references.ts";
 import { configSchema, type SchemaOptions, type WrittenConfig } from "./schema.ts";
 import { withSuggestions } from "./suggestions.ts";
@@ -21,7 +22,7 @@ export function checkConfig(json: unknown, options: SchemaOptions): Config {
   try {
     const config = check(json, true);
     if (!secretsOptional) between.push(...keyIssues(config));
-    if (between.length === 0) return withTraits(config, formats);
+    if (between.length === 0) return complete(config, formats);
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
     throw new ValidationError([...withSuggestions(error.issues, json, check.schema), ...between]);
@@ -29,14 +30,19 @@ export function checkConfig(json: unknown, options: SchemaOptions): Config {
   throw new ValidationError(between);
 }
 
-/** The configuration, each model with all of its traits. */
-function withTraits(config: WrittenConfig, { presets }: Formats): Config {
+/**
+ * The configuration, each model with all of its traits, each alias with the order of its models.
+ */
+function complete(config: WrittenConfig, { presets }: Formats): Config {
   const models = new Map<string, ModelSettings>();
   for (const [name, model] of config.models) {
     const provider = config.providers.get(model.provider)!;
     models.set(name, { ...model, traits: traitsOf(presets, provider, model) });
   }
-  return { ...config, models };
+  const aliases = new Map<string, AliasSettings>();
+  for (const [name, alias] of config.aliases)
+    aliases.set(name, { ...alias, ranking: rank(config, alias) });
+  return { ...config, models, aliases };
 }
 
 function keyIssues(config: WrittenConfig): ValidationIssue[] {

@@ -2,6 +2,7 @@
 // and which line of src/extensions.ts loads them.
 import type { Config } from "../core/config.ts";
 import type { Extension } from "../core/extension/extension.ts";
+import type { AliasSettings } from "../core/routing/model.ts";
 import type { Formats } from "./formats.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import type { Setting } from "./setting.ts";
@@ -50,6 +51,8 @@ export interface ConfigExtension extends Extension {
   readonly issues?: (json: unknown, formats: Formats) => readonly ValidationIssue[];
   /** Issues of a configuration's text, which is valid JSON. */
   readonly textIssues?: (text: string) => readonly ValidationIssue[];
+  /** What it changes in the use of an alias, in sentences. `explain` prints them. */
+  readonly notes?: (alias: AliasSettings) => readonly string[];
   /** What is odd in a valid configuration. `check` prints it. */
   readonly warnings?: (config: Config) => readonly Warning[];
   /**

@@ -27,6 +27,16 @@ export const integer = (min: number, max: number): Check<number> =>
 
 export const positive = number({ min: 1, integer: true });
 
+/**
+ * Currency per million tokens. Money is counted in pico-units (1 per million = 1e6 a token), so
+ * more decimals cannot be billed.
+ */
+export const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
+  Number(value.toFixed(6)) === value
+    ? value
+    : fail("invalid_value", `expected at most six decimals, got ${value}`),
+);
+
 /** Milliseconds, at most a day. `value` is the default. */
 export const ms = (value: number, min = 1): Check<number> =>
   withDefault(integer(min, DAY_MS), value);
@@ -54,3 +64,16 @@ function withoutSlashes(text: string): string {
   while (text[end - 1] === "/") end -= 1;
   return text.slice(0, end);
 }
+
+/** Fields of a section with those that extensions add to it. */
+export type Extend = <F extends Fields>(path: string, fields: F) => F;
+
+/** The row itself. Fails unless it has exactly one of two fields. */
+export const exactlyOne = <T extends object>(
+  row: T,
+  a: keyof T & string,
+  b: keyof T & string,
+): T =>
+  (row[a] === undefined) === (row[b] === undefined)
+    ? fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`)
+    : row;

@@ -25,8 +25,21 @@ import {
   type Check,
   type Fields,
 } from "../core/schema/checker.ts";
-import { integer, ms, port, positive, section, strict, url } from "./fields.ts";
+import {
+  exactlyOne,
+  type Extend,
+  integer,
+  ms,
+  port,
+  positive,
+  price,
+  section,
+  strict,
+  url,
+} from "./fields.ts";
 import { createFormats, type Formats } from "./formats.ts";
+import { aliasCheck } from "./aliases.ts";
+import type { WrittenAlias } from "./policy.ts";
 import { createSecretFiles, type SecretFiles } from "./secret-files.ts";
 import { secret, type Environment } from "./secrets.ts";
 
@@ -53,16 +66,6 @@ export interface SchemaOptions {
 
 const rpm = nullable(integer(0, 1_000_000));
 
-/**
- * Currency per million tokens. Money is counted in pico-units (1 per million = 1e6 a token), so
- * more decimals cannot be billed.
- */
-const price = refine(number({ min: 0, max: 1_000_000 }), (value) =>
-  Number(value.toFixed(6)) === value
-    ? value
-    : fail("invalid_value", `expected at most six decimals, got ${value}`),
-);
-
 /** Milliseconds. */
 const timeouts = {
   /** For a new connection. */
@@ -88,18 +91,20 @@ const retry = {
   max_wait_ms: ms(3_000, 0),
 };
 
-const aliasFields = {
-  policy: optional(literal("reasoning", "value")),
-  models: optional(array(nonEmpty, { min: 1 })),
-  enabled: withDefault(boolean(), true),
-};
-
 /** A model as it is written: its traits are those that it states itself. */
-type WrittenModel = Omit<ModelSettings, "traits"> & TraitOverrides;
+type WrittenModel = Omit<ModelSettings, "traits"> &
+  TraitOverrides & {
+    readonly reasoning_score?: number | undefined;
+    readonly quality_score?: number | undefined;
+  };
 
-/** A configuration whose models have not got their vendors' traits yet. */
-export interface WrittenConfig extends Omit<Config, "models"> {
+/**
+ * A configuration whose models have not got their vendors' traits yet, and whose aliases are not
+ * ranked.
+ */
+export interface WrittenConfig extends Omit<Config, "models" | "aliases"> {
   readonly models: ReadonlyMap<string, WrittenModel>;
+  readonly aliases: ReadonlyMap<string, WrittenAlias>;
 }
 
 /** The check of gateway.json, with its JSON Schema. */
@@ -136,14 +141,7 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
       data_dir: withDefault(nonEmpty, "./data"),
       providers: record(providerCheck(context, formats, extended)),
       models: record(modelCheck(formats, extended)),
-      aliases: withDefault(
-        record(
-          refine(strict(extended("aliases.*", aliasFields)), (alias) =>
-            exactlyOne(alias, "policy", "models"),
-          ),
-        ),
-        new Map(),
-      ),
+      aliases: withDefault(record(aliasCheck(extended)), new Map()),
       accounts: withDefault(
         record(
           strict(
@@ -156,7 +154,7 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
         ),
         new Map(),
       ),
-      keys: withDefault(array(keyCheck(context)), []),
+      keys: withDefault(array(keyCheck(context, extended)), []),
       limits: section(
         extended("limits", {
           rpm: withDefault(rpm, 60),
@@ -164,7 +162,7 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
         }),
       ),
       timeouts: section(timeouts),
-      retry: section(retry),
+      retry: section(extended("retry", retry)),
       /**
        * So many failures in a row open a model's breaker; for the cooldown it then lets nothing
        * through.
@@ -180,8 +178,6 @@ export function configSchema(options: SchemaOptions): Check<WrittenConfig> {
 }
 
 const traitsIn = ({ dialects }: Formats) => partial(traitFields([...dialects.values()]));
-
-type Extend = <F extends Fields>(path: string, fields: F) => F;
 
 /** `base_url` absent: the vendor's. */
 const providerCheck = ({ credential }: CheckContext, formats: Formats, extended: Extend) =>
@@ -222,6 +218,8 @@ const modelCheck = (formats: Formats, extended: Extend) =>
           extended("models.*.price", {
             input_cache_hit: optional(price),
             input_cache_miss: price,
+            input_cache_write: optional(price),
+            input_cache_write_1h: optional(price),
             output: price,
           }),
         ),
@@ -229,31 +227,28 @@ const modelCheck = (formats: Formats, extended: Extend) =>
     }),
   );
 
-const keyCheck = ({ credential }: CheckContext) =>
+const keyCheck = ({ credential }: CheckContext, extended: Extend) =>
   refine(
-    strict({
-      account: nonEmpty,
-      key: optional(credential),
-      sha256: optional(
-        string({
-          pattern: /^[0-9a-f]{64}$/,
-          expected: "64 lower-case hexadecimal digits",
-          secret: true,
-        }),
-      ),
-      rpm: optional(rpm),
-      models: optional(array(nonEmpty)),
-    }),
+    strict(
+      extended("keys.*", {
+        account: nonEmpty,
+        key: optional(credential),
+        sha256: optional(
+          string({
+            pattern: /^[0-9a-f]{64}$/,
+            expected: "64 lower-case hexadecimal digits",
+            secret: true,
+          }),
+        ),
+        rpm: optional(rpm),
+        models: optional(array(nonEmpty)),
+      }),
+    ),
     (entry) => {
       const { key, sha256: digest = "", ...rest } = exactlyOne(entry, "key", "sha256");
       return { ...rest, digest: key === undefined ? digest : sha256(key) };
     },
   );
-
-const exactlyOne = <T extends object>(row: T, a: keyof T & string, b: keyof T & string): T =>
-  (row[a] === undefined) === (row[b] === undefined)
-    ? fail("invalid_parameter_combination", `expected exactly one of ${a} and ${b}`)
-    : row;
 
 function checkContext(options: SchemaOptions): CheckContext {
   const { env, secretsOptional = false, extensions = [], entries = [] } = options;

@@ -45,11 +45,13 @@ const fields: TraitChecks = {
   rename: record(nonEmpty),
   extra: jsonObject(),
   echo: optional(literal("reasoning_content", "reasoning", "none")),
+  cache_control: boolean(),
   ask_usage: boolean(),
   stream_only: boolean(),
   think_tags: boolean(),
   repeats_reasoning: boolean(),
   hidden_thinking_in_total: boolean(),
+  prefill: literal("none", "plain", "prefix", "partial", "continue_final_message"),
   max_output_tokens: optional(number({ min: 1, integer: true })),
 };
 

@@ -1,36 +1,31 @@
 // The gateway put together: a configuration and the extensions that it needs in, an HTTP server
 // out. Which path leads to which handler stands here.
 import { createLimiter, type Limiter } from "./accounts/limiter.ts";
-import type { ChatServices } from "./chat/context.ts";
-import { createChatHandler } from "./chat/handler.ts";
+import { createChatHandlers } from "./chat/handler.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
-import { internalErrorReporter, renderError, shuttingDown } from "./error-responses.ts";
-import type { Extension, SecureSection } from "./extension/extension.ts";
+import { errorRenderer, internalErrorReporter, shuttingDown } from "./error-responses.ts";
+import type { Extension } from "./extension/extension.ts";
 import type { RunningGateway } from "./extension/installation.ts";
 import {
   dialectsIn,
   provided,
-  secureListener,
   startHost,
   startObservations,
   startParts,
-  type Observations,
-  type Parts,
 } from "./extension/gateway-parts.ts";
 import type { Report } from "./extension/report.ts";
 import type { Routes } from "./http/exchange.ts";
-import { randomHex } from "./ids.ts";
 import { sendJson } from "./http/responses.ts";
 import { match } from "./http/router.ts";
 import { createServer, type Server } from "./http/server.ts";
-import { ledgerUnavailable } from "./ledger/ledger.ts";
-import { createLogs, type Logs, type LogTargets } from "./logs.ts";
+import { ledgerUnavailable, type Ledger } from "./ledger/ledger.ts";
+import { createLogs, type LogTargets } from "./logs.ts";
+import { createChatCompletions } from "./chat/chat-completions.ts";
 import { ApiError } from "./openai/errors.ts";
-import { openapiText } from "./openai/openapi.ts";
 import { createCatalog, createMemory } from "./routing/catalog.ts";
 import { createFingerprint } from "./routing/fingerprint.ts";
-import { createSnapshots, type Snapshot, type Snapshots } from "./snapshot.ts";
+import { createSnapshots, type Snapshot } from "./snapshot.ts";
 import { fetchTransport } from "./upstream/fetch.ts";
 import type { Transport } from "./upstream/transport.ts";
 
@@ -61,17 +56,9 @@ export interface Gateway extends RunningGateway {
 }
 
 /** What a gateway is made of, before it has a server. */
-interface Assembly {
-  readonly clock: Clock;
-  readonly extensions: readonly Extension[];
-  readonly observations: Observations;
-  readonly logs: Logs;
-  readonly parts: Parts;
-  readonly secure: SecureSection | undefined;
-  readonly snapshots: Snapshots;
-}
+type Assembly = ReturnType<typeof assemble>;
 
-function assemble(config: Config, options: GatewayOptions): Assembly {
+function assemble(config: Config, options: GatewayOptions) {
   const { extensions = [], clock = systemClock } = options;
   const observations = startObservations(extensions);
   const logs = createLogs(options, clock, observations.observer);
@@ -80,10 +67,10 @@ function assemble(config: Config, options: GatewayOptions): Assembly {
   const current = (): Snapshot => snapshots.current();
   const parts = startParts({ config, current, extensions, clock, diagnose, limiter });
   const transport = options.transport ?? parts.transport ?? fetchTransport();
-  // Without an extension the key of system_fingerprint lives as long as the process.
-  const readSecret = provided(extensions, "fingerprintSecret") ?? (() => randomHex(32));
-  const memory = createMemory(createFingerprint(() => readSecret(config.data_dir), diagnose));
-  const secure = secureListener(config, "server", extensions);
+  const readKey = provided(extensions, "fingerprintKey");
+  const fingerprint = createFingerprint(readKey && (() => readKey(config.data_dir, diagnose)));
+  const memory = createMemory(fingerprint);
+  const secure = provided(extensions, "secure")?.(config, "server");
   const snapshots = createSnapshots(config, {
     extensions,
     clock,
@@ -119,7 +106,6 @@ export function createGateway(initial: Config, options: GatewayOptions = {}): Ga
   const report = (): Report => ({
     draining,
     inFlight: server.inFlight(),
-    ...catalogReport(snapshots.current()),
     extensions: { ...observations.report(), ...parts.report() },
   });
   const sources = {
@@ -176,11 +162,14 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
   const { clock, extensions, observations, logs, parts, secure, snapshots } = assembly;
   const { observer } = observations;
   const { access, diagnose } = logs;
-  const { limiter, ledger, leftStreams, trace } = parts;
+  const { limiter, ledger, complete, trace, hold } = parts;
   const jsonExcess = provided(extensions, "jsonExcess");
-  const services = { limiter, ledger, observer, clock, leftStreams, diagnose, jsonExcess, trace };
+  const core = { limiter, ledger, observer, clock, diagnose };
+  const handle = createChatHandlers(inForce, { ...core, jsonExcess, complete, trace, hold });
+  const apis = [createChatCompletions(provided(extensions, "annotate")), ...parts.apis];
   const routes: Routes = {
-    ...publicRoutes(inForce, services),
+    ...Object.fromEntries(apis.map((api) => [api.path, { POST: handle(api) }])),
+    ...publicRoutes(inForce, ledger),
     ...parts.routes,
   };
   const { host, port, receive_ms: receiveMs, send_ms: sendMs } = config.server;
@@ -192,36 +181,24 @@ function createPublicServer(config: Config, assembly: Assembly, inForce: () => S
       access.write(record);
       observer.responded?.(match(routes, record.path ?? "")?.pattern ?? "other", record);
     },
-    renderError,
+    renderError: errorRenderer(apis),
     failed: internalErrorReporter(diagnose),
     guard: (exchange) => snapshots.current().guard?.(exchange),
   });
 }
 
-function catalogReport({ catalog, loadedAt }: Snapshot) {
-  const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => ({
-    model: name,
-    provider: provider.name,
-    upstream_model: upstreamModel,
-    breaker: status(),
-  }));
-  return { models, ranking: catalog.ranking, loadedAt };
-}
-
 /** `inForce` throws while the gateway is stopping. */
-const publicRoutes = (inForce: () => Snapshot, services: ChatServices): Routes => ({
-  "/v1/chat/completions": { POST: createChatHandler(inForce, services) },
+const publicRoutes = (inForce: () => Snapshot, ledger: Ledger): Routes => ({
   "/healthz": { GET: ({ res }) => sendJson(res, 200, { status: "ok" }, NO_STORE) },
   "/readyz": {
     GET({ res }) {
       const models = [...inForce().catalog.models.values()];
-      if (services.ledger.fault() !== null) throw ledgerUnavailable();
+      if (ledger.fault() !== null) throw ledgerUnavailable();
       if (models.every((model) => model.status().retryMs > 0))
         throw new ApiError("model_unavailable", "No model can serve at the moment.");
       sendJson(res, 200, { status: "ready" }, NO_STORE);
     },
   },
-  "/openapi.json": { GET: ({ res }) => sendJson(res, 200, openapiText) },
 });
 
 const NO_STORE = { "Cache-Control": "no-store" };

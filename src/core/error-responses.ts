@@ -1,8 +1,9 @@
 // The one place where whatever is thrown becomes the response that the contract describes: an error
 // of HTTP, of the API, of a request's check, or a bug.
+import type { ClientApi } from "./chat/client-api.ts";
 import { describe, type Diagnose } from "./diagnose.ts";
 import { HttpError, type HttpErrorReason } from "./http/http-error.ts";
-import type { ErrorResponse } from "./http/responses.ts";
+import type { ErrorResponse, RenderError } from "./http/responses.ts";
 import { ApiError, errorBody, toApiError, type ErrorCode } from "./openai/errors.ts";
 
 /** The contract's code of each error of HTTP. The code decides on status and type. */
@@ -27,13 +28,23 @@ export function apiErrorOf(thrown: unknown): ApiError {
   return new ApiError(CODES[reason], message, { headers });
 }
 
-/** Whatever was thrown, as the response that the client gets. */
-export function renderError(thrown: unknown, requestId: string): ErrorResponse {
-  const error = apiErrorOf(thrown);
+/** Renders whatever was thrown as chat completions do. */
+export const renderError = (thrown: unknown, requestId: string): ErrorResponse =>
+  rendered(apiErrorOf(thrown), requestId, errorBody);
+
+/** Renders whatever was thrown as the API does to which the path belongs. */
+export const errorRenderer =
+  (apis: readonly ClientApi[]): RenderError =>
+  (thrown, requestId, path) => {
+    const api = apis.find((each) => path === each.path || path.startsWith(`${each.path}/`));
+    return rendered(apiErrorOf(thrown), requestId, api?.errorBody ?? errorBody);
+  };
+
+function rendered(error: ApiError, requestId: string, body: ClientApi["errorBody"]): ErrorResponse {
   return {
     status: error.status,
     headers: error.headers,
-    body: JSON.stringify(errorBody(error, requestId)),
+    body: JSON.stringify(body(error, requestId)),
     code: error.code,
     param: error.param,
     isInternal: error.code === "internal_error",

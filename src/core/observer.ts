@@ -23,21 +23,15 @@ export interface Observer {
 
 /** One observer that calls them all. */
 export function joinObservers(observers: readonly Observer[]): Observer {
-  return {
-    responded(route, record) {
-      for (const observer of observers) observer.responded?.(route, record);
-    },
-    chunkSent(model, ms) {
-      for (const observer of observers) observer.chunkSent?.(model, ms);
-    },
-    opened(opening, chat) {
-      for (const observer of observers) observer.opened?.(opening, chat);
-    },
-    settled(opening, settlement, durationMs) {
-      for (const observer of observers) observer.settled?.(opening, settlement, durationMs);
-    },
-    lineDropped(log) {
-      for (const observer of observers) observer.lineDropped?.(log);
-    },
+  const names = ["responded", "chunkSent", "opened", "settled", "lineDropped"] as const;
+  return Object.fromEntries(names.map((name) => [name, callAll(observers, name)]));
+}
+
+/** Undefined: none of them listens. */
+function callAll(observers: readonly Observer[], name: keyof Observer) {
+  const listening = observers.filter((observer) => observer[name] !== undefined);
+  if (listening.length === 0) return undefined;
+  return (...values: unknown[]): void => {
+    for (const observer of listening) (observer[name] as (...all: unknown[]) => void)(...values);
   };
 }

@@ -63,14 +63,19 @@ const USUAL = {
     closing_ms: 2_000,
     leave_ms: 1_000,
   },
-  retry: { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000 },
+  retry: { max_retries: 1, backoff_ms: 250, max_wait_ms: 3_000, max_recoveries: 2 },
+  seals: { enabled: false },
   breaker: { failures: 5, cooldown_ms: 15_000 },
   compat: { tool_choice_default: "none" },
   currency: "USD",
 };
 
+/** An account or a key that has neither a budget nor a limit of tokens. */
+const NO_BUDGET = { budget: undefined, tokens_per_minute: undefined };
+
 describe("defaults", () => {
   const DEFAULTS = {
+    apis: [],
     server: {
       host: "127.0.0.1",
       port: 8080,
@@ -93,7 +98,7 @@ describe("defaults", () => {
     aliases: new Map(),
     accounts: new Map(),
     keys: [],
-    limits: { rpm: 60, store: "memory", on_error: "local" },
+    limits: { rpm: 60, store: "memory", on_error: "local", assumed_output_tokens: 1000 },
     ...USUAL,
   };
 
@@ -181,6 +186,8 @@ describe("defaults", () => {
       reasoning_score: undefined,
       quality_score: undefined,
       price: undefined,
+      recovery: "none",
+      timeouts: undefined,
     }));
 
   it("of an alias", () =>
@@ -188,11 +195,23 @@ describe("defaults", () => {
       policy: "value",
       models: undefined,
       enabled: true,
+      sticky: false,
+      recovery: "none",
+      timeouts: undefined,
+      min_score: undefined,
+      max_price: undefined,
+      ranking: [{ model: "m", rank: null, why: "out: it has no quality_score" }],
     }));
 
   it("of a key: its text is gone, its digest stays", () =>
     assert.deepEqual(accepted({ keys: [{ account: "acme", key: "sk-secret" }] }).keys, [
-      { account: "acme", rpm: undefined, models: undefined, digest: sha256("sk-secret") },
+      {
+        account: "acme",
+        rpm: undefined,
+        models: undefined,
+        ...NO_BUDGET,
+        digest: sha256("sk-secret"),
+      },
     ]));
 
   it("null is unlimited, absent is the default", () => {
@@ -204,7 +223,7 @@ describe("defaults", () => {
     assert.equal(limits.rpm, null);
     assert.deepEqual(
       [...accounts.values()],
-      [null, undefined, 0].map((rpm) => ({ rpm, max_in_flight: undefined })),
+      [null, undefined, 0].map((rpm) => ({ rpm, max_in_flight: undefined, ...NO_BUDGET })),
     );
     assert.equal(keys[0]?.rpm, null);
   });
@@ -273,11 +292,28 @@ describe("ranges", () => {
     const bare = accepted({
       models: { m: { price: { input_cache_miss: 1, output: 2 } } },
     }).models.get("m");
-    assert.deepEqual(bare?.price, { input_cache_hit: undefined, input_cache_miss: 1, output: 2 });
+    assert.deepEqual(bare?.price, {
+      input_cache_hit: undefined,
+      input_cache_miss: 1,
+      input_cache_write: undefined,
+      input_cache_write_1h: undefined,
+      output: 2,
+    });
     assert.deepEqual(pathsOf({ models: { m: { price: {} } } }), [
       "models.m.price.input_cache_miss",
       "models.m.price.output",
     ]);
+  });
+
+  it("prices of cache writes: bounded as the others are", () => {
+    for (const name of ["input_cache_write", "input_cache_write_1h"]) {
+      const price = (value: unknown) => ({
+        models: { m: { price: { input_cache_miss: 1, output: 1, [name]: value } } },
+      });
+      assert.ok(accepted(price(6.25)), name);
+      for (const value of [-1, 1_000_001, 0.0000001, "1"])
+        assert.deepEqual(pathsOf(price(value)), [`models.m.price.${name}`], String(value));
+    }
   });
 
   for (const [path, good, bad] of [
@@ -907,7 +943,15 @@ describe("a configuration with everything in it", () => {
         max_output_tokens: 8_192,
         reasoning_score: 78,
         quality_score: 74,
-        price: { input_cache_hit: 0.028, input_cache_miss: 0.28, output: 0.42 },
+        price: {
+          input_cache_hit: 0.028,
+          input_cache_miss: 0.28,
+          input_cache_write: 0.35,
+          input_cache_write_1h: 0.56,
+          output: 0.42,
+        },
+        recovery: "continue",
+        timeouts: { first_token_ms: 120_000, idle_ms: 30_000 },
       },
     },
     aliases: {
@@ -932,10 +976,20 @@ describe("a configuration with everything in it", () => {
     assert.deepEqual(stated, { ...NO_TRAITS, ...example.models["deepseek-chat"] });
     const provider = config.providers.get("deepseek")!;
     assert.deepEqual(traits, traitsOf(formats.presets, provider, model));
-    assert.deepEqual(config.accounts.get("acme"), { rpm: 600, max_in_flight: undefined });
+    assert.deepEqual(config.accounts.get("acme"), {
+      rpm: 600,
+      max_in_flight: undefined,
+      ...NO_BUDGET,
+    });
     assert.deepEqual(config.keys, [
-      { account: "acme", rpm: undefined, models: undefined, digest: sha256("sk-acme") },
-      { account: "beta", rpm: 60, models: ["auto/chat"], digest: HEX },
+      {
+        account: "acme",
+        rpm: undefined,
+        models: undefined,
+        ...NO_BUDGET,
+        digest: sha256("sk-acme"),
+      },
+      { account: "beta", rpm: 60, models: ["auto/chat"], ...NO_BUDGET, digest: HEX },
     ]);
     assert.deepEqual(
       [config.timeouts, config.retry, config.breaker, config.compat],

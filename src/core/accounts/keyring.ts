@@ -18,6 +18,8 @@ export interface Caller extends AdmissionRequest {
    * was revoked.
    */
   readonly validUntil: number;
+  /** What is known of the key, with what extensions have added to it. */
+  readonly terms: KeyTerms;
 }
 
 /** What is known of a key. */
@@ -80,9 +82,9 @@ export const configuredKeys = ({
   keys,
 }: Pick<AccountSettings, "keys">): ReadonlyMap<string, KeyTerms> =>
   new Map(
-    keys.map(({ digest, account, rpm = null, models = null }) => [
+    keys.map(({ digest, account, rpm = null, models = null, ...added }) => [
       digest,
-      { key_id: keyIdOf(digest), account, rpm, models, expires: null, revoked: null },
+      { ...added, key_id: keyIdOf(digest), account, rpm, models, expires: null, revoked: null },
     ]),
   );
 
@@ -113,7 +115,8 @@ export function createKeyring(
     return caller;
   }
 
-  function createCaller({ key_id: keyId, account, rpm, models, revoked, expires }: KeyTerms) {
+  function createCaller(terms: KeyTerms): Caller {
+    const { key_id: keyId, account, rpm, models, revoked, expires } = terms;
     const end = expires === null ? Infinity : Date.parse(expires);
     return {
       account,
@@ -125,6 +128,7 @@ export function createKeyring(
       maxInFlight: settings.accounts.get(account)?.max_in_flight ?? null,
       models: models ? new Set(models) : undefined,
       validUntil: revoked === null ? end : 0,
+      terms,
     };
   }
 

@@ -5,9 +5,9 @@ import type { Config } from "../config.ts";
 import { readBody } from "../http/body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { ApiError } from "../openai/errors.ts";
-import { chatRequest, type ChatRequest } from "../openai/request.ts";
-import { isLarge, MAX_BODY_VALUES, parseLarge } from "../schema/large-json.ts";
-import type { ChatServices } from "./context.ts";
+import type { ChatRequest } from "../openai/request.ts";
+import { isLarge, MAX_BODY_VALUES, parseLarge, type JsonExcess } from "../schema/large-json.ts";
+import type { ClientApi } from "./client-api.ts";
 
 const SOON = { headers: { "Retry-After": "1" } };
 
@@ -17,9 +17,16 @@ export function refuseOverload({ server }: Config, inFlight: number): void {
     throw new ApiError("server_overloaded", "The gateway has too many requests in hand.", SOON);
 }
 
-/** The caller, named in the access log also if its key is revoked. Throws the 401. */
-export const authenticate = ({ req, log }: Exchange, keyring: Keyring): Caller =>
-  keyring.authenticate(req.headers.authorization, ({ account, keyId }) => {
+/**
+ * The caller, named in the access log also if its key is revoked. `authorization`: where the key
+ * need not stand in the header of that name. Throws the 401.
+ */
+export const authenticate = (
+  { req, log }: Exchange,
+  keyring: Keyring,
+  authorization = req.headers.authorization,
+): Caller =>
+  keyring.authenticate(authorization, ({ account, keyId }) => {
     log.account = account;
     log.key_id = keyId;
   });
@@ -69,16 +76,17 @@ interface ReadRequest {
  */
 export async function readRequest(
   exchange: Exchange,
-  config: Config,
-  { jsonExcess }: ChatServices,
+  { server, compat }: Config,
+  api: ClientApi,
+  jsonExcess: JsonExcess | undefined,
 ): Promise<ReadRequest> {
-  const text = await readBody(exchange, config.server.max_body_bytes);
+  const text = await readBody(exchange, server.max_body_bytes);
   const json = await parseLarge(text, MAX_BODY_VALUES, jsonExcess).catch(refuseJson);
-  const chat = chatRequest(json);
+  const chat = api.read(json, exchange.req.headers);
   exchange.log.model_requested = chat.model;
   const large = isLarge(text);
   if (chat.tool_choice !== undefined || !chat.tools) return { chat, large };
-  return { chat: { ...chat, tool_choice: config.compat.tool_choice_default }, large };
+  return { chat: { ...chat, tool_choice: compat.tool_choice_default }, large };
 }
 
 function refuseJson(error: unknown): never {

@@ -5,14 +5,15 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Diagnose } from "../diagnose.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { Ledger, RequestTrace } from "../ledger/ledger.ts";
+import type { Hold, Ledger, RequestTrace } from "../ledger/ledger.ts";
 import type { Observer } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { ReportEvent } from "../routing/attempt.ts";
+import type { Complete } from "../routing/fallback.ts";
 import type { Catalog } from "../routing/catalog.ts";
 import type { Model } from "../routing/model.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
-import type { LeftStreams } from "./left-streams.ts";
+import type { ClientApi } from "./client-api.ts";
 
 /** What one configuration decides. A request keeps the snapshot that it began with. */
 export interface ConfigSnapshot {
@@ -28,15 +29,22 @@ export interface ChatServices {
   readonly observer: Observer;
   readonly diagnose: Diagnose;
   readonly clock: Clock;
-  readonly leftStreams: LeftStreams;
   /** As Extension.jsonExcess. */
   readonly jsonExcess: JsonExcess | undefined;
+  /** Completes a request: routing/fallback.ts, with what extensions put around it. */
+  readonly complete: Complete;
   /** As GatewayPart.trace. */
   readonly trace: ((exchange: Exchange) => RequestTrace) | undefined;
+  /** Absent or undefined: no extension has budgets. */
+  readonly hold?: HoldFor | undefined;
 }
+
+/** As GatewayPart.hold. Undefined: the request falls under no budget. */
+export type HoldFor = (request: AcceptedRequest) => Hold | undefined | Promise<Hold | undefined>;
 
 /** A request that was admitted and checked, and has candidates. */
 export interface AcceptedRequest {
+  readonly api: ClientApi;
   readonly exchange: Exchange;
   readonly caller: Caller;
   readonly chat: ChatRequest;
@@ -55,4 +63,6 @@ export interface AcceptedRequest {
   readonly trace: RequestTrace | undefined;
   /** Gives back the account's concurrency slot. Only the first call counts. */
   readonly releaseSlot: () => void;
+  /** What is held for it. Absent or undefined: nothing, or not yet. */
+  readonly hold?: Hold | undefined;
 }

@@ -2,25 +2,16 @@
 // keep-alive comment. Until then an error is the whole answer; after that it is an event of its
 // own, and no `[DONE]` follows it. Another model may still be asked until the first content
 // (routing/fallback.ts).
-import { Cancel, ClientGone } from "../http/cancel.ts";
+import { ClientGone } from "../http/cancel.ts";
 import { createEventSink } from "../http/event-writer.ts";
 import { sendJson } from "../http/responses.ts";
-import { errorBody, type ApiError } from "../openai/errors.ts";
-import {
-  createChunkWriter,
-  createWholeWriter,
-  replyHead,
-  type ReplyWriter,
-} from "../openai/reply.ts";
+import type { ApiError } from "../openai/errors.ts";
+import type { ReplyWriter } from "../openai/reply.ts";
 import type { Deliver, RequestProgress } from "../routing/fallback.ts";
 import type { Serving } from "../routing/attempt.ts";
-import type { Model } from "../routing/model.ts";
 import type { AcceptedRequest, ChatServices } from "./context.ts";
-import type { LeftStream } from "./left-streams.ts";
 
 export interface Delivery {
-  /** Ends the provider's work, which may go on for a short time after the client left. */
-  readonly upstream: Cancel;
   /** Sends what a model says, as far as it can be sent before the end. */
   readonly deliver: Deliver;
   /**
@@ -40,83 +31,70 @@ export interface Delivery {
 }
 
 export function createDelivery(request: AcceptedRequest, services: ChatServices): Delivery {
-  const { exchange, chat, config, startedAt } = request;
+  const { api, exchange, chat, config } = request;
   const { res, log, cancel, requestId } = exchange;
-  const { observer, clock, leftStreams } = services;
-  const upstream = new Cancel();
+  const { observer, clock } = services;
   const sink = chat.stream
-    ? createEventSink(res, config.server.keep_alive_ms, cancel, clock)
+    ? createEventSink(
+        res,
+        { ms: config.server.keep_alive_ms, events: api.keepAlive },
+        cancel,
+        clock,
+      )
     : undefined;
   let reply: ReplyWriter | undefined;
   let lastWriteAt = 0;
-  /** The model of which something was streamed. */
-  let streamed: Serving | undefined;
-  let leftStream: LeftStream | undefined;
+  let streamed = false;
+  /** The attempt that says something. */
+  let current: Serving | undefined;
+  /** Is sent before the next events, where another attempt goes on. */
+  let joint = "";
 
   const hasLeft = (): boolean => cancel.reason instanceof ClientGone;
-  const endUpstream = (): void => upstream.abort(cancel.reason);
 
-  function begin({ name, fingerprint, reasoning }: Model): ReplyWriter {
-    log.model = name;
-    const head = replyHead(name, fingerprint(), clock.now());
-    const options = {
-      showReasoning: chat.showThinking && reasoning,
-      showLogprobs: chat.logprobs,
-      includeUsage: chat.includeUsage,
-    };
-    return sink ? createChunkWriter(head, options) : createWholeWriter(head, options);
+  /** The writer of the reply, which another attempt may go on with. */
+  function writerFor(serving: Serving): ReplyWriter {
+    if (reply && serving === current) return reply;
+    current = serving;
+    log.model = serving.model.name;
+    if (!reply) return api.writer(chat, serving, clock.now());
+    const events = reply.resumed?.(serving.model.name, serving.model.fingerprint()) ?? "";
+    if (streamed) joint = events;
+    return reply;
   }
 
-  /** Reads on a stream whose client has left, for its final figures. */
-  function readOn({ model, meter }: Serving): void {
+  // The provider may be read on without the client (GatewayPart.around).
+  cancel.onAbort(() => {
     request.releaseSlot();
     sink?.release();
-    const endsAt = startedAt + config.timeouts.total_ms;
-    leftStream = leftStreams.readOn({
-      ms: Math.min(model.provider.timeouts.leave_ms, endsAt - clock.monotonic()),
-      maxStreams: config.server.max_in_flight - request.inFlight(),
-      end: endUpstream,
-    });
-    leftStream.observe([], meter);
-  }
-
-  cancel.onAbort(() => {
-    if (streamed && hasLeft()) readOn(streamed);
-    else endUpstream();
   });
 
   return {
-    upstream,
     deliver(parts, serving) {
-      if (hasLeft()) {
-        leftStream?.observe(parts, serving.meter);
-        return undefined;
-      }
-      reply ??= begin(serving.model);
-      const events = reply.add(parts);
-      if (events === "") return undefined; // a whole reply leaves at its end
+      if (hasLeft()) return undefined;
+      reply = writerFor(serving);
+      const added = reply.add(parts);
+      if (added === "") return undefined; // a whole reply leaves at its end
+      const events = joint + added;
+      joint = "";
       const now = clock.monotonic();
       if (streamed) observer.chunkSent?.(serving.model.name, now - lastWriteAt);
       lastWriteAt = now;
-      streamed = serving;
-      // A client that has left makes no more room, and the provider is read on without it.
-      return sink!.write(events)?.catch((error) => {
-        if (!hasLeft()) throw error;
-      });
+      streamed = true;
+      return sink!.write(events);
     },
     async complete({ reading, finishReason }, settled) {
       if (hasLeft()) throw cancel.reason;
-      const end = reply!.end(reading.usage, finishReason!);
+      const end = joint + reply!.end(reading.usage, finishReason!);
       await settled();
       if (sink) sink.end(end);
       else sendJson(res, 200, end);
     },
     statusFor: (error) => (res.headersSent ? 200 : error.status),
     fail(error) {
-      if (res.headersSent) sink?.end(`data: ${JSON.stringify(errorBody(error, requestId))}\n\n`);
+      if (res.headersSent) sink?.end(api.errorEvents(error, requestId, reply));
     },
     close() {
-      leftStream?.forget();
       sink?.release();
     },
   };

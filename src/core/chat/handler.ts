@@ -1,6 +1,6 @@
-// POST /v1/chat/completions, one request from top to bottom: authenticate, admit, read, check,
-// candidates, open in the ledger, complete with fallback, deliver, settle. SPEC.md "Endpoints",
-// DESIGN.md "Order".
+// A request for a reply, in whichever client API, from top to bottom: authenticate, admit, read,
+// check, candidates, hold what it may cost, open in the ledger, complete with fallback, deliver,
+// settle. SPEC.md "Endpoints", DESIGN.md "Order".
 import type { Diagnose } from "../diagnose.ts";
 import { ClientGone } from "../http/cancel.ts";
 import type { Exchange, Handler } from "../http/exchange.ts";
@@ -8,8 +8,9 @@ import { apiErrorOf } from "../error-responses.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import type { ReportEvent } from "../routing/attempt.ts";
 import { errorFields, toClientError } from "../routing/failure.ts";
-import { CompletionFailed, completeWithFallback, notStarted } from "../routing/fallback.ts";
+import { CompletionFailed, notStarted } from "../routing/fallback.ts";
 import { authenticate, readRequest, refuseOverload, requireAdmission } from "./admission.ts";
+import type { ClientApi } from "./client-api.ts";
 import type { AcceptedRequest, ChatServices, ConfigSnapshot } from "./context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { openInLedger, type LedgerSettlement, type Outcome } from "./settlement.ts";
@@ -17,15 +18,19 @@ import { openInLedger, type LedgerSettlement, type Outcome } from "./settlement.
 const COMPLETED: Outcome = { status: "completed", httpStatus: 200, errorCode: null };
 const CANCELLED: Outcome = { status: "cancelled", httpStatus: 499, errorCode: null };
 
-export function createChatHandler(inForce: () => ConfigSnapshot, services: ChatServices): Handler {
+/** Creates the handlers of client APIs. */
+export function createChatHandlers(
+  inForce: () => ConfigSnapshot,
+  services: ChatServices,
+): (api: ClientApi) => Handler {
   const { limiter, clock, diagnose } = services;
   let inFlight = 0;
 
-  return async (exchange) => {
+  return (api) => async (exchange) => {
     const trace = services.trace?.(exchange);
     const { config, catalog, keyring } = inForce();
     refuseOverload(config, inFlight);
-    const caller = authenticate(exchange, keyring);
+    const caller = authenticate(exchange, keyring, api.authorization(exchange.req.headers));
     inFlight += 1;
     const uncount = once(() => {
       inFlight -= 1;
@@ -38,11 +43,12 @@ export function createChatHandler(inForce: () => ConfigSnapshot, services: ChatS
       requireAdmission(decision instanceof Promise ? await decision : decision, caller, exchange);
       const releaseSlot = once(() => limiter.release(caller));
       try {
-        const { chat, large } = await readRequest(exchange, config, services);
+        const { chat, large } = await readRequest(exchange, config, api, services.jsonExcess);
         const candidates = catalog.candidates(chat, caller);
         const startedAt = clock.monotonic();
         const report = reporterFor(exchange, diagnose);
         const request = {
+          api,
           exchange,
           caller,
           chat,
@@ -73,7 +79,10 @@ export function createChatHandler(inForce: () => ConfigSnapshot, services: ChatS
 async function answer(request: AcceptedRequest, services: ChatServices): Promise<void> {
   const { exchange, chat, candidates, config } = request;
   const { total_ms } = config.timeouts;
-  const settlement = openInLedger(request, services);
+  const asked = services.hold?.(request);
+  // As with the limiter: awaiting what is known at once would delay the request by a turn.
+  const hold = asked instanceof Promise ? await asked : asked;
+  const settlement = openInLedger(hold ? { ...request, hold } : request, services);
   const delivery = createDelivery(request, services);
   exchange.expire(
     total_ms,
@@ -83,10 +92,11 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
   let progress = notStarted(candidates[0]!);
   try {
     await settlement.opened;
-    progress = await completeWithFallback(chat, candidates, delivery.deliver, {
-      cancel: delivery.upstream,
+    progress = await services.complete(chat, candidates, delivery.deliver, {
+      cancel: exchange.cancel,
       endsAt: request.startedAt + total_ms,
       account: request.caller.account,
+      inFlight: request.inFlight,
       large: request.large,
       clock: services.clock,
       report: request.report,

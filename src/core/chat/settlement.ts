@@ -1,7 +1,7 @@
 // What a request came to: its entry in the ledger, the access log and the metrics.
 import type { LogFields } from "../http/exchange.ts";
-import type { Opening, Settlement } from "../ledger/ledger.ts";
-import { costOf, formatMoney } from "../ledger/price.ts";
+import type { LedgerEntry, Opening, Settlement } from "../ledger/ledger.ts";
+import { formatMoney } from "../ledger/price.ts";
 import type { Model } from "../routing/model.ts";
 import type { RequestProgress } from "../routing/fallback.ts";
 import type { AcceptedRequest, ChatServices } from "./context.ts";
@@ -22,8 +22,9 @@ export interface LedgerSettlement {
   settle(progress: RequestProgress, outcome: Outcome): Promise<void>;
 }
 
+/** What is held for the request is given back when it is settled, or cannot be opened. */
 export function openInLedger(request: AcceptedRequest, services: ChatServices): LedgerSettlement {
-  const { exchange, caller, chat, config, startedAt } = request;
+  const { exchange, caller, chat, config, startedAt, hold } = request;
   const { ledger, observer, clock } = services;
   const opening: Opening = {
     requestId: exchange.requestId,
@@ -31,29 +32,37 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices): 
     keyId: caller.keyId,
     modelRequested: chat.model,
     stream: chat.stream,
+    ...(hold && { hold: hold.amount }),
   };
-  const entry = ledger.open(opening);
+  let entry: LedgerEntry;
+  try {
+    entry = ledger.open(opening);
+  } catch (error) {
+    hold?.settle(undefined);
+    throw error;
+  }
   observer.opened?.(opening, chat);
   let settled: Promise<void> | undefined;
 
   function settle(progress: RequestProgress, outcome: Outcome): Promise<void> {
-    const { attempts, begunAt, finishReason, reading } = progress;
+    const { attempts, begunAt, finishReason, reading, recovery, notes } = progress;
     const model = billedModel(progress, outcome);
-    const { status, httpStatus, errorCode } = outcome;
     const settlement: Settlement = {
-      status,
-      httpStatus,
-      errorCode,
+      ...outcome,
       finishReason,
       attempts,
+      ...(recovery !== undefined && { recovery }),
+      ...(notes && { notes }),
       firstTokenMs: begunAt === undefined ? null : Math.round(begunAt - startedAt),
       modelServed: model?.name ?? null,
       provider: model?.provider.name ?? null,
       usage: reading.usage,
       usageSource: reading.source,
-      cost: formatMoney(costOf(reading.usage, model?.price)),
+      price: model?.price,
+      cost: formatMoney(progress.cost),
       currency: config.currency,
     };
+    hold?.settle(settlement);
     logCharge(exchange.log, settlement);
     const durationMs = clock.monotonic() - startedAt;
     observer.settled?.(opening, settlement, Math.round(durationMs));
@@ -90,8 +99,12 @@ function billedModel(
 
 /** The access log has the same figures as the ledger. */
 function logCharge(log: LogFields, settlement: Settlement): void {
-  const { provider, attempts, usage, usageSource, cost, currency } = settlement;
+  const { provider, attempts, usage, usageSource, cost, currency, recovery } = settlement;
   log.provider = provider ?? attempts.at(-1)?.provider ?? null;
+  if (recovery !== undefined) {
+    log.recovery = recovery;
+    log.attempts = attempts.map(({ model, outcome }) => `${model} ${outcome}`);
+  }
   if (usageSource === "estimated") log.usage_source = "estimated";
   if (usageSource === "none") return;
   log.prompt_tokens = usage.prompt_tokens;

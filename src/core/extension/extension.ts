@@ -5,7 +5,9 @@
 import type { Writable } from "node:stream";
 import type { CreatedKeys } from "../accounts/keyring.ts";
 import type { Limiter } from "../accounts/limiter.ts";
-import type { LeftStreams } from "../chat/left-streams.ts";
+import type { Annotate } from "../chat/chat-completions.ts";
+import type { ClientApi } from "../chat/client-api.ts";
+import type { HoldFor } from "../chat/context.ts";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Diagnose } from "../diagnose.ts";
@@ -17,6 +19,7 @@ import type { Ledger, RequestTrace } from "../ledger/ledger.ts";
 import type { Observer } from "../observer.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
+import type { Complete } from "../routing/fallback.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { Transport } from "../upstream/transport.ts";
@@ -44,10 +47,18 @@ export interface Extension {
    * more than 256 KiB. Absent: only their length is bounded.
    */
   readonly jsonExcess?: JsonExcess;
+  /**
+   * Adds to a checked request of chat completions what its JSON says beyond the documented fields.
+   * At most one extension does. Must not throw.
+   */
+  readonly annotate?: Annotate;
   /** The secrets in its settings, which must not show in a log. */
   readonly secrets?: (config: Config) => readonly string[];
-  /** A key of 64 hexadecimal digits that stays with a data_dir. Throws if it cannot be had. */
-  readonly fingerprintSecret?: (dataDir: string) => string;
+  /**
+   * The key of system_fingerprint. It is called when the first one is needed. Absent: the key is
+   * random, and lives as long as the process.
+   */
+  readonly fingerprintKey?: (dataDir: string, diagnose: Diagnose) => Buffer;
   /**
    * The keys that it knows beside those of the configuration. Throws a ValidationError if they
    * cannot be read. At most one extension does.
@@ -137,12 +148,23 @@ export interface GatewayPart {
   readonly ledger?: Ledger;
   /** Takes the place of this process's own limiter. */
   readonly limiter?: Limiter;
-  /** Reads on streams that their clients left. Absent: they end at once. */
-  readonly leftStreams?: LeftStreams;
   /** Takes the place of Node's fetch for calls to providers. */
   readonly transport?: Transport;
   /** Called at the beginning of each chat request. At most one part has it. Must not throw. */
   readonly trace?: (exchange: Exchange) => RequestTrace;
+  /**
+   * Holds what a request may cost, before it is opened in the ledger. At most one part has it.
+   * Throws the ApiError of a request that its account cannot pay for. Called synchronously;
+   * undefined: the request falls under no budget.
+   */
+  readonly hold?: HoldFor;
+  /** Further formats in which clients can ask for a reply. */
+  readonly apis?: readonly ClientApi[];
+  /**
+   * Puts something around the work of completing a request: it may choose among the candidates,
+   * change an attempt, or ask again. The part that is started first is the outermost.
+   */
+  readonly around?: (complete: Complete) => Complete;
   /** Further paths of the public listener. */
   readonly routes?: Routes;
   /** For Report.extensions: data that can be sent to another process. */

@@ -1,21 +1,16 @@
 // The parts that extensions add to a gateway, as one: what takes the place of the core's own, and
 // what is opened, reloaded and closed with it.
 import type { Limiter } from "../accounts/limiter.ts";
-import { noLeftStreams, type LeftStreams } from "../chat/left-streams.ts";
+import type { ClientApi } from "../chat/client-api.ts";
 import type { Config } from "../config.ts";
 import type { Routes } from "../http/exchange.ts";
 import { noLedger, type Ledger } from "../ledger/ledger.ts";
 import { joinObservers, type Observer } from "../observer.ts";
 import type { DialectDefinition } from "../providers/dialect.ts";
 import { openaiDialectDefinition } from "../providers/openai/index.ts";
+import { completeWithFallback, type Complete } from "../routing/fallback.ts";
 import type { Transport } from "../upstream/transport.ts";
-import type {
-  Extension,
-  GatewayContext,
-  GatewayPart,
-  ListenerSection,
-  SecureSection,
-} from "./extension.ts";
+import type { Extension, GatewayContext, GatewayPart } from "./extension.ts";
 import type { HostRunner, HostSources } from "./installation.ts";
 
 /**
@@ -41,11 +36,16 @@ export const provided = <K extends keyof Extension>(
 export interface Parts {
   readonly ledger: Ledger;
   readonly limiter: Limiter;
-  readonly leftStreams: LeftStreams;
   /** Undefined: no extension brings one. */
   readonly transport: Transport | undefined;
   /** Undefined: no extension traces. */
   readonly trace: GatewayPart["trace"] | undefined;
+  /** Undefined: no extension has budgets. */
+  readonly hold: GatewayPart["hold"];
+  /** As GatewayPart.apis, of all. */
+  readonly apis: readonly ClientApi[];
+  /** Completes a request, with what the parts put around it. */
+  readonly complete: Complete;
   readonly routes: Routes;
   /** By the names of the extensions: data that can be sent to another process. */
   report(): Readonly<Record<string, unknown>>;
@@ -66,9 +66,14 @@ export function startParts(context: GatewayContext): Parts {
   return {
     ledger: first("ledger") ?? noLedger,
     limiter: first("limiter") ?? context.limiter,
-    leftStreams: first("leftStreams") ?? noLeftStreams,
     transport: first("transport"),
     trace: first("trace"),
+    hold: first("hold"),
+    apis: parts.flatMap(({ apis = [] }) => apis),
+    complete: parts.reduceRight<Complete>(
+      (complete, { around }) => around?.(complete) ?? complete,
+      completeWithFallback,
+    ),
     routes: Object.assign({}, ...parts.map(({ routes }) => routes)),
     report: () =>
       Object.fromEntries(
@@ -106,19 +111,6 @@ export function startObservations(extensions: readonly Extension[]): Observation
     report: () =>
       Object.fromEntries(named.map(({ name, observation }) => [name, observation.report()])),
   };
-}
-
-/** What serves HTTPS on a listener, if an extension does. */
-export function secureListener(
-  config: Config,
-  section: ListenerSection,
-  extensions: readonly Extension[],
-): SecureSection | undefined {
-  for (const { secure } of extensions) {
-    const listener = secure?.(config, section);
-    if (listener) return listener;
-  }
-  return undefined;
 }
 
 /** Starts what exists once, if an extension does that. */

@@ -105,6 +105,8 @@ function accessRecord(
     model: log.model ?? null,
     model_requested: optionalText(log.model_requested),
     provider: optionalText(log.provider),
+    recovery: log.recovery,
+    attempts: log.attempts,
     usage_source: log.usage_source,
     prompt_tokens: log.prompt_tokens,
     completion_tokens: log.completion_tokens,

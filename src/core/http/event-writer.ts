@@ -30,14 +30,20 @@ export interface EventSink {
   release(): void;
 }
 
-/** After each `keepAliveMs` milliseconds of silence a comment is sent. */
+/** What a stream sends in silence. */
+export interface KeepAlive {
+  /** Milliseconds of silence. */
+  readonly ms: number;
+  readonly events: string;
+}
+
 export function createEventSink(
   res: ServerResponse,
-  keepAliveMs: number,
+  keepAlive: KeepAlive,
   cancel: Cancel,
   clock = systemClock,
 ): EventSink {
-  let silence = clock.after(keepAliveMs, keepAlive);
+  let silence = clock.after(keepAlive.ms, sendKeepAlive);
   /** False for a client of HTTP/1.0: the end of the connection ends the response. */
   let isChunked = false;
 
@@ -48,9 +54,9 @@ export function createEventSink(
     res.chunkedEncoding = false;
   }
 
-  function keepAlive(): void {
-    silence = clock.after(keepAliveMs, keepAlive);
-    if (!res.writableNeedDrain) send(": keep-alive\n\n");
+  function sendKeepAlive(): void {
+    silence = clock.after(keepAlive.ms, sendKeepAlive);
+    if (!res.writableNeedDrain) send(keepAlive.events);
   }
 
   const isTooLargeToJoin = (size: number): boolean => isChunked && size > MAX_JOINED_BYTES;

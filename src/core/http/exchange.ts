@@ -37,6 +37,10 @@ export interface LogFields {
   provider?: string | null | undefined;
   /** `estimated` if at least one of the figures is an estimate. */
   usage_source?: string | undefined;
+  /** As Settlement.recovery. */
+  recovery?: string | undefined;
+  /** The attempts of a recovered reply: each with its model and its outcome. */
+  attempts?: readonly string[] | undefined;
   prompt_tokens?: number | undefined;
   completion_tokens?: number | undefined;
   /** An exact decimal number, in `currency`. */

@@ -17,8 +17,8 @@ export interface ErrorResponse {
   readonly isInternal: boolean;
 }
 
-/** Renders whatever was thrown. It must not throw itself. */
-export type RenderError = (thrown: unknown, requestId: string) => ErrorResponse;
+/** Renders whatever was thrown. `path`: of the request, "" if unknown. It must not throw itself. */
+export type RenderError = (thrown: unknown, requestId: string, path: string) => ErrorResponse;
 
 /**
  * How long the rest of a refused body is read and thrown away. To close at once would reset the

@@ -4,6 +4,7 @@
 import { ApiError } from "../openai/errors.ts";
 import type { Usage } from "../openai/usage.ts";
 import type { UsageSource } from "./meter.ts";
+import type { Price } from "./price.ts";
 
 /** A request when it begins. */
 export interface Opening {
@@ -14,6 +15,11 @@ export interface Opening {
   /** The model or alias that the client named. */
   readonly modelRequested: string;
   readonly stream: boolean;
+  /**
+   * The most that the request can cost, held until it is settled: an exact decimal number. Absent
+   * or undefined: nothing is held.
+   */
+  readonly hold?: string | undefined;
 }
 
 /** One attempt at a provider. */
@@ -30,6 +36,18 @@ export interface AttemptRecord {
   readonly path?: string | undefined;
   /** For the operator: the provider's message, redacted, else the gateway's. Absent: no failure. */
   readonly detail?: string | undefined;
+  /**
+   * What of a recovered reply's usage and cost is this attempt's. Absent: the reply is the work of
+   * one attempt, or this one is not billed.
+   */
+  readonly share?: Share;
+}
+
+export interface Share {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  /** An exact decimal number. */
+  readonly cost: string;
 }
 
 /** How a request ended, and what it cost. */
@@ -43,6 +61,16 @@ export interface Settlement {
   /** Null: the provider did not finish its reply. */
   readonly finishReason: string | null;
   readonly attempts: readonly AttemptRecord[];
+  /**
+   * What came of a stream that broke after something of it was shown, if an extension went on with
+   * it: a word of that extension's. Absent: nothing broke, or nothing went on.
+   */
+  readonly recovery?: string | undefined;
+  /**
+   * What extensions did for the request that its client should know of, a few words each. Absent:
+   * nothing.
+   */
+  readonly notes?: readonly string[] | undefined;
   /** Milliseconds from the opening to the first text, reasoning or tool call. Null: none came. */
   readonly firstTokenMs: number | null;
   /** The canonical name of the model that served. Null: no provider began to answer. */
@@ -51,10 +79,20 @@ export interface Settlement {
   readonly provider: string | null;
   readonly usage: Usage;
   readonly usageSource: UsageSource;
-  /** An exact decimal number, by the price in force when the request began. */
+  /** Of that model, in force when the request began. Absent: it has none. */
+  readonly price?: Price | undefined;
+  /** An exact decimal number, by this price. */
   readonly cost: string;
   /** Three capital letters, such as USD. */
   readonly currency: string;
+}
+
+/** What is held of a budget for one request, from before its opening to its settlement. */
+export interface Hold {
+  /** As Opening.hold. */
+  readonly amount: string | undefined;
+  /** Gives the rest back. Called once. Undefined: the request could not be opened. */
+  settle(settlement: Settlement | undefined): void;
 }
 
 /** Follows one request, for an extension that traces. */

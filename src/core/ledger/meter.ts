@@ -2,7 +2,7 @@
 // if it gave any, else an estimate that is marked as one.
 import { textOf, type ChatRequest } from "../openai/request.ts";
 import type { FinishReason, Part } from "../openai/parts.ts";
-import { makeUsage, type Usage } from "../openai/usage.ts";
+import { makeUsage, type Usage, type UsageReport } from "../openai/usage.ts";
 
 /**
  * "provider": its own figures. "estimated": at least one figure is an estimate. "none": nothing to
@@ -34,10 +34,7 @@ export interface Meter {
 }
 
 /** What the provider last stated of the prompt. */
-interface PromptFigures {
-  readonly tokens: number;
-  readonly cacheHit: number;
-}
+type PromptFigures = Omit<UsageReport, "prompt"> & { readonly prompt: number };
 
 /** What the provider last stated of the completion. */
 interface CompletionFigures {
@@ -98,16 +95,17 @@ export function createMeter(chat: ChatRequest, countMedia: CountMedia): Meter {
    * Takes over what a report states. A report with a figure, or a sum, that cannot be true is
    * ignored.
    */
-  function report(stated: Extract<Part, { type: "usage" }>["usage"]): void {
-    const promptTokens = stated.prompt ?? prompt?.tokens ?? 0;
+  function report(stated: UsageReport): void {
+    const promptTokens = stated.prompt ?? prompt?.prompt ?? 0;
     const completionTokens = stated.completion ?? completion?.tokens ?? 0;
     const highest = Math.max(
       promptTokens + completionTokens,
       stated.prompt === undefined ? 0 : stated.cacheHit,
+      stated.cacheWrite ?? 0,
       stated.reasoning,
     );
     if (highest > MAX_TOKENS || promptTokens + completionTokens === 0) return;
-    if (stated.prompt !== undefined) prompt = { tokens: stated.prompt, cacheHit: stated.cacheHit };
+    if (stated.prompt !== undefined) prompt = { ...stated, prompt: stated.prompt };
     if (stated.completion !== undefined)
       completion = { tokens: stated.completion, reasoning: stated.reasoning, bytesBefore: bytes };
     else reasoningAlone = stated.reasoning;
@@ -144,6 +142,7 @@ export function createMeter(chat: ChatRequest, countMedia: CountMedia): Meter {
         finish = part.reason;
         return;
       }
+      if (part.type === "native") return;
       const size = Buffer.byteLength(part.type === "tool_call" ? part.name : part.text);
       bytes += size;
       if (part.type === "reasoning") reasoningBytes += size;
@@ -155,11 +154,8 @@ export function createMeter(chat: ChatRequest, countMedia: CountMedia): Meter {
       const counts = stated
         ? { completion: stated.tokens, reasoning: stated.reasoning }
         : estimateCompletion();
-      const usage = makeUsage({
-        prompt: prompt?.tokens ?? estimatePrompt(chat, countMedia),
-        cacheHit: prompt?.cacheHit ?? 0,
-        ...counts,
-      });
+      const counted = prompt ?? { prompt: estimatePrompt(chat, countMedia), cacheHit: 0 };
+      const usage = makeUsage({ ...counted, ...counts });
       return { usage, source: stated && prompt ? "provider" : "estimated" };
     },
     isFinal: () =>

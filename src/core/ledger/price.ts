@@ -9,13 +9,16 @@ export interface Price {
   readonly input_cache_hit?: number | undefined;
   /** All other prompt tokens. */
   readonly input_cache_miss: number;
+  /** Prompt tokens that the provider wrote to its cache. Absent: as much as input_cache_miss. */
+  readonly input_cache_write?: number | undefined;
+  /** Those of them that it keeps for an hour. Absent: as much as input_cache_write. */
+  readonly input_cache_write_1h?: number | undefined;
   /** Completion tokens, reasoning included. */
   readonly output: number;
 }
 
-const DECIMALS = 12;
-/** What formatMoney writes. */
-export const AMOUNT = /^(\d+)(?:\.(\d{1,12}))?$/;
+/** Decimals of an amount: those of a pico-unit. */
+export const DECIMALS = 12;
 /** A price has at most six decimals, so the product is whole. */
 const pico = (tokens: number, price: number): bigint =>
   BigInt(tokens) * BigInt(Math.round(price * 1e6));
@@ -27,9 +30,14 @@ const pico = (tokens: number, price: number): bigint =>
 export function costOf(usage: Usage, price: Price | undefined): bigint {
   if (!price) return 0n;
   const { input_cache_miss: miss, input_cache_hit: hit = miss, output } = price;
+  const { input_cache_write: write = miss, input_cache_write_1h: write1h = write } = price;
+  const cached = usage.prompt_tokens_details;
+  const { cache_write_tokens: written = 0, cache_write_1h_tokens: written1h = 0 } = cached;
   return (
     pico(usage.prompt_cache_hit_tokens, hit) +
-    pico(usage.prompt_cache_miss_tokens, miss) +
+    pico(usage.prompt_cache_miss_tokens - written, miss) +
+    pico(written - written1h, write) +
+    pico(written1h, write1h) +
     pico(usage.completion_tokens, output)
   );
 }
@@ -38,14 +46,4 @@ export function costOf(usage: Usage, price: Price | undefined): bigint {
 export function formatMoney(pico: bigint): string {
   const digits = String(pico).padStart(DECIMALS + 1, "0");
   return `${digits.slice(0, -DECIMALS)}.${digits.slice(-DECIMALS)}`.replace(/\.?0+$/, "");
-}
-
-/**
- * The reverse of formatMoney. Throws a SyntaxError for a text that formatMoney cannot have written.
- */
-export function parseMoney(text: string): bigint {
-  const [, units = "", decimals = ""] = AMOUNT.exec(text) ?? [];
-  if (units === "")
-    throw new SyntaxError(`not an amount of money: ${JSON.stringify(text.slice(0, 40))}`);
-  return BigInt(units + decimals.padEnd(DECIMALS, "0"));
 }

@@ -4,7 +4,13 @@
 import { asArray, asCount, asObject, asString } from "../schema/untrusted-json.ts";
 import type { UsageReport } from "./usage.ts";
 
-export type Part = TextPart | ToolCallPart | ToolArgumentsPart | FinishPart | UsagePart;
+export type Part =
+  | TextPart
+  | ToolCallPart
+  | ToolArgumentsPart
+  | FinishPart
+  | UsagePart
+  | NativePart;
 
 /** A piece of text. */
 export interface TextPart {
@@ -43,6 +49,17 @@ export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 export interface UsagePart {
   readonly type: "usage";
   readonly usage: UsageReport;
+}
+
+/**
+ * An event of the provider, or its whole reply, as it came: for the writer of a client API that has
+ * the same format (NativeRequest). What it says stands in the other parts too.
+ */
+export interface NativePart {
+  readonly type: "native";
+  readonly event: object;
+  /** Whether it is a piece of the reply. Figures and frames are not. */
+  readonly content: boolean;
 }
 
 interface Token {

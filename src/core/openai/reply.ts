@@ -41,6 +41,11 @@ export interface ReplyWriter {
    * then: some providers send it more than once, or text after it, and a client must see it last.
    */
   end(usage: Usage, reason: FinishReason): string;
+  /**
+   * Another attempt, of this model, goes on with a stream that broke. Returns what tells it to the
+   * client. Absent: nothing does.
+   */
+  readonly resumed?: (model: string, fingerprint: string) => string;
 }
 
 /**
@@ -89,7 +94,7 @@ export function createWholeWriter(
           calls.push({ id, type: "function", function: { name, arguments: "" } });
         } else if (part.type === "tool_arguments") {
           calls[part.call]!.function.arguments += part.text;
-        } else if (part.type !== "finish" && part.type !== "usage") {
+        } else if ("text" in part) {
           addText(part);
         }
       }
@@ -121,16 +126,21 @@ export function createWholeWriter(
   };
 }
 
+/** The beginning of each chunk, as far as it is always the same. */
+function openingOf({ id, ...rest }: ReplyHead): string {
+  const head = JSON.stringify({ id, object: "chat.completion.chunk", ...rest }).slice(0, -1);
+  return `data: ${head},"choices":[`;
+}
+
 /**
  * Writes a stream of chunks. The part of a chunk that is always the same is made once. For each
  * part only the delta is serialised.
  */
 export function createChunkWriter(
-  { id, ...rest }: ReplyHead,
+  head: ReplyHead,
   { showReasoning, showLogprobs, includeUsage }: ReplyOptions,
 ): ReplyWriter {
-  const head = JSON.stringify({ id, object: "chat.completion.chunk", ...rest }).slice(0, -1);
-  const open = `data: ${head},"choices":[`;
+  let open = openingOf(head);
   const close = includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
   const callsWithoutArguments = new Set<number>();
   let roleSent = false;
@@ -181,6 +191,7 @@ export function createChunkWriter(
     switch (part.type) {
       case "finish":
       case "usage":
+      case "native":
         return "";
       case "tool_call":
         return callChunks(part);
@@ -194,6 +205,10 @@ export function createChunkWriter(
   }
 
   return {
+    resumed(model, system_fingerprint) {
+      open = openingOf({ ...head, model, system_fingerprint });
+      return ": recovered\n\n";
+    },
     add: (parts) => parts.reduce((text, part) => text + write(part), ""),
     end(usage, reason) {
       let text = roleChunk("text");

@@ -50,7 +50,11 @@ const mediaParts = {
   input_audio: object({ type: literal("input_audio"), input_audio: jsonObject(MEDIA_BOUNDS) }),
   file: object({ type: literal("file"), file: jsonObject(MEDIA_BOUNDS) }),
 };
-export type ContentPart = Infer<typeof text> | Infer<(typeof mediaParts)[keyof typeof mediaParts]>;
+type CheckedPart = Infer<typeof text> | Infer<(typeof mediaParts)[keyof typeof mediaParts]>;
+export type ContentPart = CheckedPart & {
+  /** Only in Message.marked. */
+  readonly cache_control?: Readonly<Record<string, unknown>> | undefined;
+};
 /** The text parts joined without a separator. */
 export const textOf = (content: string | readonly ContentPart[]): string =>
   typeof content === "string"
@@ -112,7 +116,15 @@ const message = variant("role", {
     ({ content }) => ({ role: "system" as const, content }),
   ),
 });
-export type Message = Infer<typeof message>;
+export type Message = Infer<typeof message> & {
+  /** Fields that an extension adds to an assistant message without tool calls. */
+  readonly marks?: object | undefined;
+  /**
+   * All parts of the content as an extension has them that keeps more of them, such as
+   * `cache_control`. Absent: `content` is all that there is.
+   */
+  readonly marked?: readonly ContentPart[] | undefined;
+};
 const TOOL_NAME = {
   pattern: /^[A-Za-z0-9_-]{1,64}$/,
   expected: "1 to 64 characters of A-Z a-z 0-9 _ -",
@@ -265,5 +277,22 @@ export const chatRequest = refine(
   published.request,
 );
 
-/** A checked request. */
-export type ChatRequest = Readonly<Infer<typeof chatRequest>>;
+/** A request in another client API, as it was written: for a provider that has the same format. */
+export interface NativeRequest {
+  /** The name of that provider's dialect. */
+  readonly dialect: string;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Headers that are passed on. */
+  readonly headers: Readonly<Record<string, string>>;
+  /**
+   * What chat completions has no words for, so that only such a provider can serve it. Absent: any
+   * can.
+   */
+  readonly only?: { readonly path: (string | number)[]; readonly message: string } | undefined;
+}
+
+/** A checked request. `native`: absent from chat completions. */
+export type ChatRequest = Readonly<Omit<Infer<typeof chatRequest>, "messages">> & {
+  readonly messages: readonly Message[];
+  readonly native?: NativeRequest | undefined;
+};

@@ -1,5 +1,6 @@
 // What the decoders of all formats have in common: whole replies, texts and usage.
 import { tokenLogprob, type Part, type TextPart } from "../openai/parts.ts";
+import type { NativeRequest } from "../openai/request.ts";
 import type { UsageReport } from "../openai/usage.ts";
 import type { Decoder, Dialect, Target } from "./dialect.ts";
 import { asArray, asString } from "../schema/untrusted-json.ts";
@@ -9,8 +10,13 @@ import { ProviderError } from "./provider-error.ts";
  * The parts of a whole reply. It is finished, whether or not it says so. Throws a ProviderError if
  * the JSON is an error, or no reply.
  */
-export function wholeReply({ decoder, isReply }: Dialect, json: unknown, target: Target): Part[] {
-  const parts = decoder(target).push(json);
+export function wholeReply(
+  { decoder, isReply }: Dialect,
+  json: unknown,
+  target: Target,
+  native?: NativeRequest,
+): Part[] {
+  const parts = decoder(target, native).push(json);
   // A provider that counts tokens has worked on this request: its generation failed, and not the
   // provider.
   const fromContent = parts.some(({ type }) => type === "usage");

@@ -2,7 +2,7 @@
 // is pure and synchronous: it does no I/O and never waits. The gateway's one asynchronous pump
 // (routing/stream.ts) feeds it, so a test can cut the bytes anywhere.
 import type { Part } from "../openai/parts.ts";
-import type { ChatRequest } from "../openai/request.ts";
+import type { ChatRequest, NativeRequest } from "../openai/request.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { ProviderError } from "./provider-error.ts";
 import type { Traits } from "./traits.ts";
@@ -45,8 +45,11 @@ export interface Dialect {
   request(chat: ChatRequest, target: Target): ProviderRequest;
   /** Whether this JSON, which is no error, is a whole reply. */
   isReply(json: unknown): boolean;
-  /** The decoder of a stream. A whole reply is a stream of one event. */
-  decoder(target: Target): Decoder;
+  /**
+   * The decoder of a stream. A whole reply is a stream of one event. `native`: as in ChatRequest; a
+   * decoder of its format adds each event as it came.
+   */
+  decoder(target: Target, native?: NativeRequest): Decoder;
   /**
    * What an answer other than 200 means. `body` is its JSON, or its text (or the beginning of it)
    * if it is not JSON.

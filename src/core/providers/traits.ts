@@ -67,6 +67,8 @@ export interface Traits {
    * Absent: reasoning_content if `thinking` is "thinking", else none.
    */
   readonly echo: "reasoning_content" | "reasoning" | "none" | undefined;
+  /** Whether parts of messages keep the client's marks for the provider's cache. */
+  readonly cache_control: boolean;
   /** Whether a stream's usage must be asked for. */
   readonly ask_usage: boolean;
   /** Whether the model only streams, so that whole replies are assembled from a stream. */
@@ -79,6 +81,11 @@ export interface Traits {
    * Whether total_tokens beyond prompt and completion are hidden thinking, billed as completion.
    */
   readonly hidden_thinking_in_total: boolean;
+  /**
+   * How the model is told to go on with the beginning of its own answer: a word of the extension
+   * that asks it to. "none": it cannot.
+   */
+  readonly prefill: string;
   /**
    * The most tokens of a reply, thinking included. A higher limit is lowered to this. Absent:
    * unknown.

@@ -110,8 +110,8 @@ export const guardDialect = (dialect: Dialect, report: ReportBug): Dialect => ({
   request: (chat, target) =>
     guarded(report, () => dialect.request(chat, target), { permanent: true }),
   isReply: (json) => guarded(report, () => dialect.isReply(json)),
-  decoder(target) {
-    const { push, ended } = guarded(report, () => dialect.decoder(target));
+  decoder(target, native) {
+    const { push, ended } = guarded(report, () => dialect.decoder(target, native));
     return {
       push: (event) => guarded(report, () => push(event)),
       ...(ended && { ended: () => guarded(report, ended) }),

@@ -26,6 +26,7 @@ import {
   type ReportBug,
 } from "./attempt-errors.ts";
 import { createDeadlines, type Deadlines } from "./deadlines.ts";
+import type { FailedAttempt } from "./failure.ts";
 import type { Model } from "./model.ts";
 import { createEventDecoding, pump, type TakeParts } from "./stream.ts";
 
@@ -50,12 +51,24 @@ export interface RequestContext {
   readonly endsAt: number;
   /** The account whose request it is. */
   readonly account: string;
+  /** Requests for a reply that this process has in hand at this moment, this one included. */
+  readonly inFlight: () => number;
   /** Whether each step of the work on the request is a turn of the event loop of its own. */
   readonly large: boolean;
   readonly clock: Clock;
   readonly report: ReportEvent;
   /** Undefined: nobody traces it. */
   readonly trace: RequestTrace | undefined;
+  /**
+   * Chooses among the candidates that have not been asked, after these failures. Absent: all stay,
+   * in their order.
+   */
+  readonly remaining?: (
+    models: readonly Model[],
+    failures: readonly FailedAttempt[],
+  ) => readonly Model[];
+  /** Takes the place of `attempt`. Absent: nothing does. */
+  readonly attempt?: typeof attempt;
 }
 
 export interface AttemptOptions extends RequestContext {
@@ -193,7 +206,7 @@ function readReply(
 
 /** Reads a reply that comes as one JSON document. */
 async function readWhole(
-  { model, meter, dialect, cancel, deadlines }: Call,
+  { chat, model, meter, dialect, cancel, deadlines }: Call,
   body: AsyncIterable<Uint8Array>,
   deliver: TakeParts,
 ): Promise<void> {
@@ -205,7 +218,7 @@ async function readWhole(
   const text = bytes.toString();
   const json = await parseLarge(text, MAX_REPLY_VALUES, jsonExcess).catch(refuseJson);
   if (cancel.aborted) throw cancel.reason;
-  const parts = boundedParts(wholeReply(dialect, json, model));
+  const parts = boundedParts(wholeReply(dialect, json, model, chat.native));
   parts.forEach(meter.observe);
   await deliver(parts);
 }
@@ -219,7 +232,8 @@ async function readStream(
   deliver: TakeParts,
 ): Promise<void> {
   const { maxReplyBytes, timeouts } = model.provider;
-  const decoding = createEventDecoding(dialect.decoder(model), meter, model.provider.jsonExcess);
+  const decoder = dialect.decoder(model, chat.native);
+  const decoding = createEventDecoding(decoder, meter, model.provider.jsonExcess);
   const collected: Part[] = [];
   const collect: TakeParts = (parts) => {
     for (const part of parts) collected.push(part);

@@ -4,7 +4,7 @@ import { ApiError } from "../openai/errors.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { cut, fail } from "../schema/checker.ts";
 import { createBreaker } from "./breaker.ts";
-import { requirementsOf, withRoom } from "./capabilities.ts";
+import { requirementsOf } from "./capabilities.ts";
 import type { Fingerprint } from "./fingerprint.ts";
 import {
   type CatalogMemory,
@@ -15,13 +15,10 @@ import {
   type Provider,
   type RoutingSettings,
 } from "./model.ts";
-import { rank, type RankedModel } from "./policy.ts";
 
 export interface Catalog {
   /** By canonical name. */
   readonly models: ReadonlyMap<string, Model>;
-  /** By alias, enabled or not: its models with their ranks. */
-  readonly ranking: ReadonlyMap<string, readonly RankedModel[]>;
   /**
    * The models that may serve a request, best first; at least one. Throws an ApiError or a
    * ValidationError that tells the client why there is none.
@@ -49,12 +46,14 @@ export const createMemory = (fingerprint: Fingerprint): CatalogMemory => ({
 
 export function createCatalog(config: RoutingSettings, services: CatalogServices): Catalog {
   const models = createModels(config, services);
-  const ranking = new Map([...config.aliases].map(([name, alias]) => [name, rank(config, alias)]));
   const aliases = new Map<string, readonly Model[]>();
-  for (const [name, ranked] of ranking) {
-    const candidates = ranked.filter((entry) => entry.rank !== null);
-    const listed = candidates.map(({ model }) => models.get(model)!);
-    if (config.aliases.get(name)!.enabled) aliases.set(name, listed);
+  for (const [name, { enabled, ranking }] of config.aliases) {
+    const candidates = ranking.filter(({ rank }) => rank !== null);
+    if (enabled)
+      aliases.set(
+        name,
+        candidates.map(({ model }) => models.get(model)!),
+      );
   }
 
   function allowedModels(name: string, access: ModelAccess): readonly Model[] | undefined {
@@ -65,11 +64,10 @@ export function createCatalog(config: RoutingSettings, services: CatalogServices
 
   return {
     models,
-    ranking,
     candidates(chat, access) {
       const allowed = allowedModels(chat.model, access);
       if (!allowed) throw noSuchModel(chat.model);
-      return withRoom(capable(allowed, chat), chat);
+      return capable(allowed, chat);
     },
     names: (access) =>
       [...models.keys(), ...aliases.keys()].filter((name) => access.models?.has(name) ?? true),
@@ -142,8 +140,8 @@ function permitted(listed: readonly Model[], name: string, access: ModelAccess):
 /** The models that support what a request asks for; at least one. Throws the 503 or the 400. */
 function capable(allowed: readonly Model[], chat: ChatRequest): readonly Model[] {
   const requirements = requirementsOf(chat);
-  const found = allowed.filter(({ traits }) =>
-    requirements.every((requirement) => requirement.satisfiedBy(traits)),
+  const found = allowed.filter((model) =>
+    requirements.every((requirement) => requirement.satisfiedBy(model)),
   );
   if (found.length > 0) return found;
   if (allowed.length === 0)
@@ -152,7 +150,6 @@ function capable(allowed: readonly Model[], chat: ChatRequest): readonly Model[]
     });
   // Where each is met by some model, but no model meets all, the first is named.
   const unmet =
-    requirements.find(({ satisfiedBy }) => !allowed.some(({ traits }) => satisfiedBy(traits))) ??
-    requirements[0]!;
+    requirements.find(({ satisfiedBy }) => !allowed.some(satisfiedBy)) ?? requirements[0]!;
   return fail("unsupported_value", unmet.message, unmet.path);
 }

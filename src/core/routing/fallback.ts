@@ -5,12 +5,12 @@ import type { Clock } from "../clock.ts";
 import { ClientGone, type Cancel } from "../http/cancel.ts";
 import type { AttemptRecord } from "../ledger/ledger.ts";
 import { createMeter, NO_USAGE, type MeterReading } from "../ledger/meter.ts";
+import { costOf } from "../ledger/price.ts";
 import type { FinishReason, Part } from "../openai/parts.ts";
 import type { ChatRequest } from "../openai/request.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import { attempt, type RequestContext, type Serving } from "./attempt.ts";
 import type { Pass } from "./breaker.ts";
-import { withMoreRoom } from "./capabilities.ts";
 import { attemptOutcome, errorFields, toClientError, type FailedAttempt } from "./failure.ts";
 import type { Model } from "./model.ts";
 
@@ -23,6 +23,12 @@ export interface RequestProgress {
   readonly begunAt: number | undefined;
   /** What is billed. An attempt that failed before it began costs nothing. */
   readonly reading: MeterReading;
+  /** Of `reading`, in pico-units of the currency. */
+  readonly cost: bigint;
+  /** As Settlement.notes. */
+  readonly notes?: readonly string[] | undefined;
+  /** As Settlement.recovery. */
+  readonly recovery?: string | undefined;
   /** Null: no model finished a reply. */
   readonly finishReason: FinishReason | null;
 }
@@ -49,6 +55,9 @@ export class CompletionFailed extends Error {
  */
 export type Deliver = (parts: readonly Part[], serving: Serving) => Promise<unknown> | undefined;
 
+/** Completes a request: as completeWithFallback. */
+export type Complete = typeof completeWithFallback;
+
 /** What one attempt came to. */
 interface AttemptResult extends Serving {
   /** Two if the request was sent again because its pooled connection was closed, else one. */
@@ -72,6 +81,7 @@ export const notStarted = (model: Model): RequestProgress => ({
   attempts: [],
   begunAt: undefined,
   reading: NO_USAGE,
+  cost: 0n,
   finishReason: null,
 });
 
@@ -85,7 +95,7 @@ export async function completeWithFallback(
   deliver: Deliver,
   context: RequestContext,
 ): Promise<RequestProgress> {
-  const { cancel, clock, endsAt } = context;
+  const { cancel, clock, endsAt, remaining: choose = (models) => models } = context;
   const attempts: AttemptRecord[] = [];
   const failures: FailedAttempt[] = [];
   let progress = notStarted(candidates[0]!);
@@ -113,7 +123,7 @@ export async function completeWithFallback(
       if (cancel.aborted) throw new CompletionFailed(progress, cancel.reason);
       retries += 1;
     } else {
-      remaining = nextCandidates(remaining.slice(1), failures);
+      remaining = choose(remaining.slice(1), failures);
       retries = 0;
     }
   }
@@ -165,7 +175,8 @@ async function tryOnce(
     return deliver(parts, serving);
   }
 
-  const error: unknown = await attempt(chat, serving, take, { ...context, resent }).then(
+  const tryIt = context.attempt ?? attempt;
+  const error: unknown = await tryIt(chat, serving, take, { ...context, resent }).then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
@@ -183,13 +194,9 @@ function progressOf(
 ): RequestProgress {
   const isBilled = begunAt !== undefined || error instanceof ClientGone;
   if (!isBilled) return { ...notStarted(model), attempts };
-  return {
-    model,
-    attempts,
-    begunAt,
-    reading: meter.usage(),
-    finishReason: meter.finishReason(),
-  };
+  const reading = meter.usage();
+  const cost = costOf(reading.usage, model.price);
+  return { model, attempts, begunAt, reading, cost, finishReason: meter.finishReason() };
 }
 
 /**
@@ -222,20 +229,6 @@ function requireRecoverable(
   if (error.blame === "client" && error.code !== "context_length_exceeded")
     throw new CompletionFailed(progress, toClientError(requested, [{ model, error }]));
   return error;
-}
-
-/**
- * The candidates still to be asked. Once the prompt was too long for a model, only those that may
- * have more room.
- */
-function nextCandidates(
-  remaining: readonly Model[],
-  failures: readonly FailedAttempt[],
-): readonly Model[] {
-  const full = failures
-    .filter(({ error }) => error.code === "context_length_exceeded")
-    .map(({ model }) => model);
-  return full.length > 0 ? withMoreRoom(remaining, full) : remaining;
 }
 
 /**

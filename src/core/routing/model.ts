@@ -68,16 +68,23 @@ export interface ModelSettings {
   readonly reasoning: boolean;
   /** Size of the context window in tokens. Absent: unknown. */
   readonly context_tokens?: number | undefined;
-  readonly reasoning_score?: number | undefined;
-  readonly quality_score?: number | undefined;
   /** Absent: the model costs nothing. */
   readonly price?: Price | undefined;
 }
 
-/** An alias has either a policy or a list of models. */
+export interface RankedModel {
+  readonly model: string;
+  /** From 1, the best. Null: the model is no candidate. */
+  readonly rank: number | null;
+  /** The reason for the rank, for the operator. */
+  readonly why: string;
+}
+
 export interface AliasSettings {
+  /** What its order follows, for the operator. Absent: a list of its own. */
   readonly policy?: "reasoning" | "value" | undefined;
-  readonly models?: readonly string[] | undefined;
+  /** Its models by their ranks, best first. */
+  readonly ranking: readonly RankedModel[];
   readonly enabled: boolean;
 }
 
@@ -105,6 +112,8 @@ type Redact = (text: string) => string;
 
 export interface Provider {
   readonly name: string;
+  /** The name of its wire format. */
+  readonly dialect: string;
   /** Paths of requests are appended to it. */
   readonly baseUrl: string;
   /** The headers that carry the provider's key. Undefined: it needs none. */
@@ -177,6 +186,7 @@ export function createProvider(
   const { api_key } = settings;
   return {
     name,
+    dialect: settings.dialect,
     baseUrl,
     headers: api_key === undefined ? undefined : dialectFor("").auth(api_key),
     timeouts: withOverrides(config.timeouts, settings.timeouts),

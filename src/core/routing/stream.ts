@@ -62,7 +62,7 @@ export function createEventDecoding(
     if (firstError !== undefined && part.type !== "usage") return;
     meter.observe(part);
     parts.push(part);
-    if (part.type === "usage") return;
+    if (part.type === "usage" || (part.type === "native" && !part.content)) return;
     contentParts += 1;
     if (part.type === "finish") finished = true;
     if (part.type !== "tool_call") return;

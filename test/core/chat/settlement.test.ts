@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import type { AcceptedRequest, ChatServices } from "../../../src/core/chat/context.ts";
 import { openInLedger } from "../../../src/core/chat/settlement.ts";
 import type { LogFields } from "../../../src/core/http/exchange.ts";
-import type { LedgerEntry, Opening, Settlement } from "../../../src/core/ledger/ledger.ts";
+import type { Ledger, LedgerEntry, Opening, Settlement } from "../../../src/core/ledger/ledger.ts";
 import { makeUsage } from "../../../src/core/openai/usage.ts";
 import { notStarted, type RequestProgress } from "../../../src/core/routing/fallback.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
@@ -20,13 +20,18 @@ const replied: RequestProgress = {
   attempts: [attempt],
   begunAt: 1_250,
   reading: { usage, source: "provider" },
+  cost: 120_000_000n,
   finishReason: "stop",
 };
 const COMPLETED = { status: "completed", httpStatus: 200, errorCode: null } as const;
 const CANCELLED = { status: "cancelled", httpStatus: 499, errorCode: null } as const;
 const FAILED = { status: "failed", httpStatus: 503, errorCode: "model_unavailable" } as const;
 
-function setUp(entry: Partial<LedgerEntry> = {}) {
+function setUp(
+  entry: Partial<LedgerEntry> = {},
+  more: Partial<AcceptedRequest> = {},
+  ledger: Partial<Ledger> = {},
+) {
   const clock = createFakeClock();
   clock.advance(1_000);
   const log: LogFields = {};
@@ -43,6 +48,7 @@ function setUp(entry: Partial<LedgerEntry> = {}) {
     releaseSlot: () => {
       released += 1;
     },
+    ...more,
   } as unknown as AcceptedRequest;
   const services = {
     clock,
@@ -54,6 +60,7 @@ function setUp(entry: Partial<LedgerEntry> = {}) {
         };
         return { opened: Promise.resolve(), settle, ...entry };
       },
+      ...ledger,
     },
     observer: {
       settled: (_opening: Opening, _settlement: Settlement, ms: number) => durations.push(ms),
@@ -77,6 +84,28 @@ describe("the settlement of a request", () => {
     ]);
   });
 
+  it("gives back what is held, once, with what the request came to", async () => {
+    const given: unknown[] = [];
+    const hold = { amount: "0.5", settle: (settlement: unknown) => given.push(settlement) };
+    const { opened, settlement, settled } = setUp({}, { hold });
+    assert.equal(opened[0]?.hold, "0.5");
+    await settlement.settle(replied, COMPLETED);
+    await settlement.settle(notStarted(model), FAILED);
+    assert.deepEqual(given, settled);
+    assert.equal(settled.length, 1);
+  });
+
+  it("gives back what is held for a request that cannot be opened", () => {
+    const given: unknown[] = [];
+    const hold = { amount: "0.5", settle: (settlement: unknown) => given.push(settlement) };
+    const unavailable = new Error("the disk is full");
+    const open = () => {
+      throw unavailable;
+    };
+    assert.throws(() => setUp({}, { hold }, { open }), unavailable);
+    assert.deepEqual(given, [undefined]);
+  });
+
   it("has usage, cost and times of a completed request, in ledger, log and metrics", async () => {
     const { clock, settlement, settled, log, durations } = setUp();
     clock.advance(500);
@@ -91,6 +120,7 @@ describe("the settlement of a request", () => {
         provider: "lab",
         usage,
         usageSource: "provider",
+        price,
         cost: "0.00012",
         currency: "EUR",
       },

@@ -40,7 +40,7 @@ function start({ minor = 0 } = {}) {
     res,
     clock,
     cancel,
-    sink: createEventSink(res, KEEP_ALIVE_MS, cancel, clock),
+    sink: createEventSink(res, { ms: KEEP_ALIVE_MS, events: ": keep-alive\n\n" }, cancel, clock),
     head: () => text.slice(0, text.indexOf("\r\n\r\n")),
     body: () => text.slice(text.indexOf("\r\n\r\n") + 4),
     text: () => text,

@@ -13,8 +13,8 @@ const thinking = (length: number): Part => ({ type: "reasoning", text: "x".repea
 const usage = (
   prompt: number | undefined,
   completion: number | undefined,
-  { cacheHit = 0, reasoning = 0 } = {},
-): Part => ({ type: "usage", usage: { prompt, completion, cacheHit, reasoning } });
+  { cacheHit = 0, reasoning = 0, cacheWrite = 0 } = {},
+): Part => ({ type: "usage", usage: { prompt, completion, cacheHit, reasoning, cacheWrite } });
 const finish: Part = { type: "finish", reason: "stop" };
 
 /** Prompt, completion, source after these parts; the prompt itself would be estimated at 2. */
@@ -54,6 +54,11 @@ describe("the meter", () => {
     ["a figure beyond 10^9", [text(40), usage(1_000_000_001, 0)], [2, 10, "estimated"]],
     ["a sum beyond 10^9", [text(40), usage(999_999_999, 2)], [2, 10, "estimated"]],
     ["a sum beyond 2^53", [text(40), usage(Number.MAX_SAFE_INTEGER, 10)], [2, 10, "estimated"]],
+    [
+      "a count of cache writes beyond 10^9",
+      [text(40), usage(9, 7, { cacheWrite: 1e300 })],
+      [2, 10, "estimated"],
+    ],
     [
       "a cached count beyond 10^9",
       [text(40), usage(9, 7, { cacheHit: 1e300 })],

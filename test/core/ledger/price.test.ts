@@ -4,7 +4,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { costOf, formatMoney, parseMoney } from "../../../src/core/ledger/price.ts";
+import { costOf, formatMoney } from "../../../src/core/ledger/price.ts";
+import { parseMoney } from "../../../src/extensions/usage-records/index.ts";
 import { decimal, fraction } from "../../support/books.ts";
 import { makeUsage } from "../../../src/core/openai/usage.ts";
 import { createRandom } from "../../support/random.ts";
@@ -82,6 +83,71 @@ describe("costs", () => {
       assert.equal(formatMoney(total), decimal(...exactTotal), `seed ${seed}`);
     });
   }
+
+  for (const seed of [5, fresh]) {
+    it(`of what was written to a cache are what exact fractions say (seed ${seed})`, () => {
+      const next = createRandom(seed).random;
+      for (let step = 0; step < 2_000; step += 1) {
+        const [hit, miss, write, write1h] = Array.from({ length: 4 }, () => anyPrice(next));
+        const counts = Array.from({ length: 4 }, () => anyCount(next));
+        const [cached, plain, written, kept] = counts as [number, number, number, number];
+        const usage = makeUsage({
+          prompt: cached + plain + written + kept,
+          completion: 0,
+          cacheHit: cached,
+          reasoning: 0,
+          cacheWrite: written + kept,
+          cacheWrite1h: kept,
+        });
+        const [statesWrite, states1h] = [next() < 0.7, next() < 0.5];
+        const price = {
+          input_cache_hit: Number(hit!.text),
+          input_cache_miss: Number(miss!.text),
+          ...(statesWrite && { input_cache_write: Number(write!.text) }),
+          ...(states1h && { input_cache_write_1h: Number(write1h!.text) }),
+          output: 0,
+        };
+        const forWrites = statesWrite ? write! : miss!;
+        const exact = (
+          [
+            [cached, hit!],
+            [plain, miss!],
+            [written, forWrites],
+            [kept, states1h ? write1h! : forWrites],
+          ] as const
+        )
+          .map(
+            ([tokens, { value }]): Rational => [BigInt(tokens) * value[0], value[1] * 1_000_000n],
+          )
+          .reduce(plus);
+        const cost = costOf(usage, price);
+        assert.ok(
+          same([cost, 10n ** 12n], exact),
+          `seed ${seed}, step ${step}: ${JSON.stringify({ usage, price })}: ${cost}`,
+        );
+      }
+    });
+  }
+
+  it("of what was written to a cache are those of a miss where no price says otherwise", () => {
+    const counts = { prompt: 100, completion: 7, cacheHit: 20, reasoning: 0 };
+    const price = { input_cache_hit: 0.1, input_cache_miss: 1, output: 5 };
+    assert.equal(
+      costOf(makeUsage({ ...counts, cacheWrite: 50, cacheWrite1h: 30 }), price),
+      costOf(makeUsage(counts), price),
+    );
+    assert.equal(
+      formatMoney(
+        costOf(makeUsage({ ...counts, cacheWrite: 50, cacheWrite1h: 30 }), {
+          ...price,
+          input_cache_write: 1.25,
+          input_cache_write_1h: 2,
+        }),
+      ),
+      // 20 x 0.1 + 30 x 1 + 20 x 1.25 + 30 x 2 + 7 x 5, in millionths
+      "0.000152",
+    );
+  });
 
   it("without a price are nothing", () =>
     assert.equal(

@@ -25,3 +25,20 @@ it("bounds a share by its whole", () => {
   );
   assert.equal(usage.completion_tokens_details.reasoning_tokens, 2);
 });
+
+it("states what was written to a cache as a part of the misses, and only if something was", () => {
+  const counts = { prompt: 10, completion: 5, cacheHit: 4, reasoning: 0 };
+  const details = (written: object) => makeUsage({ ...counts, ...written }).prompt_tokens_details;
+  assert.deepEqual(details({ cacheWrite: 5, cacheWrite1h: 2 }), {
+    cached_tokens: 4,
+    cache_write_tokens: 5,
+    cache_write_1h_tokens: 2,
+  });
+  assert.deepEqual(details({ cacheWrite: 6 }), { cached_tokens: 4, cache_write_tokens: 6 });
+  assert.deepEqual(details({ cacheWrite: 0, cacheWrite1h: 2 }), { cached_tokens: 4 });
+  assert.deepEqual(
+    details({ cacheWrite: 9, cacheWrite1h: 9 }),
+    { cached_tokens: 4, cache_write_tokens: 6, cache_write_1h_tokens: 6 },
+    "at most the misses",
+  );
+});

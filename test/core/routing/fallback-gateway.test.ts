@@ -491,7 +491,9 @@ async function outcome(
   return { got: error ? `in-band ${error.code}` : served(chunks[0]!.model), retryAfter };
 }
 
-/** Named, the faulty model has no fallback, and waits for no deadline but where one is the fault. */
+/**
+ * Named, the faulty model has no fallback, and waits for no deadline but where one is the fault.
+ */
 async function assertByName(row: Row, streaming: boolean, { gateway, first, second }: Bench) {
   const { named, retryAfter, tries } = row;
   const from = performance.now();

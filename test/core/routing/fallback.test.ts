@@ -6,6 +6,7 @@ import { Cancel, ClientGone } from "../../../src/core/http/cancel.ts";
 import { ApiError } from "../../../src/core/openai/errors.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
+import type { RequestContext } from "../../../src/core/routing/attempt.ts";
 import {
   CompletionFailed,
   completeWithFallback,
@@ -33,7 +34,12 @@ interface Run {
   readonly events: string[];
 }
 
-function start({ models, clock }: Lab, over: object = {}, large = false): Run {
+function start(
+  { models, clock }: Lab,
+  over: object = {},
+  large = false,
+  hooks: Partial<RequestContext> = {},
+): Run {
   const cancel = new Cancel();
   const delivered: Part[] = [];
   const events: string[] = [];
@@ -49,6 +55,8 @@ function start({ models, clock }: Lab, over: object = {}, large = false): Run {
     clock,
     report: (event) => events.push(event),
     trace: undefined,
+    inFlight: () => 1,
+    ...hooks,
   });
   result.catch(() => undefined);
   return { result, cancel, delivered, events };
@@ -187,14 +195,17 @@ describe("completeWithFallback", () => {
     assert.equal(progress.reading.source, "none");
   });
 
-  it("goes on to larger models where the prompt was too long", async () => {
-    const sizes = { a: 1_000, b: 500, c: 2_000 };
-    const models = Object.fromEntries(
-      Object.entries(sizes).map(([name, context_tokens]) => [name, { context_tokens }]),
-    );
-    const world = lab({ a: [TOO_LONG], b: [], c: [reply("Hi.")] }, {}, models);
-    await start(world).result;
+  it("goes on to the candidates that are chosen after a failure", async () => {
+    const world = lab({ a: [TOO_LONG], b: [], c: [reply("Hi.")] });
+    const failures: string[] = [];
+    await start(world, {}, false, {
+      remaining(models, failed) {
+        failures.push(...failed.map(({ model, error }) => `${model.name} ${error.code}`));
+        return models.filter(({ name }) => name === "c");
+      },
+    }).result;
     assert.deepEqual(world.asked, ["a", "c"]);
+    assert.deepEqual(failures, ["a context_length_exceeded"]);
   });
 
   it("throws context_length_exceeded with the largest size where no model is larger", async () => {

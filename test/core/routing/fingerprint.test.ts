@@ -11,7 +11,7 @@ import { ended } from "../../support/command.ts";
 import { folder } from "../../support/folder.ts";
 import { configFor, json, startGateway, user } from "../../support/gateway.ts";
 import { speak, startProvider, type Provider } from "../../support/provider.ts";
-import { fingerprintSecretOf } from "../../../src/extensions/data-files/secret-file.ts";
+import { fingerprintKey } from "../../../src/extensions/fingerprint/index.ts";
 import { createFingerprint } from "../../../src/core/routing/fingerprint.ts";
 import { run } from "../../support/command.ts";
 
@@ -86,11 +86,10 @@ describe("system_fingerprint", () => {
     const told: unknown[] = [];
     for (const dir of [join(folder(), "missing"), damaged]) {
       const [one, again] = [0, 1].map(() =>
-        createFingerprint(
-          () => fingerprintSecretOf(dir),
-          ({ event }) => {
+        createFingerprint(() =>
+          fingerprintKey(dir, ({ event }) => {
             told.push(event);
-          },
+          }),
         ),
       );
       const first = one!(["lab", "m"]);

@@ -10,9 +10,9 @@ const image = { type: "image_url", image_url: { url: "https://example.org/a.png"
 
 /** The paths of the requirements that a model with these settings does not satisfy. */
 function unmet(request: object, settings: TestModel): string[] {
-  const { traits } = catalogOf(settingsFor({ m: settings })).models.get("m")!;
+  const model = catalogOf(settingsFor({ m: settings })).models.get("m")!;
   return requirementsOf(chatOf(request))
-    .filter((requirement) => !requirement.satisfiedBy(traits))
+    .filter((requirement) => !requirement.satisfiedBy(model))
     .map(({ path }) => path.join("."));
 }
 

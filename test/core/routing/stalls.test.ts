@@ -1,8 +1,8 @@
 // One request, or one reply of a provider, that was made to stop the process: whatever it is
 // answered with, GET /healthz goes on. The bounds in milliseconds are for a machine that is busy
 // with other tests. Alone, on two cores, each of these takes less than 250 ms; without the bounds
-// on what a text may hold each takes 3 to 20 seconds. Bodies have their full size where LONG_TESTS is
-// set, and some a third of it elsewhere.
+// on what a text may hold each takes 3 to 20 seconds. Bodies have their full size where LONG_TESTS
+// is set, and some a third of it elsewhere.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

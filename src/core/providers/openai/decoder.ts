@@ -75,8 +75,10 @@ function usageIn(event: unknown): UsageReport | undefined {
   const prompt = count("prompt_tokens");
   const completion = count("completion_tokens");
   if (prompt === undefined && completion === undefined) return undefined;
-  const cached = tokenCounter(usage["prompt_tokens_details"])("cached_tokens");
+  const inPrompt = tokenCounter(usage["prompt_tokens_details"]);
   const reasoning = tokenCounter(usage["completion_tokens_details"])("reasoning_tokens");
-  const cacheHit = count("prompt_cache_hit_tokens") ?? cached ?? 0;
-  return { prompt, completion, cacheHit, reasoning: reasoning ?? 0 };
+  const cacheHit = count("prompt_cache_hit_tokens") ?? inPrompt("cached_tokens") ?? 0;
+  const cacheWrite = inPrompt("cache_write_tokens");
+  const report = { prompt, completion, cacheHit, reasoning: reasoning ?? 0 };
+  return cacheWrite ? { ...report, cacheWrite } : report;
 }

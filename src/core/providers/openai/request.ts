@@ -22,7 +22,9 @@ export function requestBody(
   const echo = thinks ? echoField(traits) : "none";
   return {
     model: upstreamModel,
-    messages: chat.messages.map((message) => messageFields(message, echo)),
+    messages: chat.messages.map((message) =>
+      messageFields(message.marked ? unmarked(message, traits) : message, echo),
+    ),
     stream: chat.stream || undefined,
     // Usage is asked for whether or not the client wants to see it: the bill needs it.
     stream_options: chat.stream && traits.ask_usage ? { include_usage: true } : undefined,
@@ -32,6 +34,10 @@ export function requestBody(
     ...(reasoning && thinkingFields(switchOn, chat.effort, traits)),
   };
 }
+
+/** A message with the content that the provider takes: most refuse marks for a cache. */
+const unmarked = ({ marked, ...message }: Message, { cache_control }: Traits): Message =>
+  cache_control ? ({ ...message, content: marked } as Message) : (message as Message);
 
 type EchoField = NonNullable<Traits["echo"]>;
 
@@ -46,8 +52,8 @@ function echoField({ echo, thinking }: Traits): EchoField {
  */
 function messageFields(message: Message, echo: EchoField): object {
   if (message.role !== "assistant") return message;
-  const { role, content, tool_calls, reasoning_content = "" } = message;
-  if (tool_calls.length === 0) return { role, content };
+  const { role, content, tool_calls, marks, reasoning_content = "" } = message;
+  if (tool_calls.length === 0) return { role, content, ...marks };
   return { role, content, ...(echo !== "none" && { [echo]: reasoning_content }), tool_calls };
 }
 

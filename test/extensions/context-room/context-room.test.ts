@@ -2,9 +2,11 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { withMoreRoom, withRoom } from "../../../src/core/routing/capabilities.ts";
+import { aroundRoom, withMoreRoom, withRoom } from "../../../src/extensions/context-room/index.ts";
+import { Cancel } from "../../../src/core/http/cancel.ts";
+import { completeWithFallback } from "../../../src/core/routing/fallback.ts";
 import type { Model } from "../../../src/core/routing/model.ts";
-import { catalogOf, chatOf, settingsFor } from "../../support/routing.ts";
+import { catalogOf, chatOf, lab, refuse, reply, settingsFor } from "../../support/routing.ts";
 
 const catalog = catalogOf(
   settingsFor({
@@ -58,5 +60,30 @@ describe("candidates after a prompt was too long", () => {
   it("may be of any known size where the size of the full one is unknown", () => {
     const rest = models("small", "large");
     assert.deepEqual(names(withMoreRoom(rest, models("unknown"))), ["small", "large"]);
+  });
+});
+
+describe("a prompt that was too long for a candidate", () => {
+  it("goes to those that may have more room", async () => {
+    const sizes = { a: 1_000, b: 500, c: 2_000 };
+    const models = Object.fromEntries(
+      Object.entries(sizes).map(([name, context_tokens]) => [name, { context_tokens }]),
+    );
+    const world = lab(
+      { a: [refuse(400, "context_length_exceeded")], b: [], c: [reply("Hi.")] },
+      {},
+      models,
+    );
+    await aroundRoom(completeWithFallback)(chatOf({}), world.models, () => undefined, {
+      cancel: new Cancel(),
+      endsAt: world.clock.monotonic() + 900_000,
+      account: "acme",
+      inFlight: () => 1,
+      large: false,
+      clock: world.clock,
+      report: () => undefined,
+      trace: undefined,
+    });
+    assert.deepEqual(world.asked, ["a", "c"]);
   });
 });

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { rank } from "../../../src/core/routing/policy.ts";
-import { settingsFor } from "../../support/routing.ts";
+import { rank } from "../../src/config/policy.ts";
+import { settingsFor } from "../support/routing.ts";
 
 const price = (input_cache_miss: number, output: number) => ({ input_cache_miss, output });
 const order = (ranked: ReturnType<typeof rank>) =>
@@ -61,6 +61,51 @@ describe("a list of models", () => {
     assert.deepEqual(order(ranked), [
       ["c", 1],
       ["a", 2],
+    ]);
+  });
+});
+
+describe("a bound of a policy", () => {
+  const settings = settingsFor({
+    dear: { quality_score: 90, price: price(10, 30), reasoning: true, reasoning_score: 90 },
+    cheap: { quality_score: 60, price: price(0.1, 0.3), reasoning: true, reasoning_score: 40 },
+    free: { quality_score: 5, reasoning: true, reasoning_score: 41 },
+    unscored: { reasoning: true },
+  });
+
+  it("min_score leaves out models with a lower score, and those without one", () => {
+    const ranked = rank(settings, { policy: "reasoning", min_score: 41, enabled: true });
+    assert.deepEqual(order(ranked), [
+      ["dear", 1],
+      ["free", 2],
+      ["cheap", null],
+      ["unscored", null],
+    ]);
+    assert.deepEqual(
+      ranked.slice(2).map(({ why }) => why),
+      [
+        "out: reasoning_score 40, below min_score 41",
+        "out: thinks, but has no reasoning_score, below min_score 41",
+      ],
+    );
+  });
+
+  it("max_price leaves out models whose blended price is higher; no price is no cost", () => {
+    const ranked = rank(settings, { policy: "reasoning", max_price: 0.15, enabled: true });
+    assert.deepEqual(order(ranked), [
+      ["free", 1],
+      ["cheap", 2],
+      ["unscored", 3],
+      ["dear", null],
+    ]);
+    assert.equal(ranked[3]!.why, "out: blended price 15 USD above max_price 0.15");
+  });
+
+  it("min_score counts the score of the policy value: quality per price", () => {
+    const alias = { policy: "value", min_score: 400, enabled: true } as const;
+    assert.deepEqual(order(rank(settings, alias)).slice(0, 2), [
+      ["cheap", 1],
+      ["dear", null],
     ]);
   });
 });

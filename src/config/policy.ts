@@ -1,0 +1,117 @@
+// The order in which an alias prefers its models, and the reason for each rank: the core takes the
+// candidates in this order, `explain` and /status show the reasons. DESIGN.md "Aliases".
+import type { ModelSettings, RankedModel, RoutingSettings } from "../core/routing/model.ts";
+
+/** What an alias says of its models: it has either a policy or a list. */
+export interface WrittenAlias {
+  readonly policy?: "reasoning" | "value" | undefined;
+  readonly models?: readonly string[] | undefined;
+  readonly enabled: boolean;
+  /** With a policy: a model with a lower score, as the policy counts it, is no candidate. */
+  readonly min_score?: number | undefined;
+  /**
+   * With a policy: a model with a higher blended price is no candidate. In the currency per million
+   * tokens.
+   */
+  readonly max_price?: number | undefined;
+}
+
+/** What a policy looks at. */
+export type RankingSettings = Pick<RoutingSettings, "currency"> & {
+  readonly models: ReadonlyMap<string, ScoredModel>;
+};
+
+type ScoredModel = Pick<ModelSettings, "reasoning" | "price"> & {
+  readonly reasoning_score?: number | undefined;
+  readonly quality_score?: number | undefined;
+};
+
+interface Score {
+  /** The highest is the best. NO_CANDIDATE: the alias does not use the model. */
+  readonly score: number;
+  readonly why: string;
+}
+
+const NO_CANDIDATE = -Infinity;
+/** The score of a candidate that has none: it comes after all others. */
+const LAST = -Number.MAX_VALUE;
+
+const out = (reason: string): Score => ({ score: NO_CANDIDATE, why: `out: ${reason}` });
+
+/**
+ * With a policy all models, best first; a tie keeps the order of the file. With a list only the
+ * models in it.
+ */
+export function rank(config: RankingSettings, alias: WrittenAlias): readonly RankedModel[] {
+  if (alias.models)
+    return alias.models.map((model, index) => ({
+      model,
+      rank: index + 1,
+      why: `number ${index + 1} of the alias's own list`,
+    }));
+  const scored = [...config.models].map(([model, settings]) => ({
+    model,
+    ...comparable(scoreOf(config, alias, settings), settings, alias, config.currency),
+  }));
+  scored.sort((a, b) => (a.score === b.score ? 0 : b.score - a.score));
+  return scored.map(({ model, score, why }, index) => ({
+    model,
+    rank: score === NO_CANDIDATE ? null : index + 1,
+    why,
+  }));
+}
+
+/** The score by which an alias's policy ranks a model. */
+export const scoreOf = (
+  { currency }: Pick<RankingSettings, "currency">,
+  { policy }: WrittenAlias,
+  settings: ScoredModel,
+): Score => (policy === "reasoning" ? byReasoning(settings) : byValue(settings, currency));
+
+/** Policy "reasoning": models that think, highest reasoning_score first. */
+function byReasoning({ reasoning, reasoning_score: score }: ScoredModel): Score {
+  if (!reasoning) return out("it does not think (reasoning is not true)");
+  if (score === undefined) return { score: LAST, why: "thinks, but has no reasoning_score" };
+  return { score, why: `reasoning_score ${score}` };
+}
+
+/** Policy "value": quality per blended price. Free is the best value. */
+function byValue({ quality_score: quality, price }: ScoredModel, currency: string): Score {
+  if (quality === undefined) return out("it has no quality_score");
+  if (!price) return out("it has no price");
+  const blend = blendedPrice(price);
+  const score = blend === 0 ? Infinity : quality / blend;
+  const result = blend === 0 ? "free" : score.toFixed(2);
+  const blended = `${+blend.toFixed(6)} ${currency}`;
+  return { score, why: `quality_score ${quality} / blended price ${blended} = ${result}` };
+}
+
+/**
+ * 3 parts input at the cache-miss price to 1 part output, in the currency per million tokens. A
+ * model without a price costs nothing. It is counted in millionths, of which prices are whole
+ * numbers, so that a bound can be met exactly.
+ */
+export function blendedPrice(price: ModelSettings["price"]): number {
+  if (!price) return 0;
+  const [input, output] = [price.input_cache_miss, price.output].map((one) =>
+    Math.round(one * 1e6),
+  );
+  return (3 * input! + output!) / 4e6;
+}
+
+/** The same score, unless the alias does not take the model for comparable with its others. */
+function comparable(
+  scored: Score,
+  { price }: ScoredModel,
+  { min_score: lowest, max_price: highest }: WrittenAlias,
+  currency: string,
+): Score {
+  const { score } = scored;
+  if (score === NO_CANDIDATE) return scored;
+  if (lowest !== undefined && score < lowest)
+    return out(`${scored.why}, below min_score ${lowest}`);
+  const blend = blendedPrice(price);
+  if (highest !== undefined && blend > highest)
+    return out(`blended price ${+blend.toFixed(6)} ${currency} above max_price ${highest}`);
+  return scored;
+}

@@ -1,0 +1,28 @@
+// The contract of a format in which clients ask for a reply: how a request is read, and how its
+// reply and all errors are written. The core has one, chat completions. Extensions bring others.
+// They differ in nothing else: keys, limits, candidates, books are the same for all.
+import type { IncomingHttpHeaders } from "node:http";
+import type { ApiError } from "../openai/errors.ts";
+import type { ReplyWriter } from "../openai/reply.ts";
+import type { ChatRequest } from "../openai/request.ts";
+import type { Serving } from "../routing/attempt.ts";
+
+export interface ClientApi {
+  /** It serves POST at this path. The errors of all paths below it have its shape too. */
+  readonly path: string;
+  /** The events that a stream has in silence: a comment, or an event without a meaning. */
+  readonly keepAlive: string;
+  /** The key in a request's headers, as an Authorization header. Undefined: there is none. */
+  authorization(headers: IncomingHttpHeaders): string | undefined;
+  /** Checks a parsed body. Throws an ApiError or a ValidationError. */
+  read(json: unknown, headers: IncomingHttpHeaders): ChatRequest;
+  /**
+   * Creates the writer of a reply when a model begins it: of a stream if `chat.stream`, else of one
+   * JSON document. `now`: the wall clock, in milliseconds.
+   */
+  writer(chat: ChatRequest, serving: Serving, now: number): ReplyWriter;
+  /** The JSON document of an error. */
+  errorBody(error: ApiError, requestId: string): object;
+  /** An error as the last events of a stream. `reply`: its writer, if a model had begun. */
+  errorEvents(error: ApiError, requestId: string, reply: ReplyWriter | undefined): string;
+}

@@ -1,0 +1,68 @@
+// How long an attempt may be silent, for one alias or one model: a large local model and a quick
+// service need different patience. What stands nearest to the request counts: the alias's own
+// deadline, else the model's, else the provider's, else the general one.
+import type { ConfigExtension } from "../../config/extension.ts";
+import { DAY_MS, integer, strict } from "../../config/fields.ts";
+import { defineSetting } from "../../config/setting.ts";
+import type { Config } from "../../core/config.ts";
+import { optional } from "../../core/schema/checker.ts";
+import { attempt as plainAttempt } from "../../core/routing/attempt.ts";
+import type { Complete } from "../../core/routing/fallback.ts";
+import { withOverrides, type Model } from "../../core/routing/model.ts";
+
+/** Deadlines in milliseconds. Absent: those of the more general section apply. */
+interface Patience {
+  readonly first_token_ms?: number | undefined;
+  readonly idle_ms?: number | undefined;
+}
+
+const ms = optional(integer(1, DAY_MS));
+const patience = optional(strict({ first_token_ms: ms, idle_ms: ms }));
+
+const ofAliases = defineSetting<Patience | undefined>(
+  "aliases.*.timeouts",
+  undefined,
+  () => patience,
+);
+const ofModels = defineSetting<Patience | undefined>(
+  "models.*.timeouts",
+  undefined,
+  () => patience,
+);
+
+export const extension: ConfigExtension = {
+  name: "patience",
+  settings: [ofAliases, ofModels],
+  start: ({ current }) => ({ around: aroundSilence(() => current().config) }),
+};
+
+/** Completes requests with the deadlines that `config` has for them. */
+export const aroundSilence =
+  (config: () => Config) =>
+  (complete: Complete): Complete =>
+  (chat, candidates, deliver, context) => {
+    const { models, aliases } = config();
+    const alias = aliases.get(chat.model);
+    const own = alias && ofAliases.of(alias);
+    const { attempt = plainAttempt } = context;
+    return complete(chat, candidates, deliver, {
+      ...context,
+      attempt(asked, serving, take, options) {
+        const settings = models.get(serving.model.name);
+        const overrides = [settings && ofModels.of(settings), own];
+        const model = overrides.reduce<Model>(withPatience, serving.model);
+        return attempt(
+          asked,
+          model === serving.model ? serving : { ...serving, model },
+          take,
+          options,
+        );
+      },
+    });
+  };
+
+function withPatience(model: Model, overrides: Patience | undefined): Model {
+  if (!overrides) return model;
+  const timeouts = withOverrides(model.provider.timeouts, overrides);
+  return { ...model, provider: { ...model.provider, timeouts } };
+}
