@@ -1,0 +1,37 @@
+// Streams that break in the middle of a reply: held back until they are finished, or gone on with
+// by another attempt. DESIGN.md "Commit point".
+import type { ConfigExtension } from "../../config/extension.ts";
+import type { Config } from "../../core/config.ts";
+import { attempt as plainAttempt } from "../../core/routing/attempt.ts";
+import type { Complete } from "../../core/routing/fallback.ts";
+import { holding } from "./hold.ts";
+import { recovering } from "./recover.ts";
+import { aliasRecovery, maxRecoveries, modelRecovery, type RecoveryMode } from "./settings.ts";
+
+export const extension: ConfigExtension = {
+  name: "recovery",
+  settings: [aliasRecovery, modelRecovery, maxRecoveries],
+  start: ({ current }) => ({ around: aroundBreaks(() => current().config) }),
+};
+
+/** What the configuration wants for requests that name this model or alias. */
+function modeOf({ models, aliases }: Config, name: string): RecoveryMode {
+  const model = models.get(name);
+  if (model) return modelRecovery.of(model);
+  const alias = aliases.get(name);
+  return alias ? aliasRecovery.of(alias) : "none";
+}
+
+/** Completes requests as `config` wants it for their streams. */
+export const aroundBreaks =
+  (config: () => Config) =>
+  (complete: Complete): Complete =>
+  (chat, candidates, deliver, context) => {
+    const mode = chat.stream ? modeOf(config(), chat.model) : "none";
+    if (mode === "hold") {
+      const attempt = holding(context.attempt ?? plainAttempt);
+      return complete(chat, candidates, deliver, { ...context, attempt });
+    }
+    if (mode === "none") return complete(chat, candidates, deliver, context);
+    return recovering(complete, maxRecoveries.of(config()))(chat, candidates, deliver, context);
+  };

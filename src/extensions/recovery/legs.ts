@@ -1,0 +1,57 @@
+// The attempts at a recovered reply as one. A leg is what came of one time that the candidates were
+// asked: some failed attempts, and at its end one that said something, or none.
+import { formatMoney } from "../../core/ledger/price.ts";
+import type { AttemptRecord } from "../../core/ledger/ledger.ts";
+import { NO_USAGE, type MeterReading } from "../../core/ledger/meter.ts";
+import { makeUsage, type Usage } from "../../core/openai/usage.ts";
+import type { CompletionFailed, RequestProgress } from "../../core/routing/fallback.ts";
+
+export interface Leg {
+  readonly progress: RequestProgress;
+  /** The client was shown something of it. */
+  readonly isBilled: boolean;
+  /** Absent: the leg has finished the reply. */
+  readonly failure?: CompletionFailed;
+}
+
+/** `recovery`: what came of it all. */
+export function progressOf(legs: readonly Leg[], recovery: string): RequestProgress {
+  const billed = legs.filter(({ isBilled }) => isBilled).map(({ progress }) => progress);
+  const last = billed.at(-1) ?? legs.at(-1)!.progress;
+  return {
+    ...last,
+    attempts: legs.flatMap(attemptsOf),
+    begunAt: legs[0]!.progress.begunAt,
+    reading: billed.length === 0 ? NO_USAGE : billed.map(({ reading }) => reading).reduce(sum),
+    cost: billed.reduce((total, { cost }) => total + cost, 0n),
+    recovery,
+  };
+}
+
+/** The attempts of a leg. The last of them is the one that said something. */
+function attemptsOf({ progress, isBilled }: Leg): readonly AttemptRecord[] {
+  const { attempts, reading, cost } = progress;
+  const last = attempts.at(-1);
+  if (!isBilled || !last) return attempts;
+  const { prompt_tokens, completion_tokens } = reading.usage;
+  const share = { prompt_tokens, completion_tokens, cost: formatMoney(cost) };
+  return [...attempts.slice(0, -1), { ...last, share }];
+}
+
+const sum = (a: MeterReading, b: MeterReading): MeterReading => ({
+  usage: sumOfUsage(a.usage, b.usage),
+  source: a.source === "provider" && b.source === "provider" ? "provider" : "estimated",
+});
+
+const sumOfUsage = (a: Usage, b: Usage): Usage => {
+  const sumOf = (count: (usage: Usage) => number | undefined): number =>
+    (count(a) ?? 0) + (count(b) ?? 0);
+  return makeUsage({
+    prompt: sumOf((usage) => usage.prompt_tokens),
+    completion: sumOf((usage) => usage.completion_tokens),
+    cacheHit: sumOf((usage) => usage.prompt_cache_hit_tokens),
+    cacheWrite: sumOf((usage) => usage.prompt_tokens_details.cache_write_tokens),
+    cacheWrite1h: sumOf((usage) => usage.prompt_tokens_details.cache_write_1h_tokens),
+    reasoning: sumOf((usage) => usage.completion_tokens_details.reasoning_tokens),
+  });
+};

@@ -1,0 +1,421 @@
+// The way of a request whose stream breaks: how often it is gone on with, by whom, how each model
+// is asked, and what ends it.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import {
+  askScene,
+  beginningIn,
+  broken,
+  goesOn,
+  inTurn,
+  REST,
+  sayText,
+  seen,
+  SHOWN,
+  texts,
+  WHOLE,
+} from "../../support/recovered.ts";
+import { chunk, event, silent, status, stream, type Behaviour } from "../../support/provider.ts";
+
+const continuing = (more: object = {}) => ({
+  models: { m: { prefill: "plain", recovery: "continue", ...more } },
+});
+const LIST = {
+  models: { m: { prefill: "plain" }, n: { prefill: "plain" } },
+  aliases: { x: { models: ["m", "n"], recovery: "continue" } },
+};
+
+/** Says two more words each time that it is asked, and breaks off. */
+const twoWords: Behaviour = (asked) => {
+  const left = WHOLE.slice(beginningIn(asked)?.["content"].length ?? 0);
+  broken(texts(/^\s*\S+\s+\S+/.exec(left)?.[0] ?? left))(asked);
+};
+
+describe("max_recoveries", () => {
+  const CASES: readonly [bound: number | undefined, text: string, attempts: number][] = [
+    [0, "The quick", 1],
+    [1, "The quick brown fox", 2],
+    [2, "The quick brown fox jumps over", 3],
+    [undefined, "The quick brown fox jumps over", 3],
+    [10, "The quick brown fox jumps over the lazy dog.", 6],
+  ];
+  for (const [bound, text, attempts] of CASES)
+    it(`${bound ?? "default"}: a continuation that breaks again`, async (t) => {
+      const { answer, settlement } = await askScene(t, {
+        models: { m: twoWords },
+        config: { ...continuing(), retry: { max_recoveries: bound } },
+      });
+      const got = await seen(answer);
+      assert.deepEqual([got.text, got.error], [text, "upstream_error"]);
+      assert.equal(settlement.attempts.length, attempts);
+      assert.equal(settlement.recovery, bound === 0 ? undefined : "failed");
+      assert.equal(got.joints.length, Math.min(attempts - 1, 4));
+    });
+
+  it("two breaks and an end: the joints, and the sum of three attempts", async (t) => {
+    const { answer, settlement } = await askScene(t, {
+      models: { m: inTurn(twoWords, twoWords, goesOn) },
+      config: continuing(),
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.joints], [WHOLE, ["The quick", "The quick brown fox"]]);
+    const shares = settlement.attempts.map(({ share }) => share!);
+    assert.equal(
+      shares.reduce((sum, share) => sum + share.completion_tokens, 0),
+      got.usage.completion_tokens,
+    );
+    assert.equal(
+      shares.reduce((sum, share) => sum + Number(share.cost) * 1e9, 0),
+      Number(settlement.cost) * 1e9,
+    );
+  });
+});
+
+describe("who goes on", () => {
+  const refuses = status(500, { error: { message: "no" } });
+
+  it("the next candidate of an alias, at its own price, under its own name", async (t) => {
+    const { answer, settlement } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), refuses), n: goesOn },
+      config: LIST,
+      model: "x",
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.models], [WHOLE, ["m", "n"]]);
+    assert.deepEqual(
+      settlement.attempts.map(({ model, outcome, share }) => [model, outcome, share?.cost]),
+      [
+        ["m", "upstream_error", "0.000009"],
+        ["m", "upstream_error", undefined],
+        ["n", "completed", "0.00034"],
+      ],
+    );
+    assert.equal(settlement.cost, "0.000349");
+    assert.equal(settlement.modelServed, "n");
+  });
+
+  it("the next candidate, where the first has another answer", async (t) => {
+    const other = sayText("The quick brown cat sleeps.");
+    const { answer, settlement, gateway } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), other), n: goesOn },
+      config: LIST,
+      model: "x",
+    });
+    assert.equal((await seen(answer)).text, WHOLE);
+    assert.deepEqual(
+      settlement.attempts.map(({ outcome }) => outcome),
+      ["upstream_error", "upstream_error", "completed"],
+    );
+    assert.match(settlement.attempts[1]!.detail!, /cannot be joined/);
+    assert.deepEqual(
+      gateway.diagnostics.map((line) => [line["event"], line["model"]]),
+      [
+        ["reply_broken", "m"],
+        ["attempt_failed", "m"],
+      ],
+    );
+  });
+
+  it("only those that take the beginning", async (t) => {
+    const { answer, provider } = await askScene(t, {
+      models: { m: broken(texts(SHOWN)), n: goesOn, o: goesOn },
+      config: {
+        models: { o: { prefill: "prefix" } },
+        aliases: { x: { models: ["m", "n", "o"], recovery: "continue" } },
+      },
+      model: "x",
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.models], [WHOLE, ["m", "o"]]);
+    assert.deepEqual(
+      provider.asked.map(({ body }) => body["model"]),
+      ["m", "o"],
+    );
+  });
+
+  it("a model that is named itself, and no other", async (t) => {
+    const { answer, provider, settlement } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), refuses), n: goesOn },
+      config: { models: { ...continuing().models, n: { prefill: "plain" } } },
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.error, got.models], [SHOWN, "upstream_error", ["m"]]);
+    assert.ok(provider.asked.every(({ body }) => body["model"] === "m"));
+    assert.equal(settlement.recovery, "failed");
+  });
+
+  it("nobody, where the error is told: the original one", async (t) => {
+    const { answer, settlement } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN), "stall"), refuses) },
+      config: { ...continuing(), providers: { lab: { timeouts: { idle_ms: 40 } } } },
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.error], [SHOWN, "upstream_timeout"]);
+    assert.equal(settlement.cost, "0.000009");
+  });
+
+  it("no one is asked to go on with the beginning of an answer that the client wrote", async (t) => {
+    const { answer, provider } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), sayText(WHOLE)) },
+      config: continuing(),
+      request: {
+        messages: [
+          { role: "user", content: "hi" },
+          { role: "assistant", content: "So:" },
+        ],
+      },
+    });
+    assert.equal((await seen(answer)).text, WHOLE);
+    assert.deepEqual(provider.asked[1]!.body["messages"], provider.asked[0]!.body["messages"]);
+  });
+
+  it("anyone, where nothing was shown but thinking that is hidden", async (t) => {
+    for (const request of [{}, { response_format: { type: "json_object" } }, { logprobs: true }]) {
+      const { answer, settlement } = await askScene(t, {
+        models: { m: broken([{ reasoning_content: "Hm." }]), n: sayText(WHOLE) },
+        config: { ...LIST, retry: { max_recoveries: 1 } },
+        model: "x",
+        request,
+      });
+      // The same model first: it breaks again, and that is the one recovery.
+      assert.equal(answer.status, 503);
+      assert.equal(settlement.attempts.length, 2);
+    }
+  });
+});
+
+describe("how a model is asked", () => {
+  const beginning = { role: "assistant", content: SHOWN };
+  const WIRE: Readonly<Record<string, readonly [message: object, body: object]>> = {
+    plain: [beginning, {}],
+    prefix: [{ ...beginning, prefix: true }, {}],
+    partial: [{ ...beginning, partial: true }, {}],
+    continue_final_message: [
+      beginning,
+      { continue_final_message: true, add_generation_prompt: false },
+    ],
+  };
+  for (const [prefill, [message, more]] of Object.entries(WIRE))
+    it(prefill, async (t) => {
+      const { answer, provider } = await askScene(t, {
+        models: { m: inTurn(broken(texts(`${SHOWN} `)), sayText(REST)) },
+        config: continuing({ prefill, extra: { top_k: 5 } }),
+        request: { temperature: 0.5 },
+      });
+      const got = await seen(answer);
+      assert.deepEqual([got.text, got.joints], [WHOLE, [`${SHOWN} `]]);
+      const [first, second] = provider.asked.map(({ body }) => body);
+      assert.deepEqual(second, {
+        ...first,
+        ...more,
+        messages: [...first!["messages"], message],
+      });
+    });
+
+  it("for so many tokens as are left, and without thinking", async (t) => {
+    const { provider } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), goesOn) },
+      config: continuing(),
+      request: { max_tokens: 100 },
+    });
+    assert.deepEqual(
+      provider.asked.map(({ body }) => body["max_tokens"]),
+      [100, 96],
+    );
+  });
+
+  it("from the start, with all of its tokens, where it takes no beginning", async (t) => {
+    const { provider, answer } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), goesOn) },
+      config: continuing({ prefill: "none" }),
+      request: { max_tokens: 100 },
+    });
+    assert.equal((await seen(answer)).text, WHOLE);
+    assert.deepEqual(provider.asked[1]!.body, provider.asked[0]!.body);
+  });
+
+  it("from the start, and its other answer is not shown", async (t) => {
+    for (const other of ["The quick brave fox.", "The"]) {
+      const { answer, settlement } = await askScene(t, {
+        models: { m: inTurn(broken(texts(SHOWN)), sayText(other)) },
+        config: continuing({ prefill: "none" }),
+      });
+      const got = await seen(answer);
+      assert.deepEqual([got.text, got.error, got.joints], [SHOWN, "upstream_error", []]);
+      assert.equal(settlement.cost, "0.000009");
+    }
+  });
+});
+
+describe("a recovery", () => {
+  it("is refused where the other answer came in one piece with its finish", async (t) => {
+    const { answer } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), sayText("The quick brown cat sleeps.")) },
+      config: continuing(),
+    });
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.error], [SHOWN, "upstream_error"]);
+  });
+
+  it("counts the break for the breaker, and what cannot be joined not", async (t) => {
+    const { gateway, answer } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), sayText("The quick brown cat sleeps.")) },
+      config: { ...continuing(), breaker: { failures: 2 } },
+    });
+    assert.equal((await seen(answer)).error, "upstream_error");
+    const [model] = gateway.catalog.candidates(
+      { model: "m", messages: [] } as never,
+      { models: undefined } as never,
+    );
+    assert.deepEqual([model!.status().state, model!.status().failures], ["closed", 1]);
+  });
+
+  it("asks nobody whose breaker the break has opened", async (t) => {
+    const { answer, provider } = await askScene(t, {
+      models: { m: broken(texts(SHOWN)) },
+      config: { ...continuing(), breaker: { failures: 1 } },
+    });
+    assert.equal((await seen(answer)).error, "upstream_error");
+    assert.equal(provider.asked.length, 1);
+  });
+
+  it("ends with the request's own time, and is no silence of the provider", async (t) => {
+    const clock = createFakeClock();
+    const says: Behaviour = stream([chunk({ content: "The" })], "open");
+    const models = { m: inTurn(broken(texts(SHOWN)), says) };
+    const config = { ...continuing({ prefill: "none" }), timeouts: { idle_ms: 60_000 } };
+    const asking = askScene(t, { models, config, time: clock });
+    await passed(clock, 25_000, asking);
+    const { answer, settlement } = await asking;
+    const got = await seen(answer);
+    assert.deepEqual([got.text, got.error], [SHOWN, "upstream_timeout"]);
+    assert.deepEqual(
+      settlement.attempts.map(({ outcome, share }) => [outcome, share?.cost]),
+      [
+        ["upstream_error", "0.000009"],
+        ["upstream_timeout", undefined],
+      ],
+    );
+  });
+
+  it("is silent in between: first_token_ms holds for the continuation too", async (t) => {
+    const { answer, settlement } = await askScene(t, {
+      models: { m: inTurn(broken(texts(SHOWN)), silent) },
+      config: { ...continuing(), timeouts: { first_token_ms: 60, idle_ms: 60 } },
+    });
+    assert.equal((await seen(answer)).error, "upstream_error");
+    assert.deepEqual(
+      settlement.attempts.map(({ outcome }) => outcome),
+      ["upstream_error", "upstream_timeout"],
+    );
+  });
+});
+
+describe("recovery none", () => {
+  it("is byte for byte what it was, whatever else recovers", async (t) => {
+    const bytes: string[] = [];
+    for (const config of [
+      {},
+      { models: { m: { recovery: "none", prefill: "plain" } } },
+      { ...LIST, retry: { max_recoveries: 5 } },
+    ]) {
+      const { answer } = await askScene(t, {
+        models: { m: broken(texts("The quick")), n: goesOn },
+        config,
+      });
+      const text = await answer.text();
+      bytes.push(
+        text
+          .replace(/"id":"chatcmpl-\w+"/g, '"id":"I"')
+          .replace(/"created":\d+/g, '"created":1')
+          .replace(/"(system_fingerprint|request_id)":"\w+"/g, '"$1":"F"'),
+      );
+    }
+    const head = '"id":"I","object":"chat.completion.chunk","created":1,"model":"m"';
+    const data = (delta: object): string =>
+      `data: {${head},"system_fingerprint":"F","choices":[{"index":0,"delta":${JSON.stringify(delta)},` +
+      '"logprobs":null,"finish_reason":null}],"usage":null}\n\n';
+    const error = {
+      message: "The model 'm' failed before its reply was complete.",
+      type: "service_unavailable_error",
+      code: "upstream_error",
+      param: "model",
+      request_id: "F",
+    };
+    const expected =
+      data({ role: "assistant", content: "" }) +
+      data({ content: "The" }) +
+      data({ content: " quick" }) +
+      `data: ${JSON.stringify({ error })}\n\n`;
+    assert.deepEqual(bytes, [expected, expected, expected]);
+  });
+});
+
+describe("recovery hold", () => {
+  const held = { models: { m: { recovery: "hold" } } };
+
+  it("shows keep-alive comments and nothing else before the provider has finished", async (t) => {
+    const clock = createFakeClock();
+    let finish = (): void => undefined;
+    const models: Record<string, Behaviour> = {
+      m: ({ res }) => {
+        res.writeHead(200, { "content-type": "text/event-stream" });
+        res.write(event(chunk({ content: "Fi" })));
+        finish = () => res.end(event(chunk({ content: "ne." }, "stop")));
+      },
+    };
+    const config = { ...held, server: { keep_alive_ms: 1_000 } };
+    const asking = askScene(t, { models, config, time: clock });
+    await passed(clock, 3_000, undefined);
+    finish();
+    const text = await (await asking).answer.text();
+    assert.match(text, /^(: keep-alive\n\n){2,}data: /);
+    assert.doesNotMatch(text.slice(text.indexOf("data: ")), /keep-alive/);
+  });
+
+  it("holds no more than server.max_reply_bytes, be it finished in one piece", async (t) => {
+    for (const [characters, code] of [
+      [2_000, undefined],
+      [5_000, "upstream_error"],
+    ] as const) {
+      const { answer, settlement } = await askScene(t, {
+        models: { m: sayText("x".repeat(characters)) },
+        config: { ...held, server: { max_reply_bytes: 4_096 } },
+      });
+      assert.equal(settlement.errorCode ?? undefined, code);
+      assert.equal(answer.status, code ? 503 : 200);
+    }
+  });
+
+  it("does not take a long reply for a silent one when the request's time is over", async (t) => {
+    const clock = createFakeClock();
+    const models = { m: stream([chunk({ content: "On and on" })], "open") };
+    const config = { ...held, breaker: { failures: 1 }, timeouts: { idle_ms: 60_000 } };
+    const asking = askScene(t, { models, config, time: clock });
+    await passed(clock, 25_000, asking);
+    const { settlement, gateway } = await asking;
+    assert.equal(settlement.errorCode, "upstream_timeout");
+    const [model] = gateway.catalog.candidates(
+      { model: "m", messages: [] } as never,
+      { models: undefined } as never,
+    );
+    assert.equal(model!.status().state, "closed");
+  });
+});
+
+/** Lets time pass in steps, between which the work goes on, until `done`. */
+async function passed(
+  clock: ReturnType<typeof createFakeClock>,
+  ms: number,
+  done: Promise<unknown> | undefined,
+): Promise<void> {
+  let isDone = false;
+  done?.then(() => (isDone = true));
+  for (let time = 0; time < ms && !isDone; time += 500) {
+    for (let turns = 0; turns < 15; turns += 1) await turn();
+    clock.advance(500);
+  }
+}

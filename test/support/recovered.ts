@@ -1,0 +1,137 @@
+// Streams that break, and what a client sees of them: for the tests of recovery.
+
+import assert from "node:assert/strict";
+import { configFor, readStream, user, type ChatAnswer } from "./gateway.ts";
+import { createMemoryGateway, memoryProvider } from "./memory.ts";
+import {
+  chunk,
+  event,
+  rawStream,
+  stream,
+  usageChunk,
+  type Asked,
+  type Behaviour,
+} from "./provider.ts";
+import type { Clock } from "../../src/core/clock.ts";
+import type { Scope } from "./scope.ts";
+
+export const SHOWN = "The quick brown";
+export const REST = " fox jumps over the lazy dog.";
+export const WHOLE = SHOWN + REST;
+
+/** What the provider counts of an attempt that it finished. */
+export const FIGURES = { prompt_tokens: 20, completion_tokens: 7, total_tokens: 27 };
+
+/** In USD per million tokens. */
+export const PRICES = {
+  m: { input_cache_miss: 1, output: 2 },
+  n: { input_cache_miss: 10, output: 20 },
+};
+
+/** A stream of these deltas, finished. */
+export const said = (deltas: readonly object[], finish = "stop"): Behaviour =>
+  stream([...deltas.map((delta) => chunk(delta)), chunk({}, finish), usageChunk(FIGURES)]);
+
+/** The text in pieces. */
+export const texts = (text: string): object[] =>
+  (text.match(/\s*\S+|\s+$/g) ?? []).map((content) => ({ content }));
+
+export const sayText = (text: string): Behaviour => said(texts(text));
+
+/** How a stream ends that says these events and is not finished. */
+export const BREAKS: Readonly<Record<string, (events: readonly object[]) => Behaviour>> = {
+  reset: (events) => stream(events, "cut"),
+  "clean end": (events) => stream(events, "eof"),
+  stall: (events) => stream(events, "open"),
+  "error event": (events) => stream([...events, { error: { message: "boom", code: 500 } }], "eof"),
+  garbage: (events) => rawStream(`${events.map(event).join("")}data: {{{\n\ndata: <html>\n\n`),
+};
+
+/** Breaks off after these deltas. */
+export const broken = (deltas: readonly object[], kind = "reset"): Behaviour =>
+  BREAKS[kind]!(deltas.map((delta) => chunk(delta)));
+
+/** One behaviour after another; the last stays. */
+export function inTurn(...behaviours: readonly Behaviour[]): Behaviour {
+  let turn = 0;
+  return (asked) => {
+    turn += 1;
+    return behaviours[Math.min(turn, behaviours.length) - 1]!(asked);
+  };
+}
+
+/** The last message of a request, if it is one of the assistant. */
+export function beginningIn({ body }: Pick<Asked, "body">): Record<string, any> | undefined {
+  const last = body["messages"].at(-1);
+  return last.role === "assistant" ? last : undefined;
+}
+
+/** Goes on with the beginning if it is asked to, else says all. */
+export const goesOn: Behaviour = (asked) =>
+  sayText(WHOLE.slice(beginningIn(asked)?.["content"].length ?? 0))(asked);
+
+export interface Scene {
+  /** How each model behaves; the names are those of PRICES, or without a price. */
+  readonly models: Readonly<Record<string, Behaviour>>;
+  readonly config?: object;
+  readonly request?: object;
+  readonly model?: string;
+  readonly time?: Partial<Clock>;
+}
+
+/** Asks a gateway in memory for a stream. */
+export async function askScene(
+  t: Scope,
+  { models, config = {}, request, model = "m", time }: Scene,
+) {
+  const provider = memoryProvider(t, models);
+  const names = Object.keys(models);
+  const base = configFor(provider.url, names, config) as { models: Record<string, object> };
+  const priced = Object.entries(base.models).map(([name, settings]) => [
+    name,
+    { price: PRICES[name as keyof typeof PRICES], ...settings },
+  ]);
+  const gateway = createMemoryGateway({ ...base, models: Object.fromEntries(priced) }, time);
+  const body = {
+    model,
+    stream: true,
+    stream_options: { include_usage: true },
+    messages: user("hi"),
+    ...request,
+  };
+  const answer = await gateway.chat(body);
+  return { provider, gateway, answer, settlement: gateway.settled[0]!, access: gateway.access[0]! };
+}
+
+/** What a client sees of a stream; its form is checked. */
+export async function seen(answer: ChatAnswer) {
+  const text = await answer.text();
+  const pieces = text.split(": recovered\n\n");
+  const { chunks, done, error } = await readStream({ text: async () => pieces.join("") });
+  assert.equal(done, error === undefined, "the end, or an error");
+  const choices = chunks.flatMap((each) => each.choices);
+  const finishes = choices.flatMap(({ finish_reason }) => finish_reason ?? []);
+  const usages = chunks.flatMap(({ usage }) => usage ?? []);
+  assert.deepEqual([finishes.length, usages.length], done ? [1, 1] : [0, 0]);
+  assert.equal(choices.filter(({ delta }) => "role" in delta).length, chunks.length > 0 ? 1 : 0);
+  const heads = new Set(chunks.map(({ id, created, object }) => `${id} ${created} ${object}`));
+  assert.ok(heads.size <= 1, "one id, one time");
+  const field = (name: string): string => choices.map(({ delta }) => delta[name] ?? "").join("");
+  const joints = pieces.slice(0, -1).map((_, index) => textIn(pieces.slice(0, index + 1).join("")));
+  return {
+    text: field("content"),
+    reasoning: field("reasoning_content"),
+    done,
+    error: error?.code,
+    finish: finishes[0],
+    usage: usages[0],
+    /** The text that came before each joint. */
+    joints,
+    models: [...new Set(chunks.map(({ model }) => model))],
+  };
+}
+
+const textIn = (events: string): string =>
+  [...events.matchAll(/"content":("(?:[^"\\]|\\.)*")/g)]
+    .map(([, json]) => JSON.parse(json!))
+    .join("");
