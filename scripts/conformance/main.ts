@@ -27,7 +27,7 @@ import {
 const HELP = `conformance --base-url URL --key KEY [options]
 
   --base-url URL         the gateway's base address, to which /v1/chat/completions is appended
-  --key KEY              a key that it accepts; waits where its limit makes it (the whole suite is some 350 requests)
+  --key KEY              a key that it accepts; waits where its limit makes it (the whole suite is some 400 requests)
   --model NAME           a model by its canonical name, one that cannot think; without it rules about such names are skipped
   --alias NAME           auto/chat
   --reasoning-model NAME a model that thinks, or an alias of such: auto/reasoning
@@ -38,7 +38,7 @@ const HELP = `conformance --base-url URL --key KEY [options]
   --provider-port N      where that provider listens on 127.0.0.1, there and at the next port; else at any two
   --provider-config FILE that configuration goes into this file; else to stderr
   --header NAME=VALUE    goes with every request but those that are sent raw; may be given more than once
-  --without a,b          what it cannot do: model alias plain reasoning tools json logprobs (plain: --model thinks)
+  --without a,b          what it cannot do: model alias plain reasoning tools json logprobs messages responses (plain: --model thinks)
   --level a,b            ${LEVELS.join(",")}
   --only a,b             checks by the beginning of their id
   --timeout-ms N         for each wait: 30000

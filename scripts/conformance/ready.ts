@@ -61,6 +61,7 @@ export function readyConfig(
     }),
   );
   return {
+    apis: ["messages", "responses"],
     providers: {
       demo: { dialect: "demo", pace_ms: 0 },
       lab,

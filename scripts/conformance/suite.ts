@@ -26,9 +26,11 @@ export const NEEDS = [
   "logprobs",
   "limited",
   "provider",
+  "messages",
+  "responses",
 ] as const;
 export type Need = (typeof NEEDS)[number];
-export const LEVELS = ["spec", "compatible", "robust"] as const;
+export const LEVELS = ["spec", "compatible", "robust", "messages", "responses"] as const;
 export type Level = (typeof LEVELS)[number];
 
 export interface Check {
@@ -124,8 +126,13 @@ export interface Options {
 
 /** A chat request: fields to set, or to leave out (undefined); or a body as it is. */
 export type Ask = Readonly<Record<string, unknown>> | string;
-/** What differs from the usual request. A header that is undefined is left out. */
-export type Over = { readonly headers?: Readonly<Record<string, string | undefined>> };
+/** What differs from the usual request. */
+export interface Over {
+  /** One that is undefined is left out. */
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+  /** Absent: chat completions. */
+  readonly path?: string;
+}
 
 /** What a check works with. */
 export interface Tester {
@@ -203,7 +210,10 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
       seen.push(exchange);
       return exchange;
     };
-    const ask = async (fields: Ask = {}, { headers }: Over = {}): Promise<Exchange> => {
+    const ask = async (
+      fields: Ask = {},
+      { headers, path = CHAT }: Over = {},
+    ): Promise<Exchange> => {
       const body =
         typeof fields === "string"
           ? fields
@@ -222,7 +232,7 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
           (header): header is [string, string] => header[1] !== undefined,
         ),
       );
-      const request = { method: "POST", path: CHAT, headers: kept, body };
+      const request = { method: "POST", path, headers: kept, body };
       for (let waits = 0; ; waits += 1) {
         const exchange = await call(request);
         const seconds = Number(exchange.answer.headers["retry-after"]);

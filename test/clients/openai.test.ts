@@ -94,13 +94,18 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
       it("counts tokens the same whole and streamed", async (t) => {
         const { client } = await start(t);
         const { usage } = await client.chat.completions.create({ model: named("exact"), messages });
+        // Anthropic states what it wrote to its cache.
+        const prompt_tokens_details = {
+          cached_tokens: 8,
+          ...(behind === "anthropic" && { cache_write_tokens: 2 }),
+        };
         assert.deepEqual(usage, {
           prompt_tokens: 20,
           completion_tokens: 7,
           total_tokens: 27,
           prompt_cache_hit_tokens: 8,
           prompt_cache_miss_tokens: 12,
-          prompt_tokens_details: { cached_tokens: 8 },
+          prompt_tokens_details,
           completion_tokens_details: { reasoning_tokens: 3 },
         });
         const chunks = await collect(
@@ -125,7 +130,7 @@ describe("openai for JavaScript", { skip: notInstalled() }, async () => {
           prompt_tokens: 20,
           completion_tokens: 7,
           total_tokens: 27,
-          prompt_tokens_details: { cached_tokens: 8 },
+          prompt_tokens_details,
           completion_tokens_details: { reasoning_tokens: 3 },
         });
       });

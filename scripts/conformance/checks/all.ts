@@ -4,6 +4,8 @@ import type { Check } from "../suite.ts";
 import { compatibleChecks } from "./compatible.ts";
 import { contentChecks } from "./content.ts";
 import { hostileChecks } from "./hostile.ts";
+import { messagesChecks } from "./messages.ts";
+import { responsesChecks } from "./responses.ts";
 import { robustChecks } from "./robust.ts";
 import { specChecks } from "./spec.ts";
 
@@ -13,4 +15,6 @@ export const CHECKS: readonly Check[] = [
   ...robustChecks,
   ...contentChecks,
   ...hostileChecks,
+  ...messagesChecks,
+  ...responsesChecks,
 ];

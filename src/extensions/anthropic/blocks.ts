@@ -27,7 +27,7 @@ export function contentBlocks(
   }
   // The beginning of an answer must not end in blanks.
   const begun = isLast && role === "assistant" ? items.at(-1) : undefined;
-  if (begun?.type === "text") blocks.splice(-1, 1, { type: "text", text: begun.text.trimEnd() });
+  if (begun?.type === "text") blocks.splice(-1, 1, { ...begun, text: begun.text.trimEnd() });
   return blocks;
 }
 
@@ -37,7 +37,9 @@ function blockOf(item: Item): object {
     return { type: "tool_use", id: safeId(item.id), name: item.name, input: item.args };
   if (item.type === "result") {
     const content = item.content.trim() === "" ? "" : item.content;
-    return { type: "tool_result", tool_use_id: safeId(item.id), content };
+    const { cache_control } = item;
+    const mark = cache_control && { cache_control };
+    return { type: "tool_result", tool_use_id: safeId(item.id), content, ...mark };
   }
   const { url, mediaType, data } = mediaOf(item);
   const source = mediaType ? { type: "base64", media_type: mediaType, data } : { type: "url", url };

@@ -1,6 +1,6 @@
 // Anthropic's reply, whole or event by event. WIRE.md 7.2.
 import { randomHex } from "../../core/ids.ts";
-import type { Part } from "../../core/openai/parts.ts";
+import type { NativePart, Part } from "../../core/openai/parts.ts";
 import { namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
 import type { Decoder } from "../../core/providers/dialect.ts";
 import { ProviderError } from "../../core/providers/provider-error.ts";
@@ -10,7 +10,8 @@ import type { SignatureStore } from "../turns/index.ts";
 import { createThoughtCollector } from "./thoughts.ts";
 import { createUsageReader } from "./usage.ts";
 
-export function createAnthropicDecoder(signatures: SignatureStore): Decoder {
+/** `isNative`: the client speaks this format too, so each event also passes as it came. */
+export function createAnthropicDecoder(signatures: SignatureStore, isNative = false): Decoder {
   const blocks = createBlockReader(signatures);
   const usageIn = createUsageReader();
   let isOver = false;
@@ -46,8 +47,22 @@ export function createAnthropicDecoder(signatures: SignatureStore): Decoder {
     return [...parts, ...finishPart(stop_reason)];
   }
 
-  const decoder: Decoder = { push, ended: () => isOver };
+  const pushBoth = (json: unknown): Part[] => {
+    const parts = push(json);
+    return isNative ? [nativePart(asObject(json)), ...parts] : parts;
+  };
+
+  const decoder: Decoder = { push: pushBoth, ended: () => isOver };
   return withUsage((json) => (isOver ? undefined : usageIn(json)), decoder);
+}
+
+/** An event as it came. Only what a client would miss is content. */
+function nativePart(event: Record<string, unknown>): NativePart {
+  const { type, content_block: block } = event;
+  const isEmptyBlock = ["text", "thinking"].includes(String(asObject(block)["type"]));
+  const startsContent = type === "content_block_start" && !isEmptyBlock;
+  const content = type === "content_block_delta" || type === "message" || startsContent;
+  return { type: "native", event, content };
 }
 
 interface BlockReader {

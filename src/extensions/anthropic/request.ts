@@ -1,8 +1,8 @@
 // The request to Anthropic. WIRE.md 7.1.
-import type { ChatRequest } from "../../core/openai/request.ts";
+import { textOf, type ChatRequest, type NativeRequest } from "../../core/openai/request.ts";
 import type { Target } from "../../core/providers/dialect.ts";
 import { parametersOf } from "../../core/providers/parameters.ts";
-import { type SignatureStore, type Turn, turnsOf } from "../turns/index.ts";
+import { joinedToMarks, type SignatureStore, type Turn, turnsOf } from "../turns/index.ts";
 import { contentBlocks } from "./blocks.ts";
 import { closedSchema } from "./closed-schema.ts";
 import { hasNeededThoughts, thinkingPlan } from "./thinking.ts";
@@ -11,16 +11,19 @@ const JSON_ONLY =
   "Answer with one JSON object and nothing else: no prose around it, no code fence.";
 
 export function requestBody(chat: ChatRequest, target: Target, signatures: SignatureStore): object {
-  const { system, turns } = turnsOf(chat.messages);
+  const { system, turns } = turnsOf(chat.messages, undefined, true);
   const parameters = parametersOf(chat, target.traits);
   const mayThink = hasNeededThoughts(turns, signatures);
   const { thinks, field, effort, maxTokens } = thinkingPlan(chat, target, mayThink);
   const schema = replySchema(chat);
-  if (chat.response_format && !schema) system.push(JSON_ONLY);
+  const mustBeJson = chat.response_format !== undefined && !schema;
+  if (mustBeJson) system.push(JSON_ONLY);
   return {
     model: target.upstreamModel,
     max_tokens: maxTokens,
-    system: system.join("\n\n") || undefined,
+    system:
+      markedSystem(chat.messages, mustBeJson ? JSON_ONLY : undefined) ??
+      (system.join("\n\n") || undefined),
     messages: turns.map((turn) => ({
       role: turn.role,
       content: contentBlocks(turn, turn === turns.at(-1), thinks ? signatures : undefined),
@@ -36,6 +39,44 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
     output_config:
       effort || schema ? { effort, format: schema && { type: "json_schema", schema } } : undefined,
   };
+}
+
+/**
+ * The request as a client of this format wrote it, for this model. As in every request, a limit
+ * beyond the model's own is lowered.
+ */
+export const nativeBody = (
+  { body }: NativeRequest,
+  { stream, maxTokens }: ChatRequest,
+  { upstreamModel, traits }: Target,
+): object => ({
+  ...body,
+  model: upstreamModel,
+  max_tokens: maxTokens && Math.min(maxTokens, traits.max_output_tokens ?? Infinity),
+  stream: stream || undefined,
+});
+
+/**
+ * The system texts as blocks with the client's marks for the cache. Together they are the same text
+ * as without marks. Undefined: there are none.
+ */
+function markedSystem(
+  messages: ChatRequest["messages"],
+  last: string | undefined,
+): readonly object[] | undefined {
+  const texts = messages.filter(({ role }) => role === "system");
+  if (texts.every(({ marked }) => marked === undefined)) return undefined;
+  const contents = texts
+    .map(
+      ({ content, marked }) => marked ?? [{ type: "text" as const, text: textOf(content ?? "") }],
+    )
+    .filter((parts) => textOf(parts).trim() !== "");
+  if (last !== undefined) contents.push([{ type: "text", text: last }]);
+  const separated = contents.map((parts, index) =>
+    index === 0 ? parts : [{ type: "text" as const, text: "\n\n" }, ...parts],
+  );
+  const blocks = joinedToMarks(separated.flat());
+  return blocks.filter((part) => part.type !== "text" || part.text.trim() !== "");
 }
 
 /** The JSON Schema that the reply must satisfy. Undefined: there is none. */

@@ -7,6 +7,7 @@ import { sumOf } from "../turns/index.ts";
 const COUNTS: readonly string[] = [
   "input_tokens",
   "cache_creation_input_tokens",
+  "cache_creation",
   "cache_read_input_tokens",
   "output_tokens",
   "output_tokens_details",
@@ -27,11 +28,27 @@ export function createUsageReader(): (json: unknown) => UsageReport | undefined 
     usage = { ...usage, ...Object.fromEntries(stated.map((name) => [name, latest[name]])) };
     const count = tokenCounter(usage);
     const cacheHit = count("cache_read_input_tokens");
+    const written = writtenIn(usage);
     return {
-      prompt: sumOf(count("input_tokens"), count("cache_creation_input_tokens"), cacheHit),
+      prompt: sumOf(count("input_tokens"), written.cacheWrite, cacheHit),
       completion: tokenCounter(latest)("output_tokens"),
       cacheHit: cacheHit ?? 0,
       reasoning: tokenCounter(usage["output_tokens_details"])("thinking_tokens") ?? 0,
+      ...(written.cacheWrite ? written : {}),
     };
   };
+}
+
+/**
+ * What was written to the cache: for five minutes and for an hour together, and for an hour alone.
+ * The sum is stated by itself; an answer that states only its parts means their sum.
+ */
+function writtenIn(
+  usage: Record<string, unknown>,
+): Pick<UsageReport, "cacheWrite" | "cacheWrite1h"> {
+  const part = tokenCounter(usage["cache_creation"]);
+  const cacheWrite1h = part("ephemeral_1h_input_tokens") ?? 0;
+  const stated = tokenCounter(usage)("cache_creation_input_tokens");
+  const cacheWrite = stated ?? sumOf(part("ephemeral_5m_input_tokens"), cacheWrite1h) ?? 0;
+  return { cacheWrite, cacheWrite1h };
 }

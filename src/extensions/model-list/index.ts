@@ -1,37 +1,90 @@
 // GET /v1/models and /v1/models/{id}: the canonical names and enabled aliases that a key may use,
 // with what the models behind them can do. DESIGN.md "Endpoints".
-import type { Extension } from "../../core/extension/extension.ts";
+import type { IncomingHttpHeaders } from "node:http";
 import { authenticate } from "../../core/chat/admission.ts";
+import type { Config } from "../../core/config.ts";
+import type { Extension } from "../../core/extension/extension.ts";
 import type { Exchange, Routes } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
 import { noSuchModel } from "../../core/routing/catalog.ts";
 import type { Snapshot } from "../../core/snapshot.ts";
-import { capabilitiesOf } from "./capabilities.ts";
+import { type Capabilities, capabilitiesOf } from "./capabilities.ts";
+
+/** A model as the list has it. */
+export interface ListedModel extends Capabilities {
+  readonly id: string;
+  readonly object: "model";
+  /** In seconds since 1970. */
+  readonly created: number;
+  readonly owned_by: string;
+}
+
+/** Another form of the list, for the clients of another vendor. */
+export interface ModelListForm {
+  /** Whether a request asks for this form. */
+  appliesTo(headers: IncomingHttpHeaders, config: Config): boolean;
+  /** As ClientApi.authorization. */
+  authorization(headers: IncomingHttpHeaders): string | undefined;
+  /** The JSON document of one model. */
+  entry(model: ListedModel): object;
+  /** The JSON document of all. Throws a ValidationError if the query asks for what there is not. */
+  list(models: readonly ListedModel[], query: URLSearchParams): object;
+}
+
+/** An extension that brings a form. */
+export interface ModelListExtension extends Extension {
+  readonly modelListForm?: ModelListForm;
+}
+
+const OWN_FORM: ModelListForm = {
+  appliesTo: () => true,
+  authorization: ({ authorization }) => authorization,
+  entry: (model) => model,
+  list: (data) => ({ object: "list", data }),
+};
 
 export const extension: Extension = {
   name: "model-list",
-  start: ({ current, clock }) => ({ routes: modelRoutes(current, Math.floor(clock.now() / 1000)) }),
+  start({ current, clock, extensions }) {
+    const forms = extensions.flatMap(({ modelListForm }: ModelListExtension) =>
+      modelListForm ? [modelListForm] : [],
+    );
+    return { routes: modelRoutes(current, forms, Math.floor(clock.now() / 1000)) };
+  },
 };
 
 /** `created`: the time that every entry states, in seconds since 1970. */
-function modelRoutes(current: () => Snapshot, created: number): Routes {
-  function entries(exchange: Exchange) {
-    const { keyring, catalog } = current();
-    const caller = authenticate(exchange, keyring);
-    return catalog.names(caller).map((id) => {
+function modelRoutes(
+  current: () => Snapshot,
+  forms: readonly ModelListForm[],
+  created: number,
+): Routes {
+  /** The models that the key may use, and the form in which the client wants them. */
+  function listed(exchange: Exchange) {
+    const { config, keyring, catalog } = current();
+    const { headers } = exchange.req;
+    const form = forms.find((each) => each.appliesTo(headers, config)) ?? OWN_FORM;
+    const caller = authenticate(exchange, keyring, form.authorization(headers));
+    const models = catalog.names(caller).map((id): ListedModel => {
       const capabilities = capabilitiesOf(catalog.behind(id, caller) ?? []);
       return { id, object: "model", created, owned_by: "chat-gateway", ...capabilities };
     });
+    return { models, form };
   }
   return {
     "/v1/models": {
-      GET: (exchange) => sendJson(exchange.res, 200, { object: "list", data: entries(exchange) }),
+      GET(exchange) {
+        const { models, form } = listed(exchange);
+        const [, query = ""] = (exchange.req.url ?? "").split("?", 2);
+        sendJson(exchange.res, 200, form.list(models, new URLSearchParams(query)));
+      },
     },
     "/v1/models/{id}": {
       GET(exchange, id) {
-        const entry = entries(exchange).find((each) => each.id === id);
-        if (!entry) throw noSuchModel(id);
-        sendJson(exchange.res, 200, entry);
+        const { models, form } = listed(exchange);
+        const model = models.find((each) => each.id === id);
+        if (!model) throw noSuchModel(id);
+        sendJson(exchange.res, 200, form.entry(model));
       },
     },
   };

@@ -19,6 +19,8 @@ interface Result {
   readonly name: string;
   /** "" for a call that the client left unanswered. */
   content: string;
+  /** The client's mark for the provider's cache. Absent: there is none. */
+  cache_control?: object;
 }
 
 export type Item = ContentPart | Call | Result;
@@ -43,13 +45,16 @@ const OPENING: Turn = {
 };
 
 type AssistantMessage = Extract<Message, { readonly role: "assistant" }>;
+type ToolMessage = Extract<Message, { readonly role: "tool" }>;
 
 /**
  * `texts` counts the conversation's texts that are parsed, here and by the dialect (`objectIn`).
+ * `keepsMarks`: the client's marks for the provider's cache stay at the texts.
  */
 export function turnsOf(
   messages: readonly Message[],
   texts: TextCounter = createTextCounter(),
+  keepsMarks = false,
 ): Conversation {
   const system: string[] = [];
   const turns: Turn[] = [];
@@ -69,8 +74,12 @@ export function turnsOf(
     for (const part of parts) if (part.type !== "text" || part.text.trim() !== "") add(role, part);
   }
 
-  function addAssistant({ content, tool_calls }: AssistantMessage): void {
-    addContent("assistant", content ?? "");
+  const said = ({ content, marked }: Message) =>
+    keepsMarks && marked ? joinedToMarks(marked) : (content ?? "");
+
+  function addAssistant(message: AssistantMessage): void {
+    const { tool_calls } = message;
+    addContent("assistant", said(message));
     const answers: Result[] = [];
     for (const call of tool_calls) {
       const id = uniqueId(call.id);
@@ -85,9 +94,12 @@ export function turnsOf(
     for (const answer of answers) add("user", answer);
   }
 
-  function addResult(id: string, content: string): void {
+  function addResult({ tool_call_id: id, content, marked }: ToolMessage): void {
     const result = results.get(id);
-    if (result) result.content += result.content === "" ? content : `\n${content}`;
+    if (!result) return;
+    result.content += result.content === "" ? content : `\n${content}`;
+    const mark = keepsMarks ? marked?.map(markOf).findLast((each) => each) : undefined;
+    if (mark) result.cache_control = mark;
   }
 
   for (const message of messages) {
@@ -96,16 +108,38 @@ export function turnsOf(
         if (message.content.trim() !== "") system.push(message.content);
         break;
       case "user":
-        addContent("user", message.content);
+        addContent("user", said(message));
         break;
       case "assistant":
         addAssistant(message);
         break;
       case "tool":
-        addResult(message.tool_call_id, message.content);
+        addResult(message);
     }
   }
   return { system, turns: turns[0]?.role === "user" ? turns : [OPENING, ...turns] };
+}
+
+const markOf = (part: ContentPart): object | undefined =>
+  part.type === "text" ? part.cache_control : undefined;
+
+/**
+ * Texts are one text up to each mark, so that it is the same text when the client's mark has moved
+ * on.
+ */
+export function joinedToMarks(parts: readonly ContentPart[]): ContentPart[] {
+  const joined: ContentPart[] = [];
+  for (const part of parts) {
+    const last = joined.at(-1);
+    if (part.type !== "text") joined.push(part);
+    else {
+      const before = last?.type === "text" && !markOf(last) ? joined.pop() : undefined;
+      const text = (before?.type === "text" ? before.text : "") + part.text;
+      const { cache_control } = part;
+      joined.push({ type: "text", text, ...(cache_control && { cache_control }) });
+    }
+  }
+  return joined;
 }
 
 const textPart = (text: string) => ({ type: "text" as const, text });

@@ -5,6 +5,8 @@ import type { Fault } from "../wrong-gateway.ts";
 import { compatibleFaults } from "./compatible.ts";
 import { contentFaults } from "./content.ts";
 import { hostileFaults } from "./hostile.ts";
+import { messagesFaults } from "./messages.ts";
+import { responsesFaults } from "./responses.ts";
 import { robustFaults } from "./robust.ts";
 import { specFaults } from "./spec.ts";
 
@@ -14,4 +16,6 @@ export const FAULTS: ReadonlyMap<string, Fault> = new Map([
   ...robustFaults,
   ...contentFaults,
   ...hostileFaults,
+  ...messagesFaults,
+  ...responsesFaults,
 ]);

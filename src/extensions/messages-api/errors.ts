@@ -1,0 +1,31 @@
+// Errors in the form of the Messages API.
+import type { ApiError } from "../../core/openai/errors.ts";
+import type { ReplyEvent } from "./events.ts";
+
+/** By the gateway's own code, where it says more than the status does. */
+const BY_CODE: Readonly<Record<string, string>> = {
+  model_overloaded: "overloaded_error",
+  server_overloaded: "overloaded_error",
+  upstream_timeout: "timeout_error",
+};
+
+const BY_STATUS: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  402: "billing_error",
+  403: "permission_error",
+  404: "not_found_error",
+  413: "request_too_large",
+  429: "rate_limit_error",
+};
+
+const typeOf = ({ code, status }: ApiError): string =>
+  BY_CODE[code] ?? BY_STATUS[status] ?? (status < 500 ? "invalid_request_error" : "api_error");
+
+/** Claude Code compacts a conversation when it reads this phrase. */
+const TOO_LONG = "prompt is too long";
+
+export function errorEvent(error: ApiError, request_id: string): ReplyEvent {
+  const isTooLong = error.code === "context_length_exceeded";
+  const message = isTooLong ? `${TOO_LONG}: ${error.message}` : error.message;
+  return { type: "error", error: { type: typeOf(error), message }, request_id };
+}

@@ -1,0 +1,189 @@
+// The events of a reply in the Messages API, as a model of another format gives them: the parts of
+// a reply in, events out. Blocks follow each other: each begins, grows and ends before the next.
+import { randomHex } from "../../core/ids.ts";
+import type { FinishReason, Part } from "../../core/openai/parts.ts";
+import type { Usage } from "../../core/openai/usage.ts";
+import { parseJson } from "../../core/schema/untrusted-json.ts";
+import { OWN_SIGNATURE } from "../messages-input/index.ts";
+
+/** An event as it is sent. */
+export interface ReplyEvent {
+  readonly type: string;
+  readonly [member: string]: unknown;
+}
+
+export const PING: ReplyEvent = { type: "ping" };
+
+/** What the client is told of the tokens. What the cache had nothing to do with is the input. */
+export function usageFields(usage: Usage) {
+  const { cache_write_tokens = 0 } = usage.prompt_tokens_details;
+  return {
+    input_tokens: usage.prompt_cache_miss_tokens - cache_write_tokens,
+    cache_creation_input_tokens: cache_write_tokens,
+    cache_read_input_tokens: usage.prompt_cache_hit_tokens,
+    output_tokens: usage.completion_tokens,
+  };
+}
+
+/** The message before it has content. */
+export const emptyMessage = (id: string, model: string, usage: Usage) => ({
+  id,
+  type: "message",
+  role: "assistant",
+  model,
+  content: [] as unknown[],
+  stop_reason: null,
+  stop_sequence: null,
+  // Nothing has been put out when the message begins.
+  usage: { ...usageFields(usage), output_tokens: 0 },
+});
+
+const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
+  stop: "end_turn",
+  length: "max_tokens",
+  tool_calls: "tool_use",
+  content_filter: "refusal",
+};
+
+export interface EventMaker {
+  /** The events of these parts, in their order. */
+  add(parts: readonly Part[]): ReplyEvent[];
+  /** The rest of the reply. */
+  end(usage: Usage, reason: FinishReason): ReplyEvent[];
+}
+
+interface OpenBlock {
+  readonly type: "text" | "thinking" | "tool_use";
+  readonly index: number;
+  /** The call of a block that is one. */
+  readonly call: number | undefined;
+  /** What has come of its arguments. */
+  json: string;
+}
+
+/**
+ * The next turn may go to a provider that refuses an id with other characters, or one that an
+ * earlier turn had: some providers count from 0 in each reply.
+ */
+const usableId = (id: string): string => (/^[\w-]{9,64}$/.test(id) ? id : `toolu_${randomHex(12)}`);
+
+/** A part that came before the call that is open had ended, with the arguments of a call. */
+interface Waiting {
+  readonly part: Part;
+  json: string;
+}
+
+/** Writes blocks, one after the other. */
+interface BlockWriter {
+  /** The events of a part. None for the arguments of a call. */
+  write(part: Part): ReplyEvent[];
+  /** A piece of the arguments of the call that is open. None if another one is. */
+  writeArguments(call: number, json: string): ReplyEvent[];
+  /** Whether the arguments of the call that is open are not all there. */
+  isWithinCall(): boolean;
+  close(): ReplyEvent[];
+}
+
+function createBlockWriter(showThinking: boolean, firstIndex: number): BlockWriter {
+  let nextIndex = firstIndex;
+  let open: OpenBlock | undefined;
+
+  function start(type: OpenBlock["type"], content_block: object, call?: number): ReplyEvent[] {
+    const events = close();
+    open = { type, index: nextIndex, call, json: "" };
+    nextIndex += 1;
+    return [...events, { type: "content_block_start", index: open.index, content_block }];
+  }
+
+  function close(): ReplyEvent[] {
+    if (!open) return [];
+    const { index, type } = open;
+    open = undefined;
+    const signature = { type: "signature_delta", signature: OWN_SIGNATURE };
+    const signed = type === "thinking" ? [deltaEvent(index, signature)] : [];
+    return [...signed, { type: "content_block_stop", index }];
+  }
+
+  function writeText(text: string): ReplyEvent[] {
+    if (text === "") return [];
+    const started = open?.type === "text" ? [] : start("text", { type: "text", text: "" });
+    return [...started, deltaEvent(open!.index, { type: "text_delta", text })];
+  }
+
+  function writeThinking(thinking: string): ReplyEvent[] {
+    if (thinking === "" || !showThinking) return [];
+    const block = { type: "thinking", thinking: "", signature: "" };
+    const started = open?.type === "thinking" ? [] : start("thinking", block);
+    return [...started, deltaEvent(open!.index, { type: "thinking_delta", thinking })];
+  }
+
+  return {
+    write(part) {
+      if (part.type === "text" || part.type === "refusal") return writeText(part.text);
+      if (part.type === "reasoning") return writeThinking(part.text);
+      if (part.type !== "tool_call") return [];
+      const { name, call } = part;
+      const id = usableId(part.id);
+      return start("tool_use", { type: "tool_use", id, name, input: {} }, call);
+    },
+    writeArguments(call, partial_json) {
+      if (open?.call !== call || partial_json === "") return [];
+      open.json += partial_json;
+      return [deltaEvent(open.index, { type: "input_json_delta", partial_json })];
+    },
+    isWithinCall: () => open?.type === "tool_use" && parseJson(open.json) === undefined,
+    close,
+  };
+}
+
+/** `firstIndex`: that of the first block. */
+export function createEventMaker(showThinking: boolean, firstIndex: number): EventMaker {
+  const blocks = createBlockWriter(showThinking, firstIndex);
+  /** They follow at the end: some providers send the arguments of several calls in turns. */
+  const waiting: Waiting[] = [];
+  const waitingCalls = new Map<number, Waiting>();
+  let hasRefused = false;
+
+  function addArguments(call: number, json: string): ReplyEvent[] {
+    const later = waitingCalls.get(call);
+    if (!later) return blocks.writeArguments(call, json);
+    later.json += json;
+    return [];
+  }
+
+  function add(part: Part): ReplyEvent[] {
+    if (part.type === "tool_arguments") return addArguments(part.call, part.text);
+    if (!CONTENT.has(part.type)) return [];
+    if (part.type === "refusal") hasRefused = true;
+    if (waiting.length === 0 && !blocks.isWithinCall()) return blocks.write(part);
+    const later = { part, json: "" };
+    waiting.push(later);
+    if (part.type === "tool_call") waitingCalls.set(part.call, later);
+    return [];
+  }
+
+  const writeWaiting = ({ part, json }: Waiting): ReplyEvent[] => [
+    ...blocks.write(part),
+    ...(part.type === "tool_call" ? blocks.writeArguments(part.call, json) : []),
+  ];
+
+  return {
+    add: (parts) => parts.flatMap(add),
+    end(usage, reason) {
+      const rest = [...waiting.flatMap(writeWaiting), ...blocks.close()];
+      const stop_reason = hasRefused ? "refusal" : STOP_REASONS[reason];
+      const delta = { stop_reason, stop_sequence: null };
+      const last = { type: "message_delta", delta, usage: usageFields(usage) };
+      return [...rest, last, { type: "message_stop" }];
+    },
+  };
+}
+
+/** The parts that a block begins with. */
+const CONTENT: ReadonlySet<Part["type"]> = new Set(["text", "refusal", "reasoning", "tool_call"]);
+
+const deltaEvent = (index: number, delta: object): ReplyEvent => ({
+  type: "content_block_delta",
+  index,
+  delta,
+});

@@ -1,0 +1,36 @@
+// POST /v1/messages: Anthropic's Messages API for clients, with the count of tokens and the list of
+// models in its form.
+import type { ClientApi } from "../../core/chat/client-api.ts";
+import { apiEnabled } from "../client-apis/index.ts";
+import type { ModelListExtension } from "../model-list/index.ts";
+import { authorization } from "./authorization.ts";
+import { createCountHandler } from "./count-tokens.ts";
+import { errorEvent } from "./errors.ts";
+import { PING } from "./events.ts";
+import { modelListForm } from "./models.ts";
+import { createWriter, eventText } from "./reply.ts";
+import { readRequest } from "../messages-input/index.ts";
+
+const PATH = "/v1/messages";
+
+export const messagesApi: ClientApi = {
+  path: PATH,
+  keepAlive: eventText(PING),
+  authorization,
+  read: readRequest,
+  writer: createWriter,
+  errorBody: errorEvent,
+  errorEvents: (error, requestId) => eventText(errorEvent(error, requestId)),
+};
+
+export const extension: ModelListExtension = {
+  name: "messages-api",
+  modelListForm,
+  start(context) {
+    if (!apiEnabled(context.config, "messages")) return {};
+    return {
+      apis: [messagesApi],
+      routes: { [`${PATH}/count_tokens`]: { POST: createCountHandler(messagesApi, context) } },
+    };
+  },
+};

@@ -1,0 +1,204 @@
+// Writes a reply of the Messages API, whole or as a stream of events. What a provider of the same
+// format says passes event for event; only the message's id and the model's name are the gateway's.
+import { randomHex } from "../../core/ids.ts";
+import type { NativePart, Part } from "../../core/openai/parts.ts";
+import type { ReplyWriter } from "../../core/openai/reply.ts";
+import type { ChatRequest } from "../../core/openai/request.ts";
+import type { Serving } from "../../core/routing/attempt.ts";
+import { asCount, asObject } from "../../core/schema/untrusted-json.ts";
+import { createTextCounter, objectIn } from "../turns/index.ts";
+import {
+  createEventMaker,
+  emptyMessage,
+  PING,
+  usageFields,
+  type EventMaker,
+  type ReplyEvent,
+} from "./events.ts";
+
+/** One server-sent event. */
+export const eventText = (event: ReplyEvent): string =>
+  `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+
+/** The gateway's own id of a message, never the provider's. */
+const messageId = (): string => `msg_${randomHex(12)}`;
+
+/** A writer of which another model can finish the reply. */
+export interface ResumableWriter extends ReplyWriter {
+  /** The reply goes on with the parts of another attempt. Returns what can be sent now. */
+  resumed(model: string, fingerprint: string): string;
+}
+
+/** As ClientApi.writer. */
+export const createWriter = (chat: ChatRequest, serving: Serving): ResumableWriter =>
+  chat.stream ? createStreamWriter(chat, serving) : createWholeWriter(chat, serving);
+
+const eventMaker = (chat: ChatRequest, { model }: Serving, firstIndex = 0): EventMaker =>
+  createEventMaker(chat.showThinking && model.reasoning, firstIndex);
+
+/** The provider's own events among the parts. */
+const nativeEvents = (parts: readonly Part[]): readonly ReplyEvent[] =>
+  parts
+    .filter((part): part is NativePart => part.type === "native")
+    .map(({ event }) => event as ReplyEvent);
+
+/** The same event under the gateway's id and name of the model. */
+function renamed(event: ReplyEvent, id: string, model: string): ReplyEvent {
+  if (event.type === "message") return { ...event, id, model };
+  if (event.type !== "message_start") return event;
+  return { ...event, message: { ...asObject(event["message"]), id, model } };
+}
+
+/** Stands where another attempt goes on with a stream, for whoever looks. */
+const RECOVERED = ": recovered\n\n";
+
+/** The events after which a client has its reply. They leave when the request is settled. */
+const LAST = ["message_delta", "message_stop"];
+
+function createStreamWriter(chat: ChatRequest, serving: Serving): ResumableWriter {
+  const id = messageId();
+  const { model } = serving;
+  /** The maker of a reply that is translated. Undefined: its events pass, or it has not begun. */
+  let maker: EventMaker | undefined;
+  const passed = createPassage();
+
+  function begin(parts: readonly Part[]): string {
+    if (nativeEvents(parts).some(({ type }) => type === "message_start")) {
+      passed.begin();
+      return "";
+    }
+    maker = eventMaker(chat, serving);
+    const message = emptyMessage(id, model.name, serving.meter.usage().usage);
+    return eventText({ type: "message_start", message }) + eventText(PING);
+  }
+
+  const written = (events: readonly ReplyEvent[]): string => events.map(eventText).join("");
+
+  return {
+    add(parts) {
+      const start = maker || passed.hasBegun() ? "" : begin(parts);
+      if (maker) return start + written(maker.add(parts));
+      const events = nativeEvents(parts).map((event) => renamed(event, id, model.name));
+      return start + written(passed.take(events));
+    },
+    end: (usage, reason) => written(maker ? maker.end(usage, reason) : passed.rest()),
+    resumed() {
+      if (maker) return RECOVERED;
+      const events = passed.interrupt();
+      maker = eventMaker(chat, serving, passed.nextIndex());
+      return RECOVERED + written(events);
+    },
+  };
+}
+
+interface Passage {
+  begin(): void;
+  hasBegun(): boolean;
+  /** Takes a provider's events, and returns those that may leave now. */
+  take(events: readonly ReplyEvent[]): readonly ReplyEvent[];
+  /** The end of the reply, also where the provider did not send all of it. */
+  rest(): readonly ReplyEvent[];
+  /** Ends the block that is open. The events that end the reply are forgotten. */
+  interrupt(): readonly ReplyEvent[];
+  /** The index of the block that would follow. */
+  nextIndex(): number;
+}
+
+/** Passes a provider's events, but for the last ones, which it keeps. */
+function createPassage(): Passage {
+  let begun = false;
+  let kept: ReplyEvent[] = [];
+  let openIndex: number | undefined;
+  let next = 0;
+
+  function follow({ type, index }: ReplyEvent): void {
+    if (type === "content_block_stop") openIndex = undefined;
+    if (type !== "content_block_start") return;
+    openIndex = asCount(index) ?? next;
+    next = openIndex + 1;
+  }
+
+  return {
+    begin() {
+      begun = true;
+    },
+    hasBegun: () => begun,
+    take(events) {
+      const leaving: ReplyEvent[] = [];
+      for (const event of events) {
+        follow(event);
+        // What comes after an event that is kept must not overtake it.
+        (kept.length > 0 || LAST.includes(event.type) ? kept : leaving).push(event);
+      }
+      return leaving;
+    },
+    rest() {
+      const isComplete = kept.at(-1)?.type === "message_stop";
+      return isComplete ? kept : [...kept, { type: "message_stop" }];
+    },
+    interrupt() {
+      kept = [];
+      const open = openIndex;
+      openIndex = undefined;
+      return open === undefined ? [] : [{ type: "content_block_stop", index: open }];
+    },
+    nextIndex: () => next,
+  };
+}
+
+function createWholeWriter(chat: ChatRequest, serving: Serving): ResumableWriter {
+  const maker = eventMaker(chat, serving);
+  const events: ReplyEvent[] = [];
+  let { name } = serving.model;
+  let native: ReplyEvent | undefined;
+  return {
+    add(parts) {
+      native ??= nativeEvents(parts).find(({ type }) => type === "message");
+      if (!native) events.push(...maker.add(parts));
+      return "";
+    },
+    end(usage, reason) {
+      if (native) return JSON.stringify(renamed(native, messageId(), name));
+      events.push(...maker.end(usage, reason));
+      const message = emptyMessage(messageId(), name, usage);
+      return JSON.stringify({ ...assembled(message, events), usage: usageFields(usage) });
+    },
+    resumed(next) {
+      name = next;
+      native = undefined;
+      return "";
+    },
+  };
+}
+
+/** A message with what its events say. */
+function assembled(message: ReturnType<typeof emptyMessage>, events: readonly ReplyEvent[]) {
+  const blocks: Record<string, unknown>[] = [];
+  let ending = {};
+  const texts = createTextCounter();
+  for (const { type, content_block, delta } of events) {
+    if (type === "content_block_start") blocks.push({ ...asObject(content_block) });
+    else if (type === "content_block_delta") grow(blocks.at(-1)!, asObject(delta));
+    else if (type === "message_delta") ending = asObject(delta);
+  }
+  const content = blocks.map((block) => {
+    if (block["type"] !== "tool_use") return block;
+    const { json = "{}", ...rest } = block;
+    // A model wrote the arguments: they need not be JSON.
+    return { ...rest, input: objectIn(String(json), texts) ?? { _raw: json } };
+  });
+  return { ...message, content, ...ending };
+}
+
+/** The member of a block that each kind of delta adds to, and the member of the delta. */
+const GROWTH: Readonly<Record<string, readonly [target: string, source: string]>> = {
+  text_delta: ["text", "text"],
+  thinking_delta: ["thinking", "thinking"],
+  signature_delta: ["signature", "signature"],
+  input_json_delta: ["json", "partial_json"],
+};
+
+function grow(block: Record<string, unknown>, delta: Record<string, unknown>): void {
+  const [target, source] = GROWTH[String(delta["type"])]!;
+  block[target] = `${block[target] ?? ""}${delta[source]}`;
+}

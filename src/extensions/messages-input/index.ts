@@ -1,0 +1,4 @@
+// A library for messages-api: its requests, checked, as chat completions, and for providers of the
+// same format.
+export { OWN_SIGNATURE } from "./content.ts";
+export { readCountRequest, readRequest } from "./request.ts";

@@ -1,0 +1,26 @@
+// Keys and errors as the clients of this API know them.
+import type { IncomingHttpHeaders } from "node:http";
+import { errorBody as chatErrorBody, type ApiError } from "../../core/openai/errors.ts";
+
+/** The key stands in Authorization, or in x-api-key. */
+export function authorizationIn(headers: IncomingHttpHeaders): string | undefined {
+  const key = headers["x-api-key"];
+  return headers.authorization ?? (typeof key === "string" ? `Bearer ${key}` : undefined);
+}
+
+/**
+ * The vendor's shape is that of chat completions. An error that was found after the translation
+ * names a field of the chat completion; here it gets the name of the client's own.
+ */
+export function errorBody(error: ApiError, requestId: string): object {
+  const { error: detail } = chatErrorBody(error, requestId);
+  if (detail.param === null) return { error: detail };
+  const param = ownName(detail.param);
+  const message = detail.message.replace(`'${detail.param}'`, `'${param}'`);
+  return { error: { ...detail, param, message } };
+}
+
+function ownName(param: string): string {
+  if (param.startsWith("messages")) return "input";
+  return param === "response_format" ? "text.format" : param;
+}

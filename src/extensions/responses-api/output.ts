@@ -1,0 +1,101 @@
+// The output items of a response, as they grow. Texts follow each other: an item ends when another
+// kind of text begins. Calls stay open until the end of the reply, because a provider may mix the
+// arguments of several.
+import type { Part, TextPart } from "../../core/openai/parts.ts";
+import { openCall } from "./calls.ts";
+import { openText, type TextOptions } from "./texts.ts";
+import type { ToolOrigin } from "../responses-input/index.ts";
+
+/**
+ * Tells of one event. `fields` are those beside its type and its number; they are read at once.
+ */
+export type Emit = (type: string, fields: object) => void;
+
+/** How an item ended. "incomplete": it was cut. */
+export type ItemStatus = "completed" | "incomplete";
+
+/** An item that still grows. */
+export interface OpenItem<Piece> {
+  add(piece: Piece): void;
+  end(status: ItemStatus): void;
+}
+
+/** Begins an item and tells of it. Its end is told by what is returned. */
+export type BeginItem = (item: { readonly id: string }) => ItemEvents;
+
+/** The events of one item. */
+export interface ItemEvents {
+  /** Where the item is: fields of all its events but the first and the last. */
+  readonly place: { readonly item_id: string; readonly output_index: number };
+  readonly emit: Emit;
+  /** Tells that the item has ended, and what it is. */
+  end(item: object): void;
+}
+
+export interface OutputOptions extends TextOptions {
+  /** As in ReplyFacts. */
+  readonly tools: ReadonlyMap<string, ToolOrigin>;
+}
+
+export interface Output {
+  add(part: Part): void;
+  /** Ends the items that are open. */
+  end(status: ItemStatus): void;
+  /** The items that have ended, in the order in which they began. */
+  items(): object[];
+}
+
+export function createOutput(options: OutputOptions, emit: Emit): Output {
+  const { tools, showsReasoning, seal } = options;
+  const ended: (object | undefined)[] = [];
+  /** By the call's index in the reply. */
+  const calls: OpenItem<string>[] = [];
+  let text: OpenItem<TextPart> | undefined;
+  let kind: TextPart["type"] | undefined;
+
+  const begin: BeginItem = (item) => {
+    const output_index = ended.push(undefined) - 1;
+    emit("response.output_item.added", { output_index, item });
+    return {
+      place: { item_id: item.id, output_index },
+      emit,
+      end(whole) {
+        ended[output_index] = whole;
+        emit("response.output_item.done", { output_index, item: whole });
+      },
+    };
+  };
+
+  function endText(status: ItemStatus): void {
+    text?.end(status);
+    text = undefined;
+  }
+
+  function addText(part: TextPart): void {
+    const isHidden = part.type === "reasoning" && !showsReasoning && !seal;
+    if (isHidden || (part.text === "" && !part.logprobs?.length)) return;
+    if (kind !== part.type) endText("completed");
+    kind = part.type;
+    text ??= openText(kind, options, begin);
+    text.add(part);
+  }
+
+  return {
+    add(part) {
+      if (part.type === "tool_call") {
+        endText("completed");
+        const { id, name } = part;
+        calls[part.call] = openCall(id, tools.get(name) ?? { ...UNKNOWN, name }, begin);
+      } else if (part.type === "tool_arguments") calls[part.call]!.add(part.text);
+      else if ("text" in part) addText(part);
+    },
+    end(status) {
+      endText(status);
+      for (const call of calls) call.end(status);
+    },
+    items: () => ended.filter((item) => item !== undefined),
+  };
+}
+
+/** A model may call what was not declared. The client decides what that means. */
+const UNKNOWN = { type: "function", namespace: undefined } as const;

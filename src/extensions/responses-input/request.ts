@@ -1,0 +1,107 @@
+// The request of a client as a chat completion. What becomes of each field is in the manual, in the
+// chapter "responses".
+import { chatRequest, type ChatRequest } from "../../core/openai/request.ts";
+import { jsonObject } from "../../core/schema/checker.ts";
+import { asObject } from "../../core/schema/untrusted-json.ts";
+import { createConversation } from "./conversation.ts";
+import { addItem, type Open } from "./items.ts";
+import { withOwnPaths } from "./paths.ts";
+import { responsesRequest, type ResponsesRequest } from "./schema.ts";
+import { choiceOf } from "./tool-choice.ts";
+import { createToolSet, type ToolOrigin, type ToolSet } from "./tools.ts";
+
+/** What a reply to the request needs to know of it. */
+export interface ReplyFacts {
+  /** By the names of their functions. */
+  readonly tools: ReadonlyMap<string, ToolOrigin>;
+  /** The hosted tools that the model does not get, by their types. */
+  readonly leftOut: readonly string[];
+  /** Whether the reasoning is sent back sealed. */
+  readonly seals: boolean;
+  /** The fields of the request that each response repeats. */
+  readonly echo: object;
+}
+
+export interface TranslatedRequest {
+  readonly chat: ChatRequest;
+  readonly facts: ReplyFacts;
+}
+
+/** Parts of a body are repeated in the response as they came, so its depth is bounded. */
+const anyBody = jsonObject();
+
+/** Throws a ValidationError whose path is that in the client's request. */
+export function readRequest(json: unknown, open: Open): TranslatedRequest {
+  const request = responsesRequest(anyBody(json));
+  const { include } = request;
+  const tools = createToolSet();
+  tools.add(request.tools, ["tools"]);
+  const { messages, paths } = messagesOf(request, tools, open);
+  const { tool_choice, isAllowed } = choiceOf(request.tool_choice, tools);
+  const declared = [...tools.declarations].filter(([name]) => isAllowed(name));
+  const chat = {
+    model: request.model,
+    messages,
+    stream: request.stream,
+    temperature: request.temperature,
+    top_p: request.top_p,
+    max_completion_tokens: request.max_output_tokens,
+    response_format: request.text?.format,
+    logprobs: include.includes("message.output_text.logprobs"),
+    top_logprobs: request.top_logprobs,
+    user: request.user,
+    ...thinkingOf(request),
+    ...(declared.length > 0 && {
+      tools: declared.map(([, tool]) => ({ type: "function", function: tool.function })),
+      tool_choice,
+      parallel_tool_calls: request.parallel_tool_calls,
+    }),
+  };
+  const toolPaths = declared.map(([, { path }]) => path);
+  return {
+    chat: withOwnPaths({ messages: paths, tools: toolPaths }, () => chatRequest(chat)),
+    facts: {
+      tools: new Map(declared.map(([name, { origin }]) => [name, origin])),
+      leftOut: [...tools.leftOut],
+      seals: include.includes("reasoning.encrypted_content"),
+      echo: echoOf(request, asObject(json)),
+    },
+  };
+}
+
+function messagesOf({ input, instructions }: ResponsesRequest, tools: ToolSet, open: Open) {
+  const conversation = createConversation();
+  if (instructions) conversation.addInput("system", instructions, ["instructions"]);
+  if (typeof input === "string") conversation.addInput("user", input, ["input"]);
+  else
+    for (const [index, item] of input.entries())
+      addItem(item, ["input", index], { conversation, tools, open });
+  return conversation.end();
+}
+
+/** A summary is the reasoning itself, as far as the model shows it. */
+function thinkingOf({ reasoning }: ResponsesRequest): object {
+  const { effort, summary } = reasoning ?? {};
+  const isShown = summary !== undefined && effort !== "none";
+  return { reasoning_effort: effort, ...(isShown && { thinking: { type: "enabled" } }) };
+}
+
+/** `json`: the request as the client wrote it. */
+const echoOf = (request: ResponsesRequest, json: Record<string, unknown>): object => ({
+  background: false,
+  instructions: request.instructions ?? null,
+  max_output_tokens: request.max_output_tokens ?? null,
+  metadata: request.metadata ?? {},
+  parallel_tool_calls: request.parallel_tool_calls ?? true,
+  previous_response_id: null,
+  reasoning: { effort: null, summary: null, ...asObject(json["reasoning"]) },
+  service_tier: "default",
+  store: false,
+  temperature: request.temperature ?? 1,
+  text: { format: { type: "text" }, ...asObject(json["text"]) },
+  tool_choice: json["tool_choice"] ?? "auto",
+  tools: json["tools"] ?? [],
+  top_p: request.top_p ?? 1,
+  truncation: "disabled",
+  user: request.user ?? null,
+});

@@ -1,0 +1,184 @@
+// What the body of POST /v1/responses looks like: its fields, its input items, its tools. What asks
+// for something that the vendor's service has stored is refused here.
+import {
+  array,
+  boolean,
+  byType,
+  fail,
+  isObject,
+  jsonObject,
+  lenient,
+  literal,
+  makeCheck,
+  nonEmpty,
+  number,
+  object,
+  optional,
+  refine,
+  string,
+  variant,
+  withDefault,
+  type Infer,
+} from "../../core/schema/checker.ts";
+
+/** Only absent or null passes. */
+const absent = (message: string) =>
+  makeCheck({}, (value) => (value == null ? undefined : fail("unsupported_value", message)), {
+    optional: true,
+  });
+/** Only absent, null or false passes. */
+const off = (message: string) =>
+  refine(optional(boolean()), (on) => (on ? fail("unsupported_value", message) : undefined));
+
+/** The tools that run inside the vendor's service. */
+export const HOSTED = [
+  "web_search",
+  "web_search_2025_08_26",
+  "web_search_preview",
+  "web_search_preview_2025_03_11",
+  "file_search",
+  "code_interpreter",
+  "image_generation",
+  "mcp",
+] as const;
+
+const text = optional(string());
+const toolFields = {
+  description: text,
+  parameters: optional(jsonObject()),
+  strict: optional(boolean()),
+  /** Of a free-form tool: a grammar, or none. */
+  format: lenient(jsonObject()),
+};
+const callable = object({
+  type: literal("function", "custom"),
+  name: nonEmpty,
+  ...toolFields,
+});
+export type Callable = Infer<typeof callable>;
+const tool = object({
+  type: literal("function", "custom", "namespace", "tool_search", ...HOSTED),
+  name: optional(nonEmpty),
+  ...toolFields,
+  execution: text,
+  tools: withDefault(array(callable), []),
+});
+export type Tool = Infer<typeof tool>;
+
+const noFiles = absent("no files are stored or fetched here; send the data itself");
+const TEXTS = ["input_text", "output_text", "summary_text", "reasoning_text", "refusal"] as const;
+const MEDIA = ["input_image", "input_file", "input_audio"] as const;
+const textPart = object({
+  type: literal(...TEXTS, ...MEDIA, "encrypted_content"),
+  text,
+  refusal: text,
+  encrypted_content: text,
+});
+const mediaPart = object({
+  type: literal(...MEDIA),
+  image_url: optional(nonEmpty),
+  detail: text,
+  file_data: optional(nonEmpty),
+  filename: text,
+  input_audio: optional(jsonObject()),
+  file_id: noFiles,
+  file_url: noFiles,
+});
+type TextPart = Infer<typeof textPart>;
+export type InputPart = Pick<TextPart, "type"> &
+  Partial<TextPart & Omit<Infer<typeof mediaPart>, "type">>;
+const isMedia = (value: unknown): boolean =>
+  isObject(value) && MEDIA.some((type) => type === value["type"]);
+/** Most parts are texts, and most items messages. A check takes time for each field. */
+const part = makeCheck<InputPart>({}, (value, all) =>
+  isMedia(value) ? mediaPart(value, all) : textPart(value, all),
+);
+
+const CALLS = ["function_call", "custom_tool_call", "tool_search_call"] as const;
+const OUTPUTS = ["function_call_output", "custom_tool_call_output", "tool_search_output"] as const;
+const OTHERS = ["reasoning", "additional_tools", "agent_message", "item_reference"] as const;
+const content = optional(byType({ string: string(), array: array(part) }));
+const message = object({
+  type: withDefault(literal("message"), "message"),
+  role: optional(literal("user", "assistant", "system", "developer")),
+  content,
+});
+/** All other types. Which fields an item must have is said where it is translated. */
+const otherItem = object({
+  type: literal("message", ...CALLS, ...OUTPUTS, ...OTHERS),
+  content,
+  call_id: optional(nonEmpty),
+  name: optional(nonEmpty),
+  namespace: text,
+  arguments: optional(byType({ string: string(), object: jsonObject() })),
+  input: text,
+  output: content,
+  tools: optional(array(tool)),
+  summary: lenient(array(part)),
+  encrypted_content: text,
+});
+type OtherItem = Infer<typeof otherItem>;
+export type InputItem = Pick<OtherItem, "type"> &
+  Partial<Pick<Infer<typeof message>, "role"> & OtherItem>;
+const item = makeCheck<InputItem>({}, (value, all) => {
+  const isMessage = isObject(value) && (value["type"] ?? "message") === "message";
+  return isMessage ? message(value, all) : otherItem(value, all);
+});
+
+const format = variant("type", {
+  text: refine(object({ type: literal("text") }), () => undefined),
+  json_object: object({ type: literal("json_object") }),
+  json_schema: refine(
+    object({
+      type: literal("json_schema"),
+      name: nonEmpty,
+      description: text,
+      schema: jsonObject(),
+      strict: optional(boolean()),
+    }),
+    ({ type, ...json_schema }) => ({ type, json_schema }),
+  ),
+});
+
+const choice = object({
+  type: nonEmpty,
+  name: optional(nonEmpty),
+  namespace: text,
+  mode: withDefault(literal("auto", "required"), "auto"),
+  tools: withDefault(array(object({ name: text, namespace: text })), []),
+});
+export type NamedChoice = Infer<typeof choice>;
+
+const notStored = "nothing is stored here; send the whole conversation as input";
+export const responsesRequest = object({
+  model: nonEmpty,
+  input: byType({ string: nonEmpty, array: array(item, { min: 1 }) }),
+  instructions: text,
+  stream: withDefault(boolean(), false),
+  store: off("nothing is stored here; leave it out, or send false"),
+  background: off("replies are not kept for later"),
+  previous_response_id: absent(notStored),
+  conversation: absent(notStored),
+  prompt: absent("no prompts are stored here; send instructions and input"),
+  max_output_tokens: optional(number({ min: 1, integer: true })),
+  temperature: optional(number({ min: 0, max: 2 })),
+  top_p: optional(number({ min: 0, max: 1 })),
+  tools: withDefault(array(tool), []),
+  tool_choice: withDefault(
+    byType({ string: literal("none", "auto", "required"), object: choice }),
+    "auto",
+  ),
+  parallel_tool_calls: optional(boolean()),
+  reasoning: optional(
+    object({
+      effort: optional(literal("none", "minimal", "low", "medium", "high", "xhigh", "max")),
+      summary: optional(literal("auto", "concise", "detailed")),
+    }),
+  ),
+  text: optional(object({ format: optional(format), verbosity: lenient(string()) })),
+  include: withDefault(array(string()), []),
+  top_logprobs: optional(number({ min: 0, max: 20, integer: true })),
+  metadata: lenient(jsonObject({ maxValues: 1_000 })),
+  user: lenient(nonEmpty),
+});
+export type ResponsesRequest = Infer<typeof responsesRequest>;

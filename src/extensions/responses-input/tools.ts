@@ -1,0 +1,122 @@
+// The tools of a request as functions, which every model knows, and the way back: which tool of the
+// client a function stands for. A free-form tool is a function with one text. The names of a
+// namespace's functions begin with that of the namespace. Tools that the vendor's service runs on
+// its own side are left out.
+import { createHash } from "node:crypto";
+import { asObject, asString, parseJson } from "../../core/schema/untrusted-json.ts";
+import { required, type Path } from "./paths.ts";
+import type { Callable, Tool } from "./schema.ts";
+
+/** What a function stands for. */
+export interface ToolOrigin {
+  readonly type: "function" | "custom" | "tool_search";
+  readonly name: string;
+  /** Undefined: the tool is in none. */
+  readonly namespace: string | undefined;
+}
+
+/** A tool as it is declared to a model. */
+interface Declaration {
+  readonly origin: ToolOrigin;
+  /** The function, as chat completions have it. */
+  readonly function: object;
+  /** Where the tool stands in the request. */
+  readonly path: Path;
+}
+
+/** The tools of one request. */
+export interface ToolSet {
+  /** By the names of their functions, in the order of the request. */
+  readonly declarations: ReadonlyMap<string, Declaration>;
+  /** The types of the hosted tools. */
+  readonly leftOut: ReadonlySet<string>;
+  /**
+   * Adds tools. One that is declared again takes the place of the earlier one. Returns the names of
+   * their functions. Throws a ValidationError.
+   */
+  add(tools: readonly Tool[], path: Path): string[];
+}
+
+/** The name of the function that searches for tools, on the client's side. */
+export const TOOL_SEARCH = "tool_search";
+/** The most characters of a function's name. */
+const MAX_NAME = 64;
+const HASH_DIGITS = 8;
+
+/** The name of the function that stands for a tool. It depends on nothing else. */
+export function functionName(name: string, namespace: string | undefined): string {
+  if (namespace === undefined) return name;
+  const whole = `${namespace}__${name}`;
+  if (whole.length <= MAX_NAME) return whole;
+  const hash = createHash("sha256").update(whole).digest("hex").slice(0, HASH_DIGITS);
+  return `${whole.slice(0, MAX_NAME - HASH_DIGITS - 1)}_${hash}`;
+}
+
+export function createToolSet(): ToolSet {
+  const declarations = new Map<string, Declaration>();
+  const leftOut = new Set<string>();
+
+  function declare(tool: Callable, namespace: string | undefined, path: Path): string {
+    const name = functionName(tool.name, namespace);
+    const origin = { type: tool.type, name: tool.name, namespace };
+    declarations.set(name, { origin, function: functionFor(tool, name), path });
+    return name;
+  }
+
+  function addTool(tool: Tool, path: Path): string[] {
+    const { type, description, parameters } = tool;
+    switch (type) {
+      case "function":
+      case "custom":
+        return [
+          declare({ ...tool, type, name: required(tool.name, path, "name") }, undefined, path),
+        ];
+      case "namespace": {
+        const namespace = required(tool.name, path, "name");
+        const pathOf = (index: number): Path => [...path, "tools", index];
+        return tool.tools.map((inner, index) => declare(inner, namespace, pathOf(index)));
+      }
+      case "tool_search":
+        if (tool.execution !== "client") break;
+        declarations.set(TOOL_SEARCH, {
+          origin: { type, name: TOOL_SEARCH, namespace: undefined },
+          function: { name: TOOL_SEARCH, description, parameters },
+          path,
+        });
+        return [TOOL_SEARCH];
+    }
+    leftOut.add(type);
+    return [];
+  }
+
+  return {
+    declarations,
+    leftOut,
+    add: (tools, path) => tools.flatMap((tool, index) => addTool(tool, [...path, index])),
+  };
+}
+
+function functionFor(tool: Callable, name: string): object {
+  const { description = "", parameters, strict, format } = tool;
+  if (tool.type === "function") return { name, description: tool.description, parameters, strict };
+  const { syntax, definition } = asObject(format);
+  const rule = asString(definition)
+    ? `The input is a text that follows this ${asString(syntax) ?? ""} grammar:\n${definition}`
+    : "The input is free text.";
+  return { name, description: `${description}\n\n${rule}`, parameters: FREE_FORM };
+}
+
+/** The parameters of a function that stands for a free-form tool. */
+const FREE_FORM = {
+  type: "object",
+  properties: { input: { type: "string", description: "The whole input of the tool." } },
+  required: ["input"],
+  additionalProperties: false,
+};
+
+/** The arguments of the function that stands for a free-form tool. */
+export const freeFormArguments = (input: string): string => JSON.stringify({ input });
+
+/** The way back. A model that wrote no such arguments meant its text. */
+export const freeFormInput = (text: string): string =>
+  asString(asObject(parseJson(text))["input"]) ?? text;

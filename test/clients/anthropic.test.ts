@@ -1,0 +1,229 @@
+// Anthropic's official client for JavaScript, unmodified, against the gateway's Messages API, with
+// models of each format behind it.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import type Anthropic from "@anthropic-ai/sdk";
+import { within } from "../support/wait.ts";
+import {
+  AFTER_CALLS,
+  assertLeft,
+  BAD_ENDINGS,
+  BEFORE_BAD_ENDING,
+  CALLS,
+  clock,
+  collect,
+  DIALECTS,
+  GENERATED_ID,
+  KEY,
+  modelName,
+  notInstalled,
+  REASONING,
+  RESTRICTED_KEY,
+  startFullLab,
+  startLab,
+  statuses,
+  TALKERS,
+  TEXT,
+  type Lab,
+} from "./lab.ts";
+
+describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
+  const { default: Client } = await import("@anthropic-ai/sdk");
+
+  /** No retries unless a test is about them. */
+  const clientOf = (lab: Lab, options: object = {}): Anthropic =>
+    new Client({ baseURL: lab.url, apiKey: KEY, maxRetries: 0, ...options });
+
+  async function start(t: TestContext, over: object = {}) {
+    const lab = await startLab(t, over);
+    return { lab, client: clientOf(lab) };
+  }
+
+  const messages = [{ role: "user" as const, content: "What time is it in Oslo?" }];
+  const base = { max_tokens: 2_000, messages };
+  const thinking = { type: "adaptive", display: "summarized" } as const;
+  const tools = [
+    {
+      name: "get_time",
+      description: "The time in a city",
+      input_schema: {
+        type: "object" as const,
+        properties: { city: { type: "string" } },
+        required: ["city"],
+      },
+    },
+  ];
+  const textOf = (message: Anthropic.Message): string =>
+    message.content.map((block) => (block.type === "text" ? block.text : "")).join("");
+  const thoughtsOf = (message: Anthropic.Message): string =>
+    message.content.map((block) => (block.type === "thinking" ? block.thinking : "")).join("");
+
+  for (const behind of DIALECTS) {
+    describe(`${behind} behind the gateway`, () => {
+      const named = (name: string): string => modelName(behind, name);
+
+      for (const name of TALKERS)
+        it(`${name}: a streamed reply is the whole reply in pieces`, async (t) => {
+          const { client } = await start(t);
+          const whole = await client.messages.create({ ...base, model: named(name) });
+          assert.deepEqual([whole.stop_reason, whole.model], ["end_turn", named(name)]);
+          if (name === "exact") assert.equal(textOf(whole), TEXT);
+          const stream = client.messages.stream({ ...base, model: named(name) });
+          const pieces: string[] = [];
+          stream.on("text", (text) => pieces.push(text));
+          const streamed = await stream.finalMessage();
+          assert.ok(pieces.length > 5);
+          assert.equal(pieces.join(""), textOf(whole));
+          assert.equal(textOf(streamed), textOf(whole));
+          assert.equal(streamed.stop_reason, whole.stop_reason);
+          assert.deepEqual(
+            [streamed.usage.output_tokens, streamed.usage.cache_read_input_tokens],
+            [whole.usage.output_tokens, whole.usage.cache_read_input_tokens],
+          );
+        });
+
+      it("thoughts are blocks of their own, and only shown if asked for", async (t) => {
+        const { client } = await start(t);
+        const model = named("exact");
+        const silent = await client.messages.create({ ...base, model });
+        assert.deepEqual([thoughtsOf(silent), textOf(silent)], ["", TEXT]);
+        const whole = await client.messages.create({ ...base, model, thinking });
+        const streamed = await client.messages.stream({ ...base, model, thinking }).finalMessage();
+        for (const message of [whole, streamed]) {
+          assert.deepEqual([thoughtsOf(message), textOf(message)], [REASONING, TEXT]);
+          const [first] = message.content;
+          assert.ok(first?.type === "thinking" && first.signature !== "");
+        }
+      });
+
+      it("tools are called, their results and the thoughts go back", async (t) => {
+        const { client } = await start(t);
+        const request = { ...base, model: named("parallel"), tools, thinking };
+        for (const streamed of [false, true]) {
+          const ask = (history: Anthropic.MessageParam[]) =>
+            streamed
+              ? client.messages.stream({ ...request, messages: history }).finalMessage()
+              : client.messages.create({ ...request, messages: history });
+          const first = await ask(messages);
+          assert.equal(first.stop_reason, "tool_use");
+          const calls = first.content.filter((block) => block.type === "tool_use");
+          assert.deepEqual(
+            calls.map(({ id, name, input }) => [id, name, input]),
+            CALLS.map(({ id, name, arguments: text }) => [id, name, JSON.parse(text)]),
+          );
+          const results = calls.map(({ id, input }) => ({
+            type: "tool_result" as const,
+            tool_use_id: id,
+            content: clock((input as { city: string }).city),
+          }));
+          const last = await ask([
+            ...messages,
+            { role: "assistant", content: first.content },
+            { role: "user", content: results },
+          ]);
+          assert.deepEqual([textOf(last), last.stop_reason], [AFTER_CALLS, "end_turn"]);
+        }
+      });
+
+      for (const name of BAD_ENDINGS)
+        it(`${name}: a reply that breaks off throws, with what had come before it`, async (t) => {
+          const { client } = await start(t);
+          const stream = client.messages.stream({ ...base, model: named(name) });
+          let text = "";
+          stream.on("text", (piece) => (text += piece));
+          await assert.rejects(stream.finalMessage(), Client.APIError);
+          assert.equal(text, BEFORE_BAD_ENDING);
+        });
+
+      it("a client that leaves ends the provider's work", async (t) => {
+        const { lab, client } = await start(t, { timeouts: { leave_ms: 0 } });
+        const stream = client.messages.stream({ ...base, model: named("endless") });
+        const left = new Promise<void>((resolve) =>
+          stream.once("text", () => {
+            stream.abort();
+            resolve();
+          }),
+        );
+        await within(left, "the first text", 10_000);
+        await assert.rejects(stream.finalMessage(), Client.APIUserAbortError);
+        await assertLeft(lab, behind);
+      });
+    });
+  }
+
+  it("a reply must satisfy a schema", async (t) => {
+    const { lab, client } = await start(t);
+    const schema = {
+      type: "object",
+      properties: { city: { type: "string" } },
+      required: ["city"],
+      additionalProperties: false,
+    };
+    const output_config = { format: { type: "json_schema" as const, schema } };
+    for (const behind of DIALECTS) {
+      const model = modelName(behind, "demo-chat");
+      const message = await client.messages.create({ ...base, model, output_config });
+      assert.deepEqual(Object.keys(JSON.parse(textOf(message))), ["city"]);
+    }
+    assert.equal((await statuses(lab, 3)).length, 3);
+  });
+
+  it("errors are of the client's classes, with the request's id", async (t) => {
+    const { lab, client } = await start(t);
+    const fails = async (
+      promise: PromiseLike<unknown>,
+      expected: new (...args: never[]) => Error,
+    ): Promise<void> => {
+      const error: unknown = await Promise.resolve(promise).then(
+        () => undefined,
+        (thrown) => thrown,
+      );
+      assert.ok(error instanceof expected, String(error));
+      assert.match(
+        JSON.stringify((error as unknown as { error: unknown }).error),
+        /"request_id":"req_/,
+      );
+    };
+    const create = (over: object, from = client) =>
+      from.messages.create({
+        ...base,
+        model: "exact",
+        ...over,
+      } as Anthropic.MessageCreateParamsNonStreaming);
+    await fails(create({ max_tokens: 0 }), Client.BadRequestError);
+    await fails(create({ model: "none" }), Client.NotFoundError);
+    await fails(create({}, clientOf(lab, { apiKey: "sk-wrong" })), Client.AuthenticationError);
+    await fails(
+      create({}, clientOf(lab, { apiKey: RESTRICTED_KEY })),
+      Client.PermissionDeniedError,
+    );
+    await fails(create({ model: "broken" }), Client.InternalServerError);
+  });
+
+  it("comes back after a 429 when the gateway said", async (t) => {
+    const lab = await startFullLab(t);
+    const client = clientOf(lab, { maxRetries: 1 });
+    const message = await client.messages.create({ ...base, model: "demo-chat" });
+    assert.equal(message.stop_reason, "end_turn");
+    assert.deepEqual(await statuses(lab, 3), [200, 429, 200]);
+  });
+
+  it("counts tokens, and lists models page by page", async (t) => {
+    const { client } = await start(t);
+    const { input_tokens } = await client.messages.countTokens({ model: "exact", messages });
+    assert.equal(input_tokens, 6);
+    const all = await collect(client.models.list({ limit: 3 }));
+    assert.ok(all.length > 20);
+    assert.equal(new Set(all.map(({ id }) => id)).size, all.length);
+    const [first] = all;
+    assert.deepEqual(await client.models.retrieve(first!.id), first);
+  });
+
+  it("takes the key as a token too, and sees the request's id in the response", async (t) => {
+    const { lab } = await start(t);
+    const client = clientOf(lab, { apiKey: null, authToken: KEY });
+    const { response } = await client.messages.create({ ...base, model: "exact" }).withResponse();
+    assert.match(response.headers.get("x-request-id")!, GENERATED_ID);
+  });
+});

@@ -1,0 +1,191 @@
+// Claude Code, unmodified, in print mode: it reads a file, edits it and runs a command in a scratch
+// folder, through the gateway, with scripted models of each format behind it. It reaches nothing
+// but the gateway: a proxy counts what else it would call.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, it, type TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import { startGemini } from "../support/fake-gemini.ts";
+import { startOpenai } from "../support/fake-openai.ts";
+import { PROVIDER_KEY, type Model, type Said } from "../support/fake-provider.ts";
+import { folder } from "../support/folder.ts";
+import { configFor, KEY, startGateway } from "../support/gateway.ts";
+import { startProvider, stream, type Asked, type Provider } from "../support/provider.ts";
+import { within } from "../support/wait.ts";
+import { notInstalled } from "./lab.ts";
+
+const PROGRAM = fileURLToPath(
+  new URL("node_modules/@anthropic-ai/claude-code/cli-wrapper.cjs", import.meta.url),
+);
+const LAST_WORDS = "The note now says goodbye.";
+
+/** What the model does: with so many results, this is next. */
+function nextStep(results: number, place: string): Said {
+  const file_path = join(place, "note.txt");
+  const steps = [
+    { name: "Read", input: { file_path } },
+    { name: "Edit", input: { file_path, old_string: "hello", new_string: "goodbye" } },
+    { name: "Bash", input: { command: "wc -l < note.txt > lines.txt", description: "Count" } },
+  ];
+  const step = steps[results];
+  if (!step) return { text: LAST_WORDS };
+  const id = `toolu_step_${results}`;
+  return {
+    reasoning: "One step after the other.",
+    calls: [{ id, name: step.name, arguments: JSON.stringify(step.input) }],
+  };
+}
+
+const scripted =
+  (place: string): Model =>
+  ({ messages, tools }) =>
+    tools
+      ? nextStep(messages.filter(({ role }) => role === "tool").length, place)
+      : { text: "A short title" };
+
+/** The same model in Anthropic's format, which takes all that Claude Code sends. */
+const scriptedClaude =
+  (place: string) =>
+  (asked: Asked): void | Promise<void> => {
+    const { messages, tools } = asked.body;
+    const blocks = messages.flatMap(({ content }: { content: unknown }) => content);
+    const results = blocks.filter(({ type }: { type?: string }) => type === "tool_result").length;
+    const { text, calls = [] } = tools ? nextStep(results, place) : { text: "A short title" };
+    const [call] = calls;
+    const block = call
+      ? { type: "tool_use", id: call.id, name: call.name, input: {} }
+      : { type: "text", text: "" };
+    const delta = call
+      ? { type: "input_json_delta", partial_json: call.arguments }
+      : { type: "text_delta", text };
+    const stop_reason = call ? "tool_use" : "end_turn";
+    const message = {
+      id: "msg_1",
+      type: "message",
+      role: "assistant",
+      model: "claude",
+      content: [],
+    };
+    const usage = { input_tokens: 20, output_tokens: 1 };
+    return stream(
+      [
+        { type: "message_start", message: { ...message, stop_reason: null, usage } },
+        { type: "content_block_start", index: 0, content_block: block },
+        { type: "content_block_delta", index: 0, delta },
+        { type: "content_block_stop", index: 0 },
+        {
+          type: "message_delta",
+          delta: { stop_reason, stop_sequence: null },
+          usage: { output_tokens: 7 },
+        },
+        { type: "message_stop" },
+      ],
+      "eof",
+    )(asked);
+  };
+
+/** Counts what a program would reach beyond this machine, and lets nothing through. */
+async function startProxy(t: TestContext) {
+  const reached: string[] = [];
+  const server = http.createServer((req, res) => {
+    reached.push(req.url ?? "");
+    res.writeHead(502).end();
+  });
+  server.on("connect", (req, socket) => {
+    reached.push(req.url ?? "");
+    socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, reached };
+}
+
+/** Runs Claude Code with a prompt, and returns what it prints. */
+async function run(t: TestContext, place: string, address: string, proxy: string): Promise<string> {
+  const { PATH } = process.env;
+  const child = spawn(
+    process.execPath,
+    [PROGRAM, "-p", "Say goodbye in note.txt.", "--allowedTools", "Read,Edit,Bash", "--model", "m"],
+    {
+      cwd: place,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: {
+        PATH,
+        HOME: folder(),
+        HTTPS_PROXY: proxy,
+        HTTP_PROXY: proxy,
+        NO_PROXY: "127.0.0.1",
+        ANTHROPIC_BASE_URL: address,
+        ANTHROPIC_AUTH_TOKEN: KEY,
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+      },
+    },
+  );
+  t.after(() => child.kill("SIGKILL"));
+  let output = "";
+  child.stdout.on("data", (data: Buffer) => (output += data.toString()));
+  child.stderr.on("data", (data: Buffer) => (output += data.toString()));
+  const code = await within(
+    new Promise((resolve) => child.once("close", resolve)),
+    "the end of Claude Code",
+    120_000,
+  );
+  assert.equal(code, 0, output);
+  return output.trim();
+}
+
+/** A provider of each format with the scripted model `m`, and its row of the configuration. */
+const PROVIDERS: Readonly<
+  Record<string, (t: TestContext, model: Model, place: string) => Promise<Provider>>
+> = {
+  openai: (t, model) => startOpenai(t, { m: model }),
+  gemini: (t, model) => startGemini(t, { m: model }),
+  anthropic: (t, _, place) => startProvider(t, scriptedClaude(place)),
+};
+
+describe("Claude Code", { skip: notInstalled() }, () => {
+  for (const [dialect, startScripted] of Object.entries(PROVIDERS))
+    it(`carries out a task, with ${dialect} behind the gateway`, async (t) => {
+      const place = folder();
+      writeFileSync(join(place, "note.txt"), "hello\nworld\n");
+      const provider = await startScripted(t, scripted(place), place);
+      const upstream_model = dialect === "gemini" ? "gemini-3-m" : "m";
+      const gateway = await startGateway(
+        t,
+        configFor(provider.url, [], {
+          apis: ["messages"],
+          providers: {
+            behind: { dialect, base_url: provider.url, api_key: PROVIDER_KEY },
+          },
+          models: { m: { provider: "behind", upstream_model, reasoning: true } },
+          timeouts: { first_token_ms: 60_000, idle_ms: 60_000, total_ms: 60_000 },
+        }),
+      );
+      const proxy = await startProxy(t);
+      assert.equal(await run(t, place, gateway.url, proxy.url), LAST_WORDS);
+      assert.equal(readFileSync(join(place, "note.txt"), "utf8"), "goodbye\nworld\n");
+      assert.equal(readFileSync(join(place, "lines.txt"), "utf8").trim(), "2");
+      assert.deepEqual(proxy.reached, []);
+      const lines = gateway.access.filter(({ path }) => path === "/v1/messages");
+      assert.ok(lines.length >= 4);
+      for (const line of lines) assert.deepEqual([line["status"], line["account"]], [200, "acme"]);
+      if ("broken" in provider) assert.deepEqual(provider.broken, []);
+      if (dialect === "anthropic") assertNative(provider.asked);
+    });
+});
+
+/** What only Anthropic's own format has has come through. */
+function assertNative(asked: readonly Asked[]): void {
+  for (const { headers, body } of asked) {
+    assert.match(String(headers["anthropic-beta"]), /claude-code-/);
+    assert.ok(body["context_management"] && body["metadata"].user_id && body["thinking"]);
+    assert.match(JSON.stringify(body["system"]), /"cache_control":\{"type":"ephemeral"/);
+    assert.ok(body["messages"].some(({ role }: { role: string }) => role === "system"));
+    assert.match(JSON.stringify(body["messages"]), /"cache_control"/);
+  }
+}

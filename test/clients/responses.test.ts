@@ -1,0 +1,236 @@
+// Clients of the Responses API, unmodified, against the running gateway: the official openai client
+// with its helpers, the AI SDK with its default provider, and OpenAI's agents in their default
+// setup.
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import type { ResponseInput } from "openai/resources/responses/responses";
+import {
+  AFTER_CALLS,
+  BAD_ENDINGS,
+  CALLS,
+  callsVia,
+  clock,
+  collect,
+  DIALECTS,
+  KEY,
+  modelName,
+  notInstalled,
+  REASONING,
+  startFullLab,
+  startLab,
+  statuses,
+  TALKERS,
+  TEXT,
+} from "./lab.ts";
+
+const input = "What time is it in Oslo?";
+const reasoning = { summary: "auto" } as const;
+
+describe("openai, Responses API", { skip: notInstalled() }, async () => {
+  const { default: OpenAI, APIError, BadRequestError, RateLimitError } = await import("openai");
+  const { zodTextFormat } = await import("openai/helpers/zod");
+  const { z } = await import("zod");
+
+  async function start(t: TestContext, over: object = {}) {
+    const lab = await startLab(t, over);
+    return { lab, client: new OpenAI({ baseURL: lab.baseURL, apiKey: KEY, maxRetries: 0 }) };
+  }
+  const parameters = {
+    type: "object",
+    properties: { city: { type: "string" } },
+    required: ["city"],
+    additionalProperties: false,
+  };
+  const get_time = { type: "function", name: "get_time", strict: false, parameters } as const;
+
+  for (const behind of DIALECTS) {
+    it(`${behind}: the streaming helper ends with what a whole reply has`, async (t) => {
+      const { client } = await start(t);
+      for (const name of TALKERS) {
+        const model = modelName(behind, name);
+        const whole = await client.responses.create({ model, input, reasoning });
+        const stream = client.responses.stream({ model, input, reasoning });
+        const deltas: string[] = [];
+        stream.on("response.output_text.delta", ({ delta }) => deltas.push(delta));
+        const final = await stream.finalResponse();
+        assert.equal(final.status, "completed");
+        assert.equal(final.model, model);
+        assert.equal(final.output_text, whole.output_text);
+        assert.equal(deltas.join(""), whole.output_text);
+        if (name !== "exact") continue;
+        assert.equal(final.output_text, TEXT);
+        const [thought] = final.output;
+        assert.ok(thought?.type === "reasoning");
+        assert.deepEqual(thought.summary, [{ type: "summary_text", text: REASONING }]);
+      }
+    });
+
+    it(`${behind}: a conversation with tools goes on with its own items`, async (t) => {
+      const { lab, client } = await start(t);
+      const model = modelName(behind, "parallel");
+      const request = {
+        model,
+        tools: [get_time],
+        reasoning,
+        include: ["reasoning.encrypted_content" as const],
+        store: false,
+      };
+      const asked = { role: "user" as const, content: input };
+      const first = await client.responses.stream({ ...request, input: [asked] }).finalResponse();
+      const calls = first.output.filter((item) => item.type === "function_call");
+      assert.deepEqual(
+        calls.map(({ call_id, name, arguments: text }) => ({ id: call_id, name, arguments: text })),
+        callsVia(behind, true),
+      );
+      const results = calls.map(({ call_id, arguments: text }) => ({
+        type: "function_call_output" as const,
+        call_id,
+        output: clock(JSON.parse(text).city),
+      }));
+      const items = [asked, ...first.output, ...results] as ResponseInput;
+      const second = await client.responses.create({ ...request, input: items });
+      assert.equal(second.output_text, AFTER_CALLS);
+      const { messages } = lab.provider(behind).heard.at(-1)!;
+      assert.equal(messages.filter(({ role }) => role === "tool").length, CALLS.length);
+    });
+  }
+
+  it("parses structured output, whole and streamed", async (t) => {
+    const { client } = await start(t);
+    const shape = z.object({ answer: z.string() });
+    const request = { model: "demo-chat", input, text: { format: zodTextFormat(shape, "reply") } };
+    const whole = await client.responses.parse(request);
+    assert.equal(typeof whole.output_parsed!.answer, "string");
+    const streamed = await client.responses.stream(request).finalResponse();
+    assert.deepEqual(streamed.output_parsed, whole.output_parsed);
+  });
+
+  it("throws the SDK's own errors", async (t) => {
+    const { lab, client } = await start(t);
+    await assert.rejects(
+      client.responses.create({ model: "demo-chat", input, store: true }),
+      (error) => {
+        assert.ok(error instanceof BadRequestError);
+        assert.deepEqual([error.code, error.param], ["unsupported_value", "store"]);
+        assert.match(error.requestID!, /^req_/);
+        return true;
+      },
+    );
+    await assert.rejects(
+      client.responses.create({ model: "demo-chat", input, previous_response_id: "resp_1" }),
+      BadRequestError,
+    );
+    for (const name of BAD_ENDINGS) {
+      const stream = await client.responses.create({ model: name, input, stream: true });
+      await assert.rejects(collect(stream), APIError);
+    }
+    assert.ok(lab.access.length > 0);
+  });
+
+  it("has a 429 as its own error", async (t) => {
+    const lab = await startFullLab(t);
+    const client = new OpenAI({ baseURL: lab.baseURL, apiKey: KEY, maxRetries: 0 });
+    const asking = client.responses.create({ model: "demo-chat", input });
+    await assert.rejects(asking, RateLimitError);
+    assert.deepEqual(await statuses(lab, 2), [200, 429]);
+  });
+});
+
+describe("AI SDK, default provider", { skip: notInstalled() }, async () => {
+  const { APICallError, generateText, isStepCount, Output, streamText, tool } = await import("ai");
+  const { createOpenAI } = await import("@ai-sdk/openai");
+  const { z } = await import("zod");
+
+  async function start(t: TestContext) {
+    const lab = await startLab(t);
+    return { lab, openai: createOpenAI({ baseURL: lab.baseURL, apiKey: KEY }) };
+  }
+  const base = { prompt: input, maxRetries: 0 };
+  const get_time = tool({
+    description: "The time in a city",
+    inputSchema: z.object({ city: z.string() }),
+    execute: async ({ city }) => clock(city),
+  });
+  /** Nothing is stored here, so the SDK must send the items themselves. */
+  const own = {
+    openai: { store: false, forceReasoning: true, reasoningSummary: "auto" },
+  };
+
+  for (const behind of DIALECTS)
+    it(`${behind}: text, whole and streamed, and tools in several steps`, async (t) => {
+      const { openai } = await start(t);
+      const exact = openai(modelName(behind, "exact"));
+      assert.equal((await generateText({ ...base, model: exact })).text, TEXT);
+      const streamed = streamText({ ...base, model: exact, providerOptions: own });
+      assert.equal(await streamed.text, TEXT);
+      assert.equal(await streamed.reasoningText, REASONING);
+      const parallel = openai(modelName(behind, "parallel"));
+      const tools = { get_time };
+      const stopWhen = isStepCount(3);
+      const silent = await generateText({ ...base, model: parallel, tools, stopWhen });
+      assert.equal(silent.text, AFTER_CALLS);
+      const options = { ...base, model: parallel, tools, stopWhen, providerOptions: own };
+      const result = streamText(options);
+      assert.equal(await result.text, AFTER_CALLS);
+      const [first] = await result.steps;
+      assert.deepEqual(
+        first!.toolCalls.map(({ toolCallId }) => toolCallId),
+        CALLS.map(({ id }) => id),
+      );
+    });
+
+  it("reads structured output, and says what cannot be referred to", async (t) => {
+    const { openai } = await start(t);
+    const model = openai("demo-chat");
+    const output = Output.object({ schema: z.object({ answer: z.string() }) });
+    const { output: reply } = await generateText({ ...base, model, output });
+    assert.equal(typeof reply.answer, "string");
+    const first = await generateText({ ...base, model });
+    const messages = [
+      { role: "user" as const, content: input },
+      ...first.response.messages,
+      { role: "user" as const, content: "And in Lima?" },
+    ];
+    const again = { model, messages, maxRetries: 0 };
+    await assert.rejects(generateText(again), (error) => {
+      assert.ok(APICallError.isInstance(error));
+      assert.match(error.message, /nothing is stored here/);
+      return true;
+    });
+    const whole = await generateText({ ...again, providerOptions: { openai: { store: false } } });
+    assert.notEqual(whole.text, "");
+  });
+});
+
+describe("OpenAI agents, default setup", { skip: notInstalled() }, async () => {
+  const { default: OpenAI } = await import("openai");
+  const agents = await import("@openai/agents");
+  const { z } = await import("zod");
+  agents.setTracingDisabled(true);
+
+  // One test: the SDK keeps the client that it was first given.
+  it("calls its tools and answers, whole and streamed", async (t) => {
+    const lab = await startLab(t);
+    agents.setDefaultOpenAIClient(new OpenAI({ baseURL: lab.baseURL, apiKey: KEY }));
+    const asked: string[] = [];
+    const get_time = agents.tool({
+      name: "get_time",
+      description: "The time in a city",
+      parameters: z.object({ city: z.string() }),
+      async execute({ city }) {
+        asked.push(city);
+        return clock(city);
+      },
+    });
+    for (const behind of DIALECTS) {
+      const model = modelName(behind, "parallel");
+      const instructions = "Say the time.";
+      const agent = new agents.Agent({ name: "Clock", instructions, model, tools: [get_time] });
+      assert.equal((await agents.run(agent, input)).finalOutput, AFTER_CALLS);
+      const streamed = await agents.run(agent, input, { stream: true });
+      await streamed.completed;
+      assert.equal(streamed.finalOutput, AFTER_CALLS);
+      assert.deepEqual(asked.splice(0), ["Oslo", "Lima", "Oslo", "Lima"]);
+    }
+  });
+});

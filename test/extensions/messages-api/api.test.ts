@@ -1,0 +1,484 @@
+// POST /v1/messages and what belongs to it, over sockets: keys, errors, silence, books, what a
+// provider of the same format gets and gives, fallback between formats, counts, the list of models.
+
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { configFor, json, KEY, startGateway, user } from "../../support/gateway.ts";
+import { eventsIn, messageIn } from "../../support/messages-events.ts";
+import {
+  chunk,
+  held,
+  speak,
+  startProvider,
+  status,
+  stream,
+  type Asked,
+  type Behaviour,
+  type Behaviours,
+} from "../../support/provider.ts";
+import { waitFor } from "../../support/wait.ts";
+
+type Json = Record<string, any>;
+
+const REQUEST = { max_tokens: 100, messages: user("Hi") };
+
+/** A gateway with the models of an OpenAI-compatible and of an Anthropic provider. */
+async function start(
+  t: TestContext,
+  { lab = {}, claude = {} }: { readonly lab?: Behaviours; readonly claude?: Behaviours },
+  over: object = {},
+) {
+  const labProvider = await startProvider(t, lab);
+  const anthropic = await startProvider(t, claude);
+  const labModels = typeof lab === "function" ? ["m"] : Object.keys(lab);
+  const claudeModels = typeof claude === "function" ? ["c"] : Object.keys(claude);
+  const models = Object.fromEntries(claudeModels.map((name) => [name, { provider: "claude" }]));
+  const gateway = await startGateway(
+    t,
+    configFor(labProvider.url, labModels, {
+      apis: ["messages"],
+      providers: {
+        claude: { vendor: "anthropic", base_url: anthropic.url, api_key: "sk-provider-secret" },
+      },
+      models,
+      aliases: { both: { models: [...labModels, ...claudeModels] } },
+      ...over,
+    }),
+  );
+  const post = (body: unknown, headers: Record<string, string> = {}, path = "/v1/messages") =>
+    fetch(gateway.url + path, {
+      method: "POST",
+      headers: { "x-api-key": KEY, "content-type": "application/json", ...headers },
+      body: typeof body === "string" ? body : JSON.stringify({ ...REQUEST, ...(body as object) }),
+    });
+  return { ...gateway, post, lab: labProvider, claude: anthropic };
+}
+
+async function errorOf(response: Response) {
+  const { type, error, request_id } = await json(response);
+  assert.equal(type, "error");
+  assert.equal(request_id, response.headers.get("x-request-id"));
+  assert.deepEqual(Object.keys(error), ["type", "message"]);
+  return [response.status, error.type, error.message];
+}
+
+const ASSISTANT = { type: "message", role: "assistant", stop_sequence: null };
+const whole = (content: unknown[], more: object = {}) => ({
+  id: "msg_upstream",
+  ...ASSISTANT,
+  model: "claude-upstream",
+  content,
+  stop_reason: "end_turn",
+  usage: { input_tokens: 20, output_tokens: 7 },
+  ...more,
+});
+
+const said = (events: readonly Json[]): Behaviour => stream(events, "eof");
+const started = {
+  type: "message_start",
+  message: whole([], { stop_reason: null, usage: { input_tokens: 20, output_tokens: 1 } }),
+};
+const ended = [
+  {
+    type: "message_delta",
+    delta: { stop_reason: "end_turn", stop_sequence: null },
+    usage: { output_tokens: 7 },
+  },
+  { type: "message_stop" },
+];
+
+describe("the key", () => {
+  it("stands in x-api-key or in Authorization, and is the same account's", async (t) => {
+    const { url, accessOf, post } = await start(t, { lab: speak("Fine.") });
+    const bearer = await fetch(`${url}/v1/messages`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+      body: JSON.stringify({ ...REQUEST, model: "m" }),
+    });
+    for (const response of [await post({ model: "m" }), bearer]) {
+      assert.equal(response.status, 200);
+      const line = await accessOf(response.headers.get("x-request-id")!);
+      assert.deepEqual(
+        [line["account"], line["model"], line["prompt_tokens"], line["completion_tokens"]],
+        ["acme", "m", 20, 7],
+      );
+    }
+  });
+
+  it("is needed", async (t) => {
+    const { url, post } = await start(t, { lab: speak("Fine.") });
+    const [code, type] = await errorOf(await fetch(`${url}/v1/messages`, { method: "POST" }));
+    assert.deepEqual([code, type], [401, "authentication_error"]);
+    const wrong = await post({ model: "m" }, { "x-api-key": "sk-wrong" });
+    assert.deepEqual((await errorOf(wrong)).slice(0, 2), [401, "authentication_error"]);
+  });
+});
+
+describe("errors", () => {
+  it("have the vendor's form before a reply has begun", async (t) => {
+    const full = { error: { message: "prompt is too long: 9 > 8", type: "invalid_request_error" } };
+    const { url, post } = await start(
+      t,
+      {
+        lab: { m: speak("Fine."), broken: status(500), busy: status(429) },
+        claude: { full: status(400, full) },
+      },
+      {
+        keys: [
+          { account: "acme", key: KEY },
+          { account: "acme", key: "sk-n", models: ["m"] },
+        ],
+      },
+    );
+    const cases: [Response, number, string, RegExp][] = [
+      [await post("{"), 400, "invalid_request_error", /not valid JSON/],
+      [await post({ model: "m", max_tokens: 0 }), 400, "invalid_request_error", /'max_tokens'/],
+      [await post({ model: "none" }), 404, "not_found_error", /"none" does not exist/],
+      [
+        await post({ model: "broken" }, { "x-api-key": "sk-n" }),
+        403,
+        "permission_error",
+        /may not use/,
+      ],
+      [await fetch(`${url}/v1/messages`), 405, "invalid_request_error", /POST only/],
+      [await post({ model: "broken" }), 503, "api_error", /./],
+      [await post({ model: "busy" }), 503, "overloaded_error", /./],
+      [await post({ model: "full" }), 400, "invalid_request_error", /^prompt is too long: /],
+    ];
+    for (const [response, code, type, words] of cases) {
+      const [givenCode, givenType, message] = await errorOf(response);
+      assert.deepEqual([givenCode, givenType], [code, type]);
+      assert.match(message, words);
+    }
+  });
+
+  it("are an event after that", async (t) => {
+    const begun = stream([chunk({ content: "On" })], "cut");
+    const { post } = await start(t, { lab: begun });
+    const response = await post({ model: "m", stream: true });
+    assert.equal(response.status, 200);
+    const events = eventsIn(await response.text());
+    const last = events.at(-1)!;
+    assert.deepEqual(
+      [last["type"], last["error"].type, last["request_id"]],
+      ["error", "api_error", response.headers.get("x-request-id")],
+    );
+    assert.ok(events.some(({ delta }) => delta?.text === "On"));
+  });
+
+  it("say so if the API is not switched on", async (t) => {
+    const { url } = await startGateway(t, configFor("http://127.0.0.1:9", ["m"]));
+    const response = await fetch(`${url}/v1/messages`, { method: "POST" });
+    assert.equal(response.status, 404);
+    assert.equal((await json(response)).error.code, "unknown_url");
+  });
+});
+
+describe("a stream", () => {
+  it("has pings in silence", async (t) => {
+    const reply = held();
+    const { post } = await start(
+      t,
+      { lab: reply.behaviour },
+      { server: { port: 0, keep_alive_ms: 5 } },
+    );
+    const response = await post({ model: "m", stream: true });
+    const decoder = new TextDecoder();
+    let text = "";
+    const reading = (async () => {
+      for await (const bytes of response.body!) text += decoder.decode(bytes, { stream: true });
+    })();
+    await waitFor(() => text.split("event: ping").length > 4, "pings");
+    reply.finish();
+    await reading;
+    assert.equal(messageIn(eventsIn(text))["content"][0].text, "Fine.");
+  });
+});
+
+describe("a provider of the same format", () => {
+  /** What it gets, for a request as it is. */
+  const asked = async (t: TestContext, body: Json, headers: Record<string, string> = {}) => {
+    const running = await start(t, {
+      claude: ({ res }: Asked) => {
+        res.writeHead(200, { "content-type": "application/json" });
+        res.end(JSON.stringify(whole([{ type: "text", text: "Fine." }])));
+      },
+    });
+    const response = await running.post(JSON.stringify(body), headers);
+    assert.equal(response.status, 200, await response.clone().text());
+    return await running.claude.nth(0);
+  };
+
+  it("gets what the client wrote, member for member", async (t) => {
+    const request = {
+      model: "c",
+      system: [{ type: "text", text: "x", cache_control: { type: "ephemeral", ttl: "1h" } }],
+      messages: [
+        {
+          role: "user",
+          content: [{ type: "text", text: "Hi", cache_control: { type: "ephemeral" } }],
+        },
+        {
+          role: "assistant",
+          content: [
+            { type: "thinking", thinking: "Hm.", signature: "EqQB" },
+            {
+              type: "server_tool_use",
+              id: "srvtoolu_1",
+              name: "web_search",
+              input: { query: "x" },
+            },
+            { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] },
+            { type: "text", text: "So.", citations: [{ type: "char_location" }] },
+          ],
+        },
+        { role: "user", content: [{ type: "block_of_tomorrow", x: [1, 2] }] },
+      ],
+      max_tokens: 100,
+      tools: [{ type: "web_search_20250305", name: "web_search", max_uses: 3 }],
+      thinking: { type: "adaptive" },
+      context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
+      field_of_tomorrow: { y: 1 },
+      top_k: 5,
+    };
+    const { body, headers } = await asked(t, request, {
+      "anthropic-beta": "context-management-2025-06-27,x",
+      "anthropic-version": "2023-06-01",
+    });
+    assert.equal(JSON.stringify(body), JSON.stringify(request));
+    assert.deepEqual(
+      [headers["anthropic-beta"], headers["anthropic-version"], headers["x-api-key"]],
+      ["context-management-2025-06-27,x", "2023-06-01", "sk-provider-secret"],
+    );
+  });
+
+  it("gets its own name of the model, and no more tokens than the model has", async (t) => {
+    const anthropic = await startProvider(t, status(200, whole([])));
+    const config = configFor(anthropic.url, [], {
+      apis: ["messages"],
+      providers: { claude: { vendor: "anthropic", base_url: anthropic.url, api_key: "k" } },
+      models: { c: { provider: "claude", upstream_model: "claude-x", max_output_tokens: 64 } },
+    });
+    const { url } = await startGateway(t, config);
+    await fetch(`${url}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": KEY, "content-type": "application/json" },
+      body: JSON.stringify({ ...REQUEST, model: "c" }),
+    });
+    const { body } = await anthropic.nth(0);
+    assert.deepEqual([body["model"], body["max_tokens"]], ["claude-x", 64]);
+  });
+
+  it("says what it says: events and blocks that are not known here, too", async (t) => {
+    const events = [
+      started,
+      { type: "ping" },
+      { type: "event_of_tomorrow", x: 1 },
+      {
+        type: "content_block_start",
+        index: 0,
+        content_block: { type: "server_tool_use", id: "s", name: "web_search", input: {} },
+      },
+      {
+        type: "content_block_delta",
+        index: 0,
+        delta: { type: "input_json_delta", partial_json: "{}" },
+      },
+      { type: "content_block_stop", index: 0 },
+      {
+        type: "content_block_start",
+        index: 1,
+        content_block: {
+          type: "web_search_tool_result",
+          tool_use_id: "s",
+          content: [{ type: "web_search_result" }],
+        },
+      },
+      { type: "content_block_stop", index: 1 },
+      {
+        type: "content_block_start",
+        index: 2,
+        content_block: { type: "text", text: "", citations: [] },
+      },
+      {
+        type: "content_block_delta",
+        index: 2,
+        delta: { type: "citations_delta", citation: { url: "https://x.example/" } },
+      },
+      { type: "content_block_delta", index: 2, delta: { type: "text_delta", text: "So." } },
+      { type: "content_block_stop", index: 2 },
+      ...ended,
+    ];
+    const { post, accessOf } = await start(t, { claude: said(events) });
+    const response = await post({ model: "c", stream: true });
+    const [first, ...rest] = eventsIn(await response.text());
+    assert.deepEqual(rest, events.slice(1));
+    const { id, model, ...message } = first!["message"];
+    const { id: _, model: __, ...expected } = started.message as Json;
+    assert.deepEqual(message, expected);
+    assert.match(id, /^msg_[0-9a-f]{24}$/);
+    assert.equal(model, "c");
+    const line = await accessOf(response.headers.get("x-request-id")!);
+    assert.deepEqual([line["prompt_tokens"], line["completion_tokens"]], [20, 7]);
+  });
+
+  it("serves chat completions as before", async (t) => {
+    const { chat, claude } = await start(t, {
+      claude: status(200, whole([{ type: "text", text: "Fine." }])),
+    });
+    const reply = await json(await chat({ model: "c", messages: user("Hi") }));
+    assert.equal(reply.choices[0].message.content, "Fine.");
+    assert.equal(typeof (await claude.nth(0)).body["messages"][0].content, "object");
+  });
+});
+
+describe("an alias of models of several formats", () => {
+  const spoken = status(200, whole([{ type: "text", text: "Native." }]));
+
+  it("takes the model that can serve what only its format has", async (t) => {
+    const { post } = await start(t, { lab: speak("Other."), claude: spoken });
+    const text = async (body: Json) =>
+      (await json(await post({ model: "both", ...body }))).content[0].text;
+    assert.equal(await text({}), "Other.");
+    assert.equal(await text({ top_k: 3 }), "Native.");
+  });
+
+  it("refuses at its place what no model can serve", async (t) => {
+    const { post } = await start(t, { lab: speak("Other.") });
+    const response = await post({
+      model: "m",
+      messages: [{ role: "user", content: [{ type: "search_result" }] }],
+    });
+    assert.deepEqual(await errorOf(response), [
+      400,
+      "invalid_request_error",
+      "Invalid 'messages[0].content[0]': a block of the type \"search_result\" needs a model of a " +
+        "provider that speaks the Messages API.",
+    ]);
+  });
+
+  it("falls back from one format to the other", async (t) => {
+    const tools = [{ name: "f", input_schema: { type: "object" } }];
+    const broken = status(500, {});
+    const toNative = await start(t, { lab: broken, claude: spoken });
+    const native = await json(await toNative.post({ model: "both", tools }));
+    assert.deepEqual([native.model, native.content[0].text], ["c", "Native."]);
+    assert.deepEqual((await toNative.claude.nth(0)).body["tools"], tools);
+
+    const cut = said([started, { type: "ping" }]);
+    const toOther = await start(
+      t,
+      { lab: speak("Other."), claude: cut },
+      { aliases: { both: { models: ["c", "m"] } } },
+    );
+    const response = await toOther.post({ model: "both", tools, stream: true });
+    const message = messageIn(eventsIn(await response.text()));
+    assert.deepEqual([message["model"], message["content"][0].text], ["m", "Other."]);
+    const { body } = await toOther.lab.nth(0);
+    assert.deepEqual([body["tools"][0].function.name, body["tool_choice"]], ["f", "auto"]);
+  });
+});
+
+describe("POST /v1/messages/count_tokens", () => {
+  const COUNT = "/v1/messages/count_tokens";
+
+  it("is the provider's figure where it has one", async (t) => {
+    const { post, claude } = await start(t, { claude: status(200, { input_tokens: 42 }) });
+    const response = await post({ model: "c", system: "x", stream: true }, {}, COUNT);
+    assert.deepEqual(await json(response), { input_tokens: 42 });
+    const { path, body, headers } = await claude.nth(0);
+    assert.equal(path, COUNT);
+    assert.deepEqual(body, { model: "c", messages: REQUEST.messages, system: "x" });
+    assert.equal(headers["x-api-key"], "sk-provider-secret");
+  });
+
+  it("is Gemini's figure of the translated request", async (t) => {
+    const gemini = await startProvider(t, status(200, { totalTokens: 43 }));
+    const config = configFor(gemini.url, [], {
+      apis: ["messages"],
+      providers: { google: { vendor: "gemini", base_url: gemini.url, api_key: "k" } },
+      models: { g: { provider: "google", upstream_model: "gemini-x" } },
+    });
+    const { url } = await startGateway(t, config);
+    const response = await fetch(url + COUNT, {
+      method: "POST",
+      headers: { "x-api-key": KEY, "content-type": "application/json" },
+      body: JSON.stringify({ model: "g", messages: REQUEST.messages }),
+    });
+    assert.deepEqual(await json(response), { input_tokens: 43 });
+    const { path, body } = await gemini.nth(0);
+    assert.equal(path, "/v1beta/models/gemini-x:countTokens");
+    const { model, contents } = body["generateContentRequest"];
+    assert.deepEqual(
+      [model, contents],
+      ["models/gemini-x", [{ role: "user", parts: [{ text: "Hi" }] }]],
+    );
+  });
+
+  it("is an estimate elsewhere, and says so", async (t) => {
+    const failing = { down: status(500), odd: status(200, { input_tokens: "many" }) };
+    const { post, lab } = await start(t, { lab: speak("Fine."), claude: failing });
+    for (const model of ["m", "down", "odd"])
+      assert.deepEqual(await json(await post({ model }, {}, COUNT)), {
+        input_tokens: 1,
+        estimated: true,
+      });
+    assert.equal(lab.asked.length, 0);
+  });
+
+  it("is refused as a request for a reply is", async (t) => {
+    const { post } = await start(t, { lab: speak("Fine.") }, { accounts: { acme: { rpm: 2 } } });
+    const results = [
+      await errorOf(await post({ model: "m" }, { "x-api-key": "sk-wrong" }, COUNT)),
+      await errorOf(await post({ model: "none" }, {}, COUNT)),
+      await errorOf(await post({ model: "m", messages: [] }, {}, COUNT)),
+      await errorOf(await post({ model: "m" }, {}, COUNT)),
+    ];
+    assert.deepEqual(
+      results.map(([code, type]) => [code, type]),
+      [
+        [401, "authentication_error"],
+        [404, "not_found_error"],
+        [400, "invalid_request_error"],
+        [429, "rate_limit_error"],
+      ],
+    );
+  });
+});
+
+describe("GET /v1/models for clients of this format", () => {
+  const VERSION = { "anthropic-version": "2023-06-01", "x-api-key": KEY };
+
+  it("has the vendor's form, page by page", async (t) => {
+    const { url } = await start(
+      t,
+      { lab: { a: speak(""), b: speak(""), c: speak("") } },
+      { aliases: {} },
+    );
+    const list = async (query: string) =>
+      json(await fetch(`${url}/v1/models${query}`, { headers: VERSION }));
+    const ids = ({ data }: Json) => data.map(({ id }: Json) => id);
+    const all = await list("");
+    assert.deepEqual(ids(all), ["a", "b", "c"]);
+    assert.deepEqual([all.has_more, all.first_id, all.last_id], [false, "a", "c"]);
+    const [first] = all.data;
+    assert.deepEqual([first.type, first.display_name], ["model", "a"]);
+    assert.ok(!Number.isNaN(Date.parse(first.created_at)));
+    const page = await list("?limit=2");
+    assert.deepEqual([ids(page), page.has_more], [["a", "b"], true]);
+    assert.deepEqual(ids(await list("?limit=2&after_id=b")), ["c"]);
+    assert.deepEqual(ids(await list("?limit=1&before_id=c")), ["b"]);
+    const one = await json(await fetch(`${url}/v1/models/b`, { headers: VERSION }));
+    assert.deepEqual([one.id, one.type], ["b", "model"]);
+    for (const query of ["?limit=0", "?limit=x", "?after_id=no"])
+      assert.equal((await fetch(`${url}/v1/models${query}`, { headers: VERSION })).status, 400);
+  });
+
+  it("has the usual form for all others", async (t) => {
+    const { url } = await start(t, { lab: speak("") });
+    const headers = { authorization: `Bearer ${KEY}` };
+    assert.equal((await json(await fetch(`${url}/v1/models`, { headers }))).object, "list");
+    const wrong = await fetch(`${url}/v1/models`, { headers: { "x-api-key": KEY } });
+    assert.equal(wrong.status, 401);
+  });
+});

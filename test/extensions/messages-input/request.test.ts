@@ -1,0 +1,406 @@
+// A request of the Messages API as the core's own: what is translated to what, what only a provider
+// of the same format can serve, what is refused and where, and what such a provider gets.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { pathText, ValidationError } from "../../../src/core/schema/checker.ts";
+import { OWN_SIGNATURE } from "../../../src/extensions/messages-input/index.ts";
+import { readCountRequest, readRequest } from "../../../src/extensions/messages-input/index.ts";
+
+type Json = Record<string, unknown>;
+
+const HI = [{ role: "user", content: "Hi" }];
+const BASE = { model: "m", max_tokens: 100, messages: HI };
+const read = (over: Json = {}, headers: Record<string, string> = {}) =>
+  readRequest({ ...BASE, ...over }, headers);
+const messagesOf = (over: Json) => read(over).messages;
+const userBlocks = (...content: Json[]) => messagesOf({ messages: [{ role: "user", content }] });
+
+/** Where a request is refused, and how. */
+function issueOf(over: Json): string {
+  try {
+    read(over);
+  } catch (error) {
+    assert.ok(error instanceof ValidationError, String(error));
+    const { path, message } = error.issues[0]!;
+    return `${pathText(path)}: ${message}`;
+  }
+  return assert.fail("accepted");
+}
+
+/** What only a provider of the same format can serve. */
+function onlyOf(over: Json): string {
+  const { only } = read(over).native!;
+  return only ? `${pathText(only.path)}: ${only.message}` : "nothing";
+}
+
+const SUFFIX = "needs a model of a provider that speaks the Messages API";
+const tool = (name: string) => ({ name, input_schema: { type: "object" } });
+
+describe("the parameters of a request", () => {
+  it("are those of chat completions under the vendor's names", () => {
+    const chat = read({
+      stream: true,
+      temperature: 0.5,
+      top_p: 0.9,
+      stop_sequences: ["END"],
+      metadata: { user_id: "u1" },
+    });
+    assert.equal(chat.model, "m");
+    assert.equal(chat.stream, true);
+    assert.equal(chat.maxTokens, 100);
+    assert.equal(chat.temperature, 0.5);
+    assert.equal(chat.top_p, 0.9);
+    assert.deepEqual(chat.stop, ["END"]);
+    assert.equal(chat.user, "u1");
+    assert.equal(chat.wantsThinking, false);
+    assert.equal(chat.native!.only, undefined);
+  });
+
+  it("say whether the model thinks, how deep, and whether the client sees it", () => {
+    const ways: [Json, [boolean, boolean, string | undefined]][] = [
+      [{}, [false, false, undefined]],
+      [{ thinking: { type: "disabled" } }, [false, false, undefined]],
+      [{ thinking: { type: "adaptive" } }, [true, true, undefined]],
+      [{ thinking: { type: "adaptive", display: "omitted" } }, [true, false, undefined]],
+      [{ thinking: { type: "adaptive" }, output_config: { effort: "max" } }, [true, true, "max"]],
+      [{ thinking: { type: "enabled", budget_tokens: 1_024 } }, [true, true, "low"]],
+      [{ thinking: { type: "enabled", budget_tokens: 4_096 } }, [true, true, "medium"]],
+      [{ thinking: { type: "enabled", budget_tokens: 16_384 } }, [true, true, "high"]],
+    ];
+    for (const [over, expected] of ways) {
+      const { wantsThinking, showThinking, effort } = read(over);
+      assert.deepEqual([wantsThinking, showThinking, effort], expected, JSON.stringify(over));
+    }
+  });
+
+  it("have the client's tools, which the model may call unless the client says otherwise", () => {
+    const tools = [
+      { type: "custom", name: "f", description: "d", input_schema: { type: "object" } },
+    ];
+    const choices: [Json, unknown, boolean | undefined][] = [
+      [{}, "auto", undefined],
+      [{ tool_choice: { type: "any" } }, "required", undefined],
+      [{ tool_choice: { type: "none" } }, "none", undefined],
+      [
+        { tool_choice: { type: "tool", name: "f", disable_parallel_tool_use: true } },
+        { type: "function", function: { name: "f" } },
+        false,
+      ],
+    ];
+    for (const [over, choice, parallel] of choices) {
+      const chat = read({ tools, ...over });
+      assert.deepEqual(chat.tool_choice, choice);
+      assert.equal(chat.parallel_tool_calls, parallel);
+      const [first] = chat.tools!;
+      assert.equal(first!.function.description, "d");
+      assert.deepEqual(first!.function.parameters, { type: "object" });
+    }
+  });
+
+  it("have the schema of the reply under either name", () => {
+    const format = { type: "json_schema", schema: { type: "object" } };
+    for (const over of [{ output_config: { format } }, { output_format: format }])
+      assert.deepEqual(read(over).response_format, {
+        type: "json_schema",
+        json_schema: {
+          name: "reply",
+          description: undefined,
+          schema: { type: "object" },
+          strict: true,
+        },
+      });
+  });
+});
+
+describe("messages", () => {
+  it("begin with the system's text, its blocks as paragraphs", () => {
+    const system = [
+      { type: "text", text: "x-anthropic-billing-header: cc_version=2;" },
+      { type: "text", text: "You help." },
+      { type: "text", text: "You are brief." },
+    ];
+    assert.deepEqual(messagesOf({ system }), [
+      { role: "system", content: "You help.\n\nYou are brief." },
+      { role: "user", content: "Hi" },
+    ]);
+    assert.equal(messagesOf({ system: "One." })[0]!.content, "One.");
+  });
+
+  it("keep instructions at their place", () => {
+    const messages = [...HI, { role: "system", content: "Hurry." }];
+    assert.deepEqual(messagesOf({ messages }), [
+      { role: "user", content: "Hi" },
+      { role: "system", content: "Hurry." },
+    ]);
+  });
+
+  it("have images and documents as parts", () => {
+    const base64 = { type: "base64", media_type: "image/png", data: "QQ==" };
+    const pdf = { type: "base64", media_type: "application/pdf", data: "Qg==" };
+    const [{ content } = { content: "" }] = userBlocks(
+      { type: "text", text: "See:" },
+      { type: "image", source: base64 },
+      { type: "image", source: { type: "url", url: "https://x.example/i.png" } },
+      { type: "document", source: pdf, title: "r.pdf", context: "A report." },
+      { type: "document", source: { type: "text", data: "Plain." }, title: "Notes" },
+      { type: "document", source: { type: "content", content: "In one." } },
+    );
+    assert.deepEqual(content, [
+      { type: "text", text: "See:" },
+      { type: "image_url", image_url: { url: "data:image/png;base64,QQ==", detail: undefined } },
+      { type: "image_url", image_url: { url: "https://x.example/i.png", detail: undefined } },
+      { type: "text", text: "A report." },
+      {
+        type: "file",
+        file: { filename: "r.pdf", file_data: "data:application/pdf;base64,Qg==" },
+      },
+      { type: "text", text: "Notes\n\nPlain." },
+      { type: "text", text: "In one." },
+    ]);
+  });
+
+  it("have calls, thoughts and results as chat completions has them", () => {
+    const messages = [
+      ...HI,
+      {
+        role: "assistant",
+        content: [
+          { type: "thinking", thinking: "Hm.", signature: "s" },
+          { type: "redacted_thinking", data: "x" },
+          { type: "text", text: "Let me see." },
+          { type: "tool_use", id: "a", name: "f", input: { x: 1 } },
+          { type: "tool_use", id: "b", name: "f", input: {} },
+        ],
+      },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: "a", content: "one" },
+          {
+            type: "tool_result",
+            tool_use_id: "b",
+            is_error: true,
+            content: [
+              { type: "text", text: "two" },
+              { type: "text", text: "three" },
+              { type: "image", source: { type: "url", url: "https://x.example/" } },
+            ],
+          },
+          { type: "text", text: "Go on." },
+        ],
+      },
+    ];
+    const [, assistant, ...rest] = messagesOf({ messages });
+    assert.deepEqual(assistant, {
+      role: "assistant",
+      content: "Let me see.",
+      reasoning_content: "Hm.",
+      tool_calls: [
+        { id: "a", type: "function", function: { name: "f", arguments: '{"x":1}' } },
+        { id: "b", type: "function", function: { name: "f", arguments: "{}" } },
+      ],
+    });
+    assert.deepEqual(rest, [
+      { role: "tool", tool_call_id: "a", content: "one" },
+      {
+        role: "tool",
+        tool_call_id: "b",
+        content: "Error: two\nthree\n(What the tool shows follows in the next message.)",
+      },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "What the tool call b shows:" },
+          { type: "image_url", image_url: { url: "https://x.example/", detail: undefined } },
+          { type: "text", text: "Go on." },
+        ],
+      },
+    ]);
+  });
+
+  it("may be empty where the vendor lets them", () => {
+    const messages = [{ role: "assistant", content: [{ type: "redacted_thinking", data: "x" }] }];
+    assert.equal(messagesOf({ messages })[0]!.content, "");
+  });
+});
+
+describe("what only a provider of the same format can serve", () => {
+  const cases: [string, Json][] = [
+    ["top_k: top_k", { top_k: 5 }],
+    ["container: a container", { container: "c" }],
+    ["mcp_servers: an MCP server of the provider", { mcp_servers: [{ type: "url" }] }],
+    ["stop_sequences: more than 4 stop sequences", { stop_sequences: ["a", "b", "c", "d", "e"] }],
+    [
+      'context_management.edits[0]: an edit of the type "compact_20260112"',
+      { context_management: { edits: [{ type: "compact_20260112" }] } },
+    ],
+    [
+      'tools[1].type: a tool of the type "web_search_20250305"',
+      { tools: [tool("f"), { type: "web_search_20250305", name: "web_search" }] },
+    ],
+    [
+      'tools[0].type: a tool of the type "bash_20250124"',
+      {
+        tools: [{ type: "bash_20250124", name: "bash" }],
+        tool_choice: { type: "tool", name: "bash" },
+      },
+    ],
+    [
+      "tools[0].name: a name of another form than 1 to 64 of A-Z a-z 0-9 _ -",
+      { tools: [tool("x".repeat(65))] },
+    ],
+    ["tools: more than 128 tools", { tools: Array.from({ length: 129 }, (_, n) => tool(`f${n}`)) }],
+    [
+      'output_config.format: a format of the type "grammar"',
+      { output_config: { format: { type: "grammar" } } },
+    ],
+    [
+      'messages[0].content[1]: a block of the type "search_result"',
+      {
+        messages: [
+          { role: "user", content: [{ type: "text", text: "x" }, { type: "search_result" }] },
+        ],
+      },
+    ],
+    [
+      'messages[0].content[0].source: an image of the source "file"',
+      { messages: [{ role: "user", content: [{ type: "image", source: { type: "file" } }] }] },
+    ],
+    [
+      "messages[0].content[0].citations: citations",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [
+              {
+                type: "document",
+                source: { type: "text", data: "x" },
+                citations: { enabled: true },
+              },
+            ],
+          },
+        ],
+      },
+    ],
+    [
+      'messages[1].content[0]: a block of the type "server_tool_use"',
+      { messages: [...HI, { role: "assistant", content: [{ type: "server_tool_use" }] }] },
+    ],
+  ];
+  for (const [expected, over] of cases)
+    it(`is ${expected}`, () => assert.equal(onlyOf(over), `${expected} ${SUFFIX}`));
+
+  it("is not what has no effect on the meaning", () => {
+    const over = {
+      service_tier: "auto",
+      metadata: { user_id: "u" },
+      context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
+      system: [{ type: "text", text: "x", cache_control: { type: "ephemeral" } }],
+    };
+    assert.equal(onlyOf(over), "nothing");
+  });
+});
+
+describe("a request that is wrong in every format", () => {
+  const cases: [string, Json][] = [
+    ["max_tokens: is required", { max_tokens: undefined }],
+    ["messages: expected at least 1 element, got 0", { messages: [] }],
+    ["messages: is required", { messages: undefined }],
+    ["temperature: expected a number from 0 to 1, got 1.5", { temperature: 1.5 }],
+    [
+      "thinking.budget_tokens: expected an integer of at least 1024, got 5",
+      { thinking: { type: "enabled", budget_tokens: 5 } },
+    ],
+    [
+      'messages[0].role: expected one of "user", "assistant", "system", got "tool"',
+      { messages: [{ role: "tool", content: "x" }] },
+    ],
+    [
+      "messages[0].content[0].text: is required",
+      { messages: [{ role: "user", content: [{ type: "text" }] }] },
+    ],
+    [
+      "messages[1].content: answers no tool call of an assistant message before it",
+      {
+        system: "x",
+        messages: [
+          ...HI,
+          { role: "user", content: [{ type: "tool_result", tool_use_id: "no", content: "x" }] },
+        ],
+      },
+    ],
+    [
+      "tool_choice: names a function that is not among the tools",
+      { tools: [tool("f")], tool_choice: { type: "tool", name: "g" } },
+    ],
+  ];
+  for (const [expected, over] of cases)
+    it(`is refused: ${expected}`, () => assert.equal(issueOf(over), expected));
+
+  it("is refused if it is too deep to be written again", () => {
+    const deep = (levels: number): unknown => (levels === 0 ? 1 : [deep(levels - 1)]);
+    assert.match(issueOf({ future_field: deep(200) }), /levels of nesting/);
+  });
+});
+
+describe("the request for a provider of the same format", () => {
+  it("is the client's, with the headers of the format", () => {
+    const body = { ...BASE, future_field: { x: 1 }, system: [{ type: "text", text: "x" }] };
+    const headers = {
+      "anthropic-version": "2023-06-01",
+      "anthropic-beta": "a,b",
+      "x-api-key": "secret",
+    };
+    const { native } = readRequest(body, headers);
+    assert.equal(native!.dialect, "anthropic");
+    assert.deepEqual(native!.body, body);
+    assert.deepEqual(native!.headers, {
+      "anthropic-version": "2023-06-01",
+      "anthropic-beta": "a,b",
+    });
+  });
+
+  const called = (...thoughts: Json[]) => [
+    ...HI,
+    {
+      role: "assistant",
+      content: [...thoughts, { type: "tool_use", id: "t", name: "f", input: {} }],
+    },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "t", content: "x" }] },
+  ];
+  const own = { type: "thinking", thinking: "Hm.", signature: OWN_SIGNATURE };
+  const signed = { type: "thinking", thinking: "Hm.", signature: "EqQB" };
+
+  it("has no thoughts of models that sign none", () => {
+    const { body } = read({ messages: called(own, signed) }).native!;
+    assert.deepEqual(body["messages"], called(signed));
+    const alone = [...HI, { role: "assistant", content: [own] }, ...HI];
+    assert.deepEqual(read({ messages: alone }).native!.body["messages"], [
+      ...HI,
+      { role: "assistant", content: [{ type: "text", text: "(no answer)" }] },
+      ...HI,
+    ]);
+  });
+
+  it("asks for no thoughts where the provider would refuse to think", () => {
+    const thinking = { type: "enabled", budget_tokens: 1_024 };
+    const of = (messages: unknown[], over: Json = { thinking }) =>
+      read({ messages, ...over }).native!.body["thinking"];
+    assert.deepEqual(of(called(own)), { type: "disabled" });
+    assert.deepEqual(of(called()), { type: "disabled" });
+    assert.deepEqual(of(called(signed)), thinking);
+    assert.deepEqual(of(called({ type: "redacted_thinking", data: "x" })), thinking);
+    assert.deepEqual(of([...called(), ...HI]), thinking);
+    assert.deepEqual(of(called(own), { thinking: { type: "adaptive" } }), { type: "adaptive" });
+  });
+});
+
+describe("a request for a count", () => {
+  it("needs no limit of the reply", () => {
+    const chat = readCountRequest({ model: "m", messages: HI, tools: [tool("f")] }, {});
+    assert.equal(chat.maxTokens, undefined);
+    assert.equal(chat.tools!.length, 1);
+  });
+});

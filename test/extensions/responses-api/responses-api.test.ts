@@ -1,0 +1,169 @@
+// POST /v1/responses at a running gateway: the way of all requests, in another format.
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { folder } from "../../support/folder.ts";
+import { configFor, json, KEY, startGateway } from "../../support/gateway.ts";
+import {
+  chunk,
+  completion,
+  silent,
+  speak,
+  startProvider,
+  status,
+  stream,
+  type Behaviours,
+} from "../../support/provider.ts";
+import { readEvents } from "../../support/response-events.ts";
+import { waitFor } from "../../support/wait.ts";
+
+const TOOLS = [
+  { type: "function", name: "get_time", parameters: { type: "object" } },
+  { type: "web_search", external_web_access: true },
+];
+const called = { id: "call_1", type: "function", function: { name: "get_time", arguments: "{}" } };
+const behaviours: Behaviours = {
+  model: speak("It is 14:05.", { reasoning: "First the city." }),
+  caller: status(200, completion({ content: null, reasoning_content: "R", tool_calls: [called] })),
+  silent,
+  limited: status(429, { error: { message: "slow down" } }),
+  cut: stream([chunk({ content: "Half" })], "cut"),
+};
+
+async function start(t: TestContext, over: object = {}) {
+  const provider = await startProvider(t, behaviours);
+  const config = configFor(provider.url, Object.keys(behaviours), { apis: ["responses"], ...over });
+  const gateway = await startGateway(t, config);
+  const ask = (body: object | string, headers: Record<string, string> = {}) =>
+    fetch(`${gateway.url}/v1/responses`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${KEY}`, ...headers },
+      body:
+        typeof body === "string" ? body : JSON.stringify({ model: "model", input: "hi", ...body }),
+    });
+  return { ...gateway, provider, ask };
+}
+
+describe("POST /v1/responses", () => {
+  it("answers whole and streamed, with the same figures in the log", async (t) => {
+    const { ask, accessOf } = await start(t);
+    const reasoning = { summary: "auto" };
+    const whole = await ask({ reasoning }, { "x-request-id": "whole" });
+    assert.equal(whole.headers.get("x-request-id"), "whole");
+    const reply = await json(whole);
+    assert.equal(reply.output[1].content[0].text, "It is 14:05.");
+    const streamed = await ask({ reasoning, stream: true }, { "x-request-id": "streamed" });
+    assert.match(streamed.headers.get("content-type")!, /^text\/event-stream/);
+    const last = readEvents(await streamed.text()).at(-1)!;
+    assert.equal(last.type, "response.completed");
+    assert.deepEqual(last["response"].usage, reply.usage);
+    for (const id of ["whole", "streamed"]) {
+      const line = await accessOf(id);
+      assert.deepEqual(
+        [line["status"], line["path"], line["prompt_tokens"], line["completion_tokens"]],
+        [200, "/v1/responses", reply.usage.input_tokens, reply.usage.output_tokens],
+      );
+    }
+  });
+
+  it("has errors of the vendor's shape, with the request's id", async (t) => {
+    const { ask, url } = await start(t);
+    const expect = async (
+      answer: Response,
+      statusCode: number,
+      code: string,
+      param: string | null,
+    ) => {
+      const { error } = await json(answer);
+      assert.deepEqual([answer.status, error.code, error.param], [statusCode, code, param]);
+      assert.equal(error.request_id, answer.headers.get("x-request-id"));
+      return error.message as string;
+    };
+    await expect(await ask({}, { authorization: "Bearer nobody" }), 401, "invalid_api_key", null);
+    await expect(await ask({ model: "none" }), 404, "model_not_found", "model");
+    await expect(await ask("{"), 400, "invalid_json", null);
+    await expect(await ask({ store: true }), 400, "unsupported_value", "store");
+    await expect(await ask({ model: "limited" }), 503, "model_overloaded", "model");
+    await expect(await fetch(`${url}/v1/responses`), 405, "method_not_allowed", null);
+    const image = { type: "input_image", image_url: "https://example.org/a.png" };
+    const message = await expect(
+      await ask({ input: [{ role: "user", content: [image] }] }),
+      400,
+      "unsupported_value",
+      "input",
+    );
+    assert.match(message, /^Invalid 'input': /);
+  });
+
+  it("takes a key from x-api-key", async (t) => {
+    const { url } = await start(t);
+    const answer = await fetch(`${url}/v1/responses`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-api-key": KEY },
+      body: JSON.stringify({ model: "model", input: "hi" }),
+    });
+    assert.equal(answer.status, 200);
+  });
+
+  it("is unknown where the configuration does not name it", async (t) => {
+    const { ask } = await start(t, { apis: [] });
+    assert.equal((await json(await ask({}))).error.code, "unknown_url");
+  });
+
+  it("names the tools that it leaves out in the log, and calls the others", async (t) => {
+    const { ask, provider, diagnostics } = await start(t);
+    const headers = { "x-request-id": "left-out" };
+    const reply = await json(await ask({ model: "caller", tools: TOOLS }, headers));
+    assert.equal(reply.output[0].name, "get_time");
+    const { body } = await provider.nth(0);
+    assert.equal(body["tools"].length, 1);
+    assert.equal(body["tool_choice"], "auto");
+    const line = await waitFor(
+      () => diagnostics.find(({ event }) => event === "tools_left_out"),
+      "the line about the tools",
+    );
+    assert.deepEqual([line["request_id"], line["tools"]], ["left-out", ["web_search"]]);
+  });
+
+  it("gives a model its sealed reasoning back, also after a restart", async (t) => {
+    const over = { data_dir: folder() };
+    const first = await start(t, over);
+    const include = ["reasoning.encrypted_content"];
+    const turn = { model: "caller", tools: TOOLS, reasoning: { effort: "low" }, include };
+    const { output } = await json(await first.ask(turn));
+    assert.deepEqual([output[0].type, output[0].summary], ["reasoning", []]);
+    await first.gateway.close();
+
+    const second = await start(t, over);
+    const result = { type: "function_call_output", call_id: "call_1", output: "14:05" };
+    const input = [{ role: "user", content: "hi" }, ...output, result];
+    assert.equal((await second.ask({ ...turn, model: "model", input })).status, 200);
+    const { body } = await second.provider.nth(0);
+    assert.equal(body["messages"][1].reasoning_content, "R");
+
+    const third = await start(t);
+    const foreign = await json(await third.ask({ ...turn, input }));
+    assert.equal(foreign.error.param, "input[1].encrypted_content");
+  });
+
+  it("ends a stream that breaks with the error and a failed response", async (t) => {
+    const { ask } = await start(t);
+    const events = readEvents(await (await ask({ model: "cut", stream: true })).text());
+    const [error, failed] = events.slice(-2);
+    assert.deepEqual([error!.type, failed!.type], ["error", "response.failed"]);
+    assert.equal(error!["code"], failed!["response"].error.code);
+  });
+
+  it("says an error before the first word as events, if the stream has begun", async (t) => {
+    const { ask } = await start(t, {
+      server: { port: 0, keep_alive_ms: 20 },
+      timeouts: { first_token_ms: 200 },
+    });
+    const answer = await ask({ model: "silent", stream: true });
+    assert.equal(answer.status, 200);
+    const events = readEvents(await answer.text());
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ["response.created", "response.in_progress", "error", "response.failed"],
+    );
+  });
+});

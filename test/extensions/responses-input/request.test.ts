@@ -1,0 +1,356 @@
+// Requests of the Responses API as chat completions: what becomes of items, tools and fields, and
+// where a refusal says that it is.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { pathText, ValidationError } from "../../../src/core/schema/checker.ts";
+import { readRequest } from "../../../src/extensions/responses-input/index.ts";
+
+const open = (sealed: string) => (sealed.startsWith("ok:") ? sealed.slice(3) : undefined);
+const read = (more: object, input: unknown = "hi") =>
+  readRequest({ model: "m", input, ...more }, open);
+const messages = (input: unknown, more: object = {}) => read(more, input).chat.messages;
+
+/** The code and the path of the first issue. */
+function refused(more: object, input: unknown = "hi"): [string, string] {
+  try {
+    read(more, input);
+  } catch (error) {
+    assert.ok(error instanceof ValidationError, String(error));
+    const [issue] = error.issues;
+    return [issue!.code, pathText(issue!.path)];
+  }
+  throw new assert.AssertionError({ message: `not refused: ${JSON.stringify({ more, input })}` });
+}
+
+const call = (id: string, name = "get_time") => ({
+  type: "function_call",
+  id: `fc_${id}`,
+  call_id: id,
+  name,
+  arguments: '{"city":"Oslo"}',
+  status: "completed",
+});
+const result = (id: string, output: unknown = "14:05") => ({
+  type: "function_call_output",
+  call_id: id,
+  output,
+});
+const asked = { role: "user", content: "What time is it?" };
+const get_time = { type: "function", name: "get_time", parameters: { type: "object" } };
+const PIXEL = "data:image/png;base64,iVBORw0KGgo=";
+
+describe("a request of the Responses API", () => {
+  it("has a text as input, and instructions as the system's first text", () => {
+    const { chat } = read({ instructions: "Be brief.", max_output_tokens: 9, user: "u" });
+    assert.deepEqual(chat.messages, [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "hi" },
+    ]);
+    assert.equal(chat.maxTokens, 9);
+    assert.equal(chat.user, "u");
+    assert.equal(chat.stream, false);
+  });
+
+  it("makes one message of all that an assistant did between two inputs", () => {
+    const made = messages([
+      { type: "message", role: "developer", content: [{ type: "input_text", text: "Be kind." }] },
+      asked,
+      { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "ok:Two cities." },
+      {
+        type: "message",
+        id: "msg_1",
+        role: "assistant",
+        status: "completed",
+        phase: "commentary",
+        content: [{ type: "output_text", text: "I look.", annotations: [] }],
+      },
+      call("a"),
+      call("b"),
+      result("a"),
+      result("b", [
+        { type: "input_text", text: "08:" },
+        { type: "input_text", text: "05" },
+      ]),
+      { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
+    ]);
+    const called = (id: string) => ({
+      id,
+      type: "function",
+      function: { name: "get_time", arguments: '{"city":"Oslo"}' },
+    });
+    assert.deepEqual(made, [
+      { role: "system", content: "Be kind." },
+      { role: "user", content: "What time is it?" },
+      {
+        role: "assistant",
+        content: "I look.",
+        reasoning_content: "Two cities.",
+        tool_calls: [called("a"), called("b")],
+      },
+      { role: "tool", tool_call_id: "a", content: "14:05" },
+      { role: "tool", tool_call_id: "b", content: "08:05" },
+      { role: "assistant", content: "No.", reasoning_content: undefined, tool_calls: [] },
+    ]);
+  });
+
+  it("takes reasoning from where it stands: sealed, plain, or as a summary", () => {
+    const thought = (more: object) => {
+      const item = { type: "reasoning", summary: [{ type: "summary_text", text: "S" }], ...more };
+      const made = messages([asked, item, { role: "assistant", content: "A" }]).at(-1)!;
+      return "reasoning_content" in made ? made.reasoning_content : undefined;
+    };
+    const content = [{ type: "reasoning_text", text: "R" }];
+    assert.equal(thought({ content, encrypted_content: "ok:E" }), "E");
+    assert.equal(thought({ content, encrypted_content: null }), "R");
+    assert.equal(thought({ content: null }), "S");
+    assert.equal(messages([asked, { type: "reasoning", summary: [] }]).length, 1, "interrupted");
+  });
+
+  it("sends the images that tools returned after their results", () => {
+    const image = { type: "input_image", image_url: PIXEL, detail: "high" };
+    const made = messages([
+      asked,
+      call("a"),
+      call("b"),
+      result("a", [{ type: "input_text", text: "see" }, image]),
+      result("b"),
+      { role: "user", content: [image, { type: "input_text", text: "more" }] },
+    ]);
+    const part = { type: "image_url", image_url: { url: PIXEL, detail: "high" } };
+    assert.deepEqual(made.slice(2), [
+      { role: "tool", tool_call_id: "a", content: "see" },
+      { role: "tool", tool_call_id: "b", content: "14:05" },
+      { role: "user", content: [part] },
+      { role: "user", content: [part, { type: "text", text: "more" }] },
+    ]);
+  });
+
+  it("declares free-form tools, namespaces and the client's search as functions", () => {
+    const grammar = { type: "grammar", syntax: "lark", definition: "start: /.+/" };
+    const { chat, facts } = read({
+      tools: [
+        get_time,
+        { type: "custom", name: "patch", description: "Edits.", format: grammar },
+        { type: "namespace", name: "fs", description: "Files.", tools: [get_time] },
+        { type: "tool_search", execution: "client", parameters: { type: "object" } },
+        { type: "tool_search", execution: "server" },
+        { type: "web_search", external_web_access: true },
+      ],
+    });
+    const functions = chat.tools!.map((tool) => tool.function);
+    assert.deepEqual(
+      functions.map(({ name }) => name),
+      ["get_time", "patch", "fs__get_time", "tool_search"],
+    );
+    assert.match(functions[1]!.description!, /^Edits\.\n\n.*lark grammar:\nstart: \/\.\+\/$/s);
+    assert.deepEqual(functions[1]!.parameters!["required"], ["input"]);
+    assert.equal(chat.tool_choice, "auto");
+    assert.deepEqual(facts.leftOut, ["tool_search", "web_search"]);
+    assert.deepEqual(facts.tools.get("fs__get_time"), {
+      type: "function",
+      name: "get_time",
+      namespace: "fs",
+    });
+  });
+
+  it("finds tools among the items, and calls of them by the names of their functions", () => {
+    const exec = { type: "custom", name: "exec", format: { type: "text" } };
+    const search = {
+      type: "tool_search_call",
+      call_id: "s",
+      execution: "client",
+      arguments: { q: 1 },
+    };
+    const { chat } = read({}, [
+      {
+        type: "additional_tools",
+        role: "developer",
+        tools: [{ type: "namespace", name: "functions", tools: [exec] }],
+      },
+      asked,
+      {
+        type: "custom_tool_call",
+        call_id: "a",
+        name: "exec",
+        namespace: "functions",
+        input: 'a "b"',
+      },
+      { type: "custom_tool_call_output", call_id: "a", output: "done" },
+      search,
+      { type: "tool_search_output", call_id: "s", execution: "client", tools: [get_time] },
+    ]);
+    assert.deepEqual(
+      chat.tools!.map((tool) => tool.function.name),
+      ["functions__exec", "get_time"],
+    );
+    const [, first, , second, found] = chat.messages;
+    assert.ok(first?.role === "assistant" && second?.role === "assistant");
+    assert.deepEqual(first.tool_calls[0]!.function, {
+      name: "functions__exec",
+      arguments: '{"input":"a \\"b\\""}',
+    });
+    assert.deepEqual(second.tool_calls[0]!.function, { name: "tool_search", arguments: '{"q":1}' });
+    assert.equal(found!.content, "These tools can be called now: get_time");
+  });
+
+  it("takes a message between a client's own agents as one of the user", () => {
+    const content = [
+      { type: "input_text", text: "Payload: " },
+      { type: "encrypted_content", encrypted_content: "say hi" },
+    ];
+    const made = messages([asked, { type: "agent_message", author: "/root", content }]);
+    assert.deepEqual(made.at(-1), { role: "user", content: "Payload: say hi" });
+  });
+
+  it("has the later one of two tools with the same name, in the place of the first", () => {
+    const later = { ...get_time, description: "Later." };
+    const { chat } = read({ tools: [get_time, { ...get_time, name: "other" }, later] });
+    assert.deepEqual(
+      chat.tools!.map((tool) => [tool.function.name, tool.function.description]),
+      [
+        ["get_time", "Later."],
+        ["other", undefined],
+      ],
+    );
+  });
+
+  it("shortens names of namespaces so that they stay different", () => {
+    const inner = (end: string) => ({ ...get_time, name: `${"n".repeat(50)}${end}` });
+    const { chat } = read({
+      tools: [{ type: "namespace", name: "mcp__a_long_server", tools: [inner("1"), inner("2")] }],
+    });
+    const names = chat.tools!.map((tool) => tool.function.name);
+    assert.equal(new Set(names).size, 2);
+    for (const name of names) assert.match(name, /^mcp__a_long_server__n+_[0-9a-f]{8}$/);
+    for (const name of names) assert.equal(name.length, 64);
+  });
+
+  it("follows tool_choice as far as its tools are here", () => {
+    const tools = [get_time, { ...get_time, name: "other" }, { type: "web_search" }];
+    const choice = (tool_choice: unknown) => read({ tools, tool_choice }).chat;
+    assert.equal(choice("required").tool_choice, "required");
+    assert.deepEqual(choice({ type: "function", name: "other" }).tool_choice, {
+      type: "function",
+      function: { name: "other" },
+    });
+    const allowed = { type: "allowed_tools", mode: "required" };
+    const narrowed = choice({ ...allowed, tools: [{ type: "function", name: "other" }] });
+    assert.deepEqual(
+      [narrowed.tool_choice, narrowed.tools!.map((tool) => tool.function.name)],
+      ["required", ["other"]],
+    );
+    const hosted = ["unsupported_value", "tool_choice"];
+    assert.deepEqual(refused({ tools, tool_choice: { type: "web_search" } }), hosted);
+    assert.deepEqual(
+      refused({ tools, tool_choice: { ...allowed, tools: [{ type: "web_search" }] } }),
+      hosted,
+    );
+    assert.deepEqual(refused({ tools: [tools[2]], tool_choice: "required" }), hosted);
+    assert.deepEqual(refused({ tools, tool_choice: { type: "function", name: "x" } }), [
+      "invalid_value",
+      "tool_choice",
+    ]);
+    assert.equal(read({ tools: [tools[2]] }).chat.tools, undefined);
+  });
+
+  it("asks for thinking, and shows it as a summary", () => {
+    const thinking = (reasoning: object | null) => {
+      const { wantsThinking, showThinking, effort } = read({ reasoning }).chat;
+      return [wantsThinking, showThinking, effort];
+    };
+    assert.deepEqual(thinking(null), [false, false, undefined]);
+    assert.deepEqual(thinking({ summary: "auto" }), [true, true, undefined]);
+    assert.deepEqual(thinking({ effort: "high" }), [true, false, "high"]);
+    assert.deepEqual(thinking({ effort: "low", summary: "detailed" }), [true, true, "low"]);
+    assert.deepEqual(thinking({ effort: "none", summary: "auto" }), [false, false, undefined]);
+  });
+
+  it("has its format in text.format", () => {
+    const schema = { type: "object", properties: {} };
+    const format = { type: "json_schema", name: "answer", schema, strict: true };
+    assert.deepEqual(read({ text: { format, verbosity: "low" } }).chat.response_format, {
+      type: "json_schema",
+      json_schema: { name: "answer", schema, strict: true, description: undefined },
+    });
+    assert.equal(read({ text: { format: { type: "text" } } }).chat.response_format, undefined);
+  });
+
+  it("is refused where it needs what is stored, or what only the service has", () => {
+    const stored = ["previous_response_id", "conversation", "prompt"];
+    for (const field of stored)
+      assert.deepEqual(refused({ [field]: "x" }), ["unsupported_value", field]);
+    for (const field of ["store", "background"]) {
+      assert.deepEqual(refused({ [field]: true }), ["unsupported_value", field]);
+      assert.equal(read({ [field]: false }).chat.stream, false);
+    }
+    assert.deepEqual(refused({}, [asked, { type: "item_reference", id: "msg_1" }]), [
+      "unsupported_value",
+      "input[1]",
+    ]);
+    const file = { type: "input_image", file_id: "file_1" };
+    assert.deepEqual(refused({}, [{ role: "user", content: [file] }]), [
+      "unsupported_value",
+      "input[0].content[0].file_id",
+    ]);
+  });
+
+  it("names the place of what is wrong in the client's own words", () => {
+    assert.deepEqual(refused({}, [{ type: "web_search_call" }]), [
+      "invalid_value",
+      "input[0].type",
+    ]);
+    assert.deepEqual(refused({}, [{ role: "user" }]), [
+      "missing_required_parameter",
+      "input[0].content",
+    ]);
+    assert.deepEqual(refused({}, [asked, { ...call("a"), name: undefined }]), [
+      "missing_required_parameter",
+      "input[1].name",
+    ]);
+    assert.deepEqual(refused({}, [asked, result("nobody")]), ["invalid_value", "input[1].call_id"]);
+    const sealed = { type: "reasoning", summary: [], encrypted_content: "foreign" };
+    assert.deepEqual(refused({}, [asked, sealed]), ["invalid_value", "input[1].encrypted_content"]);
+    assert.deepEqual(refused({ tools: [{ ...get_time, name: "no spaces" }] }), [
+      "invalid_value",
+      "tools[0].name",
+    ]);
+    assert.deepEqual(refused({ tools: [{ type: "local_shell" }] }), [
+      "invalid_value",
+      "tools[0].type",
+    ]);
+    assert.deepEqual(refused({ reasoning: { effort: "ultra" } }), [
+      "invalid_value",
+      "reasoning.effort",
+    ]);
+    const clip = { type: "input_audio", input_audio: { data: "", format: "wav" } };
+    assert.deepEqual(refused({}, [{ role: "system", content: [clip] }]), [
+      "invalid_value",
+      "input[0].content[0].type",
+    ]);
+  });
+
+  it("may not be nested so deeply that it could not be repeated", () => {
+    const depth = 10_000;
+    const deep = JSON.parse(`${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`);
+    assert.deepEqual(refused({ tools: [{ ...get_time, unknown: deep }] }), ["invalid_value", ""]);
+  });
+
+  it("leaves the beginning of a conversation byte for byte as it was, over ten turns", () => {
+    const tools = [get_time, { type: "custom", name: "patch" }];
+    const items: object[] = [asked];
+    let before = "";
+    for (let turn = 0; turn < 10; turn += 1) {
+      const { chat } = read({ tools, instructions: "Be brief." }, items);
+      const text = JSON.stringify([chat.tools, ...chat.messages]).slice(0, -1);
+      assert.ok(text.startsWith(before), `turn ${turn} changes what was sent before it`);
+      before = text;
+      const id = `call_${turn}`;
+      items.push(
+        { type: "reasoning", summary: [], encrypted_content: `ok:thought ${turn}` },
+        { role: "assistant", content: [{ type: "output_text", text: `step ${turn}` }] },
+        { type: "custom_tool_call", call_id: id, name: "patch", input: `p ${turn}` },
+        { type: "custom_tool_call_output", call_id: id, output: "done" },
+      );
+    }
+  });
+});
