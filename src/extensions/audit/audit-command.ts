@@ -50,7 +50,7 @@ function auditText(result: AuditResult, keepDays: number): string {
   const lines = [
     `settled ${result.settled} for ${costText(result.cost_settled)}; ` +
       `recorded ${result.recorded} for ${costText(result.cost_recorded)}; ` +
-      `in flight ${result.in_flight}`,
+      `in flight ${result.in_flight}${heldText(result)}`,
     proved.requests > 0
       ? `proved: ${proved.requests} requests settled from ${proved.from} to ${proved.to}`
       : "proved: nothing, the spend log has no settled request that is in the usage records",
@@ -71,6 +71,9 @@ function auditText(result: AuditResult, keepDays: number): string {
     : ["the books are wrong:", ...result.differences].join("\n  ");
   return [...lines, verdict, ""].join("\n");
 }
+
+/** Where nothing is in flight, nothing is held. */
+const heldText = ({ held }: AuditResult): string => (held === "0" ? "" : `, with ${held} held`);
 
 const costText = (costs: Readonly<Record<string, string>>): string =>
   Object.entries(costs)

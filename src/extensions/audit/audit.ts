@@ -3,12 +3,13 @@
 // differ single records are compared (compare.ts). What cannot be read, or contradicts itself, is a
 // difference. Records that the spend log no longer reaches are proved by the sums of its deleted
 // segments (orphans.ts), or else are a difference.
+import { formatMoney } from "../../core/ledger/price.ts";
 import type { UsageRecord } from "../usage-records/index.ts";
 import { bucketOf, fingerprint, type BooksFiles } from "../books/index.ts";
 import { compareSuspects } from "./compare.ts";
 import { createFindings, isOutOfReach, type Findings } from "./findings.ts";
 import type { RecordSpan } from "./orphans.ts";
-import { openSides, type Sides } from "./sides.ts";
+import { openSides, type InFlight, type Sides } from "./sides.ts";
 import type { Span } from "./totals.ts";
 
 /** A number of requests, and when the first and the last of them ended. */
@@ -26,6 +27,8 @@ export interface AuditResult {
   readonly recorded: number;
   /** Requests that are opened and not settled yet. */
   readonly in_flight: number;
+  /** What is held for them of budgets: an exact decimal. Nothing is held for other requests. */
+  readonly held: string;
   /** Exact decimals by currency. */
   readonly cost_settled: Readonly<Record<string, string>>;
   /** Exact decimals by currency. */
@@ -68,7 +71,8 @@ export async function auditBooks(
     ok: list.length === 0,
     settled: settled.count(),
     recorded: recorded.count(),
-    in_flight: inFlight,
+    in_flight: inFlight.requests,
+    held: formatMoney(inFlight.held),
     cost_settled: settled.costs(),
     cost_recorded: recorded.costs(),
     proved: { requests: settled.count() - unequal, ...settled.span() },
@@ -78,8 +82,8 @@ export async function auditBooks(
   };
 }
 
-/** Adds up both sides. Resolves with the number of requests in flight. */
-async function addUp(sides: Sides, findings: Findings): Promise<number> {
+/** Adds up both sides. Resolves with what is in flight. */
+async function addUp(sides: Sides, findings: Findings): Promise<InFlight> {
   const { differences, settled, recorded, orphans, sums, counts } = findings;
 
   function check(record: UsageRecord, side: "settled" | "recorded"): void {
@@ -114,6 +118,8 @@ function contradictionIn(record: UsageRecord): string | undefined {
   const { prompt_cache_hit_tokens: hit, prompt_cache_miss_tokens: miss } = record;
   if (record.prompt_tokens !== hit + miss)
     return "prompt_tokens is not prompt_cache_hit_tokens + prompt_cache_miss_tokens";
+  if (record.cache_write_tokens > miss)
+    return "cache_write_tokens are more than prompt_cache_miss_tokens";
   if (record.reasoning_tokens > record.completion_tokens)
     return "reasoning_tokens are more than completion_tokens";
   return record.started_at > record.ended_at ? "it ended before it started" : undefined;

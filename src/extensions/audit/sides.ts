@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { AMOUNT, parseMoney } from "../usage-records/index.ts";
 import type { UsageRecord } from "../usage-records/index.ts";
 import {
   byIdentity,
@@ -15,11 +16,19 @@ import {
   strangersIn,
   usageRecord,
   type BooksFiles,
+  type OpenRecord,
   type MonthSums,
 } from "../books/index.ts";
 
 /** Gets the description of a difference. */
 export type Report = (difference: string) => void;
+
+/** Requests that are opened and not settled yet. */
+export interface InFlight {
+  readonly requests: number;
+  /** What is held for them, in pico-units. */
+  readonly held: bigint;
+}
 
 const ignore: Report = () => undefined;
 
@@ -27,10 +36,8 @@ const ignore: Report = () => undefined;
 export interface Sides {
   /** Reads each settled request of the spend log that was copied, and reports nothing. */
   settled(take: (record: UsageRecord) => void): Promise<void>;
-  /**
-   * The same, and reports what is wrong in the log. Resolves with the number of requests in flight.
-   */
-  settledAndWrong(take: (record: UsageRecord) => void, report: Report): Promise<number>;
+  /** The same, and reports what is wrong in the log. Resolves with what is in flight. */
+  settledAndWrong(take: (record: UsageRecord) => void, report: Report): Promise<InFlight>;
   /**
    * Reads each usage record of this data_dir. `report` gets lines that are no records. Absent: they
    * are ignored.
@@ -51,18 +58,21 @@ export async function openSides({ spendDir, store, reader }: BooksFiles): Promis
   const positions = names.length > 0 ? copiedBytes(spendDir, reader, marks) : new Map();
   const pathOf = (name: string): string => join(spendDir, name);
 
-  /** Resolves with the spend_ids of requests that are not settled in the part that was copied. */
+  /**
+   * Resolves with the requests that are not settled in the part that was copied, by their
+   * spend_ids.
+   */
   async function readSettled(
     name: string,
     take: (record: UsageRecord) => void,
     report: Report,
-  ): Promise<ReadonlySet<string>> {
+  ): Promise<ReadonlyMap<string, OpenRecord>> {
     const { unsettled, garbled } = await readSegment(pathOf(name), {
       to: positions.get(name),
       settled: (settle) => take(usageRecord(settle)),
       problem: (text) => report(`${text} in spend/${name}`),
     });
-    return new Set([...unsettled.keys()].filter((id) => !garbled.has(id)));
+    return new Map([...unsettled].filter(([id]) => !garbled.has(id)));
   }
 
   return {
@@ -70,12 +80,15 @@ export async function openSides({ spendDir, store, reader }: BooksFiles): Promis
       for (const name of names) await readSettled(name, take, ignore);
     },
     async settledAndWrong(take, report) {
-      let inFlight = 0;
+      let requests = 0;
+      let held = 0n;
       for (const name of names) {
         const open = await readSettled(name, take, report);
-        inFlight += await countInFlight(pathOf(name), name, open, report);
+        const inFlight = await findInFlight(pathOf(name), name, open, report);
+        requests += inFlight.length;
+        for (const record of inFlight) held += heldFor(record, name, report);
       }
-      return inFlight;
+      return { requests, held };
     },
     async recorded(take, report = ignore) {
       const onUnreadable = (line: string): void =>
@@ -104,21 +117,28 @@ export async function openSides({ spendDir, store, reader }: BooksFiles): Promis
   };
 }
 
+/** What is held for a request, in pico-units. */
+function heldFor({ spend_id, hold = "0" }: OpenRecord, name: string, report: Report): bigint {
+  if (AMOUNT.test(hold)) return parseMoney(hold);
+  report(`${spend_id}: its hold is no amount in spend/${name}`);
+  return 0n;
+}
+
 /**
- * How many of these requests are in flight. In a segment that no process writes none is, but its
+ * Those of these requests that are in flight. In a segment that no process writes none is, but its
  * last lines may not have been copied yet.
  */
-async function countInFlight(
+async function findInFlight(
   path: string,
   name: string,
-  open: ReadonlySet<string>,
+  open: ReadonlyMap<string, OpenRecord>,
   report: Report,
-): Promise<number> {
-  if (existsSync(claimFileOf(path))) return open.size;
+): Promise<readonly OpenRecord[]> {
+  if (existsSync(claimFileOf(path))) return [...open.values()];
   const { unsettled, end } = await readSegment(path);
-  const lost = [...open].filter((id) => unsettled.has(id));
+  const lost = [...open.keys()].filter((id) => unsettled.has(id));
   for (const id of lost) report(`${id}: opened, never settled in spend/${name}`);
   const { size } = await stat(path);
   if (end < size) report(`spend/${name} ends in the middle of a line`);
-  return open.size - lost.length;
+  return [...open].flatMap(([id, record]) => (unsettled.has(id) ? [] : [record]));
 }

@@ -1,5 +1,6 @@
 // Counts of usage records for an audit's summary.
-import { formatMoney, parseMoney } from "../../core/ledger/price.ts";
+import { formatMoney } from "../../core/ledger/price.ts";
+import { parseMoney } from "../usage-records/index.ts";
 import type { UsageRecord } from "../usage-records/index.ts";
 import type { RecordSum } from "../books/index.ts";
 

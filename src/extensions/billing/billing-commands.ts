@@ -1,15 +1,18 @@
 // `billing statement` and `billing trace`.
-import { JSON_OPTION, type Command } from "../../command-line/command.ts";
+import { JSON_OPTION, UsageError, type Command } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
 import { bookSizes, withCopiedBooks, withProgress } from "../books/index.ts";
+import { createReceipts, proofsOf } from "../receipts/index.ts";
 import { MONTH } from "./calendar.ts";
-import { statement, statementCsv } from "./statement.ts";
+import { billedRecords, statement, statementCsv } from "./statement.ts";
+import { withoutDetails } from "./trace.ts";
 
 const STATEMENT_COLUMNS = [
   "model",
   "requests",
   "prompt_cache_hit_tokens",
   "prompt_cache_miss_tokens",
+  "cache_write_tokens",
   "completion_tokens",
   "cost",
 ] as const;
@@ -21,6 +24,7 @@ const TRACE_COLUMNS = [
   "provider",
   "status",
   "prompt_tokens",
+  "cache_write_tokens",
   "completion_tokens",
   "cost",
   "currency",
@@ -34,6 +38,10 @@ const runStatement = withCopiedBooks(async (context) => {
   const { store } = books;
   const { account = "", month = "", json, currency: asked } = args.values;
   const format = args.values["format"] ?? (json === undefined ? "table" : "json");
+  if (args.values["sealed"] !== undefined && format === "csv")
+    throw new UsageError(
+      "a sealed statement is JSON: --sealed and --format csv exclude each other",
+    );
   const reading = <T>(work: () => Promise<T>): Promise<T> =>
     withProgress(context, "statement", () => bookSizes(context).usage(month), work);
   if (format === "csv") {
@@ -43,6 +51,9 @@ const runStatement = withCopiedBooks(async (context) => {
     );
   }
   const currency = asked ?? books.currency;
+  const isSealed = args.values["sealed"] !== undefined;
+  if (isSealed && !books.sealing)
+    throw new UsageError("--sealed needs seals.enabled in the configuration");
   const bill = await reading(() => statement(store, { account, month, currency }));
   if (bill.total.requests === 0) terminal.warn(`${account} has no usage records in ${month}`);
   for (const [other, requests] of Object.entries(bill.other_currencies))
@@ -50,34 +61,35 @@ const runStatement = withCopiedBooks(async (context) => {
       `warning: ${requests} requests were billed in ${other} and are not in these sums: ` +
         `--currency ${other} has them`,
     );
+  if (isSealed) {
+    const records = billedRecords(store, { account, month, currency });
+    return await reading(() => books.sealing!.printStatement({ bill, records }, terminal.print));
+  }
   const rows = table(STATEMENT_COLUMNS, [...bill.lines, { model: "total", ...bill.total }]);
   const text = `${account}, ${month}, in ${currency}\n${rows}`;
   if (format === "json") return await terminal.print(`${JSON.stringify(bill)}\n`);
   return await terminal.print(text);
 });
 
-/** The usage records of a request id. They are printed in batches, because there may be many. */
-const runTrace = withCopiedBooks(async ({ books, args, terminal }) => {
-  const json = args.values["json"] !== undefined;
-  const requestId = args.operand;
-  let found = 0;
-  if (json) await terminal.print(`{"gateway_request_id":${JSON.stringify(requestId)},"records":[`);
-  for await (const records of books.store.records({ requestId })) {
-    if (json) {
-      const separator = found > 0 ? "," : "";
-      await terminal.print(`${separator}${JSON.stringify(records).slice(1, -1)}`);
-    } else {
-      await terminal.print(table(TRACE_COLUMNS, records));
-    }
-    found += records.length;
-  }
-  if (json) await terminal.print("]}\n");
-  if (found === 0)
+/** The usage records of a request id, and their receipts. */
+const runTrace = withCopiedBooks(async ({ books, config, extensions, args, terminal }) => {
+  const requestId = args.operand ?? "";
+  const found = await books.store.find({ requestId, limit: MOST_TRACED });
+  if (found.length === 0)
     throw new Error(
       `no usage record has the gateway_request_id ${JSON.stringify(requestId)}: ` +
         "it is on its way, or no provider was called",
     );
+  const records = found.map(withoutDetails);
+  if (args.values["json"] === undefined) return await terminal.print(table(TRACE_COLUMNS, records));
+  const proofs = proofsOf(config, extensions);
+  const receipts = await createReceipts(books, proofs).find({ requestId, limit: MOST_TRACED });
+  const trace = { gateway_request_id: requestId, records, receipts };
+  return await terminal.print(`${JSON.stringify(trace)}\n`);
 });
+
+/** How many records a trace has at most: those of the requests that ended last. */
+const MOST_TRACED = 10_000;
 
 const CURRENCY = /^[A-Z]{3}$/;
 const FORMATS = ["table", "csv", "json"];
@@ -108,6 +120,7 @@ export const statementCommand: Command = {
       test: (text) => CURRENCY.test(text),
       expected: "three capital letters such as USD",
     },
+    sealed: { meaning: "write JSON with its proof, which `seal verify` checks" },
     json: JSON_OPTION,
   },
   run: runStatement,

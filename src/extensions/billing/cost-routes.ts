@@ -24,6 +24,7 @@ import {
 } from "../../core/schema/checker.ts";
 import { DAY_MS } from "../../config/fields.ts";
 import { addToSum, type BooksFiles } from "../books/index.ts";
+import type { Receipts } from "../receipts/index.ts";
 import { isDay, MONTH } from "./calendar.ts";
 import { printed, statementCsv } from "./statement.ts";
 import { traceRequest } from "./trace.ts";
@@ -141,7 +142,7 @@ const answering = <T>(
 });
 
 /** The paths, to be added to the admin listener's. */
-export const costRoutes = (books: BooksFiles): Routes => ({
+export const costRoutes = (books: BooksFiles, receipts: Receipts): Routes => ({
   "/costs": answering(recordsQuery, async ({ by, skip, ...filter }) => {
     const sums = (await sumsOf(books.store, filter, by)).sort(costliestFirst);
     return { rows: sums.slice(skip, skip + ROWS).map(printed), count: sums.length };
@@ -158,7 +159,7 @@ export const costRoutes = (books: BooksFiles): Routes => ({
     GET: (exchange) => sendCsv(books, exchange),
   },
   "/trace": answering(traceQuery, ({ request_id, day }, cancel) =>
-    traceRequest(books, { requestId: request_id, day, cancel }),
+    traceRequest({ books, receipts }, { requestId: request_id, day, cancel }),
   ),
 });
 

@@ -68,6 +68,15 @@ export async function statement(
   };
 }
 
+/** Yields the records of a bill, those in other currencies left out. */
+export async function* billedRecords(
+  store: UsageStore,
+  { account, month, currency }: StatementOptions,
+): AsyncGenerator<readonly UsageRecord[]> {
+  for await (const records of store.records({ account, month }))
+    yield records.filter((record) => record.currency === currency);
+}
+
 /** Which records to print, and where to. */
 export interface CsvOptions {
   readonly filter: UsageFilter;

@@ -1,8 +1,9 @@
-// All that is known of a request id: its usage records, and its lines in the spend log, which have
-// the attempts.
+// All that is known of a request id: its usage records, its receipts, and its lines in the spend
+// log, which name providers and their words.
 import { join } from "node:path";
 import { DAY_MS } from "../../config/fields.ts";
 import type { Cancellation, UsageRecord } from "../usage-records/index.ts";
+import type { Receipt, Receipts } from "../receipts/index.ts";
 import {
   copiedBytes,
   parseSpendLine,
@@ -12,7 +13,9 @@ import {
   type SpendRecord,
 } from "../books/index.ts";
 
-/** How many usage records, and how many requests of the spend log, a trace has at most. */
+/** How many usage records a trace has at most: those of the requests that ended last. */
+const MAX_RECORDS = 1_000;
+/** How many requests of the spend log a trace has at most. */
 const MAX_ROWS = 500;
 
 /** Which request to trace. */
@@ -33,24 +36,39 @@ export interface TraceOptions {
 export interface Trace {
   readonly gateway_request_id: string;
   readonly records: readonly UsageRecord[];
+  /** What the account is told: of those requests, and of what is not copied yet. */
+  readonly receipts: readonly Receipt[];
   /** The last line of each request with the id: what was settled, or else what was opened. */
   readonly spend: readonly SpendRecord[];
 }
 
+/** Where to look. */
+export interface TraceSources {
+  readonly books: BooksFiles;
+  readonly receipts: Receipts;
+}
+
 /** Finds a request in the books. Throws `cancel.reason` if nobody waits any more. */
-export async function traceRequest(books: BooksFiles, options: TraceOptions): Promise<Trace> {
-  const { requestId, day, cancel } = options;
-  const records: UsageRecord[] = [];
-  if (day === undefined) {
-    for await (const batch of books.store.records({ requestId, cancel })) {
-      records.push(...batch);
-      if (records.length >= MAX_ROWS) break;
-    }
-  }
+export async function traceRequest(
+  { books, receipts }: TraceSources,
+  options: TraceOptions,
+): Promise<Trace> {
+  const { requestId, day } = options;
+  const query = { requestId, limit: MAX_RECORDS };
+  const found = day === undefined ? await books.store.find(query) : [];
+  const records = found.map(withoutDetails);
   const starts = day === undefined ? records.map(({ started_at }) => started_at) : [day];
   const spend = await spendLines(books, daysAround(starts), options);
-  return { gateway_request_id: requestId, records, spend };
+  return {
+    gateway_request_id: requestId,
+    records,
+    receipts: await receipts.find(query),
+    spend,
+  };
 }
+
+/** A record as other programs know it. */
+export const withoutDetails = ({ details: _, ...record }: UsageRecord): UsageRecord => record;
 
 /** These days and those before. A segment has the name of the day on which it was begun. */
 const daysAround = (times: readonly string[]): ReadonlySet<string> =>

@@ -18,7 +18,9 @@ export const withBooks =
     const { config, extensions } = await terminal.load(args, { withoutSecrets: true });
     const diagnose = (event: object): void => terminal.warn(JSON.stringify(event));
     const books = openBooks(config, { clock: systemClock, diagnose, extensions });
-    return await work({ books, config, args, terminal }).finally(() => books.store.close());
+    return await work({ books, config, extensions, args, terminal }).finally(() =>
+      books.store.close(),
+    );
   };
 
 /** Runs a command that reads usage records. Everything that is settled by now is copied before. */

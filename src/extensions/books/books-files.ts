@@ -7,6 +7,7 @@ import type { Diagnose } from "../../core/diagnose.ts";
 import { opensUsageStore, type UsageStore } from "../usage-records/index.ts";
 import { gatewayInstanceId, placeOf } from "./data-dir-ids.ts";
 import { createFileStore } from "./file-store/file-store.ts";
+import { opensSealing, type Sealing } from "./sealing.ts";
 import { isFileStore, spend, usage } from "./settings.ts";
 import { createRetention, type Retention } from "./usage/retention.ts";
 import { createSegmentReader, type SegmentReader } from "./usage/segment-progress.ts";
@@ -22,6 +23,8 @@ export interface BooksFiles {
   readonly keepDays: number;
   readonly retention: Retention;
   readonly reader: SegmentReader;
+  /** Seals the lines of the spend log. Undefined: they are not sealed. */
+  readonly sealing: Sealing | undefined;
   readonly clock: Clock;
   readonly diagnose: Diagnose;
 }
@@ -46,13 +49,19 @@ export function openBooks(
   // folders for ever.
   const dataDir = resolve(config.data_dir);
   const { keep_days } = spend.of(config);
+  const retention = createRetention(dataDir, keep_days, clock);
+  const { isClockSteady } = retention;
+  const sealing = extensions
+    .find(opensSealing)
+    ?.openSealing({ config, dataDir, clock, diagnose, isClockSteady });
   return {
     spendDir: resolve(dataDir, "spend"),
     store: openStore(config, extensions),
     currency: config.currency,
     keepDays: keep_days,
-    retention: createRetention(dataDir, keep_days, clock),
+    retention,
     reader: createSegmentReader(),
+    sealing,
     clock,
     diagnose,
   };

@@ -52,6 +52,7 @@ export function createBooks(config: Config, options: BooksOptions): Books {
   const log = createSpendLog({
     dir: files.spendDir,
     segmentBytes: spend.of(config).segment_bytes,
+    sealing: files.sealing,
     clock,
     diagnose,
   });
@@ -59,7 +60,7 @@ export function createBooks(config: Config, options: BooksOptions): Books {
   let stopSyncing = (): void => undefined;
 
   return {
-    open({ requestId, account, keyId, modelRequested, stream }) {
+    open({ requestId, account, keyId, modelRequested, stream, hold }) {
       const entry = log.open({
         time: new Date(clock.now()).toISOString(),
         gateway_request_id: requestId,
@@ -67,6 +68,7 @@ export function createBooks(config: Config, options: BooksOptions): Books {
         key_id: keyId,
         model_requested: modelRequested,
         stream,
+        hold,
       });
       let settled: Promise<void> | undefined;
       return {
@@ -81,6 +83,7 @@ export function createBooks(config: Config, options: BooksOptions): Books {
     async start() {
       await log.start();
       await background.recover();
+      files.sealing?.lookBack();
       background.syncSoon();
       stopSyncing = repeat(clock, usage.of(config).sync_ms, background.syncSoon);
     },

@@ -5,12 +5,29 @@ export { hasSpendLog, withBooks, withCopiedBooks } from "./books-command.ts";
 export type { BooksContext } from "./books-context.ts";
 export { bookSizes, copyShown, withProgress, type BookSizes } from "./books-progress.ts";
 export { BooksFault } from "./books-fault.ts";
+export { gatewayInstanceId } from "./data-dir-ids.ts";
 export { openBooks, type BooksFiles } from "./books-files.ts";
+export { createMonthFiles, type MonthFiles } from "./file-store/month-files.ts";
 export { readLines, watchReading } from "./read-lines.ts";
-export { readSegment } from "./spend-log/read-segment.ts";
-export { parseSpendLine, type SettleRecord, type SpendRecord } from "./spend-log/records.ts";
+export { jsonTextIn } from "./request-index/entries.ts";
+export type {
+  ClosedDays,
+  Sealing,
+  SealingExtension,
+  SealingOptions,
+  SegmentChain,
+  StatementToSeal,
+} from "./sealing.ts";
+export { hasFileStore } from "./settings.ts";
+export { decisive, readSegment } from "./spend-log/read-segment.ts";
+export {
+  parseSpendLine,
+  type OpenRecord,
+  type SettleRecord,
+  type SpendRecord,
+} from "./spend-log/records.ts";
 export { recover } from "./spend-log/recovery.ts";
-export { claimFileOf, segmentsIn, strangersIn } from "./spend-log/segment-names.ts";
+export { claimFileOf, isSegmentName, segmentsIn, strangersIn } from "./spend-log/segment-names.ts";
 export {
   addSums,
   costText,

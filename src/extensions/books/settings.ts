@@ -1,4 +1,5 @@
 // The sections of gateway.json about the books.
+import type { Config } from "../../core/config.ts";
 import { integer, ms, section } from "../../config/fields.ts";
 import { defineSetting } from "../../config/setting.ts";
 import { withDefault } from "../../core/schema/checker.ts";
@@ -43,3 +44,6 @@ export const usage = defineSetting<UsageSettings>(
 
 /** Whether the usage records are in files of data_dir. */
 export const isFileStore = (address: string): boolean => address === "file";
+
+/** Whether a configuration wants the usage records in files of data_dir. */
+export const hasFileStore = (config: Config): boolean => isFileStore(usage.of(config).store);

@@ -9,5 +9,6 @@ export {
   type LockOptions,
 } from "./process-lock.ts";
 export { replaceFile, syncToDisk } from "./replace-file.ts";
+export { createSeal, type Seal } from "./sealed-text.ts";
 export { fingerprintSecretOf, readOrCreateHex } from "./secret-file.ts";
 export { watchFile, type Found } from "./watch.ts";

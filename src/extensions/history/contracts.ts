@@ -47,6 +47,7 @@ export interface RequestEntry {
   readonly finish_reason: string | null;
   readonly prompt_tokens: number | null;
   readonly cached_tokens: number | null;
+  readonly cache_write_tokens: number | null;
   readonly completion_tokens: number | null;
   readonly reasoning_tokens: number | null;
   /** "provider", "estimated" or "none". */

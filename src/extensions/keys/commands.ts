@@ -11,7 +11,7 @@ import {
 } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
-import { isDateToCome, isShownText, lockOf, SHOWN_TEXT } from "./terms.ts";
+import { budgetIn, isDateToCome, isShownText, lockOf, SHOWN_TEXT } from "./terms.ts";
 
 const NO_SECRETS = { withoutSecrets: true };
 const COLUMNS = [
@@ -26,7 +26,8 @@ const COLUMNS = [
 ] as const;
 
 async function create(args: CommandArguments, terminal: Terminal): Promise<void> {
-  const { account = "", name = null, rpm, models, expires } = args.values;
+  const { account = "", name = null, rpm, models, expires, budget } = args.values;
+  const tokens = args.values["tokens-per-minute"];
   const { config } = await terminal.load(args, NO_SECRETS);
   const names = models?.split(",").map((model) => model.trim()) ?? null;
   const unknown = names?.find((model) => !config.models.has(model) && !config.aliases.has(model));
@@ -37,6 +38,8 @@ async function create(args: CommandArguments, terminal: Terminal): Promise<void>
     name,
     rpm: rpm === undefined ? null : Number(rpm),
     models: names,
+    budget: budget === undefined ? undefined : budgetIn(budget),
+    tokens_per_minute: tokens === undefined ? undefined : Number(tokens),
     expires: expires === undefined ? null : new Date(expires).toISOString(),
   };
   const { key, stored } = await withLock(lockOf(config.data_dir), () =>
@@ -104,6 +107,21 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         fallback: "no limit of its own",
         test: (text) => /^\d{1,7}$/.test(text),
         expected: "a number of requests per minute",
+      },
+      budget: {
+        value: "AMOUNT/PERIOD",
+        meaning:
+          "what the key may spend in a day, a month or in total, beside its account's budget",
+        fallback: "no budget of its own",
+        test: (text) => budgetIn(text) !== undefined,
+        expected: "an amount and a period such as 5.00/day, 100/month or 20/total",
+      },
+      "tokens-per-minute": {
+        value: "N",
+        meaning: "tokens per minute of the key, beside its account's limit",
+        fallback: "no limit of its own",
+        test: (text) => /^\d{1,9}$/.test(text),
+        expected: "a number of tokens per minute",
       },
       models: {
         value: "a,b",

@@ -17,9 +17,11 @@ import {
   array,
   fail,
   nonEmpty,
+  literal,
   nullable,
   number,
   object,
+  optional,
   refine,
   string,
   ValidationError,
@@ -29,6 +31,16 @@ import {
 const time = refine(nonEmpty, (text) =>
   Number.isNaN(Date.parse(text)) ? fail("invalid_value", "expected a time in ISO 8601") : text,
 );
+
+/** When a budget is renewed: each day, each month, never. */
+const PERIODS = ["day", "month", "total"] as const;
+
+/** A budget, as the extension that has budgets reads it. */
+export interface KeyBudget {
+  /** An exact decimal number. */
+  amount: string;
+  period: (typeof PERIODS)[number];
+}
 
 /** A key as keys.json has it. */
 export interface CreatedKey {
@@ -42,6 +54,10 @@ export interface CreatedKey {
   rpm: number | null;
   /** The names that it may send as `model`; null: all. */
   models: string[] | null;
+  /** What this key alone may spend. Absent: only its account's budget. */
+  budget?: KeyBudget | undefined;
+  /** Tokens per minute of this key alone. Absent: only its account's limit. */
+  tokens_per_minute?: number | undefined;
   created: string;
   /** Null: never. */
   expires: string | null;
@@ -57,6 +73,13 @@ const createdKeys = array<CreatedKey>(
     sha256: string({ pattern: /^[0-9a-f]{64}$/, secret: true }),
     rpm: nullable(number({ min: 0, integer: true })),
     models: nullable(array(nonEmpty)),
+    budget: optional(
+      object({
+        amount: string({ pattern: /^\d{1,9}(\.\d{1,12})?$/ }),
+        period: literal(...PERIODS),
+      }),
+    ),
+    tokens_per_minute: optional(number({ min: 0, integer: true })),
     created: time,
     expires: nullable(time),
     revoked: nullable(time),
@@ -193,13 +216,19 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
 const writeKeys = (file: string, keys: readonly CreatedKey[]): Promise<void> =>
   replaceFile(file, `${JSON.stringify(keys, null, 2)}\n`);
 
+/** What is decided about a key before it is made. */
+export type NewKey = Pick<
+  CreatedKey,
+  "account" | "name" | "rpm" | "models" | "budget" | "tokens_per_minute" | "expires"
+>;
+
 /**
  * Makes a key and stores what is known of it. The key itself is in the result and nowhere else. The
  * caller holds the lock of the keys.
  */
 export async function createKey(
   file: string,
-  terms: Pick<CreatedKey, "account" | "name" | "rpm" | "models" | "expires">,
+  terms: NewKey,
   now: number,
 ): Promise<{ readonly key: string; readonly stored: CreatedKey }> {
   const key = `sk-${randomBytes(24).toString("base64url")}`;
@@ -211,6 +240,8 @@ export async function createKey(
     sha256: digest,
     rpm: terms.rpm,
     models: terms.models,
+    ...(terms.budget && { budget: terms.budget }),
+    ...(terms.tokens_per_minute !== undefined && { tokens_per_minute: terms.tokens_per_minute }),
     created: new Date(now).toISOString(),
     expires: terms.expires,
     revoked: null,

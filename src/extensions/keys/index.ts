@@ -7,6 +7,8 @@ import { createdKeysIn, watchKeys } from "./created-keys.ts";
 import { keyRoutes } from "./routes.ts";
 import { keylessAccounts } from "./warnings.ts";
 
+export { createdKeysIn } from "./created-keys.ts";
+
 export const extension: ProgramExtension & HostExtension = {
   name: "keys",
   commands: COMMANDS,

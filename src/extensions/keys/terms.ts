@@ -1,5 +1,6 @@
 // What the commands and the admin listener have in common when they make or revoke keys.
 import { join } from "node:path";
+import type { KeyBudget } from "./created-keys.ts";
 import type { LockOptions } from "../data-files/index.ts";
 
 /** What keeps other processes from writing keys.json meanwhile. */
@@ -11,6 +12,13 @@ export const lockOf = (dataDir: string): LockOptions => ({
 /** A text that can be shown on any terminal. */
 export const isShownText = (text: string): boolean => /^\P{Cc}{1,200}$/u.test(text);
 export const SHOWN_TEXT = "1 to 200 characters, none of them a control character";
+
+/** What `keys create --budget` takes, as it is kept. Undefined: it is none. */
+export function budgetIn(text: string): KeyBudget | undefined {
+  const [, amount = "", period = ""] =
+    /^(\d{1,9}(?:\.\d{1,12})?)\/(day|month|total)$/.exec(text) ?? [];
+  return amount === "" ? undefined : { amount, period: period as KeyBudget["period"] };
+}
 
 /** Whether a text is a day of the calendar, or a time in ISO 8601, that is still to come. */
 export function isDateToCome(text: string): boolean {

@@ -4,7 +4,7 @@
 import type { Mark, ReadSettled, RebuildCounts } from "../usage-records/index.ts";
 import type { Client, QueryResult } from "./client.ts";
 import { usageIdPattern } from "./select.ts";
-import { columnsOf, setAllFrom } from "./tables.ts";
+import { setAllFrom, valuesOf } from "./tables.ts";
 
 /** Enough to compare a hundred million records. */
 const LONG_MS = 3_600_000;
@@ -23,7 +23,7 @@ const STEPS = {
   analyze: "ANALYZE settled",
   change: `UPDATE usage_records ${setAllFrom("settled")} FROM settled
     WHERE usage_records.usage_id = settled.usage_id
-      AND (${columnsOf("usage_records")}) IS DISTINCT FROM (${columnsOf("settled")})
+      AND (${valuesOf("usage_records")}) IS DISTINCT FROM (${valuesOf("settled")})
       AND NOT (${STAYS})`,
   add: "INSERT INTO usage_records SELECT * FROM settled ON CONFLICT (usage_id) DO NOTHING",
   count: `SELECT count(*) FILTER (WHERE settled.usage_id IS NULL OR ${STAYS}) AS left_alone,

@@ -6,7 +6,7 @@ import type { PgPackage, Pool, QueryResult } from "./client.ts";
 import { COMMIT, commitValues } from "./commit.ts";
 import { clonedFault, NOTE_PLACE } from "./places.ts";
 import { rebuildTable } from "./rebuild.ts";
-import { filterValues, openCursor, parseSum, sumsBy } from "./select.ts";
+import { FIND, filterValues, openCursor, parseSum, sumsBy } from "./select.ts";
 import { MIGRATE } from "./tables.ts";
 
 /**
@@ -60,6 +60,12 @@ export function createPostgresStore(options: UsageStoreOptions): UsageStore {
       } finally {
         client.release(true);
       }
+    },
+    // PostgreSQL keeps its indexes itself.
+    maintain: async () => [],
+    async find({ requestId, account, limit }) {
+      const { rows } = await run(FIND, [requestId, account ?? null, limit]);
+      return rows.map(({ record }) => record as UsageRecord).reverse();
     },
     async sums(filter, by) {
       const { rows } = await run(sumsBy(by), filterValues(filter, gatewayInstanceId));

@@ -1,15 +1,25 @@
 // Limits that several gateways share, in Redis or Valkey: `"limits": { "store": "redis://..." }`.
 import { loadPeer } from "../stores/index.ts";
+import type { Config } from "../../core/config.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import type { ConfigExtension } from "../../config/extension.ts";
 import type { GatewayPart } from "../../core/extension/extension.ts";
 import { defineSetting } from "../../config/setting.ts";
 import { literal, withDefault } from "../../core/schema/checker.ts";
 import { createSharedLimiter, type OnError } from "./limiter.ts";
-import { createSharedWindows, type RedisPackage, type StoreEvents } from "./shared-windows.ts";
+import { createSharedWindows } from "./shared-windows.ts";
+import {
+  createStoredScript,
+  type RedisPackage,
+  type StoredScript,
+  type StoreEvents,
+} from "./store.ts";
+
+export type { StoredScript } from "./store.ts";
+export type { OnError } from "./limiter.ts";
 
 /** What happens while Redis cannot be asked: each gateway limits by itself, or refuses. */
-const onError = defineSetting<OnError>(
+export const onError = defineSetting<OnError>(
   "limits.on_error",
   "local",
   () => withDefault(literal("local", "refuse"), "local"),
@@ -17,6 +27,18 @@ const onError = defineSetting<OnError>(
 );
 
 const isRedis = (address: string): boolean => address !== "memory";
+
+/**
+ * A script of another extension at the server of the limits. Undefined: the configuration names no
+ * server. Throws a ValidationError if the package is missing.
+ */
+export const openStoredScript = (
+  { limits }: Config,
+  script: string,
+  events: StoreEvents,
+): StoredScript | undefined =>
+  isRedis(limits.store) ? createStoredScript(loadRedis(), limits.store, script, events) : undefined;
+
 const loadRedis = (): RedisPackage => loadPeer("redis", "limits.store");
 
 export const extension: ConfigExtension = {

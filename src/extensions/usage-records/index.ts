@@ -4,6 +4,10 @@
 import type { ConfigExtension } from "../../config/extension.ts";
 import type { Extension } from "../../core/extension/extension.ts";
 import type { Settlement } from "../../core/ledger/ledger.ts";
+import type { RequestDetails } from "./details.ts";
+
+export { AMOUNT, parseMoney } from "./amounts.ts";
+export type { AttemptCharge, AttemptDetails, RequestDetails } from "./details.ts";
 
 /**
  * One settled request. Other programs read these records, so names, order and meanings of the
@@ -41,6 +45,16 @@ export interface UsageRecord {
   readonly started_at: string;
   /** ISO 8601 in UTC, with milliseconds. The record belongs to the bill of this month. */
   readonly ended_at: string;
+  /**
+   * Part of prompt_cache_miss_tokens: what the provider wrote to its cache. 0 in records of earlier
+   * versions, which did not count it.
+   */
+  readonly cache_write_tokens: number;
+  /**
+   * What a receipt says beside the columns. It is stored with the record, and only
+   * UsageStore.find() yields it. Absent or null: an earlier version has stored the record.
+   */
+  readonly details?: RequestDetails | null | undefined;
 }
 
 /** The columns of a record, in the order in which files, tables and CSV have them. */
@@ -62,6 +76,7 @@ export const USAGE_COLUMNS = [
   "currency",
   "started_at",
   "ended_at",
+  "cache_write_tokens",
 ] as const satisfies readonly (keyof UsageRecord)[];
 
 /** How far a segment of the spend log has been copied into the usage records. */
@@ -121,6 +136,19 @@ export interface UsageFilter {
   readonly onUnreadable?: (line: string) => void;
 }
 
+/** Which records to find by their request id. */
+export interface RequestQuery {
+  /** The gateway_request_id. */
+  readonly requestId: string;
+  /** Absent: those of every account. */
+  readonly account?: string | undefined;
+  /** The most records. */
+  readonly limit: number;
+}
+
+/** The index by request ids does not reach all records yet. */
+export class IndexNotReady extends Error {}
+
 /** A filter that names a month. */
 export interface MonthFilter extends UsageFilter {
   readonly month: string;
@@ -138,6 +166,8 @@ export interface Sum {
   requests: number;
   prompt_cache_hit_tokens: number;
   prompt_cache_miss_tokens: number;
+  /** Part of prompt_cache_miss_tokens. */
+  cache_write_tokens: number;
   completion_tokens: number;
   reasoning_tokens: number;
   /** Exact, in pico-units of the currency. */
@@ -218,6 +248,16 @@ export interface UsageStore {
    * empty.
    */
   records(filter: UsageFilter): AsyncIterable<readonly UsageRecord[]>;
+  /**
+   * Brings indexes up to date, or goes on with one that takes long. The caller holds the lock of
+   * the books. Resolves with what went wrong.
+   */
+  maintain(): Promise<readonly StoreFault[]>;
+  /**
+   * Finds the latest records of a request id by an index, with their details, in the order in which
+   * they ended. Rejects with an IndexNotReady while a large index is being made.
+   */
+  find(query: RequestQuery): Promise<readonly UsageRecord[]>;
   /**
    * Adds up the matching records of a month, one sum per combination of the dimensions, in no
    * particular order.

@@ -70,10 +70,13 @@ function made(seed: number): string {
         prompt_cache_hit_tokens: hit,
         prompt_cache_miss_tokens: prompt,
         reasoning_tokens: Math.floor(completion_tokens / 3),
+        // Lines of earlier versions do not have it.
+        ...(each % 2 === 0 && { cache_write_tokens: Math.floor(prompt / 3) }),
       };
       const cost = costOf(usage, {
         input_cache_hit: 0.000001,
         input_cache_miss: 3.271592,
+        input_cache_write: 4.08949,
         output: 999_999.999999,
       });
       return textOf([
@@ -108,6 +111,7 @@ function parseCsv(text: string): string[][] {
 const CLASSES = [
   "prompt_cache_hit_tokens",
   "prompt_cache_miss_tokens",
+  "cache_write_tokens",
   "completion_tokens",
   "reasoning_tokens",
 ];
@@ -115,7 +119,7 @@ const CLASSES = [
 const summed = (found: readonly Line[]) => ({
   requests: found.length,
   ...Object.fromEntries(
-    CLASSES.map((name) => [name, found.reduce((all, { usage }) => all + usage[name], 0)]),
+    CLASSES.map((name) => [name, found.reduce((all, { usage }) => all + (usage[name] ?? 0), 0)]),
   ),
   cost: sum(found.map(({ cost }) => cost)),
   currency: "USD",
@@ -169,7 +173,7 @@ describe("billing statement", { concurrency: 2 }, () => {
     const { code, stdout } = await statement("csv");
     assert.equal(code, 0);
     const [header, ...rows] = parseCsv(stdout);
-    assert.deepEqual(header, Object.keys(usageRecords(dir)[0]!));
+    assert.deepEqual([...header!, "details"], Object.keys(usageRecords(dir)[0]!));
     const column = (name: string) => rows.map((row) => row[header!.indexOf(name)]);
     assert.ok(rows.every((row) => row.length === header!.length));
     assert.deepEqual(
@@ -187,7 +191,7 @@ describe("billing statement", { concurrency: 2 }, () => {
     for (const name of CLASSES)
       assert.deepEqual(
         column(name),
-        owed.map(({ usage }) => String(usage[name])),
+        owed.map(({ usage }) => String(usage[name] ?? 0)),
       );
   });
 
@@ -200,7 +204,7 @@ describe("billing statement", { concurrency: 2 }, () => {
     const total = summed(inDollars) as Line;
     assert.deepEqual(rows.at(-1)!.trim().split(/ +/), [
       "total",
-      ...["requests", ...CLASSES.slice(0, 3), "cost"].map((name) => String(total[name])),
+      ...["requests", ...CLASSES.slice(0, 4), "cost"].map((name) => String(total[name])),
     ]);
     assert.equal(
       stderr,

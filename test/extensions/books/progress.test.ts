@@ -1,5 +1,5 @@
-// How far a long command on the books is: it reads about as many bytes as it was said to read, and a
-// terminal shows that on one line, which is gone in the end.
+// How far a long command on the books is: it reads about as many bytes as it was said to read, and
+// a terminal shows that on one line, which is gone in the end.
 
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";

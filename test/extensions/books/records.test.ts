@@ -19,7 +19,7 @@ import {
   usageIdIn,
   usageRecord,
 } from "../../../src/extensions/books/usage/usage-record.ts";
-import { openLine, settleLine, spendId } from "../../support/books.ts";
+import { COUNTED, openLine, settleLine, spendId } from "../../support/books.ts";
 
 const settlement: Settlement = {
   status: "failed",
@@ -66,6 +66,9 @@ describe("parseSpendLine", () => {
     "a cost that is a number": settleLine(1, { cost: 0.5 }),
     "a cost with too many decimals": settleLine(1, { cost: "0.1234567890123" }),
     "a negative duration": settleLine(1, { duration_ms: -1 }),
+    "cache writes that are no count": settleLine(1, {
+      usage: { ...COUNTED, cache_write_tokens: -1 },
+    }),
     "a count that is no integer": settleLine(1, { usage: { prompt_tokens: 1.5 } }),
   };
   for (const [name, line] of Object.entries(unreadable)) {
@@ -81,7 +84,7 @@ describe("usageRecord", () => {
 
   it("has the columns in their order, and the beginning from the duration", () => {
     const record = usageRecord(settle);
-    assert.deepEqual(Object.keys(record), [...USAGE_COLUMNS]);
+    assert.deepEqual(Object.keys(record), [...USAGE_COLUMNS, "details"]);
     assert.deepEqual([record.started_at, record.ended_at], [open.time, settle.time]);
   });
 
@@ -96,6 +99,24 @@ describe("usageRecord", () => {
     const line = JSON.stringify(record);
     assert.deepEqual(parseUsageLine(line), record);
     assert.equal(usageIdIn(line), spendId(1));
+  });
+
+  it("states what was written to a cache, also of lines that do not count it", () => {
+    const written = { ...settle, usage: { ...settle.usage, cache_write_tokens: 5 } };
+    assert.equal(usageRecord(written).cache_write_tokens, 5);
+    const record = usageRecord(settle);
+    assert.equal(record.cache_write_tokens, 0);
+    const { cache_write_tokens: _, details: __, ...earlier } = record;
+    assert.deepEqual(parseUsageLine(JSON.stringify(earlier)), {
+      ...earlier,
+      cache_write_tokens: 0,
+    });
+    assert.equal(
+      recordText(record),
+      JSON.stringify(Object.values(earlier)),
+      "the text of earlier versions, of which there are sums",
+    );
+    assert.equal(parseUsageLine(JSON.stringify({ ...record, cache_write_tokens: "5" })), undefined);
   });
 
   it("is not read from a line in which something billed is missing", () => {

@@ -94,6 +94,7 @@ describe("opened and never settled", () => {
         currency: "USD",
         first_token_ms: null,
         duration_ms: Date.parse(time) - Date.parse(opened),
+        prices: null,
       });
       assert.deepEqual(Object.keys(line), Object.keys(settleLine(1)), "in the order of any other");
     }

@@ -79,6 +79,7 @@ const SETTLE = [
   "currency",
   "first_token_ms",
   "duration_ms",
+  "prices",
 ];
 
 const fail = (code: number): Behaviour => status(code, { error: { message: "no" } });
@@ -153,6 +154,7 @@ describe("the two lines of a request", () => {
         currency: "USD",
         first_token_ms,
         duration_ms,
+        prices: PRICE,
       });
       assert.deepEqual(Object.keys(settle["usage"]), Object.keys(COUNTED));
       assert.deepEqual(attempts.map(Object.keys), [

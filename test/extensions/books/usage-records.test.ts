@@ -18,6 +18,7 @@ import { describe, it, type TestContext } from "node:test";
 import { acquireSocketLock } from "../../../src/extensions/data-files/process-lock.ts";
 import {
   configFile,
+  detailsOf,
   entries,
   handMade,
   openLine,
@@ -69,6 +70,8 @@ function recordOf({ open, settle }: { open: Line; settle: Line }): Line {
     currency,
     started_at: open["time"],
     ended_at: time,
+    cache_write_tokens: usage["cache_write_tokens"] ?? 0,
+    details: detailsOf(settle),
   };
 }
 const byId = (records: readonly Line[]) =>
@@ -95,7 +98,7 @@ describe("usage records", { concurrency: 4 }, () => {
     await waitFor(() => usageCount(dir) === 3, "the records");
     assertCopied(dir);
     for (const record of usageRecords(dir))
-      assert.deepEqual(Object.keys(record), [...USAGE_COLUMNS]);
+      assert.deepEqual(Object.keys(record), [...USAGE_COLUMNS, "details"]);
     assert.deepEqual(
       usageRecords(dir).map(({ model, provider, status }) => [model, provider, status]),
       [

@@ -154,6 +154,12 @@ async function assertBooks(
   assert.ok(told.filter(({ verdict }) => verdict === "whole").length > 50);
 }
 
+/** Sorted, and without an order of members: PostgreSQL has one of its own. */
+const byText = (objects: readonly Record<string, unknown>[]): unknown[] =>
+  objects
+    .map((object) => Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)))
+    .sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+
 describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   before(async () => {
     db = await startPostgres();
@@ -177,7 +183,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     );
     assert.deepEqual(
       columns.map(({ name }) => name),
-      [...USAGE_COLUMNS],
+      [...USAGE_COLUMNS, "details"],
     );
     const key = await db.query(
       at.url,
@@ -188,6 +194,72 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     const second = await at.run(["usage", "sync", "--once", "--json"], place);
     assert.deepEqual([second.code, second.stdout, second.stderr], [0, '{"copied":0}\n', ""]);
     assert.equal((await at.records()).length, 10);
+  });
+
+  it("has the receipts that the file store has, and finds them by the index", async (t) => {
+    const at = await site(t, "receipts");
+    const place = at.place("data");
+    writeSpend(place.dataDir, { requests: 2_000 });
+    const entries = readSpend([place.dataDir]).entries;
+    const ids = entries
+      .map(({ settle }) => settle["gateway_request_id"] as string)
+      .filter((id) => !id.startsWith("-"))
+      .slice(0, 6);
+    const traces: unknown[] = [];
+    for (const store of [at.url, "file"]) {
+      const { config } = at.place("data", store);
+      const told = [];
+      for (const id of ids) {
+        const { code, stdout, stderr } = await at.run(["billing", "trace", id, "--json"], {
+          ...place,
+          config,
+        });
+        assert.equal(code, 0, stderr);
+        const { receipts, records } = JSON.parse(stdout);
+        assert.deepEqual(
+          receipts.map(({ spend_id }: Record<string, unknown>) => spend_id).sort(),
+          entries
+            .filter(({ settle }) => settle["gateway_request_id"] === id)
+            .map(({ settle }) => settle["spend_id"])
+            .sort(),
+        );
+        told.push(byText(receipts), byText(records));
+      }
+      traces.push(told);
+    }
+    assert.deepEqual(traces[0], traces[1]);
+  });
+
+  it("a table of an earlier version gets the columns that it lacks, and its records count", async (t) => {
+    const at = await site(t, "older");
+    const place = at.place("data");
+    writeSpend(place.dataDir, { requests: 30 });
+    const run = async (...args: string[]) => {
+      const { code, stdout, stderr } = await at.run(args, place);
+      assert.equal(code, 0, stdout + stderr);
+      return stdout;
+    };
+    await run("usage", "sync", "--once");
+    // As an earlier version left it, which has not counted what was written to a cache.
+    await db.query(at.url, "ALTER TABLE usage_records DROP COLUMN cache_write_tokens");
+    await run("usage", "sync", "--once");
+    const written = async () =>
+      (await at.records()).reduce((all, record) => all + record["cache_write_tokens"], 0);
+    assert.equal(await written(), 0);
+    // The same gateway writes on beside a newer one.
+    await db.query(at.url, "UPDATE usage_records SET cache_write_tokens = NULL");
+    const [record] = await at.records();
+    const month = record!["ended_at"].slice(0, 7);
+    const args = ["--account", record!["account"], "--month", month, "--format", "json"];
+    const { total } = JSON.parse(await run("billing", "statement", ...args));
+    assert.equal(total.cache_write_tokens, 0);
+    const rebuilt = JSON.parse(await run("books", "rebuild", "--json"));
+    const stated = readSpend([place.dataDir]).entries.filter(
+      ({ settle }) => settle["usage"].cache_write_tokens > 0,
+    );
+    assert.ok(stated.length > 0);
+    assert.deepEqual([rebuilt.changed, rebuilt.unchanged], [stated.length, 30 - stated.length]);
+    assert.ok((await written()) > 0);
   });
 
   it("the records are those that the file store would hold, to the letter", async (t) => {

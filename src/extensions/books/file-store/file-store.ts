@@ -1,18 +1,22 @@
 // The usage store in files, one a month. Records are found by reading the lines.
 import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
 import type {
   Mark,
   RecordKey,
+  RequestQuery,
+  StoreFault,
   UsageChange,
   UsageFilter,
   UsageRecord,
   UsageStore,
 } from "../../usage-records/index.ts";
 import { fail } from "../../../core/schema/checker.ts";
-import { parseJson } from "../../../core/schema/untrusted-json.ts";
+import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { BooksFault } from "../books-fault.ts";
 import { readLines } from "../read-lines.ts";
-import { parseUsageLine, usageIdIn } from "../usage/usage-record.ts";
+import { createRequestIndex } from "../request-index/request-index.ts";
+import { parseUsageLine, usageIdIn, withAllCounts } from "../usage/usage-record.ts";
 import type { Cursor } from "./cursor.ts";
 import { createMonthFiles, type MonthFiles } from "./month-files.ts";
 import { createMonthSums } from "./month-sums.ts";
@@ -27,8 +31,9 @@ const BATCH_BYTES = 128 * 1024;
 /** The store in the folder `dir`, which is made when the first record comes. */
 export function createFileStore(dir: string): UsageStore {
   const files = createMonthFiles(dir);
+  const index = createRequestIndex(join(dir, "index"), files);
   const parse = (line: string, month: string): UsageRecord =>
-    (parseJson(line) ?? failUnreadableLine(files, month, line)) as UsageRecord;
+    withAllCounts(asObject(parseJson(line) ?? failUnreadableLine(files, month, line)));
 
   /** Throws a BooksFault if records that count are missing. */
   function readCursor(): Cursor {
@@ -61,6 +66,12 @@ export function createFileStore(dir: string): UsageStore {
       mkdirSync(dir, { recursive: true, mode: 0o700 });
       return rebuildMonths(files, readSettled, marks);
     },
+    maintain: () => index.update().then(() => [], notIndexed),
+    async find(query) {
+      const lines = await index.linesOf(query, readCursor);
+      const records = lines.map(parseUsageLine).filter((record) => isOf(record, query));
+      return records.slice(0, query.limit).reverse();
+    },
     async *records(filter) {
       const cursor = filter.onUnreadable ? files.readCursor() : readCursor();
       yield* readRecords({ files, cursor, parse }, filter);
@@ -69,6 +80,21 @@ export function createFileStore(dir: string): UsageStore {
     close: async () => undefined,
   };
 }
+
+/** Different request ids and accounts may have the same hashes. */
+const isOf = (
+  record: UsageRecord | undefined,
+  { requestId, account }: RequestQuery,
+): record is UsageRecord =>
+  record?.gateway_request_id === requestId && record.account === (account ?? record.account);
+
+const notIndexed = (error: unknown): readonly StoreFault[] => [
+  {
+    event: "usage_index_not_written",
+    detail: `the index of the usage records cannot be written: ${(error as Error).message}`,
+    blocks: false,
+  },
+];
 
 function failUnreadableLine(files: MonthFiles, month: string, line: string): never {
   const path = files.pathOf(month, files.readCursor());
@@ -97,6 +123,8 @@ async function* readRecords(
   for await (const { month, lines } of matchingLines(source, filter)) {
     for (const line of lines.slice(toSkip)) {
       const record = onUnreadable ? parseUsageLine(line) : source.parse(line, month);
+      // Only find() yields them. The record was made of the line just now, so nobody else has it.
+      delete (record as { details?: unknown } | undefined)?.details;
       if (record) found.push(record);
       else onUnreadable?.(`${month}.jsonl: ${JSON.stringify(line.slice(0, 80))}`);
     }

@@ -1,7 +1,7 @@
 // What the records of the file store add up to, by day, account, key, model, provider and currency.
 // A month is read once; after that only the records that have come since are read and added.
 import { setImmediate as turnEnd } from "node:timers/promises";
-import { parseMoney } from "../../../core/ledger/price.ts";
+import { parseMoney } from "../../usage-records/index.ts";
 import type { Dimension, MonthFilter, SumBy, UsageRecord } from "../../usage-records/index.ts";
 import { readLines } from "../read-lines.ts";
 import { addToSum, emptySum } from "../usage/sums.ts";
@@ -146,6 +146,7 @@ function cellOf(record: UsageRecord): Cell {
     requests: 1,
     prompt_cache_hit_tokens: record.prompt_cache_hit_tokens,
     prompt_cache_miss_tokens: record.prompt_cache_miss_tokens,
+    cache_write_tokens: record.cache_write_tokens,
     completion_tokens: record.completion_tokens,
     reasoning_tokens: record.reasoning_tokens,
   };

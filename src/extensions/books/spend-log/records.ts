@@ -2,7 +2,8 @@
 // them, so names and meanings of the fields stay.
 import type { AttemptRecord, Settlement } from "../../../core/ledger/ledger.ts";
 import type { UsageSource } from "../../../core/ledger/meter.ts";
-import { AMOUNT } from "../../../core/ledger/price.ts";
+import type { Price } from "../../../core/ledger/price.ts";
+import { AMOUNT } from "../../usage-records/index.ts";
 import type { Usage } from "../../../core/openai/usage.ts";
 import { asCount, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
 
@@ -19,6 +20,8 @@ export interface OpenRecord {
   /** The model or alias that the client named. */
   readonly model_requested: string;
   readonly stream: boolean;
+  /** What is held for the request until it is settled. Absent: it falls under no budget. */
+  readonly hold?: string | undefined;
 }
 
 /** The token counts of a request. */
@@ -29,6 +32,13 @@ export interface TokenCounts {
   readonly prompt_cache_hit_tokens: number;
   readonly prompt_cache_miss_tokens: number;
   readonly reasoning_tokens: number;
+  /**
+   * The part of prompt_cache_miss_tokens that the provider wrote to its cache. Absent: 0, or an
+   * earlier version wrote the line.
+   */
+  readonly cache_write_tokens?: number | undefined;
+  /** The part of cache_write_tokens that the provider keeps for an hour. Absent: 0. */
+  readonly cache_write_1h_tokens?: number | undefined;
 }
 
 /** The end of a request. */
@@ -65,6 +75,13 @@ export interface SettleRecord {
   readonly first_token_ms: number | null;
   /** Milliseconds from the beginning to the end. */
   readonly duration_ms: number;
+  /**
+   * The prices of the model that served, when the request began. Null if it has none. Absent: an
+   * earlier version wrote the line.
+   */
+  readonly prices?: Price | null;
+  /** As Settlement.notes. Absent: there are none. */
+  readonly notes?: readonly string[] | undefined;
 }
 
 /** A line of the spend log. */
@@ -80,7 +97,7 @@ const TEXTS = [
   "model_requested",
 ] as const;
 
-/** The token counts of a request, in the order in which the books have them. */
+/** The token counts that every line has, in their order. */
 export const COUNTS = [
   "prompt_tokens",
   "completion_tokens",
@@ -90,6 +107,16 @@ export const COUNTS = [
   "reasoning_tokens",
 ] as const satisfies readonly (keyof TokenCounts)[];
 
+/** The token counts that a line leaves out where they are 0. */
+export const RARE_COUNTS = [
+  "cache_write_tokens",
+  "cache_write_1h_tokens",
+] as const satisfies readonly (keyof TokenCounts)[];
+
+/** Whether the counts that may be left out are counts, where they are there. */
+export const hasRareCounts = (counts: Readonly<Record<string, unknown>>): boolean =>
+  RARE_COUNTS.every((name) => counts[name] === undefined || asCount(counts[name]) !== undefined);
+
 const countsOf = (usage: Usage): TokenCounts => ({
   prompt_tokens: usage.prompt_tokens,
   completion_tokens: usage.completion_tokens,
@@ -97,6 +124,8 @@ const countsOf = (usage: Usage): TokenCounts => ({
   prompt_cache_hit_tokens: usage.prompt_cache_hit_tokens,
   prompt_cache_miss_tokens: usage.prompt_cache_miss_tokens,
   reasoning_tokens: usage.completion_tokens_details.reasoning_tokens,
+  cache_write_tokens: usage.prompt_tokens_details.cache_write_tokens,
+  cache_write_1h_tokens: usage.prompt_tokens_details.cache_write_1h_tokens,
 });
 
 /**
@@ -128,6 +157,8 @@ export function settleRecord(open: OpenRecord, now: number, settlement: Settleme
     currency: settlement.currency,
     first_token_ms: settlement.firstTokenMs,
     duration_ms: endedAt - startedAt,
+    ...(settlement.notes && { notes: settlement.notes }),
+    prices: settlement.price ?? null,
   };
 }
 
@@ -149,6 +180,7 @@ function isBilled(record: Record<string, unknown>): boolean {
   const usage = asObject(record["usage"]);
   return (
     COUNTS.every((name) => asCount(usage[name]) !== undefined) &&
+    hasRareCounts(usage) &&
     asCount(record["duration_ms"]) !== undefined &&
     AMOUNT.test(asString(record["cost"]) ?? "")
   );

@@ -5,6 +5,7 @@ import type { Clock } from "../../../core/clock.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import type { Settlement } from "../../../core/ledger/ledger.ts";
 import { NO_USAGE } from "../../../core/ledger/meter.ts";
+import type { Sealing } from "../sealing.ts";
 import { readSegment } from "./read-segment.ts";
 import { settleRecord } from "./records.ts";
 import { hasWriter } from "./segment-claim.ts";
@@ -31,6 +32,8 @@ export interface RecoveryOptions {
   readonly spendDir: string;
   /** The currency of the settle lines that are written. */
   readonly currency: string;
+  /** Seals the lines that are written. Absent: they are not sealed. */
+  readonly sealing?: Sealing | undefined;
   readonly clock: Clock;
   readonly diagnose: Diagnose;
 }
@@ -62,11 +65,16 @@ export async function recover(options: RecoveryOptions): Promise<void> {
 }
 
 /** Resolves with the number of requests that were settled. */
-async function settleAll(segment: string, { currency, clock }: RecoveryOptions): Promise<number> {
+async function settleAll(
+  segment: string,
+  { currency, sealing, clock }: RecoveryOptions,
+): Promise<number> {
   const { unsettled, end } = await readSegment(segment);
+  const chain = sealing?.resume(segment, end);
   const lines = [...unsettled.values()].map((open) => {
     const record = settleRecord(open, clock.now(), { ...INTERRUPTED, currency });
-    return `${JSON.stringify(record)}\n`;
+    const text = JSON.stringify(record);
+    return `${chain ? chain.seal(text) : text}\n`;
   });
   truncateSync(segment, end);
   appendFileSync(segment, lines.join(""), { flush: true });

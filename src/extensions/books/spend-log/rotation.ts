@@ -7,6 +7,7 @@ import type { Clock } from "../../../core/clock.ts";
 import { syncToDisk } from "../../data-files/index.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import { gatewayInstanceId } from "../data-dir-ids.ts";
+import type { Sealing } from "../sealing.ts";
 import type { LogFault } from "./log-fault.ts";
 import { openSegment, type Segment } from "./segment.ts";
 import { claimSegment, type SegmentClaim } from "./segment-claim.ts";
@@ -18,6 +19,8 @@ export interface SpendLogOptions {
   readonly dir: string;
   /** A segment of this size, in bytes, is followed by another. */
   readonly segmentBytes: number;
+  /** Absent: lines are not sealed. */
+  readonly sealing?: Sealing | undefined;
   readonly clock: Clock;
   readonly diagnose: Diagnose;
 }
@@ -46,7 +49,7 @@ export interface Rotation {
 
 /** The segments of a log that has not started yet. Its methods throw what the system says. */
 export function createRotation(options: SpendLogOptions, fault: LogFault): Rotation {
-  const { dir, segmentBytes, clock, diagnose } = options;
+  const { dir, segmentBytes, sealing, clock, diagnose } = options;
   let segments: readonly Segment[] = [];
   let gatewayId: string | undefined;
   const today = (): string => new Date(clock.now()).toISOString().slice(0, 10);
@@ -70,7 +73,7 @@ export function createRotation(options: SpendLogOptions, fault: LogFault): Rotat
   async function begin(): Promise<Segment> {
     const claim = await reserve();
     try {
-      return openSegment(claim, fault.failed);
+      return openSegment(claim, fault.failed, sealing);
     } catch (error) {
       claim.release();
       throw error;

@@ -3,6 +3,7 @@
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { basename } from "node:path";
 import type { ApiError } from "../../../core/openai/errors.ts";
+import type { Sealing, SegmentChain } from "../sealing.ts";
 import { carryOver, putBack, type PutBack } from "./put-back.ts";
 import type { OpenRecord, SettleRecord } from "./records.ts";
 import type { SegmentClaim } from "./segment-claim.ts";
@@ -60,15 +61,18 @@ export interface Segment {
 
 /**
  * Creates the segment that was claimed. `failed` gets the error of each write that fails, and
- * returns the 503.
+ * returns the 503. `sealing` undefined: its lines are not sealed.
  */
 export function openSegment(
   initialClaim: SegmentClaim,
   failed: (error: unknown) => ApiError,
+  sealing?: Sealing,
 ): Segment {
   let claim = initialClaim;
+  const name = (): string => basename(claim.path);
   const file = createSegmentFile(claim.path);
-  const queue = createLineQueue(file.append, failed);
+  const chain = sealing?.begin(name);
+  const queue = createLineQueue(file.append, failed, chain);
   const settled = createCountdown();
 
   async function settle(record: SettleRecord): Promise<void> {
@@ -77,7 +81,7 @@ export function openSegment(
   }
 
   return {
-    name: () => basename(claim.path),
+    name,
     size: file.appended,
     unsettled: settled.count,
     whenSettled: settled.whenZero,
@@ -126,6 +130,7 @@ export function openSegment(
         queue.releaseReplies();
       }
       file.close();
+      if (settled.count() === 0) chain?.close();
       if (settled.count() === 0) claim.removeFile();
       else claim.abandon();
       claim.release();
@@ -154,6 +159,7 @@ interface LineQueue {
 function createLineQueue(
   write: (bytes: Buffer) => number,
   failed: (error: unknown) => ApiError,
+  chain: SegmentChain | undefined,
 ): LineQueue {
   /** The lines of this turn. */
   let waiting = "";
@@ -179,7 +185,8 @@ function createLineQueue(
   }
 
   function append(record: object): Promise<void> {
-    waiting += `${JSON.stringify(record)}\n`;
+    const text = JSON.stringify(record);
+    waiting += `${chain ? chain.seal(text) : text}\n`;
     turn ??= turnEnd()
       .then(flush)
       .catch((error) => Promise.reject(failed(error)));

@@ -100,6 +100,7 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
         key_id: request.key_id,
         model_requested: request.model_requested,
         stream: request.stream,
+        hold: request.hold,
       });
     },
     fault: fault.current,

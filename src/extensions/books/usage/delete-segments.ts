@@ -33,6 +33,8 @@ export interface DeleteCandidates {
   readonly marks: readonly Mark[];
   /** The identities of all segments in the folder. */
   readonly present: ReadonlySet<string>;
+  /** Only empty segments may be deleted. */
+  readonly keepLines: boolean;
 }
 
 /**
@@ -42,10 +44,10 @@ export interface DeleteCandidates {
  */
 export async function deleteOldSegments(
   options: DeleteOptions,
-  { idle, marks, present }: DeleteCandidates,
+  { idle, marks, present, keepLines }: DeleteCandidates,
 ): Promise<readonly StoreFault[]> {
   const { spendDir, retention, reader, store } = options;
-  const mayDelete = retention.isClockSteady();
+  const mayDelete = retention.isClockSteady() && !keepLines;
   const old = await oldSegments(options, idle, mayDelete);
   const withLines = old.filter(({ size }) => size > 0);
   const faults = await keepSums(spendDir, withLines);

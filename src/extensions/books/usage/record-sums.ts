@@ -1,5 +1,6 @@
 // Sums of usage records by month, exact enough to prove that two sides have the same records.
-import { formatMoney, parseMoney } from "../../../core/ledger/price.ts";
+import { formatMoney } from "../../../core/ledger/price.ts";
+import { parseMoney } from "../../usage-records/index.ts";
 import type { UsageRecord } from "../../usage-records/index.ts";
 import { fingerprint } from "./usage-record.ts";
 

@@ -62,6 +62,11 @@ export async function syncUsage(books: BooksFiles): Promise<SyncResult> {
     if (size > (mark?.position ?? 0)) copied += await copySegment(books, { name, size, progress });
     else if (!inUse) idle.push({ name, size, modified: mtimeMs });
   }
-  faults.push(...(await deleteOldSegments(books, { idle, marks, present })));
+  const closed = await books.sealing?.closeDays();
+  faults.push(...(closed?.faults ?? []));
+  // A day that has no head yet needs the lines of its segments.
+  const keepLines = closed?.isComplete === false;
+  faults.push(...(await deleteOldSegments(books, { idle, marks, present, keepLines })));
+  faults.push(...(await store.maintain()));
   return { copied, faults };
 }

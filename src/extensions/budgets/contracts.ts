@@ -1,0 +1,128 @@
+// What the parts of this extension say to each other. All of it is data that can be sent to another
+// process.
+import type { Period } from "./periods.ts";
+
+/** A limit of an account or of a key, and what it bounds. */
+export interface SpendLimit {
+  /** `account acme`, `key key_...`. */
+  readonly name: string;
+  /** Undefined: it bounds no costs. */
+  readonly budget: { readonly amount: bigint; readonly period: Period } | undefined;
+  /** Null: it bounds no tokens. */
+  readonly tokensPerMinute: number | null;
+}
+
+/** Whose money is spent. */
+export interface Spender {
+  readonly account: string;
+  readonly keyId: string;
+  /** The limits of both. Empty: they may spend any amount, which is counted all the same. */
+  readonly limits: readonly SpendLimit[];
+}
+
+/** The most that a request can take if one of its candidates serves it. */
+export interface Estimate {
+  /** The canonical name of the candidate. */
+  readonly model: string;
+  /** In pico-units of the currency. */
+  readonly cost: bigint;
+  readonly tokens: number;
+}
+
+/** A request that asks for money and tokens. */
+export interface ReserveRequest {
+  readonly spender: Spender;
+  /** One a candidate; at least one. */
+  readonly estimates: readonly Estimate[];
+  /**
+   * The client stated no bound of the reply, so that the account's last requests to a model may
+   * bound its estimate.
+   */
+  readonly isOpen: boolean;
+}
+
+/** What is held for a request. */
+export interface Ticket {
+  /** Names it among those of the process that granted it. */
+  readonly id: number;
+  readonly spender: Spender;
+  /** In pico-units of the currency. */
+  readonly cost: bigint;
+  readonly tokens: number;
+  /** Names its admission in a store that several gateways share. Absent: it is not in one. */
+  readonly shared?: string;
+}
+
+/** How much of a limit of tokens per minute is left. */
+export interface TokenState {
+  readonly limit: number;
+  readonly remaining: number;
+  /** Milliseconds until it next gets room. */
+  readonly resetMs: number;
+}
+
+/** Why a request is refused: a budget, its tokens per minute, or nobody can be asked. */
+export type Refusal =
+  | {
+      readonly by: "budget";
+      readonly figures: Figures;
+      /** What the request would have held, in pico-units. */
+      readonly cost: bigint;
+    }
+  | { readonly by: "tokens"; readonly resetMs: number }
+  | { readonly by: "store" };
+
+/** The answer to a ReserveRequest. */
+export interface Decision {
+  /** Undefined: the request is refused. */
+  readonly ticket: Ticket | undefined;
+  /** Undefined: the request is granted. */
+  readonly refusal: Refusal | undefined;
+  /** Of the limit of tokens that has least left. Undefined: there is none. */
+  readonly tokens: TokenState | undefined;
+  /** Of the budgets among its limits. */
+  readonly figures: readonly Figures[];
+}
+
+/** What a request came to. */
+export interface Outcome {
+  /** In pico-units of the currency. */
+  readonly cost: bigint;
+  readonly tokens: number;
+  /** The model that served. Null: none did. */
+  readonly model: string | null;
+}
+
+/** How a budget stands. Amounts are in pico-units of the currency. */
+export interface Figures {
+  /** As SpendLimit.name. */
+  readonly name: string;
+  readonly period: Period;
+  readonly amount: bigint;
+  readonly spent: bigint;
+  readonly held: bigint;
+  /** When the period ends, in ISO 8601. Null: never. */
+  readonly ends: string | null;
+  /** When this was so, in milliseconds since 1970. Later figures of one accountant have more. */
+  readonly at: number;
+}
+
+/** Keeps what is spent and held. */
+export interface Accountant {
+  /** Holds what a request can take under all of its limits, or nothing. */
+  reserve(request: ReserveRequest): Decision | Promise<Decision>;
+  /** Gives back what was held, and counts what was taken. To be called once for each ticket. */
+  settle(ticket: Ticket, outcome: Outcome): void;
+  /** Counts what was spent by somebody for whom nothing was held. */
+  spend(spender: Spender, outcome: Outcome): void;
+  /** How these budgets stand. Of those that cannot be looked up at the moment there are none. */
+  figures(limits: readonly SpendLimit[]): readonly Figures[] | Promise<readonly Figures[]>;
+  /** How all budgets stand that it has been asked about, as far as this process knows. */
+  known(): readonly Figures[];
+  /**
+   * Reads what was spent before, for these limits. To be called before the first request of the
+   * process. A failure is reported, and is tried again when a request needs it.
+   */
+  start(limits: readonly SpendLimit[]): Promise<void>;
+  close(): void;
+}

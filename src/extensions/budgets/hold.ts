@@ -1,0 +1,82 @@
+// The hook of the chat handler: holds what a request may cost, and gives it back when the request
+// is settled.
+import type { Caller } from "../../core/accounts/keyring.ts";
+import type { AcceptedRequest } from "../../core/chat/context.ts";
+import type { Config } from "../../core/config.ts";
+import type { Hold, Settlement } from "../../core/ledger/ledger.ts";
+import { formatMoney } from "../../core/ledger/price.ts";
+import { parseMoney } from "../usage-records/index.ts";
+import type { Accountant, Decision, Outcome, Spender } from "./contracts.ts";
+import { estimatesOf } from "./estimate.ts";
+import { refusalError, setTokenHeaders } from "./refusals.ts";
+import { accountLimit, keyLimit } from "./limits.ts";
+
+export interface HoldOptions {
+  readonly accountant: Accountant;
+  /** Whether what is spent without a budget is counted too, because there are budgets. */
+  isCounting(): boolean;
+  /** A request with a budget has come. */
+  found(): void;
+}
+
+const NOTHING: Outcome = { cost: 0n, tokens: 0, model: null };
+
+const outcomeOf = (settlement: Settlement | undefined): Outcome =>
+  settlement
+    ? {
+        cost: parseMoney(settlement.cost),
+        tokens: settlement.usage.total_tokens,
+        model: settlement.modelServed,
+      }
+    : NOTHING;
+
+/** GatewayPart.hold. */
+export function createHold({ accountant, isCounting, found }: HoldOptions) {
+  /** A caller lives as long as its configuration does. */
+  const spenders = new WeakMap<Caller, Spender>();
+
+  function spenderOf(caller: Caller, config: Config): Spender {
+    const known = spenders.get(caller);
+    if (known) return known;
+    const { account, keyId, terms } = caller;
+    const limits = [accountLimit(account, config), keyLimit(keyId, terms)];
+    const spender = { account, keyId, limits: limits.filter((limit) => limit !== undefined) };
+    spenders.set(caller, spender);
+    return spender;
+  }
+
+  function take(decision: Decision, { exchange, config }: AcceptedRequest): Hold {
+    const { ticket, refusal, tokens } = decision;
+    if (tokens) setTokenHeaders(exchange.res, tokens);
+    if (!ticket) throw refusalError(refusal ?? { by: "store" }, config.currency);
+    return {
+      amount: hasBudget(ticket.spender) ? formatMoney(ticket.cost) : undefined,
+      settle: (settlement) => accountant.settle(ticket, outcomeOf(settlement)),
+    };
+  }
+
+  return (request: AcceptedRequest): Hold | undefined | Promise<Hold> => {
+    const { caller, config, chat, candidates } = request;
+    const spender = spenderOf(caller, config);
+    if (spender.limits.length === 0) return isCounting() ? counted(accountant, spender) : undefined;
+    if (hasBudget(spender)) found();
+    const decision = accountant.reserve({
+      spender,
+      estimates: estimatesOf(chat, candidates, config),
+      isOpen: chat.maxTokens === undefined,
+    });
+    return decision instanceof Promise
+      ? decision.then((made) => take(made, request))
+      : take(decision, request);
+  };
+}
+
+const hasBudget = ({ limits }: Spender): boolean => limits.some(({ budget }) => budget);
+
+/** Holds nothing, and counts what the request comes to. */
+const counted = (accountant: Accountant, spender: Spender): Hold => ({
+  amount: undefined,
+  settle(settlement) {
+    if (settlement) accountant.spend(spender, outcomeOf(settlement));
+  },
+});

@@ -1,0 +1,162 @@
+// The script in Redis or Valkey, as it is asked and answers. Amounts travel as whole units and
+// pico-units of the currency, because a script counts in doubles.
+import { WINDOW_MS } from "../../core/accounts/limiter.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { StoredScript } from "../redis/index.ts";
+import type { Figures, SpendLimit, TokenState } from "./contracts.ts";
+import type { LocalAccountant } from "./local.ts";
+import { periodEnd, periodName } from "./periods.ts";
+
+/** What a gateway that dies has held is given back after so many milliseconds. */
+const LEASE_MS = 15_000;
+const UNIT = 1_000_000_000_000n;
+
+/** What the script is to do. */
+export interface Task {
+  /**
+   * publish: write the rows of this gateway anew. reserve: hold `first`, or nothing. settle:
+   * `first` was held, and `second` is spent.
+   */
+  readonly name: "publish" | "reserve" | "settle";
+  /** Names the admission. */
+  readonly id: string;
+  readonly tokens: number;
+  readonly first: bigint;
+  readonly second: bigint;
+}
+
+/** What the script says. */
+export interface Answer {
+  readonly isGranted: boolean;
+  /** The budget that has no room. Undefined: all have. */
+  readonly shortOf: string | undefined;
+  /** Milliseconds until there is room for the tokens; 0: there is. */
+  readonly resetMs: number;
+  readonly figures: readonly Figures[];
+  readonly tokens: TokenState | undefined;
+  /** Whether this gateway had a row in each of the budgets. */
+  readonly isKnown: boolean;
+}
+
+/** Asks the script. Undefined: the store cannot be asked. */
+export type AskScript = (
+  account: string,
+  limits: readonly SpendLimit[],
+  task: Task,
+) => Promise<Answer | undefined>;
+
+export interface ScriptOptions {
+  readonly script: StoredScript;
+  readonly local: LocalAccountant;
+  /** Names the rows of this gateway: 32 hexadecimal digits. */
+  readonly gatewayId: () => string;
+  readonly clock: Clock;
+}
+
+/** One limit as the script has it: amounts are digits. */
+type RawRow = readonly [
+  spent: string,
+  spentPico: string,
+  held: string,
+  heldPico: string,
+  count: number,
+  renewsMs: number,
+];
+
+type RawAnswer = readonly [
+  known: number,
+  refused: number,
+  resetMs: number,
+  rows: readonly RawRow[],
+];
+
+export function createAskScript({ script, local, gatewayId, clock }: ScriptOptions): AskScript {
+  let gateway: string | undefined;
+
+  function wordsOf(account: string, limits: readonly SpendLimit[], task: Task): string[] {
+    gateway ??= gatewayId();
+    const { name, id, tokens, first, second } = task;
+    const keys = keysOf(account, limits);
+    const rows = rowsOf(limits, local.own(limits), clock.now());
+    const head = [name, gateway, WINDOW_MS, LEASE_MS, id, tokens];
+    return [keys.length, ...keys, ...head, ...parts(first), ...parts(second), ...rows].map(String);
+  }
+
+  return async (account, limits, task) => {
+    const answer = await script.run(wordsOf(account, limits, task));
+    return answer === undefined ? undefined : answerOf(limits, answer as RawAnswer, clock.now());
+  };
+}
+
+/** All keys of one account are on one node of a cluster: that of the tag in braces. */
+function keysOf(account: string, limits: readonly SpendLimit[]): string[] {
+  const tag = `chat-gateway:{account ${account}}`;
+  return limits.flatMap(({ name, budget }) => [
+    `${tag}:budget:${budget?.period ?? ""}:${name}`,
+    `${tag}:tokens:${name}`,
+    `${tag}:token-counts:${name}`,
+  ]);
+}
+
+/** What the script is told of each limit. */
+function rowsOf(limits: readonly SpendLimit[], own: readonly Figures[], now: number) {
+  return limits.flatMap(({ name, budget, tokensPerMinute }) => {
+    const { spent = 0n, held = 0n } = own.find((figures) => figures.name === name) ?? {};
+    return [
+      budget ? periodName(budget.period, now) : "",
+      ...parts(budget?.amount ?? 0n),
+      tokensPerMinute ?? "",
+      ...parts(spent),
+      ...parts(held),
+    ];
+  });
+}
+
+function answerOf(
+  limits: readonly SpendLimit[],
+  [known, refused, resetMs, rows]: RawAnswer,
+  at: number,
+): Answer {
+  const isKnown = known === 1;
+  return {
+    isGranted: isKnown && refused === 0 && resetMs === 0,
+    shortOf: limits[refused - 1]?.name,
+    resetMs,
+    figures: limits.flatMap((limit, index) => figuresIn(limit, rows[index]!, at)),
+    tokens: tokensIn(limits, rows),
+    isKnown,
+  };
+}
+
+function figuresIn({ name, budget }: SpendLimit, row: RawRow, at: number): Figures[] {
+  if (!budget) return [];
+  const { period, amount } = budget;
+  const [spent, spentPico, held, heldPico] = row;
+  return [
+    {
+      name,
+      period,
+      amount,
+      spent: whole(spent, spentPico),
+      held: whole(held, heldPico),
+      ends: periodEnd(period, at),
+      at,
+    },
+  ];
+}
+
+/** The limit of tokens that has least left. */
+function tokensIn(limits: readonly SpendLimit[], rows: readonly RawRow[]): TokenState | undefined {
+  let tightest: TokenState | undefined;
+  for (const [index, { tokensPerMinute: limit }] of limits.entries()) {
+    if (limit === null) continue;
+    const [, , , , count, resetMs] = rows[index]!;
+    const remaining = Math.max(0, limit - count);
+    if (!tightest || remaining < tightest.remaining) tightest = { limit, remaining, resetMs };
+  }
+  return tightest;
+}
+
+const parts = (amount: bigint): readonly bigint[] => [amount / UNIT, amount % UNIT];
+
+const whole = (units: string, picos: string): bigint => BigInt(units) * UNIT + BigInt(picos);

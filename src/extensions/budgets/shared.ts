@@ -1,0 +1,150 @@
+// The accountant of several gateways: a script in Redis or Valkey decides by what all of them have
+// spent and hold. Each gateway has a row in each budget there. It knows its own row from its books
+// and from memory, so that a store that has forgotten everything learns it again.
+import type { Clock } from "../../core/clock.ts";
+import type { Diagnose } from "../../core/diagnose.ts";
+import { randomHex } from "../../core/ids.ts";
+import type { OnError } from "../redis/index.ts";
+import type {
+  Accountant,
+  Decision,
+  Figures,
+  Outcome,
+  ReserveRequest,
+  Spender,
+  SpendLimit,
+  Ticket,
+} from "./contracts.ts";
+import type { Most } from "./local.ts";
+import { createRows, type Rows } from "./shared-rows.ts";
+import { createAskScript, type Answer, type ScriptOptions } from "./shared-script.ts";
+import type { BudgetWarnings } from "./warnings.ts";
+
+export interface SharedOptions extends ScriptOptions {
+  readonly warnings: BudgetWarnings;
+  /** What happens while the store cannot be asked, or has forgotten. */
+  readonly onError: OnError;
+  readonly diagnose: Diagnose;
+  readonly clock: Clock;
+}
+
+const NOTHING: Outcome = { cost: 0n, tokens: 0, model: null };
+const REFUSED_BY_STORE: Decision = {
+  ticket: undefined,
+  refusal: { by: "store" },
+  tokens: undefined,
+  figures: [],
+};
+
+export function createSharedAccountant(options: SharedOptions): Accountant {
+  const { script, local, warnings, onError, clock, diagnose } = options;
+  const rows = createRows(createAskScript(options), clock, diagnose);
+  const latest = new Map<string, Figures>();
+  const instance = randomHex(8);
+  let lastId = 0;
+  const readiness = createReadiness(options, rows);
+
+  function note(answer: Answer | undefined): readonly Figures[] {
+    const figures = answer?.figures ?? [];
+    for (const each of figures) latest.set(each.name, each);
+    return figures;
+  }
+
+  /** The decision without the store. */
+  const alone = (request: ReserveRequest): Decision | Promise<Decision> =>
+    onError === "local" ? local.reserve(request) : REFUSED_BY_STORE;
+
+  async function reserve(request: ReserveRequest): Promise<Decision> {
+    const { spender } = request;
+    if (!(await readiness.isReady(spender.limits))) return REFUSED_BY_STORE;
+    const most = local.most(request);
+    lastId += 1;
+    const id = `${instance}:${lastId}`;
+    const { cost: first, tokens } = most;
+    const answer = await rows.reserve(spender, { name: "reserve", id, tokens, first, second: 0n });
+    if (!answer) return await alone(request);
+    note(answer);
+    const decision = decisionOf(answer, spender, most, id);
+    const isDoubtful = onError === "refuse" && rows.isForgetful();
+    if (!isDoubtful || !decision.ticket) return decision;
+    settle(decision.ticket, NOTHING);
+    return REFUSED_BY_STORE;
+  }
+
+  function decisionOf(answer: Answer, spender: Spender, most: Most, shared: string): Decision {
+    const { figures, tokens, isGranted, shortOf, resetMs } = answer;
+    if (isGranted) {
+      const ticket: Ticket = { ...local.grant(spender, most), shared };
+      return { ticket, refusal: undefined, tokens, figures };
+    }
+    const short = figures.find(({ name }) => name === shortOf);
+    if (!short) return { ticket: undefined, refusal: { by: "tokens", resetMs }, tokens, figures };
+    warnings.take(short, short.held === 0n);
+    const refusal = { by: "budget", figures: short, cost: most.cost } as const;
+    return { ticket: undefined, refusal, tokens, figures };
+  }
+
+  async function settle(ticket: Ticket, outcome: Outcome): Promise<void> {
+    const { spender, cost: first, shared: id = "" } = ticket;
+    // First here: a row that is written from now on has it.
+    local.settle(ticket, outcome);
+    const { cost: second, tokens } = outcome;
+    const answer = await rows.settle(spender, { name: "settle", id, tokens, first, second });
+    for (const figures of note(answer)) warnings.take(figures, false);
+  }
+
+  return {
+    reserve,
+    settle(ticket, outcome) {
+      settle(ticket, outcome);
+    },
+    spend: local.spend,
+    async figures(limits) {
+      if (limits.length === 0 || !(await readiness.isReady(limits))) return [];
+      const answers = limits.map(async (limit) => {
+        const account = accountOf(limit.name);
+        if (account === undefined || !limit.budget) return [];
+        return note(await rows.publish({ account, limit }));
+      });
+      return (await Promise.all(answers)).flat();
+    },
+    known: () => [...latest.values()],
+    start: local.start,
+    close() {
+      rows.stop();
+      if (readiness.hasBegun()) script.close();
+    },
+  };
+}
+
+/** The account of an account's limit. Undefined: it is a key's. */
+const accountOf = (name: string): string | undefined =>
+  name.startsWith("account ") ? name.slice("account ".length) : undefined;
+
+/** Connects to the store when the first limit is asked about. */
+function createReadiness({ script, local, gatewayId }: SharedOptions, rows: Rows) {
+  let beginning: Promise<void> | undefined;
+
+  /** Rejects without a data_dir. */
+  async function begin(): Promise<void> {
+    gatewayId();
+    await script.start();
+    rows.start();
+  }
+
+  return {
+    hasBegun: (): boolean => beginning !== undefined,
+    /** Whether it is known what was spent under these limits before. */
+    async isReady(limits: readonly SpendLimit[]): Promise<boolean> {
+      beginning ??= begin();
+      try {
+        await beginning;
+      } catch {
+        // Without a data_dir the ledger refuses requests too, and tells the operator.
+        beginning = undefined;
+        return false;
+      }
+      return (await local.need(limits)) ?? true;
+    },
+  };
+}

@@ -1,0 +1,70 @@
+// All limits of tokens per minute, under each of which a request is admitted, or under none.
+import { WINDOW_MS } from "../../core/accounts/limiter.ts";
+import type { SpendLimit, TokenState } from "./contracts.ts";
+import { createTokenWindow, type TokenWindow } from "./token-window.ts";
+
+export interface TokenLimits {
+  /** Milliseconds until all of these limits have room for the tokens; 0: they have. */
+  roomIn(limits: readonly SpendLimit[], tokens: number): number;
+  /** Admits a request. `id` is greater than that of every one before. */
+  admit(limits: readonly SpendLimit[], id: number, tokens: number): void;
+  /** Replaces the estimate of a request that was admitted. */
+  correct(limits: readonly SpendLimit[], id: number, tokens: number): void;
+  /** The limit that has least left. Undefined: none of them bounds tokens. */
+  state(limits: readonly SpendLimit[]): TokenState | undefined;
+}
+
+/** `now` is a monotonic clock, in milliseconds. */
+export function createTokenLimits(now: () => number): TokenLimits {
+  const windows = new Map<string, TokenWindow>();
+  let sweepAt = 0;
+
+  function windowOf(name: string): TokenWindow {
+    const known = windows.get(name);
+    if (known) return known;
+    const window = createTokenWindow();
+    windows.set(name, window);
+    return window;
+  }
+
+  /** Once a minute, windows in which nothing counts are dropped. */
+  function sweep(time: number): void {
+    if (time < sweepAt) return;
+    for (const [name, window] of windows) if (window.isEmpty(time)) windows.delete(name);
+    sweepAt = time + WINDOW_MS;
+  }
+
+  function* finite(limits: readonly SpendLimit[]) {
+    for (const { name, tokensPerMinute } of limits)
+      if (tokensPerMinute !== null) yield { limit: tokensPerMinute, window: windowOf(name) };
+  }
+
+  return {
+    roomIn(limits, tokens) {
+      const time = now();
+      sweep(time);
+      let longest = 0;
+      for (const { limit, window } of finite(limits)) {
+        if (window.total(time) + tokens > limit)
+          longest = Math.max(longest, window.roomIn(tokens, limit, time));
+      }
+      return longest;
+    },
+    admit(limits, id, tokens) {
+      for (const { window } of finite(limits)) window.add(id, now(), tokens);
+    },
+    correct(limits, id, tokens) {
+      for (const { window } of finite(limits)) window.correct(id, tokens);
+    },
+    state(limits) {
+      const time = now();
+      let tightest: TokenState | undefined;
+      for (const { limit, window } of finite(limits)) {
+        const remaining = Math.max(0, limit - window.total(time));
+        if (!tightest || remaining < tightest.remaining)
+          tightest = { limit, remaining, resetMs: window.renewsIn(time) };
+      }
+      return tightest;
+    },
+  };
+}

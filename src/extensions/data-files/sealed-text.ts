@@ -1,0 +1,68 @@
+// Texts that only one installation can read: they are given to clients, who bring them back, so
+// that nothing has to be stored. The key is derived from a secret that data_dir keeps for good.
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+
+export interface Seal {
+  seal(text: string): string;
+  /** Undefined: another installation sealed it, or it was changed. */
+  open(sealed: string): string | undefined;
+}
+
+export interface SealOptions {
+  /** What is sealed. A text that was sealed for another purpose cannot be opened. */
+  readonly purpose: string;
+  /** Returns hexadecimal digits. Called when the first text is sealed or opened. */
+  readonly readSecret: () => string;
+  /**
+   * Called with the error if the secret cannot be had. A random key then stands in for the life of
+   * this process.
+   */
+  readonly failed: (error: Error) => void;
+}
+
+/** Names the format of what follows it. */
+const PREFIX = "sealed1.";
+const CIPHER = "aes-256-gcm";
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+export function createSeal({ purpose, readSecret, failed }: SealOptions): Seal {
+  let derived: Buffer | undefined;
+
+  function secret(): Buffer {
+    try {
+      return Buffer.from(readSecret(), "hex");
+    } catch (error) {
+      failed(error as Error);
+      return randomBytes(32);
+    }
+  }
+
+  function key(): Buffer {
+    derived ??= Buffer.from(hkdfSync("sha256", secret(), "", `chat-gateway ${purpose}`, 32));
+    return derived;
+  }
+
+  return {
+    seal(text) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv(CIPHER, key(), nonce);
+      const bytes = [nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()];
+      return PREFIX + Buffer.concat(bytes).toString("base64url");
+    },
+    open(sealed) {
+      if (!sealed.startsWith(PREFIX)) return undefined;
+      const bytes = Buffer.from(sealed.slice(PREFIX.length), "base64url");
+      if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
+      const end = bytes.length - TAG_BYTES;
+      const decipher = createDecipheriv(CIPHER, key(), bytes.subarray(0, NONCE_BYTES));
+      decipher.setAuthTag(bytes.subarray(end));
+      try {
+        const text = [decipher.update(bytes.subarray(NONCE_BYTES, end)), decipher.final()];
+        return Buffer.concat(text).toString();
+      } catch {
+        return undefined; // the tag does not fit: the key or the text is another one
+      }
+    },
+  };
+}

@@ -1,0 +1,54 @@
+// GET /v1/requests/{request_id}: what an account's requests with this id came to, and what they
+// cost.
+import { ApiError } from "../../core/openai/errors.ts";
+import { authenticate } from "../../core/chat/admission.ts";
+import type { Extension } from "../../core/extension/extension.ts";
+import type { Routes } from "../../core/http/exchange.ts";
+import { sendJson } from "../../core/http/responses.ts";
+import type { Snapshot } from "../../core/snapshot.ts";
+import { openBooks } from "../books/index.ts";
+import { createReceipts, type Receipts } from "./receipts.ts";
+import { proofsOf } from "./seals.ts";
+
+export { createReceipts, type Receipts } from "./receipts.ts";
+export { proofsOf, type Proofs, type SealedRequest, type SealExtension } from "./seals.ts";
+export type { Receipt } from "./receipt.ts";
+
+/** The most receipts of an answer: those of the requests that ended last. */
+const MOST_RECEIPTS = 100;
+
+const NO_STORE = { "Cache-Control": "no-store" };
+
+export const extension: Extension = {
+  name: "receipts",
+  start({ config, current, clock, diagnose, extensions }) {
+    const books = openBooks(config, { clock, diagnose, extensions });
+    const receipts = createReceipts(books, proofsOf(config, extensions));
+    return {
+      routes: receiptRoutes(receipts, current),
+      open: async () => receipts.warmUp(),
+      close: () => books.store.close(),
+    };
+  },
+};
+
+const receiptRoutes = (receipts: Receipts, current: () => Snapshot): Routes => ({
+  "/v1/requests/{request_id}": {
+    async GET(exchange, requestId) {
+      const { account } = authenticate(exchange, current().keyring);
+      const query = { requestId, account, limit: MOST_RECEIPTS };
+      const data = await receipts.find(query).catch(refuseSearch);
+      if (data.length === 0)
+        throw new ApiError("unknown_url", "This account has no settled request with this id.");
+      sendJson(exchange.res, 200, { object: "list", data }, NO_STORE);
+    },
+  },
+});
+
+/** The books may be out of reach for a while: a database that is down, an index that is made. */
+function refuseSearch(cause: unknown): never {
+  throw new ApiError("server_overloaded", "The books cannot be read at the moment.", {
+    headers: { "Retry-After": "5" },
+    cause,
+  });
+}

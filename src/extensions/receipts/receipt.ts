@@ -1,0 +1,137 @@
+// What a client is told of a request: no provider, and no host.
+import { formatMoney, type Price } from "../../core/ledger/price.ts";
+import type { AttemptDetails, UsageRecord } from "../usage-records/index.ts";
+
+/** An attempt, as a receipt has it. */
+export interface ReceiptAttempt {
+  /** The canonical name of the model. */
+  readonly model: string;
+  /** "ok", "cancelled" (the client left), or the code of the error. */
+  readonly outcome: string;
+  readonly duration_ms: number;
+  /** Its share, if several models served the request. Absent: none was recorded. */
+  readonly usage?: unknown;
+  /** As above. An exact decimal number. */
+  readonly cost?: unknown;
+}
+
+/** Prices per million tokens, as exact decimals. Null: a cache miss's (of a write: as above). */
+export interface ReceiptPrices {
+  readonly input_cache_hit: string | null;
+  readonly input_cache_miss: string;
+  readonly input_cache_write: string | null;
+  /** Absent: it is that of the other cache writes. */
+  readonly input_cache_write_1h?: string;
+  readonly output: string;
+}
+
+/** The tokens by class. */
+export interface ReceiptUsage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+  readonly prompt_cache_hit_tokens: number;
+  readonly prompt_cache_miss_tokens: number;
+  /** Part of prompt_cache_miss_tokens. */
+  readonly cache_write_tokens: number;
+  /** Part of cache_write_tokens: what the provider keeps for an hour. Absent: 0. */
+  readonly cache_write_1h_tokens?: number;
+  readonly reasoning_tokens: number;
+}
+
+/** One request that was settled. A null is something that does not exist or was not recorded. */
+export interface Receipt {
+  readonly request_id: string;
+  readonly spend_id: string;
+  /** The model or alias that the client named. */
+  readonly model_requested: string | null;
+  /** The canonical name of the model that served. */
+  readonly model: string | null;
+  readonly status: UsageRecord["status"];
+  readonly error_code: string | null;
+  readonly finish_reason: string | null;
+  /** ISO 8601 in UTC. */
+  readonly started_at: string;
+  readonly first_token_ms: number | null;
+  /** ISO 8601 in UTC. */
+  readonly ended_at: string;
+  readonly attempts: readonly ReceiptAttempt[];
+  readonly usage: ReceiptUsage;
+  readonly usage_source: string | null;
+  /** In force when the request began. Null: the model has none, or nobody served. */
+  readonly prices: ReceiptPrices | null;
+  /** An exact decimal number, in `currency`. */
+  readonly cost: string;
+  readonly currency: string;
+  /**
+   * What was done for the request that its client should know of: that an alias stayed with the
+   * model of the last turn, or which tools were left out. Absent: nothing.
+   */
+  readonly notes?: readonly string[];
+  /** What the seals of the books prove of it. Null: nothing, or not yet. */
+  readonly seal: object | null;
+}
+
+/**
+ * The receipt of a record. Records of versions that stored no details have no attempts and no
+ * prices.
+ */
+export function receiptOf(record: UsageRecord, seal: object | null): Receipt {
+  const { details } = record;
+  return {
+    request_id: record.gateway_request_id,
+    spend_id: record.usage_id,
+    model_requested: details?.model_requested ?? null,
+    // A record that nobody served has the name that the client asked for.
+    model: record.provider === null ? null : record.model,
+    status: record.status,
+    error_code: details?.error_code ?? null,
+    finish_reason: details?.finish_reason ?? null,
+    started_at: record.started_at,
+    first_token_ms: details?.first_token_ms ?? null,
+    ended_at: record.ended_at,
+    attempts: (details?.attempts ?? []).map(attemptOf),
+    usage: usageOf(record),
+    usage_source: details?.usage_source ?? null,
+    prices: details?.prices ? pricesOf(details.prices) : null,
+    cost: record.cost,
+    currency: record.currency,
+    ...(details?.notes && { notes: details.notes }),
+    seal,
+  };
+}
+
+const attemptOf = ([model, outcome, duration_ms, charge]: AttemptDetails): ReceiptAttempt => ({
+  model,
+  outcome: outcome === "completed" ? "ok" : outcome,
+  duration_ms,
+  ...(charge?.usage !== undefined && { usage: charge.usage }),
+  ...(charge?.cost !== undefined && { cost: charge.cost }),
+});
+
+const usageOf = ({ details, ...record }: UsageRecord): ReceiptUsage => ({
+  prompt_tokens: record.prompt_tokens,
+  completion_tokens: record.completion_tokens,
+  total_tokens: record.total_tokens,
+  prompt_cache_hit_tokens: record.prompt_cache_hit_tokens,
+  prompt_cache_miss_tokens: record.prompt_cache_miss_tokens,
+  cache_write_tokens: record.cache_write_tokens,
+  ...(details?.cache_write_1h_tokens !== undefined && {
+    cache_write_1h_tokens: details.cache_write_1h_tokens,
+  }),
+  reasoning_tokens: record.reasoning_tokens,
+});
+
+const pricesOf = (prices: Price): ReceiptPrices => ({
+  input_cache_hit: decimal(prices.input_cache_hit),
+  input_cache_miss: decimal(prices.input_cache_miss) ?? "0",
+  input_cache_write: decimal(prices.input_cache_write),
+  ...(prices.input_cache_write_1h !== undefined && {
+    input_cache_write_1h: decimal(prices.input_cache_write_1h) ?? "0",
+  }),
+  output: decimal(prices.output) ?? "0",
+});
+
+/** A price has at most six decimals, so that it is exact in millionths. */
+const decimal = (price: number | undefined): string | null =>
+  price === undefined ? null : formatMoney(BigInt(Math.round(price * 1e6)) * 1_000_000n);

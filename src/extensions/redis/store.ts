@@ -1,0 +1,128 @@
+// A Redis or Valkey server that carries out scripts: the connection, patience, failure and
+// recovery. What is asked in one turn of the event loop travels in one packet, and is carried out
+// in its order.
+import { createHash } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+
+/**
+ * A tick is time in which this process could have heard the answer: where the process is itself at
+ * work for longer, that counts as one.
+ */
+const TICK_MS = 10;
+/** A store that has not answered after so many ticks is too slow. */
+const PATIENCE_TICKS = 5;
+/**
+ * How often a store that failed is tried again by a request, and one that is not there is called.
+ */
+const RETRY_MS = 250;
+/** How long a start waits for the store. */
+const START_MS = 2_000;
+
+/** What is used of a client of the package `redis`. */
+interface Client {
+  on(event: "error" | "ready", listener: (error: Error) => void): void;
+  connect(): Promise<unknown>;
+  sendCommand(words: readonly string[]): Promise<unknown>;
+  destroy(): void;
+}
+
+/** What is used of the package `redis`. */
+export interface RedisPackage {
+  createClient(options: object): Client;
+}
+
+/** Hears of the store's condition, once each time that it changes. */
+export interface StoreEvents {
+  failed(message: string): void;
+  recovered(): void;
+}
+
+/** A script that the store carries out at once, with nothing in between. */
+export interface StoredScript {
+  /**
+   * Carries it out: the number of its keys, the keys, and further words. Undefined while the store
+   * cannot be asked; it may have been carried out all the same.
+   */
+  run(words: readonly string[]): Promise<unknown>;
+  /** What keeps the store from being asked; null: nothing. */
+  fault(): string | null;
+  /** Resolves when the store answers, or has not for two seconds. */
+  start(): Promise<void>;
+  close(): void;
+}
+
+/** `address`: `redis://...`; it may hold a password. `script`: its text, in Lua. */
+export function createStoredScript(
+  { createClient }: RedisPackage,
+  address: string,
+  script: string,
+  events: StoreEvents,
+): StoredScript {
+  const digest = createHash("sha1").update(script).digest("hex");
+  const client = createClient({
+    url: address,
+    disableOfflineQueue: true,
+    socket: { connectTimeout: 5_000, reconnectStrategy: () => RETRY_MS },
+  });
+  let fault: string | null = null;
+  let retryAt = 0;
+  client.on("error", failed);
+  // Without requests nothing else would notice that the store is back.
+  client.on("ready", recovered);
+
+  function failed({ message }: Error): void {
+    if (fault === null) events.failed(message);
+    fault = message;
+    retryAt = performance.now() + RETRY_MS;
+  }
+
+  function recovered(): void {
+    if (fault !== null) events.recovered();
+    fault = null;
+  }
+
+  /** The server forgets scripts when it restarts; then it is sent once more as a whole. */
+  async function send(words: readonly string[]): Promise<unknown> {
+    try {
+      return await client.sendCommand(["EVALSHA", digest, ...words]);
+    } catch (error) {
+      if (!(error as Error).message.startsWith("NOSCRIPT")) throw error;
+      return await client.sendCommand(["EVAL", script, ...words]);
+    }
+  }
+
+  return {
+    async run(words) {
+      if (fault !== null && performance.now() < retryAt) return undefined;
+      // The other requests wait for what this one finds out.
+      if (fault !== null) retryAt = performance.now() + RETRY_MS;
+      try {
+        const answer = await inTime(send(words));
+        recovered();
+        return answer;
+      } catch (error) {
+        failed(error as Error);
+        return undefined;
+      }
+    },
+    fault: () => fault,
+    async start() {
+      const connected = client.connect().catch(failed);
+      await Promise.race([connected, pause(START_MS, undefined, { ref: false })]);
+    },
+    close: () => client.destroy(),
+  };
+}
+
+/** Rejects when an answer has not come after PATIENCE_TICKS. */
+async function inTime<T>(answer: Promise<T>): Promise<T> {
+  let isWaiting = true;
+  const late = async (): Promise<never> => {
+    for (let ticks = 0; isWaiting && ticks < PATIENCE_TICKS; ticks += 1)
+      await pause(TICK_MS, undefined, { ref: false });
+    throw new Error(`no answer within ${PATIENCE_TICKS * TICK_MS} ms`);
+  };
+  return await Promise.race([answer, late()]).finally(() => {
+    isWaiting = false;
+  });
+}

@@ -1,0 +1,72 @@
+// `seal head` and `seal public-key`.
+import { join, resolve } from "node:path";
+import { JSON_OPTION, type Command } from "../../command-line/command.ts";
+import { systemClock } from "../../core/clock.ts";
+import { hasSpendLog, withBooks } from "../books/index.ts";
+import { firstSealedDay } from "./heads/close-days.ts";
+import { readHeads, sealsDir, type HeadLine } from "./heads/heads.ts";
+import { makeHeadNow } from "./heads/make-head.ts";
+import { sealKeyOf } from "./heads/seal-key.ts";
+
+const DAY = /^\d{4}-\d\d-\d\d$/;
+
+const runHead = withBooks(async (context) => {
+  const { config, args, terminal } = context;
+  const dataDir = resolve(config.data_dir);
+  const { day } = args.values;
+  if (day === undefined && !hasSpendLog(context))
+    throw new Error(`there is no spend log in ${dataDir}`);
+  const { text } = day === undefined ? await headNow(dataDir, terminal.warn) : headOf(dataDir, day);
+  await terminal.print(`${text}\n`);
+});
+
+async function headNow(dataDir: string, warn: (line: string) => void): Promise<HeadLine> {
+  const now = systemClock.now();
+  const today = new Date(now).toISOString().slice(0, 10);
+  const heads = readHeads(sealsDir(dataDir));
+  const spendDir = join(dataDir, "spend");
+  const sources = {
+    spendDir,
+    heads,
+    firstDay: heads[0]?.head.day ?? firstSealedDay(spendDir) ?? today,
+    months: [],
+    key: sealKeyOf(dataDir),
+    now,
+    broken: (text: string) => warn(`warning: ${text}`),
+  };
+  return await makeHeadNow(sources, today);
+}
+
+function headOf(dataDir: string, day: string): HeadLine {
+  const found = readHeads(sealsDir(dataDir)).find(({ head }) => head.day === day);
+  if (!found) throw new Error(`${day} has no head: it is not over, or was not sealed`);
+  return found;
+}
+
+/** Prints a signed head, for somebody to keep outside of this machine. */
+export const headCommand: Command = {
+  summary: "print a signed head of the books, for an auditor to keep",
+  example: "seal head",
+  options: {
+    day: {
+      value: "YYYY-MM-DD",
+      meaning: "the head of this day, which is over",
+      fallback: "one of this moment",
+      test: (text) => DAY.test(text),
+      expected: "a day such as 2026-11-30",
+    },
+  },
+  run: runHead,
+};
+
+/** Prints the public key, and makes the key if there is none. */
+export const publicKeyCommand: Command = {
+  summary: "print the public key that verifies the heads of these books",
+  example: "seal public-key",
+  options: { json: JSON_OPTION },
+  async run(args, terminal) {
+    const { config } = await terminal.load(args, { withoutSecrets: true });
+    const { publicHex, publicPem } = sealKeyOf(resolve(config.data_dir));
+    await terminal.answer(args, { public_key: publicHex }, publicPem);
+  },
+};

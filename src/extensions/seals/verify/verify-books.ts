@@ -1,0 +1,103 @@
+// Verifies a data_dir by its files alone: heads, segments, trees and usage records.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { segmentsIn } from "../../books/index.ts";
+import type { Mark } from "../../usage-records/index.ts";
+import { createFindings } from "./findings.ts";
+import { createOpenRecords, expectedRecords } from "./day-leaves.ts";
+import { sealsDir } from "../heads/heads.ts";
+import type { SettledLine } from "../chain/scan-segment.ts";
+import { verifyRanges } from "../heads/month-ranges.ts";
+import { verifyHeads, type Trust } from "./verify-heads.ts";
+import {
+  monthsInFiles,
+  verifyRecords,
+  type MonthProof,
+  type RecordSource,
+} from "./verify-records.ts";
+import { verifySegments, type SegmentProof } from "./verify-segments.ts";
+
+/** What a verification found. `seal verify --json` prints it. */
+export interface Verification {
+  /** Whether nothing was found wrong. */
+  readonly ok: boolean;
+  /** The public key, 64 hexadecimal digits. Null: nothing is signed. */
+  readonly public_key: string | null;
+  /** Whether the caller has stated the public key. If not, it is that of the files themselves. */
+  readonly key_stated: boolean;
+  readonly heads: {
+    readonly count: number;
+    readonly from: string | null;
+    readonly to: string | null;
+  };
+  readonly segments: readonly SegmentProof[];
+  /** Null: the usage records are not in files of this folder, and nothing is said of them. */
+  readonly months: readonly MonthProof[] | null;
+  /** Settled requests that the usage sync had not copied yet when the verification began. */
+  readonly awaited: number;
+  readonly findings: readonly string[];
+}
+
+/** Usage records outside of data_dir, from the first day on that must be proved. */
+export type OtherRecords = (firstDay: string) => Promise<RecordSource>;
+
+/** Verifies a data_dir. `other`: where the usage records are. Absent: in its files. */
+export async function verifyBooks(
+  dataDir: string,
+  trust: Trust,
+  other?: OtherRecords,
+): Promise<Verification> {
+  const findings = createFindings();
+  const dir = sealsDir(dataDir);
+  const spendDir = join(dataDir, "spend");
+  // What grows first is read last, so that a gateway that runs meanwhile makes no finding.
+  const source = other ? await other(firstSegmentDay(spendDir)) : monthsInFiles(dataDir, findings);
+  const { heads, publicKey, named } = verifyHeads(dir, trust, findings);
+  const open = createOpenRecords(heads.at(-1)?.head.day ?? "");
+  const awaited = createAwaited(source?.marks ?? []);
+  const segments = await verifySegments({ spendDir, named, findings }, (settled, { first }) => {
+    open.take(settled);
+    awaited.take(settled, first);
+  });
+  const expected = await expectedRecords({ dir, heads, findings }, await open.sorted());
+  if (!other) await verifyRanges(join(dataDir, "usage"), heads, findings);
+  const hadFiles = heads.some(({ head }) => head.months.length > 0);
+  if (!source && hadFiles) findings.add("usage", "is not there, and heads have files in it");
+  const months = source ? await verifyRecords(source, expected, awaited.has, findings) : [];
+  const list = findings.list();
+  return {
+    ok: list.length === 0,
+    public_key: publicKey ?? null,
+    key_stated: trust.publicKey !== undefined,
+    heads: {
+      count: heads.length,
+      from: heads[0]?.head.day ?? null,
+      to: heads.at(-1)?.head.day ?? null,
+    },
+    segments,
+    months: source ? months : null,
+    awaited: source ? awaited.count() : 0,
+    findings: list,
+  };
+}
+
+/** The day of the first segment that is there. The epoch if there is none. */
+const firstSegmentDay = (spendDir: string): string =>
+  (existsSync(spendDir) ? segmentsIn(spendDir)[0]?.slice(0, 10) : undefined) ?? "1970-01-01";
+
+/** Records that the usage sync had not copied when the verification began. */
+function createAwaited(marks: readonly Mark[]) {
+  const positions = new Map<string, number>();
+  for (const { identity, position } of marks) {
+    if (identity === null) continue;
+    positions.set(identity, Math.max(position, positions.get(identity) ?? 0));
+  }
+  const ids = new Set<string>();
+  return {
+    take({ record, end }: SettledLine, first: string): void {
+      if (end > (positions.get(first) ?? 0)) ids.add(record.usage_id);
+    },
+    count: (): number => ids.size,
+    has: (usageId: string): boolean => ids.has(usageId),
+  };
+}

@@ -1,0 +1,128 @@
+// Verifies the heads of a data_dir, and heads that somebody has kept elsewhere.
+import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { NO_SEAL } from "../chain/chain.ts";
+import type { Findings } from "./findings.ts";
+import { headTexts, parseHead, type HeadLine, type HeadSegment } from "../heads/heads.ts";
+import { hasSignature } from "../heads/signed.ts";
+
+/** A line of a segment that a head names. */
+export interface NamedLine extends HeadSegment {
+  /** Which head names it: "the head of 2026-11-22". */
+  readonly by: string;
+  /** Whether that head stands in the file of the heads. */
+  readonly isClosed: boolean;
+}
+
+/** What a verification goes by. */
+export interface Trust {
+  /** The public key, 64 hexadecimal digits. Undefined: that of the heads themselves. */
+  readonly publicKey: string | undefined;
+  /** Heads that were kept elsewhere: their lines, or the lines of the log that name them. */
+  readonly kept: readonly string[];
+}
+
+/** The heads of a data_dir, as far as they are good. */
+export interface VerifiedHeads {
+  readonly heads: readonly HeadLine[];
+  /** The public key that the heads were verified with. Undefined: there is none. */
+  readonly publicKey: string | undefined;
+  /** Lines of segments that the heads name, those of kept heads included. */
+  readonly named: readonly NamedLine[];
+}
+
+/** Verifies the heads in the folder of the seals. */
+export function verifyHeads(dir: string, trust: Trust, findings: Findings): VerifiedHeads {
+  const texts = headTexts(dir);
+  const keptHeads = trust.kept.map(parseHead).filter((line) => line !== undefined);
+  const publicKey = trust.publicKey ?? firstKey(texts) ?? keptHeads[0]?.head.public_key;
+  const heads: HeadLine[] = [];
+  let previous = NO_SEAL;
+  texts.forEach((text, index) => {
+    const where = `seals/heads.jsonl, line ${index + 1}`;
+    const line = parseHead(text);
+    if (!line) {
+      findings.add(where, "is no head: it was changed, or cut short");
+      previous = "";
+      return;
+    }
+    if (!hasSignature(text, publicKey ?? ""))
+      findings.add(
+        where,
+        "was changed, or signed by another key: its signature is not that of the key",
+      );
+    const continues = line.head.previous === previous && line.head.number === index + 1;
+    if (!continues && previous !== "")
+      findings.add(
+        where,
+        "does not continue the line before it: lines were changed, removed or swapped",
+      );
+    previous = line.hash;
+    heads.push(line);
+  });
+  const named = heads.flatMap(linesNamedBy);
+  for (const text of trust.kept) named.push(...compareKept(text, heads, publicKey, findings));
+  return { heads, publicKey, named };
+}
+
+const firstKey = (texts: readonly string[]): string | undefined =>
+  texts.map(parseHead).find((line) => line !== undefined)?.head.public_key;
+
+const linesNamedBy = ({ head }: HeadLine): NamedLine[] =>
+  head.segments.map((segment) => ({
+    ...segment,
+    by: `the head of ${head.day}`,
+    isClosed: true,
+  }));
+
+/** Compares what was kept with the heads. Returns the lines that only it names. */
+function compareKept(
+  text: string,
+  heads: readonly HeadLine[],
+  publicKey: string | undefined,
+  findings: Findings,
+): readonly NamedLine[] {
+  const where = "the head that was kept";
+  const line = parseHead(text);
+  if (!line) {
+    compareHash(text, heads, findings);
+    return [];
+  }
+  if (!hasSignature(text, publicKey ?? "")) {
+    findings.add(
+      where,
+      "was changed, or signed by another key: its signature is not that of the key",
+    );
+    return [];
+  }
+  const { head, hash } = line;
+  if (head.number !== null) {
+    if (!heads.some((each) => each.hash === hash))
+      findings.add(
+        where,
+        `of ${head.day} is not in seals/heads.jsonl: heads were changed or removed`,
+      );
+  } else if (head.previous !== NO_SEAL && !heads.some((each) => each.hash === head.previous)) {
+    findings.add(
+      where,
+      "continues a head that is not in seals/heads.jsonl: heads were changed or removed",
+    );
+  }
+  const by = `the head that was kept, of ${head.made_at},`;
+  return head.segments.map((segment) => ({ ...segment, by, isClosed: false }));
+}
+
+/** A line of the gateway's log names a head by its hash. */
+function compareHash(text: string, heads: readonly HeadLine[], findings: Findings): void {
+  const { event, head, day } = asObject(parseJson(text));
+  const hash = asString(head);
+  if (event !== "seal_head" || hash === undefined)
+    findings.add(
+      "the head that was kept",
+      "is neither a head nor a line of the log that names one",
+    );
+  else if (!heads.some((each) => each.hash === hash))
+    findings.add(
+      "the head that was kept",
+      `of ${String(day)} is not in seals/heads.jsonl: heads were changed or removed`,
+    );
+}
