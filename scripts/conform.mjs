@@ -14,6 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), "chat-gateway-"));
 const file = join(folder, "gateway.json");
 // The suite puts its own configuration in the place of this one, and the gateway takes it over.
 const config = {
+  apis: ["messages", "responses"], // is read at start
   server: { port: 0 },
   admin: { port: 0 },
   data_dir: join(folder, "data"),

@@ -1,6 +1,7 @@
 // Kills the built gateway with SIGKILL at random moments under load, some hundred times on the same
 // data_dir, and proves that the books are right afterwards: `npm run build && node --import tsx
-// scripts/crash.ts [--kills 200] [--seed N] [--postgres]`. With --postgres the usage records are
+// scripts/crash.ts [--kills 200] [--seed N] [--postgres] [--seals]`. With --seals the spend log
+// is sealed, and each chain must verify afterwards. With --postgres the usage records are
 // kept in a PostgreSQL server of its own, which is killed meanwhile as well, by gateways with two
 // data_dirs (this needs PostgreSQL, and npm ci in test/clients). Loopback only. Exit 1 if anything
 // is wrong.
@@ -18,6 +19,7 @@ const { values } = parseArgs({
     kills: { type: "string", default: "200" },
     seed: { type: "string" },
     postgres: { type: "boolean", default: false },
+    seals: { type: "boolean", default: false },
   },
 });
 const kills = Math.min(5_000, Number(values.kills));
@@ -53,7 +55,7 @@ const withDatabase: Partial<CrashOptions> =
 
 const startedAt = performance.now();
 console.log(
-  `crash: ${kills} kills, seed ${seed}, Node ${process.version}${database ? ", PostgreSQL" : ""}`,
+  `crash: ${kills} kills, seed ${seed}, Node ${process.version}${database ? ", PostgreSQL" : ""}${values.seals ? ", sealed" : ""}`,
 );
 try {
   const progress = (done: number) => done % 20 === 0 && console.log(`  ${done} of ${kills}`);
@@ -64,6 +66,7 @@ try {
     seed,
     clients: 12,
     lifeMs: 600,
+    seals: values.seals,
     progress,
     ...withDatabase,
   });

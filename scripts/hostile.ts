@@ -153,7 +153,8 @@ function answersIn(text: string): Answer[] {
   return answers;
 }
 
-// ---- A provider that writes events of 64 KB for as long as it is let. Who asks for no stream gets a small reply.
+// ---- A provider that writes events of 64 KB for as long as it is let. Who asks for no stream gets
+// a small reply.
 
 const EVENT = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "x".repeat(65_000) }, finish_reason: null }] })}\n\n`;
 const REPLY = JSON.stringify({
@@ -556,7 +557,8 @@ const cases: readonly Case[] = [
       return [`${clients.length} write GET /openapi.json without end, nothing read`, came];
     },
   },
-  // ---- What one client could once stop or fill: slow patterns, answers and logs that nobody reads.
+  // ---- What one client could once stop or fill: slow patterns, answers and logs that nobody
+  // reads.
   {
     name: "blanks in a head",
     heightMb: 60,

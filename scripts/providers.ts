@@ -43,13 +43,16 @@ export function modelsTable(): string {
   const rows = [...VENDOR_ROWS].flatMap(([vendor, { as_of, prices, models }]) =>
     Object.entries(models).map(([model, { context_tokens, price }]) => {
       const { input_cache_hit, input_cache_miss, output } = price ?? {};
-      const figures = [context_tokens, input_cache_hit, input_cache_miss, output];
+      const { input_cache_write, input_cache_write_1h } = price ?? {};
+      const inputs = [input_cache_hit, input_cache_miss, input_cache_write, input_cache_write_1h];
+      const figures = [context_tokens, ...inputs, output];
       const shown = figures.map((figure) => figure ?? "none");
       return `| ${[`\`${vendor}\``, `\`${model}\``, ...shown, as_of, prices].join(" | ")} |`;
     }),
   );
-  const head = "| Vendor | Model | Context | Cache hit | Cache miss | Output | As of | Prices |";
-  return [head, "|---|---|---|---|---|---|---|---|", ...rows].join("\n");
+  const prices = ["Cache hit", "Cache miss", "Cache write", "Write for 1 h", "Output"];
+  const head = ["Vendor", "Model", "Context", ...prices, "As of", "Prices"];
+  return [`| ${head.join(" | ")} |`, `|${"---|".repeat(head.length)}`, ...rows].join("\n");
 }
 
 /**

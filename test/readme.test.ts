@@ -14,7 +14,7 @@ import { after, describe, it, type TestContext } from "node:test";
 import { CHECKS } from "../scripts/conformance/checks/all.ts";
 import { levelOf, LEVELS } from "../scripts/conformance/suite.ts";
 import { checkConfig } from "./support/config.ts";
-import { parseMoney } from "../src/core/ledger/price.ts";
+import { parseMoney } from "../src/extensions/usage-records/index.ts";
 import { demo, startGateway } from "./support/gateway.ts";
 import { LONG } from "./support/long.ts";
 import { quickest } from "./support/program.ts";
@@ -39,7 +39,7 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
   deploying: ["npm run build"],
   performance: ["npm ci && npm ci --prefix test/clients"],
 };
-const LANGUAGES = ["sh", "bash", "json", "js", "python", "nginx", "text"];
+const LANGUAGES = ["sh", "bash", "json", "js", "python", "nginx", "text", "toml"];
 
 /** The first shell block of a page that begins so. */
 function shellBlock(page: string, beginning: string, at = 0): string {

@@ -144,7 +144,9 @@ async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise
   return column;
 }
 
-/** Opens streams on a process of their own: one that has had a load has memory left over from it. */
+/**
+ * Opens streams on a process of their own: one that has had a load has memory left over from it.
+ */
 async function readMemoryOfStreams(
   column: Column,
   upstream: Target,

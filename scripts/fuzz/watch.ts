@@ -1,5 +1,5 @@
-// What is watched while the cases are sent: whether /healthz answers, and the resident memory of the
-// gateway's processes.
+// What is watched while the cases are sent: whether /healthz answers, and the resident memory of
+// the gateway's processes.
 
 import { readFileSync } from "node:fs";
 import { makeCase, type Case } from "./cases.ts";

@@ -148,6 +148,7 @@ export function settleLine(n: number, over: Line = {}): Line {
     currency: "USD",
     first_token_ms: 100,
     duration_ms: 1_500,
+    prices: null,
     ...over,
   };
 }
@@ -211,23 +212,34 @@ export const sum = (amounts: readonly string[]): string =>
 export interface Price {
   readonly input_cache_hit?: number;
   readonly input_cache_miss: number;
+  readonly input_cache_write?: number;
   readonly output: number;
 }
 
-/** What tokens cost: hits at their price (if it is stated), misses and output at theirs. */
+/**
+ * What tokens cost: hits and cache writes at their prices (if they are stated), other misses and
+ * output at theirs.
+ */
 export function costOf(
   usage: Line,
-  { input_cache_miss, input_cache_hit = input_cache_miss, output }: Price,
+  {
+    input_cache_miss,
+    input_cache_hit = input_cache_miss,
+    input_cache_write = input_cache_miss,
+    output,
+  }: Price,
 ): string {
+  const written: number = usage["cache_write_tokens"] ?? 0;
   const classes = [
-    ["prompt_cache_hit_tokens", input_cache_hit],
-    ["prompt_cache_miss_tokens", input_cache_miss],
-    ["completion_tokens", output],
+    [usage["prompt_cache_hit_tokens"], input_cache_hit],
+    [usage["prompt_cache_miss_tokens"] - written, input_cache_miss],
+    [written, input_cache_write],
+    [usage["completion_tokens"], output],
   ] as const;
   return sum(
-    classes.map(([name, price]) => {
+    classes.map(([tokens, price]) => {
       const [numerator, denominator] = perToken(price);
-      return decimal(BigInt(usage[name]) * numerator, denominator);
+      return decimal(BigInt(tokens) * numerator, denominator);
     }),
   );
 }
@@ -297,3 +309,22 @@ export function configFile(config: object): string {
   writeFileSync(file, JSON.stringify(config));
   return file;
 }
+
+/** What a usage record keeps of a settle line for receipts, after JSON. */
+export const detailsOf = (settle: Line): Line =>
+  JSON.parse(
+    JSON.stringify({
+      model_requested: settle["model_requested"],
+      error_code: settle["error_code"] ?? undefined,
+      finish_reason: settle["finish_reason"] ?? undefined,
+      first_token_ms: settle["first_token_ms"] ?? undefined,
+      usage_source: settle["usage_source"],
+      cache_write_1h_tokens: settle["usage"].cache_write_1h_tokens,
+      attempts: settle["attempts"].map(({ model, outcome, duration_ms }: Line) => [
+        model,
+        outcome,
+        duration_ms,
+      ]),
+      prices: settle["prices"] ?? undefined,
+    }),
+  );

@@ -4,12 +4,14 @@
 // used, neither its readers nor its arithmetic: only what an operator sees, which is the command
 // line, HTTP, and the files under data_dir (or the table).
 
+import { createHash } from "node:crypto";
 import { EventEmitter, once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { detailsOf } from "./books.ts";
 import { createRandom } from "./random.ts";
 import { launch, runToEnd, type Program } from "./program.ts";
 import { within } from "./wait.ts";
@@ -27,14 +29,17 @@ const KEYS = [
 export const ACCOUNTS: readonly string[] = [...new Set(KEYS.map(([account]) => account))];
 
 /**
- * Currency per million tokens: cache hit, cache miss, output; exactly representable sums there are
- * none among them.
+ * Currency per million tokens: cache hit, cache miss, output, cache write; exactly representable
+ * sums there are none among them.
  */
 const PRICES: Readonly<
-  Record<string, readonly [hit: string | undefined, miss: string, output: string] | undefined>
+  Record<
+    string,
+    readonly [hit: string | undefined, miss: string, output: string, write?: string] | undefined
+  >
 > = {
   plain: ["0.028", "0.28", "0.42"],
-  odd: ["0.000001", "0.333333", "999999.999999"],
+  odd: ["0.000001", "0.333333", "999999.999999", "0.416667"],
   "no hit": [undefined, "1.1", "2.2"],
   free: undefined,
 };
@@ -54,12 +59,17 @@ export const pico = (text: string): bigint => scaled(text, 12);
 function priceOf(model: string | null, usage: Counts): bigint {
   const price = PRICES[model ?? ""];
   if (!price) return 0n;
-  const [hit, miss, output] = [price[0] ?? price[1], price[1], price[2]].map((perMillion) =>
-    scaled(perMillion, 6),
-  ) as [bigint, bigint, bigint];
+  const [hit, miss, output, write] = [
+    price[0] ?? price[1],
+    price[1],
+    price[2],
+    price[3] ?? price[1],
+  ].map((perMillion) => scaled(perMillion, 6)) as [bigint, bigint, bigint, bigint];
+  const written = usage.cache_write_tokens ?? 0;
   return (
     BigInt(usage.prompt_cache_hit_tokens) * hit +
-    BigInt(usage.prompt_cache_miss_tokens) * miss +
+    BigInt(usage.prompt_cache_miss_tokens - written) * miss +
+    BigInt(written) * write +
     BigInt(usage.completion_tokens) * output
   );
 }
@@ -70,6 +80,8 @@ export interface ConfigOptions {
   /** Absent: the file store. */
   readonly store?: string | undefined;
   readonly syncMs?: number;
+  /** The spend log is sealed. */
+  readonly seals?: boolean;
 }
 
 export const crashConfig = ({
@@ -77,6 +89,7 @@ export const crashConfig = ({
   provider,
   store = "file",
   syncMs = 20,
+  seals = false,
 }: ConfigOptions): object => ({
   server: { port: 0, drain_ms: 4_000 },
   admin: { port: 0 },
@@ -91,6 +104,7 @@ export const crashConfig = ({
           price: {
             ...(price[0] !== undefined && { input_cache_hit: Number(price[0]) }),
             input_cache_miss: Number(price[1]),
+            ...(price[3] !== undefined && { input_cache_write: Number(price[3]) }),
             output: Number(price[2]),
           },
         }),
@@ -104,6 +118,7 @@ export const crashConfig = ({
   usage: { store, sync_ms: syncMs },
   retry: { max_retries: 1, backoff_ms: 2 },
   breaker: { failures: 1_000_000_000 },
+  ...(seals && { seals: { enabled: true } }),
 });
 
 // ---- the provider
@@ -126,8 +141,10 @@ export async function startCrashProvider({
   const seen = new Set<string>();
   const figures = () => {
     const [prompt_tokens, completion_tokens] = [between(1, 5_000), between(1, 3_000)];
+    const cached_tokens = between(0, prompt_tokens);
+    const cache_write_tokens = between(0, prompt_tokens - cached_tokens);
     const details = {
-      prompt_tokens_details: { cached_tokens: between(0, prompt_tokens) },
+      prompt_tokens_details: { cached_tokens, cache_write_tokens },
       completion_tokens_details: { reasoning_tokens: between(0, completion_tokens) },
     };
     return random() < 0.1
@@ -239,7 +256,10 @@ const COUNTS = [
   "prompt_cache_miss_tokens",
   "reasoning_tokens",
 ] as const;
-type Counts = Readonly<Record<(typeof COUNTS)[number], number>>;
+type Counts = Readonly<Record<(typeof COUNTS)[number], number>> & {
+  /** Absent: 0. */
+  readonly cache_write_tokens?: number;
+};
 
 /** As a reply states it. */
 function countsOf(usage: any): Counts | undefined {
@@ -250,6 +270,7 @@ function countsOf(usage: any): Counts | undefined {
     total_tokens,
     prompt_cache_hit_tokens,
     prompt_cache_miss_tokens,
+    prompt_tokens_details: { cache_write_tokens },
     completion_tokens_details,
   } = usage;
   return {
@@ -259,6 +280,7 @@ function countsOf(usage: any): Counts | undefined {
     prompt_cache_hit_tokens,
     prompt_cache_miss_tokens,
     reasoning_tokens: completion_tokens_details.reasoning_tokens,
+    ...(cache_write_tokens !== undefined && { cache_write_tokens }),
   };
 }
 
@@ -466,6 +488,7 @@ export const USAGE_COLUMNS = [
   "currency",
   "started_at",
   "ended_at",
+  "cache_write_tokens",
 ] as const;
 
 /** Every line of `usage/*.jsonl`. */
@@ -487,7 +510,7 @@ export const USAGE_QUERY = `SELECT ${USAGE_COLUMNS.map((column) => {
   if (column.endsWith("_at"))
     return `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${column}`;
   return column.endsWith("_tokens") ? `${column}::float8` : column;
-}).join(", ")} FROM usage_records`;
+}).join(", ")}, details FROM usage_records`;
 
 /** What a usage record must be. */
 function expectedRecord({ open, settle }: Entry): Line {
@@ -518,6 +541,8 @@ function expectedRecord({ open, settle }: Entry): Line {
     currency,
     started_at: open["time"],
     ended_at: time,
+    cache_write_tokens: usage["cache_write_tokens"] ?? 0,
+    details: detailsOf(settle),
   };
 }
 
@@ -526,8 +551,17 @@ const textOf = (record: Line): string =>
     [
       ...USAGE_COLUMNS,
       ...Object.keys(record).filter((name) => !USAGE_COLUMNS.includes(name as never)),
-    ].map((name) => [name, record[name]]),
+    ].map((name) => [name, sorted(record[name])]),
   );
+
+/** With the members of objects in one order: PostgreSQL has one of its own. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.entries(value)
+    .map(([name, member]) => [name, sorted(member)] as const)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+}
 
 /** The sums of some records, by model. */
 export function sumsOf(
@@ -763,6 +797,48 @@ export async function checkStatements(
   ).flat();
 }
 
+/**
+ * The chain of each segment, by its definition: every line has a seal that continues the line
+ * before, and each last seal that a first line names is there.
+ */
+export function checkChains(dataDirs: readonly string[]): string[] {
+  const violations: string[] = [];
+  for (const dir of dataDirs.map((dataDir) => join(dataDir, "spend"))) {
+    const seals = new Set<string>();
+    const named: string[] = [];
+    for (const name of readdirSync(dir).filter((file) => file.endsWith(".jsonl"))) {
+      let previous = "0".repeat(64);
+      const lines = readFileSync(join(dir, name), "utf8").split("\n").slice(0, -1);
+      lines.forEach((line, index) => {
+        const [, start, seal = ""] = /^(.*),"seal":"([0-9a-f]{64})"\}$/s.exec(line) ?? [];
+        const expected = createHash("sha256").update(`${previous}${start}}`).digest("hex");
+        if (seal !== expected) violations.push(`${name}, line ${index + 1}: its seal is wrong`);
+        previous = seal;
+        seals.add(seal);
+      });
+      const { chain } = JSON.parse(lines[0] ?? "{}");
+      for (const tip of chain?.previous ?? []) named.push(tip.seal);
+      if (lines.length > 0 && !chain) violations.push(`${name}: its first line names no others`);
+    }
+    for (const seal of named)
+      if (!seals.has(seal)) violations.push(`lost: a first line names the seal ${seal}`);
+  }
+  return violations;
+}
+
+/** `seal verify` of one data_dir. */
+export async function checkSeals(program: Program, config: string): Promise<string[]> {
+  const args = ["seal", "verify", "--json", "--config", config];
+  const { code, stdout, stderr } = await runToEnd(program, args);
+  if (code !== 0) return [`seal verify: exit ${code}: ${stdout.slice(0, 2_000)} ${stderr}`];
+  const { segments, months } = JSON.parse(stdout);
+  const notProved = [
+    ...segments.filter((each: Line) => each["unsealed"] + each["torn_bytes"] > 0),
+    ...months.filter((each: Line) => each["not_proved"] > 0),
+  ];
+  return notProved.map((each) => `seal verify: not proved: ${JSON.stringify(each)}`);
+}
+
 // ---- the kills
 
 export interface CrashOptions {
@@ -781,6 +857,8 @@ export interface CrashOptions {
   readonly lifeMs?: number;
   /** Absent: the file store. */
   readonly store?: string;
+  /** The spend log is sealed, and its chains are checked too. */
+  readonly seals?: boolean;
   /** Absent: the files are read. */
   readonly readUsage?: () => Promise<Line[]>;
   /** Runs beside the gateways until it is told to stop; its own kills are counted by itself. */
@@ -822,6 +900,7 @@ export async function crash({
   clients = 8,
   lifeMs = 250,
   store,
+  seals = false,
   readUsage,
   meanwhile,
   progress,
@@ -832,7 +911,8 @@ export async function crash({
   const configs = dirs.map((dataDir, index) => {
     mkdirSync(dataDir);
     const file = join(folder, `gateway-${index}.json`);
-    writeFileSync(file, JSON.stringify(crashConfig({ dataDir, provider: provider.url, store })));
+    const options = { dataDir, provider: provider.url, store, seals };
+    writeFileSync(file, JSON.stringify(crashConfig(options)));
     return file;
   });
   const violations: string[] = [];
@@ -942,7 +1022,9 @@ export async function crash({
     ...checkEntries(books),
     ...checkWitnesses(books, told, provider.seen),
     ...checkRecords(books, records),
+    ...(seals ? checkChains(dirs) : []),
   );
+  if (seals) for (const config of configs) violations.push(...(await checkSeals(program, config)));
   const audits = configs.map((config, index) => checkAudit(program, config, dirs[index]!));
   violations.push(
     ...(await Promise.all([...audits, checkStatements(program, configs[0]!, books)])).flat(),

@@ -54,7 +54,15 @@ const BLOCK_FIELDS: Readonly<Record<string, readonly string[]>> = {
   tool_use: ["id", "name", "input", "caller"],
   tool_result: ["tool_use_id", "content", "is_error"],
 };
-const TOOL_FIELDS = ["type", "name", "description", "input_schema", "strict", "cache_control"];
+const TOOL_FIELDS = [
+  "type",
+  "name",
+  "description",
+  "input_schema",
+  "strict",
+  "cache_control",
+  "eager_input_streaming",
+];
 const CHOICE_FIELDS: Readonly<Record<string, readonly string[]>> = {
   none: ["type"],
   auto: ["type", "disable_parallel_tool_use"],

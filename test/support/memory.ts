@@ -10,8 +10,13 @@ import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { createLimiter } from "../../src/core/accounts/limiter.ts";
 import { createKeyring, NO_CREATED_KEYS } from "../../src/core/accounts/keyring.ts";
-import { createChatHandler } from "../../src/core/chat/handler.ts";
-import { createLeftStreams } from "../../src/extensions/left-streams/index.ts";
+import { aroundBreaks } from "../../src/extensions/recovery/index.ts";
+import { aroundRoom } from "../../src/extensions/context-room/index.ts";
+import { completeWithFallback } from "../../src/core/routing/fallback.ts";
+import { withCacheMarks } from "../../src/extensions/cache-marks/index.ts";
+import { createChatCompletions } from "../../src/core/chat/chat-completions.ts";
+import { createChatHandlers } from "../../src/core/chat/handler.ts";
+import { aroundStreams, createLeftStreams } from "../../src/extensions/left-streams/index.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { provided } from "../../src/core/extension/gateway-parts.ts";
 import type { GatewayPart } from "../../src/core/extension/extension.ts";
@@ -272,7 +277,7 @@ export function createMemoryGateway(
     redact: provided(allExtensions, "createRedact")?.(config, allExtensions),
     jsonExcess,
     mediaTokens: provided(allExtensions, "mediaTokens"),
-    memory: createMemory(createFingerprint(() => "5ec4e7".repeat(8), diagnose)),
+    memory: createMemory(createFingerprint(() => Buffer.from("5ec4e7".repeat(8), "hex"))),
     clock,
   });
   const keyring = createKeyring(config, NO_CREATED_KEYS, clock.now);
@@ -285,20 +290,26 @@ export function createMemoryGateway(
     }),
     fault: () => null,
   };
-  const handler = createChatHandler(() => ({ config, keyring, catalog }), {
+  const aroundLeft = aroundStreams(createLeftStreams(clock), clock, () => config);
+  const handle = createChatHandlers(() => ({ config, keyring, catalog }), {
     limiter: createLimiter(clock.monotonic),
     ledger,
     observer: {},
     diagnose,
     clock,
-    leftStreams: createLeftStreams(clock),
     jsonExcess,
+    complete: aroundBreaks(() => config)(aroundLeft(aroundRoom(completeWithFallback))),
     trace,
   });
   const log = createResponseLog((record) => access.push(asLine(record)), clock);
   const connections = createConnections(clock, log, () => undefined);
-  const routes = { "/v1/chat/completions": { POST: handler } };
-  const hooks = { renderError, failed: internalErrorReporter(diagnose) };
+  const routes = {
+    "/v1/chat/completions": { POST: handle(createChatCompletions(withCacheMarks)) },
+  };
+  const hooks = {
+    renderError,
+    failed: internalErrorReporter(diagnose),
+  };
   return {
     catalog,
     access,

@@ -68,9 +68,10 @@ const FINISH: readonly [finish: string, reasons: string][] = [
 const finishOf = (reason: string): string =>
   FINISH.find(([, reasons]) => reasons.split(" ").includes(reason.split(":")[0]!))?.[0] ?? "stop";
 
+/** `written`: of the prompt to the cache. */
 function usageOf(
   prompt: number,
-  cached: number,
+  { cached, written = 0 }: { readonly cached: number; readonly written?: number },
   completion: number,
   reasoning: number,
 ): Json | undefined {
@@ -82,7 +83,10 @@ function usageOf(
     total_tokens: prompt + completion,
     prompt_cache_hit_tokens: hit,
     prompt_cache_miss_tokens: prompt - hit,
-    prompt_tokens_details: { cached_tokens: hit },
+    prompt_tokens_details: {
+      cached_tokens: hit,
+      ...(written > 0 && { cache_write_tokens: Math.min(written, prompt - hit) }),
+    },
     completion_tokens_details: { reasoning_tokens: Math.min(reasoning, completion) },
   };
 }
@@ -168,7 +172,14 @@ function openaiUsage(usage: Json | undefined, vendor: string): Reply["usage"] {
   const reasoning = usage?.["completion_tokens_details"]?.reasoning_tokens ?? 0;
   // xAI counts what was thought beside the completion, not in it.
   const completion = usage?.["completion_tokens"] + (vendor === "xai" ? reasoning : 0);
-  return usageOf(usage?.["prompt_tokens"], cachedIn(usage), completion, reasoning);
+  const details = usage?.["prompt_tokens_details"];
+  const written = details?.cache_write_tokens ?? details?.cache_creation_input_tokens ?? 0;
+  return usageOf(
+    usage?.["prompt_tokens"],
+    { cached: cachedIn(usage), written },
+    completion,
+    reasoning,
+  );
 }
 
 function openai(events: readonly Json[], vendor: string): Reply {
@@ -288,7 +299,10 @@ function anthropic(events: readonly Json[]): Reply {
     finish: finish(),
     usage: usageOf(
       prompt,
-      usage["cache_read_input_tokens"] ?? 0,
+      {
+        cached: usage["cache_read_input_tokens"] ?? 0,
+        written: usage["cache_creation_input_tokens"] ?? 0,
+      },
       usage["output_tokens"],
       usage["output_tokens_details"]?.thinking_tokens ?? 0,
     ),
@@ -326,7 +340,7 @@ function gemini(events: readonly Json[]): Reply {
     finish,
     usage: usageOf(
       usage?.["promptTokenCount"] + (usage?.["toolUsePromptTokenCount"] ?? 0),
-      usage?.["cachedContentTokenCount"] ?? 0,
+      { cached: usage?.["cachedContentTokenCount"] ?? 0 },
       completion,
       thoughts,
     ),

@@ -1,5 +1,6 @@
-// What two parsers make of the same bytes: that of the pooled client, and Node's own (llhttp), which
-// plays the part of the oracle. No sockets are needed: node:http gets a stream that plays the bytes.
+// What two parsers make of the same bytes: that of the pooled client, and Node's own (llhttp),
+// which plays the part of the oracle. No sockets are needed: node:http gets a stream that plays the
+// bytes.
 
 import http from "node:http";
 import { Duplex } from "node:stream";

@@ -101,7 +101,8 @@ export const TIMEOUTS = {
 const GENERIC = VENDORS.get("generic")!.traits;
 
 /** What differs from a model of that server. */
-export type TestModel = Partial<ModelSettings> & TraitOverrides;
+export type TestModel = Partial<ModelSettings> &
+  TraitOverrides & { readonly reasoning_score?: number; readonly quality_score?: number };
 
 /** The settings of one provider `lab` with these models. */
 export const settingsFor = (

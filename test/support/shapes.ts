@@ -24,7 +24,11 @@ const usage = object({
   total_tokens: count,
   prompt_cache_hit_tokens: count,
   prompt_cache_miss_tokens: count,
-  prompt_tokens_details: object({ cached_tokens: count }),
+  prompt_tokens_details: object({
+    cached_tokens: count,
+    cache_write_tokens: optional(count),
+    cache_write_1h_tokens: optional(count),
+  }),
   completion_tokens_details: object({ reasoning_tokens: count }),
 });
 const tokenFields = {

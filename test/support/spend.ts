@@ -65,6 +65,8 @@ function entryOf(
     prompt_cache_hit_tokens: hit,
     prompt_cache_miss_tokens: miss,
     reasoning_tokens: between(0, completion_tokens),
+    // Lines of earlier versions, and those of requests that wrote nothing, do not have it.
+    ...(index % 3 === 0 && miss > 1 && { cache_write_tokens: Math.floor(miss / 2) }),
   };
   const spend_id = `sp_${hex(32)}`;
   const cost = served

@@ -3,13 +3,13 @@
 import { port, strict } from "../../config/fields.ts";
 import { isLoopback } from "../../config/demo-key.ts";
 import type { Host, HostExtension, HostPart } from "../installation/index.ts";
-import { provided, secureListener } from "../../core/extension/gateway-parts.ts";
+import { provided } from "../../core/extension/gateway-parts.ts";
 import { defineSetting } from "../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../core/error-responses.ts";
 import type { Handler } from "../../core/http/exchange.ts";
 import { sendJson } from "../../core/http/responses.ts";
 import { createServer, type Server } from "../../core/http/server.ts";
-import { openapiText } from "../../core/openai/openapi.ts";
+import { openapiRoutes } from "../openapi/index.ts";
 import {
   boolean,
   fail,
@@ -100,7 +100,7 @@ function startOnce(host: Host): HostPart {
     sendMs: config.server.send_ms,
     ...DEFAULT_ADDRESS,
     ...configured,
-    secure: secureListener(config, "admin", host.extensions),
+    secure: provided(host.extensions, "secure")?.(config, "admin"),
     boundPipeline: provided(host.extensions, "boundPipeline"),
   };
   let address: string | undefined;
@@ -108,7 +108,7 @@ function startOnce(host: Host): HostPart {
   return {
     adminRoutes: {
       "/status": { GET: statusHandler(host) },
-      "/openapi.json": { GET: ({ res }) => sendJson(res, 200, openapiText) },
+      ...openapiRoutes,
     },
     async listen() {
       if (configured && isPlain(configured))

@@ -9,11 +9,7 @@ import type { Config } from "../../core/config.ts";
 import type { Extension, KeySource } from "../../core/extension/extension.ts";
 import type { RunningGateway } from "../../core/extension/installation.ts";
 import type { SuperviseOptions } from "../../command-line/processes.ts";
-import {
-  secureListener,
-  startHost,
-  startObservations,
-} from "../../core/extension/gateway-parts.ts";
+import { provided, startHost, startObservations } from "../../core/extension/gateway-parts.ts";
 import { createLogs } from "../../core/logs.ts";
 import type { ConfigMessage } from "./messages.ts";
 import { createWorkerPool } from "./worker-pool.ts";
@@ -73,7 +69,7 @@ export function createSupervisor(
     drain,
     reload(config, loaded) {
       assertFits(config, initial);
-      secureListener(config, "server", loaded); // throws if the certificate cannot be used
+      provided(loaded, "secure")?.(config, "server"); // throws if the certificate cannot be used
       current = config;
       pool.configure(messageOf(config, loaded));
     },

@@ -2,7 +2,6 @@
 import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
 import type { Config } from "../../core/config.ts";
-import { rank } from "../../core/routing/policy.ts";
 
 /** What an alias's order follows, by its policy. */
 const ORDER = {
@@ -23,11 +22,11 @@ export const explain: Command = {
   example: "explain auto/chat",
   options: { json: JSON_OPTION },
   async run(args, terminal) {
-    const { config } = await terminal.load(args);
+    const { config, extensions } = await terminal.load(args);
     const { operand: name } = args;
     const alias = config.aliases.get(name);
     if (!alias) throw notAnAlias(name, config);
-    const candidates = rank(config, alias).map((row) => ({
+    const candidates = alias.ranking.map((row) => ({
       ...row,
       provider: config.models.get(row.model)!.provider,
     }));
@@ -37,8 +36,10 @@ export const explain: Command = {
       ? WITH_CANDIDATES
       : WITHOUT;
     const rows = table(["rank", "model", "provider", "why"], candidates);
-    const result = { alias: name, enabled, policy, candidates };
-    await terminal.answer(args, result, `${title}\n${rows}${fate}\n`);
+    const notes = extensions.flatMap((extension) => extension.notes?.(alias) ?? []);
+    const result = { alias: name, enabled, policy, candidates, ...(notes.length > 0 && { notes }) };
+    const text = [fate, ...notes].join("\n");
+    await terminal.answer(args, result, `${title}\n${rows}${text}\n`);
   },
 };
 

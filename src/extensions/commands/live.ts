@@ -5,7 +5,6 @@ import type { Config } from "../../core/config.ts";
 import type { Extension } from "../../core/extension/extension.ts";
 import { dialectsIn, provided } from "../../core/extension/gateway-parts.ts";
 import { Cancel } from "../../core/http/cancel.ts";
-import { randomHex } from "../../core/ids.ts";
 import { createMeter } from "../../core/ledger/meter.ts";
 import { chatRequest } from "../../core/openai/request.ts";
 import { ProviderError } from "../../core/providers/provider-error.ts";
@@ -48,12 +47,7 @@ export function callProviders(
     redact: provided(extensions, "createRedact")?.(config, extensions),
     jsonExcess: provided(extensions, "jsonExcess"),
     mediaTokens: undefined,
-    memory: createMemory(
-      createFingerprint(
-        () => randomHex(32),
-        () => undefined,
-      ),
-    ),
+    memory: createMemory(createFingerprint()),
     clock: systemClock,
   });
   const all = [...models.values()];
@@ -113,6 +107,7 @@ async function ask(model: Model, cancel: Cancel, endsAt: number): Promise<void> 
     clock: systemClock,
     report: () => undefined,
     trace: undefined,
+    inFlight: () => 1,
     resent: () => undefined,
   });
 }

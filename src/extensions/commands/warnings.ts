@@ -4,7 +4,7 @@ import { lacksKey, usesVendorsAddress } from "../config-checks/index.ts";
 import type { Config } from "../../core/config.ts";
 import type { Warning } from "../../config/extension.ts";
 import { vendorPreset } from "../../config/vendors.ts";
-import { rank } from "../../core/routing/policy.ts";
+import { blendedPrice, scoreOf, type WrittenAlias } from "../../config/policy.ts";
 import type { ValidationIssue } from "../../core/schema/checker.ts";
 
 /** `formats`: the vendors that the configuration can name. */
@@ -12,6 +12,7 @@ export const warningsOf = (config: Config, formats: Formats): Warning[] => [
   ...keylessProviders(config, formats),
   ...hopelessAliases(config),
   ...candidatesOfUnknownSize(config),
+  ...incomparableCandidates(config),
   ...deadlineWarnings(config),
 ];
 
@@ -26,7 +27,7 @@ function keylessProviders({ providers }: Config, { presets }: Formats): Warning[
 
 function hopelessAliases(config: Config): Warning[] {
   return [...config.aliases]
-    .filter(([, alias]) => alias.enabled && rank(config, alias).every((each) => each.rank === null))
+    .filter(([, alias]) => alias.enabled && alias.ranking.every((each) => each.rank === null))
     .map(([name]) => ({
       path: ["aliases", name],
       message: "has no candidate: every request for it would get 503",
@@ -41,7 +42,7 @@ function hopelessAliases(config: Config): Warning[] {
 function candidatesOfUnknownSize(config: Config): Warning[] {
   const hasSize = (name: string) => config.models.get(name)?.context_tokens !== undefined;
   return [...config.aliases].flatMap(([alias, settings]) => {
-    const ranked = settings.enabled ? rank(config, settings) : [];
+    const ranked = settings.enabled ? settings.ranking : [];
     const candidates = ranked.filter((row) => row.rank !== null).map((row) => row.model);
     const unknown = candidates.filter((name) => !hasSize(name));
     if (unknown.length === 0 || candidates.length < 2) return [];
@@ -52,6 +53,33 @@ function candidatesOfUnknownSize(config: Config): Warning[] {
     return [{ path: ["aliases", alias], message }];
   });
 }
+
+/**
+ * Enabled aliases whose last candidate is far from the first: a request that falls back may cost
+ * ten times as much, or get a much weaker answer, and no bound says that it may.
+ */
+function incomparableCandidates(config: Config): Warning[] {
+  return [...config.aliases].flatMap(([name, alias]) => {
+    const ranked = alias.ranking.filter((row) => row.rank !== null);
+    const first = ranked[0]?.model;
+    const last = ranked.at(-1)?.model;
+    if (!alias.enabled || !alias.policy || first === last) return [];
+    const [best, worst] = [first!, last!].map((model) => config.models.get(model)!);
+    const prices = [best!, worst!].map(({ price }) => blendedPrice(price)) as [number, number];
+    const scores = [best!, worst!].map((model) => scoreOf(config, alias, model).score);
+    const { max_price, min_score }: WrittenAlias = alias;
+    const isDear = max_price === undefined && prices[1] > 10 * prices[0];
+    const isWeak = min_score === undefined && scores[1]! < scores[0]! / 2;
+    if (!isDear && !isWeak) return [];
+    const message = `falls back as far as ${last}, which ${difference(isDear, isWeak)} ${first}`;
+    return [{ path: ["aliases", name], message: `${message}: max_price and min_score bound that` }];
+  });
+}
+
+const difference = (isDear: boolean, isWeak: boolean): string =>
+  [isDear && "costs more than ten times as much as", isWeak && "scores less than half of"]
+    .filter(Boolean)
+    .join(" and ");
 
 type Deadline =
   | "connect_ms"

@@ -24,6 +24,9 @@ const METHODS = "GET, HEAD, POST";
 /** The headers that SDKs send from a page, beside those that every page may send. */
 const REQUEST_HEADERS: ReadonlySet<string> = new Set([
   "accept",
+  "anthropic-beta",
+  "anthropic-dangerous-direct-browser-access",
+  "anthropic-version",
   "authorization",
   "content-type",
   "openai-beta",
@@ -32,6 +35,7 @@ const REQUEST_HEADERS: ReadonlySet<string> = new Set([
   "traceparent",
   "tracestate",
   "user-agent",
+  "x-api-key",
   "x-request-id",
 ]);
 /** What the official SDKs say of themselves. */

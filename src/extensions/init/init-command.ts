@@ -114,6 +114,7 @@ const COLUMNS = [
   "context_tokens",
   "input_cache_hit",
   "input_cache_miss",
+  "input_cache_write",
   "output",
 ] as const;
 
@@ -121,8 +122,8 @@ const COLUMNS = [
 function figuresText({ vendor, row, models }: Wanted): string {
   const rows = models.map((model) => {
     const { context_tokens, price = null } = row.models[model] ?? {};
-    const { input_cache_hit, input_cache_miss, output } = price ?? {};
-    return { model, context_tokens, input_cache_hit, input_cache_miss, output };
+    const { input_cache_hit, input_cache_miss, input_cache_write, output } = price ?? {};
+    return { model, context_tokens, input_cache_hit, input_cache_miss, input_cache_write, output };
   });
   const figures =
     row.as_of === undefined

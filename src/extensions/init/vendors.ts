@@ -10,6 +10,8 @@ export interface ModelRow {
   readonly price?: {
     readonly input_cache_hit?: number;
     readonly input_cache_miss: number;
+    readonly input_cache_write?: number;
+    readonly input_cache_write_1h?: number;
     readonly output: number;
   };
   /** What else the model needs, such as `"thinking": "budget"`. */

@@ -4,14 +4,15 @@ import type { Config } from "../../core/config.ts";
 import { hasDemoKey } from "../../config/demo-key.ts";
 import type { Extension } from "../../core/extension/extension.ts";
 import type { HostRunner, HostSources } from "../../core/extension/installation.ts";
-import type { ModelReport, Report } from "../../core/extension/report.ts";
+import type { Report } from "../../core/extension/report.ts";
 import type { Routes } from "../../core/http/exchange.ts";
 import { ApiError } from "../../core/openai/errors.ts";
 import { BREAKER_STATES } from "../../core/routing/breaker.ts";
 import type { Host, HostExtension, HostPart, Look, Status } from "./contracts.ts";
 import type { Delays } from "./loop-delay.ts";
+import type { ModelReport, ProcessReport } from "./process-report.ts";
 
-/** Names this extension, and what each process reports for it: its Delays. */
+/** Names this extension, and what each process reports for it: a ProcessReport. */
 export const NAME = "installation";
 
 export function createHost(sources: HostSources): HostRunner {
@@ -62,9 +63,10 @@ export function statusOf(
   reports: readonly Report[],
   extensions: readonly Extension[],
 ): Status {
-  const [first] = reports;
+  const own = reports.map((report) => report.extensions[NAME] as ProcessReport);
+  const [first] = own;
   if (!first) throw new ApiError("server_overloaded", "No process serves at the moment.");
-  const worst = worstBreakers(reports);
+  const worst = worstBreakers(own);
   const added = extensions.map(({ name, status }) =>
     status?.(
       reports.map((report) => report.extensions[name]),
@@ -77,7 +79,7 @@ export function statusOf(
     demo_key: hasDemoKey(config),
     workers: reports.length,
     in_flight: reports.reduce((sum, { inFlight }) => sum + inFlight, 0),
-    event_loop_delay: longestDelays(reports),
+    event_loop_delay: longestDelays(own),
     models: first.models.map(({ model }) => modelStatus(worst.get(model)!)),
     aliases: [...first.ranking].map(([alias, candidates]) => ({
       alias,
@@ -95,7 +97,7 @@ export function statusOf(
 }
 
 /** Of each model the report of the process in which its breaker is most open. */
-function worstBreakers(reports: readonly Report[]): ReadonlyMap<string, ModelReport> {
+function worstBreakers(reports: readonly ProcessReport[]): ReadonlyMap<string, ModelReport> {
   const openness = ({ breaker }: ModelReport): number => BREAKER_STATES.indexOf(breaker.state);
   const worst = new Map<string, ModelReport>();
   for (const model of reports.flatMap(({ models }) => models)) {
@@ -120,10 +122,10 @@ function modelStatus({ breaker, ...model }: ModelReport): Status["models"][numbe
 }
 
 /** By quantile, the delay of the process that is latest. */
-function longestDelays(reports: readonly Report[]): Delays {
+function longestDelays(reports: readonly ProcessReport[]): Delays {
   const longest: Record<string, number> = {};
-  const all = reports.map(({ extensions }) => extensions[NAME] as Delays);
-  for (const [quantile, seconds] of all.flatMap((delays) => Object.entries(delays)))
+  const all = reports.flatMap(({ delays }) => Object.entries(delays));
+  for (const [quantile, seconds] of all)
     longest[quantile] = Math.max(seconds, longest[quantile] ?? 0);
   return longest;
 }

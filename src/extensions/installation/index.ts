@@ -3,14 +3,16 @@
 import type { Extension, GatewayPart } from "../../core/extension/extension.ts";
 import { createHost, NAME } from "./host.ts";
 import { createLoopDelay } from "./loop-delay.ts";
+import { processReport, type ProcessReport } from "./process-report.ts";
 
 export type { Host, HostExtension, HostPart, Look, ModelStatus, Status } from "./contracts.ts";
 
 export const extension: Extension = {
   name: NAME,
   createHost,
-  start(): GatewayPart {
+  start({ current }): GatewayPart {
     const loop = createLoopDelay();
-    return { open: async () => loop.start(), report: loop.take, close: loop.stop };
+    const report = (): ProcessReport => processReport(current(), loop.take());
+    return { open: async () => loop.start(), report, close: loop.stop };
   },
 };

@@ -33,6 +33,9 @@ export function startCounting(): Counting {
         count(samples, "chat_gateway_time_between_chunks_seconds", [model], ms / 1000),
       settled({ modelRequested }, settlement, durationMs) {
         countAttempts(samples, settlement);
+        const { recovery } = settlement;
+        if (recovery !== undefined)
+          count(samples, "chat_gateway_recoveries_total", [modelRequested, recovery]);
         countTimes(samples, modelRequested, settlement, durationMs);
         countCharge(samples, settlement);
       },
@@ -78,6 +81,10 @@ function countCharge(samples: Samples, settlement: Settlement): void {
   if (usageSource !== "none") {
     count(samples, "gen_ai_client_token_usage", ["input", ...served], usage.prompt_tokens);
     count(samples, "gen_ai_client_token_usage", ["output", ...served], usage.completion_tokens);
+    const { cache_write_tokens: written = 0 } = usage.prompt_tokens_details;
+    // A part of "input": it is there only for providers that state it.
+    if (written > 0)
+      count(samples, "gen_ai_client_token_usage", ["cache_write", ...served], written);
   }
   if (cost !== "0")
     count(samples, "chat_gateway_cost_total", [modelServed ?? "", currency], Number(cost));

@@ -1,7 +1,7 @@
 // Prometheus's text format: what was counted, and how the gateway is at the moment.
 import type { Status } from "../installation/index.ts";
 import { BREAKER_STATES } from "../../core/routing/breaker.ts";
-import { asObject } from "../../core/schema/untrusted-json.ts";
+import { asArray, asObject } from "../../core/schema/untrusted-json.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
 import type { Figures } from "./top-accounts.ts";
 
@@ -49,7 +49,24 @@ function gaugesOf(status: Status, delays: Status["event_loop_delay"]): Gauges {
     ...(status["telemetry"] !== undefined && {
       chat_gateway_telemetry_spans_total: spanCounts(asObject(status["telemetry"])),
     }),
+    ...budgetGauges(asArray(status["budgets"]).map(asObject)),
     ...(typeof lag === "number" && { chat_gateway_usage_sync_lag_seconds: figure(lag) }),
+  };
+}
+
+/** Of the budgets of accounts. Keys are too many for labels. */
+function budgetGauges(budgets: readonly Readonly<Record<string, unknown>>[]): Gauges {
+  const ofAccounts = budgets.filter(({ account }) => typeof account === "string");
+  const figures = (name: string) =>
+    new Map(
+      ofAccounts.map(
+        (row) => [`${row["account"]}\0${row["period"]}`, [Number(row[name])]] as const,
+      ),
+    );
+  return {
+    chat_gateway_budget_spent: figures("spent"),
+    chat_gateway_budget_held: figures("held"),
+    chat_gateway_budget_limit: figures("amount"),
   };
 }
 

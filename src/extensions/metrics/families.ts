@@ -36,6 +36,13 @@ export const FAMILIES = {
     help: "Attempts at a provider that it, or the way to it, made fail, by kind of fault.",
     labels: ["provider", "model", "kind"],
   },
+  chat_gateway_recoveries_total: {
+    type: "counter",
+    help:
+      "Streams that broke after something of them was shown, by what came of it: continued, " +
+      "repeated (asked again from the start), or failed. Only where recovery is configured.",
+    labels: ["gen_ai_request_model", "outcome"],
+  },
   gen_ai_server_request_duration_seconds: {
     type: "histogram",
     help: "From a chat request's being opened in the books to its end.",
@@ -61,7 +68,9 @@ export const FAMILIES = {
   },
   gen_ai_client_token_usage: {
     type: "histogram",
-    help: "Tokens of a request.",
+    help:
+      "Tokens of a request: input, output; " +
+      "cache_write is the part of the input that was cached.",
     labels: ["gen_ai_token_type", "gen_ai_provider_name", "gen_ai_response_model"],
     buckets: [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304],
   },
@@ -69,6 +78,21 @@ export const FAMILIES = {
     type: "counter",
     help: "What was settled; the exact sums are in the books.",
     labels: ["model", "currency"],
+  },
+  chat_gateway_budget_spent: {
+    type: "gauge",
+    help: "What an account has spent in the period of its budget; the exact sums are in the books.",
+    labels: ["account", "period"],
+  },
+  chat_gateway_budget_held: {
+    type: "gauge",
+    help: "What is held of an account's budget for requests that run.",
+    labels: ["account", "period"],
+  },
+  chat_gateway_budget_limit: {
+    type: "gauge",
+    help: "What an account may spend in a period.",
+    labels: ["account", "period"],
   },
   chat_gateway_log_lines_dropped_total: {
     type: "counter",

@@ -222,6 +222,7 @@ function isFailure(code: string | undefined): boolean {
 const usageAttributes = ({ usage, usageSource, finishReason }: Settlement): Values => ({
   "gen_ai.usage.input_tokens": usageSource === "none" ? undefined : usage.prompt_tokens,
   "gen_ai.usage.output_tokens": usageSource === "none" ? undefined : usage.completion_tokens,
+  "gen_ai.usage.cache_creation.input_tokens": usage.prompt_tokens_details.cache_write_tokens,
   "gen_ai.response.finish_reasons": finishReason === null ? undefined : [finishReason],
 });
 

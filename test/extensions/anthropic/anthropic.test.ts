@@ -1242,6 +1242,10 @@ describe("replies, whole and streamed", { concurrency: 2 }, () => {
     prompt_tokens_details: { cached_tokens: hit },
     completion_tokens_details: { reasoning_tokens: reasoning },
   });
+  /** The same, of which something was written to the cache. */
+  const writing = (writes: object, usage: ReturnType<typeof counts>): object =>
+    merge(usage, { prompt_tokens_details: writes }) as object;
+  const WRITTEN = { cache_write_tokens: 2 };
   const NULLS = {
     input_tokens: null,
     cache_creation_input_tokens: null,
@@ -1262,30 +1266,30 @@ describe("replies, whole and streamed", { concurrency: 2 }, () => {
       USAGE,
       { ...USAGE, output_tokens: 1 },
       { output_tokens: 7 },
-      counts(20, 8, 7, 0),
+      writing(WRITTEN, counts(20, 8, 7, 0)),
     ],
     [
       "nulls are no figures",
       { ...USAGE, output_tokens_details: null },
       { ...USAGE, output_tokens: 1 },
       { ...NULLS, output_tokens: 7 },
-      counts(20, 8, 7, 0),
+      writing(WRITTEN, counts(20, 8, 7, 0)),
     ],
     [
       "thinking is a part of the output",
       { ...USAGE, output_tokens_details: { thinking_tokens: 3 } },
       { ...USAGE, output_tokens: 1 },
       { output_tokens: 7, output_tokens_details: { thinking_tokens: 3 } },
-      counts(20, 8, 7, 3),
+      writing(WRITTEN, counts(20, 8, 7, 3)),
     ],
     [
       "a later figure takes the place of an earlier",
       { ...USAGE, input_tokens: 90 },
       USAGE,
       { input_tokens: 90, cache_read_input_tokens: 8, output_tokens: 7 },
-      counts(100, 8, 7, 0),
+      writing(WRITTEN, counts(100, 8, 7, 0)),
     ],
-    ["all of it at the end", USAGE, {}, USAGE, counts(20, 8, 7, 0)],
+    ["all of it at the end", USAGE, {}, USAGE, writing(WRITTEN, counts(20, 8, 7, 0))],
     [
       "beside what is not counted",
       {
@@ -1296,7 +1300,43 @@ describe("replies, whole and streamed", { concurrency: 2 }, () => {
       },
       USAGE,
       { output_tokens: 7, server_tool_use: { web_search_requests: 1 } },
-      counts(20, 8, 7, 0),
+      writing(WRITTEN, counts(20, 8, 7, 0)),
+    ],
+    [
+      "written for an hour and for five minutes",
+      {
+        ...USAGE,
+        cache_creation_input_tokens: 9,
+        cache_creation: { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 6 },
+      },
+      {
+        ...USAGE,
+        cache_creation_input_tokens: 9,
+        cache_creation: { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 6 },
+      },
+      { output_tokens: 7, cache_creation: null },
+      writing({ cache_write_tokens: 9, cache_write_1h_tokens: 6 }, counts(27, 8, 7, 0)),
+    ],
+    [
+      "written, of which only the parts are stated",
+      {
+        input_tokens: 10,
+        cache_creation: { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 6 },
+        output_tokens: 7,
+      },
+      { input_tokens: 10, output_tokens: 1 },
+      {
+        cache_creation: { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 6 },
+        output_tokens: 7,
+      },
+      writing({ cache_write_tokens: 9, cache_write_1h_tokens: 6 }, counts(19, 0, 7, 0)),
+    ],
+    [
+      "an hour's share that is more than all that was written",
+      { ...USAGE, cache_creation: { ephemeral_1h_input_tokens: 90 } },
+      { ...USAGE, output_tokens: 1 },
+      { output_tokens: 7, cache_creation: { ephemeral_1h_input_tokens: 90 } },
+      writing({ cache_write_tokens: 2, cache_write_1h_tokens: 2 }, counts(20, 8, 7, 0)),
     ],
   ];
   for (const [name, usage, first, last, expected] of COUNTS) {
@@ -1322,7 +1362,7 @@ describe("replies, whole and streamed", { concurrency: 2 }, () => {
     assert.deepEqual(await answers(t, message([textBlock("Hi.")], "max_tokens"), events), {
       message: said("Hi.", ""),
       finish: "length",
-      usage: counts(20, 8, 7, 0),
+      usage: writing(WRITTEN, counts(20, 8, 7, 0)),
     });
   });
 });
@@ -1521,6 +1561,7 @@ describe("failures", { concurrency: 2 }, () => {
       prompt_cache_hit_tokens: 8,
       prompt_cache_miss_tokens: 12,
       reasoning_tokens: 0,
+      cache_write_tokens: 2,
     };
     assert.deepEqual(
       [settle!["status"], settle!["usage"], settle!["usage_source"], settle!["cost"]],

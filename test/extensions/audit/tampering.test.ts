@@ -148,6 +148,7 @@ describe("audit", { concurrency: 2 }, () => {
           settled: 5,
           recorded: 5,
           in_flight: 0,
+          held: "0",
           cost_settled: { USD: owed },
           cost_recorded: { USD: owed },
           proved: {

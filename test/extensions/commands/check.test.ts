@@ -328,6 +328,10 @@ describe("warnings", () => {
     });
     const expected = [
       ["providers.proxied", /^has no api_key: OpenAI answers nobody without one/],
+      [
+        "aliases.empty",
+        /^falls back as far as demo-reasoner, which scores less than half of demo-chat: max_price/,
+      ],
       ["timeouts.connect_ms", /^is 9000, longer than first_token_ms, which is 8000$/],
       ["timeouts.first_token_ms", /^is 8000, longer than total_ms, which is 7000$/],
       ["timeouts.idle_ms", /^is 70000, longer than total_ms, which is 7000$/],

@@ -450,6 +450,8 @@ interface Reply {
   readonly prompt: number;
   readonly completion: number;
   readonly hit: number;
+  /** What was written to the cache, of the rest of the prompt. */
+  readonly written: number;
   readonly reasoning: number;
 }
 type Piece =
@@ -503,12 +505,14 @@ function randomReply(random: Random): Reply {
     }),
   );
   const [prompt, completion] = [between(1, 99), between(0, 99)];
+  const hit = between(0, prompt);
   return {
     items: [...thoughts, ...texts, ...calls],
     finish: pick(["stop", "length", "content_filter"]),
     prompt,
     completion,
-    hit: between(0, prompt),
+    hit,
+    written: between(0, prompt - hit),
     reasoning: between(0, completion),
   };
 }
@@ -537,7 +541,7 @@ const joined = (items: readonly Piece[], type: "text" | "reasoning"): string =>
 
 const openaiReply =
   (tags: boolean): Encoder =>
-  ({ items, finish, prompt, completion, hit, reasoning }, random) => {
+  ({ items, finish, prompt, completion, hit, written, reasoning }, random) => {
     const [thought, text] = [joined(items, "reasoning"), joined(items, "text")];
     const calls = of(items, "call");
     const content = tags && thought !== "" ? `<think>${thought}</think>${text}` : text;
@@ -547,7 +551,7 @@ const openaiReply =
       prompt_tokens: prompt,
       completion_tokens: completion,
       total_tokens: prompt + completion,
-      prompt_tokens_details: { cached_tokens: hit },
+      prompt_tokens_details: { cached_tokens: hit, cache_write_tokens: written },
       completion_tokens_details: { reasoning_tokens: reasoning },
     };
     const delta = (given: object, finish_reason: string | null = null) => ({
@@ -634,7 +638,10 @@ const geminiReply: Encoder = ({ items, finish, prompt, completion, hit, reasonin
   };
 };
 
-const anthropicReply: Encoder = ({ items, finish, prompt, completion, hit, reasoning }, random) => {
+const anthropicReply: Encoder = (
+  { items, finish, prompt, completion, hit, written, reasoning },
+  random,
+) => {
   const calls = of(items, "call").length > 0;
   const delta = {
     stop_reason: {
@@ -643,10 +650,9 @@ const anthropicReply: Encoder = ({ items, finish, prompt, completion, hit, reaso
       content_filter: "refusal",
     }[finish],
   };
-  const created = random.between(0, prompt - hit);
   const input = {
-    input_tokens: prompt - hit - created,
-    cache_creation_input_tokens: created,
+    input_tokens: prompt - hit - written,
+    cache_creation_input_tokens: written,
     cache_read_input_tokens: hit,
   };
   const output = {
@@ -732,7 +738,7 @@ function summary(parts: readonly Part[]): object {
     else if (part.type === "usage") {
       const { prompt = 0, completion = 0, ...shares } = part.usage;
       all["usage"] = makeUsage({ prompt, completion, ...shares });
-    } else all[part.type] += part.text;
+    } else if (part.type !== "native") all[part.type] += part.text;
   }
   for (const call of calls) call.args ||= "{}";
   return all;
@@ -775,6 +781,8 @@ describe(`replies in every format, cut anywhere (seed ${SEED})`, () => {
       forAll(REPLIES, (random) => {
         const reply = randomReply(random);
         const { items, finish, prompt, completion, hit, reasoning } = reply;
+        // Gemini does not state what it writes.
+        const written = name === "gemini" ? 0 : reply.written;
         const { whole, events } = encode(reply, random);
         const expected = {
           text: joined(items, "text"),
@@ -787,7 +795,10 @@ describe(`replies in every format, cut anywhere (seed ${SEED})`, () => {
             total_tokens: prompt + completion,
             prompt_cache_hit_tokens: hit,
             prompt_cache_miss_tokens: prompt - hit,
-            prompt_tokens_details: { cached_tokens: hit },
+            prompt_tokens_details: {
+              cached_tokens: hit,
+              ...(written > 0 && { cache_write_tokens: written }),
+            },
             completion_tokens_details: { reasoning_tokens: reasoning },
           },
         };

@@ -25,8 +25,8 @@ const isFault = (error: unknown): boolean =>
   error instanceof ProviderError && error.code === "upstream_error";
 
 /**
- * Far more CPU time than the linear work takes on a slow machine, far less than the quadratic one on
- * any.
+ * Far more CPU time than the linear work takes on a slow machine, far less than the quadratic one
+ * on any.
  */
 function assertLinear(work: () => void): void {
   const began = process.cpuUsage();

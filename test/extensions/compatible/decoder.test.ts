@@ -1,5 +1,5 @@
-// The pieces of the decoder for compatible servers: tool calls in fragments, think tags cut anywhere,
-// log probabilities, usage.
+// The pieces of the decoder for compatible servers: tool calls in fragments, think tags cut
+// anywhere, log probabilities, usage.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -763,13 +763,17 @@ describe("thinking in a vendor's answer", { concurrency: 2 }, () => {
 
 describe("usage in a vendor's answer", { concurrency: 2 }, () => {
   const base = { prompt_tokens: 20, completion_tokens: 7, total_tokens: 27 };
-  const counts = (hit: number, reasoning: number, completion = 7) => ({
+  /** `written`: what was written to the cache, where some was. */
+  const counts = (hit: number, reasoning: number, completion = 7, written = 0) => ({
     prompt_tokens: 20,
     completion_tokens: completion,
     total_tokens: 20 + completion,
     prompt_cache_hit_tokens: hit,
     prompt_cache_miss_tokens: 20 - hit,
-    prompt_tokens_details: { cached_tokens: hit },
+    prompt_tokens_details: {
+      cached_tokens: hit,
+      ...(written > 0 && { cache_write_tokens: written }),
+    },
     completion_tokens_details: { reasoning_tokens: reasoning },
   });
   const hi = [chunk({ content: "Hi." })];
@@ -803,7 +807,7 @@ describe("usage in a vendor's answer", { concurrency: 2 }, () => {
         prompt_tokens_details: { cached_tokens: 8, cache_write_tokens: 2 },
         completion_tokens_details: { reasoning_tokens: 3 },
       }),
-      counts(8, 3),
+      counts(8, 3, 7, 2),
     ],
     [
       "DeepSeek's own cache counts",
@@ -939,7 +943,23 @@ describe("usage in a vendor's answer", { concurrency: 2 }, () => {
         ...base,
         prompt_tokens_details: { cached_tokens: 8, cache_creation_input_tokens: 4 },
       }),
-      counts(8, 0),
+      counts(8, 0, 7, 4),
+    ],
+    [
+      "a part that was written, beside what it cost",
+      "openrouter",
+      last({
+        ...base,
+        cost: 0.001,
+        prompt_tokens_details: { cached_tokens: 8, cache_write_tokens: 12 },
+      }),
+      counts(8, 0, 7, 12),
+    ],
+    [
+      "more written than there was to write",
+      "openrouter",
+      last({ ...base, prompt_tokens_details: { cached_tokens: 8, cache_write_tokens: 13 } }),
+      counts(8, 0, 7, 12),
     ],
     [
       "counts and a price",

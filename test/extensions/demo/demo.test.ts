@@ -1002,7 +1002,8 @@ describe("token counts", () => {
   });
 });
 
-// ---- schemas that were made to hurt, each within the bounds of a schema: 10,000 values, 262,144 characters
+// ---- schemas that were made to hurt, each within the bounds of a schema: 10,000 values, 262,144
+// characters
 
 describe("hostile schemas", () => {
   const many = <T>(count: number, make: (index: number) => T): T[] =>

@@ -69,6 +69,7 @@ describe("a request of late", () => {
         finish_reason: "stop",
         prompt_tokens: 10,
         cached_tokens: 4,
+        cache_write_tokens: 2,
         completion_tokens: 20,
         reasoning_tokens: 5,
         usage_source: "provider",

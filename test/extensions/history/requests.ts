@@ -35,7 +35,7 @@ const settlementOf = (over: Partial<Settlement>): Settlement => ({
     total_tokens: 30,
     prompt_cache_hit_tokens: 4,
     prompt_cache_miss_tokens: 6,
-    prompt_tokens_details: { cached_tokens: 4 },
+    prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 2 },
     completion_tokens_details: { reasoning_tokens: 5 },
   },
   usageSource: "provider",

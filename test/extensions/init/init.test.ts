@@ -1,5 +1,5 @@
-// `init`: the file that it writes for each vendor is a valid configuration without a warning, and no
-// file is ever overwritten.
+// `init`: the file that it writes for each vendor is a valid configuration without a warning, and
+// no file is ever overwritten.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";

@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { Writable } from "node:stream";
 import { describe, it } from "node:test";
 import { demo, startGateway, user } from "../../support/gateway.ts";
-import { startProvider, status as answerWith } from "../../support/provider.ts";
+import { chunk, event, startProvider, status as answerWith } from "../../support/provider.ts";
 
 const isThere = spawnSync("promtool", ["--version"]).status === 0;
 
@@ -16,9 +16,21 @@ describe("promtool check metrics", { skip: !isThere && "there is no promtool her
     const behind = new Writable({ write: () => undefined });
     behind.write("x".repeat(9e6));
     const provider = await startProvider(t, answerWith(500));
+    const cutting = await startProvider(t, async ({ res }) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      await new Promise((sent) => res.write(event(chunk({ content: "On" })), sent));
+      res.destroy();
+    });
     const broken = {
-      providers: { lab: { dialect: "openai", base_url: provider.url } },
-      models: { broken: { provider: "lab" } },
+      providers: {
+        lab: { dialect: "openai", base_url: provider.url },
+        cutting: { dialect: "openai", base_url: cutting.url },
+      },
+      models: {
+        broken: { provider: "lab" },
+        cut: { provider: "cutting", recovery: "continue" },
+      },
+      accounts: { demo: { budget: { amount: "1", period: "day" } } },
       telemetry: { otlp: { endpoint: provider.url } },
     };
     const gateway = await startGateway(t, demo(broken), { diagnostics: behind });
@@ -29,6 +41,7 @@ describe("promtool check metrics", { skip: !isThere && "there is no promtool her
       await ask({ model: "auto/reasoning", stream, messages: user("hi") });
     await ask({ model: "nowhere", messages: user("hi") });
     await ask({ model: "broken", messages: user("hi") });
+    await ask({ model: "cut", stream: true, messages: user("hi") });
     await (await fetch(`${gateway.url}/nowhere`)).text();
     const metrics = await (await fetch(`${gateway.gateway.adminAddress()}/metrics`)).text();
     for (const [, name] of metrics.matchAll(/^# TYPE (\S+) /gm))

@@ -58,8 +58,10 @@ describe(
           ]),
           [["stale_connection", "m", "lab", settle["gateway_request_id"]]],
         );
-        const [{ breaker }] = gw.gateway.report().models as unknown as [{ breaker: Line }];
-        assert.equal(breaker["state"], "closed");
+        const { models } = gw.gateway.report().extensions["installation"] as {
+          models: readonly [{ breaker: Line }];
+        };
+        assert.equal(models[0].breaker["state"], "closed");
       });
 
     it("takes nothing from max_retries: what fails then is tried again", async (t) => {

@@ -39,7 +39,9 @@ async function startServer(t: TestContext, answer = reply(), host = "127.0.0.1")
   return { port: (server.address() as AddressInfo).port, handshakes, cert_file };
 }
 
-/** What came of each call, in a process that trusts the authorities of this file. Absent: Node's. */
+/**
+ * What came of each call, in a process that trusts the authorities of this file. Absent: Node's.
+ */
 async function callsTo(urls: readonly string[], trusted?: string): Promise<string[]> {
   const { args, cwd } = fromModules(process.cwd(), "test/support/tls-client.ts");
   const env = { ...process.env, ...(trusted !== undefined && { NODE_EXTRA_CA_CERTS: trusted }) };

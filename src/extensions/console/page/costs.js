@@ -1,5 +1,6 @@
 // Costs: any span of days, by account, key, model, provider or day, from the books. What is chosen
 // stands in the address. A click on a row leads down to what it is made of.
+import { loadBudgets } from "./budgets.js";
 import { $, button, fill, h, link, meter, table, tell } from "./dom.js";
 import { costChart } from "./cost-chart.js";
 import { drawDays, forgetDays, onDays } from "./cost-days.js";
@@ -124,6 +125,7 @@ function drawSums(rows, count) {
     { name: "Requests", kind: "n" },
     { name: "New prompt tokens", kind: "n" },
     { name: "Cached", kind: "n" },
+    { name: "Cache writes", kind: "n" },
     { name: "Completion tokens", kind: "n" },
     { name: "Cost", kind: "n" },
   ];
@@ -139,6 +141,7 @@ function drawSums(rows, count) {
     number(row.requests),
     number(row.prompt_cache_miss_tokens),
     number(row.prompt_cache_hit_tokens),
+    number(row.cache_write_tokens),
     number(row.completion_tokens),
     h("span", { title: exactMoney(row.cost, row.currency) }, money(row.cost, row.currency)),
   ]);
@@ -188,6 +191,7 @@ async function load() {
     ]);
     if (mine !== asking) return;
     drawTotal(days);
+    loadBudgets();
     drawSums(rows, count);
     await drawChart(mine, rows, days);
     if (mine !== asking || !wantsRecords) return;

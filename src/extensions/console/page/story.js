@@ -2,6 +2,7 @@
 // of time, what it cost. What runs or ended lately is in memory; older requests are in the books.
 import { $, button, clearSelection, fill, h, link, tone } from "./dom.js";
 import { now, onEvent } from "./live.js";
+import { findInBooks } from "./from-books.js";
 import { getJson, withQuery } from "./net.js";
 import { isShown } from "./parts.js";
 import { exactMoney, moment, number, plural, reason, requestState, span } from "./words.js";
@@ -42,57 +43,7 @@ async function find(id) {
   const { requests } = await getJson(withQuery("/requests", { id, limit: 100 }));
   const exact = requests.filter((entry) => entry.id === id);
   if (exact.length > 0) return exact;
-  const { records, spend } = await getJson(withQuery("/trace", { request_id: id }));
-  const byId = new Map(records.map((record) => [record.usage_id, { record }]));
-  for (const line of spend) byId.set(line.spend_id, { ...byId.get(line.spend_id), line });
-  return [...byId.values()].map((known) => fromBooks(id, known));
-}
-
-/** How a request of the books ended, as those of memory have it. */
-function outcomeIn(status, httpStatus) {
-  if (httpStatus >= 400 && httpStatus < 499) return "4xx";
-  return { completed: "ok", cancelled: "cancelled" }[status] ?? "5xx";
-}
-
-/** When it began and ended. A request that was only opened runs, or was interrupted. */
-function timesIn(record, line) {
-  if (record) return { started: Date.parse(record.started_at), ended: Date.parse(record.ended_at) };
-  const time = Date.parse(line.time);
-  if (line.type === "open") return { started: time, ended: null };
-  return { started: time - line.duration_ms, ended: time };
-}
-
-/** An entry like those of memory, of a usage record, of a line of the spend log, or of both. */
-function fromBooks(id, { record, line }) {
-  const known = { ...line, ...record };
-  const usage = { ...record, ...line?.usage };
-  const orNull = (value) => value ?? null;
-  return {
-    id,
-    ...timesIn(record, line),
-    outcome: outcomeIn(known.status, line?.http_status),
-    status: orNull(line?.http_status ?? known.status),
-    account: orNull(known.account),
-    key: orNull(known.key_id),
-    asked_model: orNull(line?.model_requested),
-    model: orNull(line?.model_served ?? record?.model),
-    provider: orNull(known.provider),
-    stream: orNull(line?.stream),
-    code: orNull(line?.error_code),
-    asked: null,
-    duration_ms: orNull(line?.duration_ms),
-    first_token_ms: orNull(line?.first_token_ms),
-    finish_reason: orNull(line?.finish_reason),
-    prompt_tokens: orNull(usage.prompt_tokens),
-    cached_tokens: orNull(usage.prompt_cache_hit_tokens),
-    completion_tokens: orNull(usage.completion_tokens),
-    reasoning_tokens: orNull(usage.reasoning_tokens),
-    usage_source: orNull(line?.usage_source),
-    cost: orNull(known.cost),
-    currency: orNull(known.currency),
-    attempts: line?.attempts ?? [],
-    usage_id: orNull(record?.usage_id),
-  };
+  return await findInBooks(id);
 }
 
 /** How it ended, in a sentence. */
@@ -192,20 +143,33 @@ function noAttempts({ asked, outcome }) {
   return h("section", { class: "card" }, h("h2", {}, "No attempt"), h("p", {}, text));
 }
 
+/** Per million tokens, as they were when the request began. */
+const pricesText = (prices) =>
+  Object.entries(prices)
+    .filter(([, price]) => price !== null)
+    .map(([name, price]) => `${name} ${price}`)
+    .join(", ");
+
 function receiptOf(entry) {
   const { prompt_tokens: prompt, cached_tokens: cached, usage_source: source } = entry;
+  const written = entry.cache_write_tokens;
+  const writes = written > 0 ? `, ${number(written)} of the new written to the cache` : "";
   const estimated = source === "estimated" ? " (estimated: the provider sent no figures)" : "";
   return h(
     "section",
     { class: "card" },
     h("h2", {}, "Receipt"),
     facts([
-      ["Prompt tokens", `${number(prompt - cached)} new, ${number(cached)} cached${estimated}`],
+      [
+        "Prompt tokens",
+        `${number(prompt - cached)} new, ${number(cached)} cached${writes}${estimated}`,
+      ],
       [
         "Completion tokens",
         `${number(entry.completion_tokens)}, ${number(entry.reasoning_tokens)} of them reasoning`,
       ],
       ["Cost", h("b", {}, exactMoney(entry.cost, entry.currency))],
+      ["Prices", entry.prices && pricesText(entry.prices)],
       ["Usage record", entry.usage_id],
     ]),
   );

@@ -166,10 +166,12 @@ function figuresOf(
 ) {
   const { completion_tokens: tokens, reasoning_tokens: reasoning } = usage;
   const estimated = source === "estimated" ? " (estimated)" : "";
+  const { cache_write_tokens: written = 0 } = usage;
+  const writes = written > 0 ? `, ${number(written)} of the new written to the cache` : "";
   return {
     "Served by": model === null ? "nobody" : `${model} (${provider})`,
     "Tokens a second": restMs > 0 && tokens > 0 ? number((1000 * tokens) / restMs, 1) : "–",
-    "Prompt tokens": `${number(usage.prompt_cache_miss_tokens)} new, ${number(usage.prompt_cache_hit_tokens)} cached${estimated}`,
+    "Prompt tokens": `${number(usage.prompt_cache_miss_tokens)} new, ${number(usage.prompt_cache_hit_tokens)} cached${writes}${estimated}`,
     "Completion tokens": `${number(tokens)}, ${number(reasoning)} of them reasoning${estimated}`,
     Cost: exactMoney(cost, currency),
   };

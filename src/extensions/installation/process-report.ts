@@ -1,0 +1,35 @@
+// What this extension reports of one process that serves: data that can be sent to another process.
+import type { BreakerStatus } from "../../core/routing/breaker.ts";
+import type { RankedModel } from "../../core/routing/model.ts";
+import type { Snapshot } from "../../core/snapshot.ts";
+import type { Delays } from "./loop-delay.ts";
+
+export interface ProcessReport {
+  readonly delays: Delays;
+  readonly models: readonly ModelReport[];
+  /** By alias, enabled or not: its models with their ranks. */
+  readonly ranking: ReadonlyMap<string, readonly RankedModel[]>;
+  /** When the configuration in force was loaded, in ISO 8601. */
+  readonly loadedAt: string;
+}
+
+export interface ModelReport {
+  readonly model: string;
+  readonly provider: string;
+  readonly upstream_model: string;
+  readonly breaker: BreakerStatus;
+}
+
+export function processReport(
+  { catalog, config, loadedAt }: Snapshot,
+  delays: Delays,
+): ProcessReport {
+  const models = [...catalog.models.values()].map(({ name, provider, upstreamModel, status }) => ({
+    model: name,
+    provider: provider.name,
+    upstream_model: upstreamModel,
+    breaker: status(),
+  }));
+  const ranking = [...config.aliases].map(([name, alias]) => [name, alias.ranking] as const);
+  return { delays, models, ranking: new Map(ranking), loadedAt };
+}
