@@ -1,11 +1,12 @@
 // The Responses API with clients for Python, unmodified: the official openai client with its
 // helpers, and openai-agents in its default setup. The checks are in python_responses.py.
 import assert from "node:assert/strict";
-import { execFile, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { callsVia, DIALECTS, modelName, PYTHON, skipUnless, startLab, type Behind } from "./lab.ts";
 import * as facts from "./lab.ts";
+import { runPython, type PythonRun } from "./python-script.ts";
 import { demo, startGateway } from "../support/gateway.ts";
 import { blocksOf } from "../support/readme.ts";
 
@@ -15,28 +16,13 @@ const noAgents = () =>
     `${PYTHON} cannot import agents: pip install -r test/clients/requirements.txt, or set CLIENTS_PYTHON`,
   );
 
-interface Run {
-  readonly code: number | string | null | undefined;
-  readonly output: string;
-}
-
-function run(baseURL: string, behind: Behind): Promise<Run> {
+function run(baseURL: string, behind: Behind): Promise<PythonRun> {
   const script = fileURLToPath(new URL("python_responses.py", import.meta.url));
   const { KEY, TEXT, REASONING, AFTER_CALLS } = facts;
   const PREFIX = modelName(behind, "");
   const CALLS = callsVia(behind, false);
   const given = { baseURL, KEY, TEXT, REASONING, AFTER_CALLS, PREFIX, CALLS };
-  return runPython([script, JSON.stringify(given)]);
-}
-
-function runPython(args: readonly string[]): Promise<Run> {
-  const env = { ...process.env, PYTHONIOENCODING: "utf-8", PYTHONDONTWRITEBYTECODE: "1" };
-  const options = { env, timeout: 60_000 };
-  return new Promise((resolve) => {
-    execFile(PYTHON, args, options, (error, stdout, stderr) =>
-      resolve({ code: error ? error.code : 0, output: stdout + stderr }),
-    );
-  });
+  return runPython("the Python checks", [script, JSON.stringify(given)]);
 }
 
 describe("Python, Responses API", { skip: noAgents() }, () => {
@@ -54,7 +40,7 @@ describe("Python, Responses API", { skip: noAgents() }, () => {
     assert.ok(program.includes("http://127.0.0.1:8080"));
     const { url } = await startGateway(t, demo());
     const args = ["-c", program.replace("http://127.0.0.1:8080", url)];
-    const { code, output } = await runPython(args);
+    const { code, output } = await runPython("the manual's program", args);
     assert.equal(code, 0, output);
     assert.match(output, /^You said: “What is 6 times 7\?”[\s\S]*\n\d+\n$/);
   });

@@ -3,10 +3,8 @@
 // provider and the logs can tell.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import { within } from "../support/wait.ts";
 import * as facts from "./lab.ts";
 import {
   assertLeft,
@@ -15,20 +13,15 @@ import {
   hasLogprobs,
   modelName,
   noPython,
-  PYTHON,
   startFullLab,
   startLab,
   statuses,
   type Behind,
 } from "./lab.ts";
-
-interface Run {
-  readonly code: number | string | null | undefined;
-  readonly output: string;
-}
+import { runPython, type PythonRun } from "./python-script.ts";
 
 /** Runs the script's checks of one group. What it must know of the lab it gets as JSON. */
-function run(group: string, baseURL: string, behind: Behind = "openai"): Promise<Run> {
+function run(group: string, baseURL: string, behind: Behind = "openai"): Promise<PythonRun> {
   const script = fileURLToPath(new URL("python_client.py", import.meta.url));
   const {
     KEY,
@@ -55,16 +48,7 @@ function run(group: string, baseURL: string, behind: Behind = "openai"): Promise
     CALLS: callsVia(behind, false),
     STREAMED_CALLS: callsVia(behind, true),
   };
-  const env = { ...process.env, PYTHONIOENCODING: "utf-8", PYTHONDONTWRITEBYTECODE: "1" };
-  const running = new Promise<Run>((resolve) => {
-    execFile(
-      PYTHON,
-      [script, group, JSON.stringify(given)],
-      { env, timeout: 60_000 },
-      (error, stdout, stderr) => resolve({ code: error ? error.code : 0, output: stdout + stderr }),
-    );
-  });
-  return within(running, `the Python checks "${group}"`, 70_000);
+  return runPython(`the Python checks "${group}"`, [script, group, JSON.stringify(given)]);
 }
 
 describe("openai for Python", { skip: noPython() }, () => {
