@@ -71,7 +71,7 @@ type Started = Awaited<ReturnType<typeof start>>;
 async function assertRecovered(
   { provider, gateway }: Started,
   way: string,
-  outcome: string,
+  outcome: string | undefined,
 ): Promise<void> {
   assert.equal(provider.asked.length, 2, `${way}: two attempts`);
   const beginnings = provider.asked.map((asked: Asked) => beginningIn(asked)?.["content"]);
