@@ -30,20 +30,25 @@ export function apiErrorOf(thrown: unknown): ApiError {
 
 /** Renders whatever was thrown as chat completions do. */
 export const renderError = (thrown: unknown, requestId: string): ErrorResponse =>
-  rendered(apiErrorOf(thrown), requestId, errorBody);
+  rendered(apiErrorOf(thrown), requestId, { errorBody });
 
 /** Renders whatever was thrown as the API does to which the path belongs. */
 export const errorRenderer =
   (apis: readonly ClientApi[]): RenderError =>
   (thrown, requestId, path) => {
     const api = apis.find((each) => path === each.path || path.startsWith(`${each.path}/`));
-    return rendered(apiErrorOf(thrown), requestId, api?.errorBody ?? errorBody);
+    return rendered(apiErrorOf(thrown), requestId, api ?? { errorBody });
   };
 
-function rendered(error: ApiError, requestId: string, body: ClientApi["errorBody"]): ErrorResponse {
+function rendered(
+  error: ApiError,
+  requestId: string,
+  { errorBody: body, requestIdHeader }: Pick<ClientApi, "errorBody" | "requestIdHeader">,
+): ErrorResponse {
+  const idHeader = requestIdHeader && { [requestIdHeader]: requestId };
   return {
     status: error.status,
-    headers: error.headers,
+    headers: { ...idHeader, ...error.headers },
     body: JSON.stringify(body(error, requestId)),
     code: error.code,
     param: error.param,

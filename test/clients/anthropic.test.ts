@@ -223,7 +223,11 @@ describe("@anthropic-ai/sdk", { skip: notInstalled() }, async () => {
   it("takes the key as a token too, and sees the request's id in the response", async (t) => {
     const { lab } = await start(t);
     const client = clientOf(lab, { apiKey: null, authToken: KEY });
-    const { response } = await client.messages.create({ ...base, model: "exact" }).withResponse();
+    const asked = client.messages.create({ ...base, model: "exact" });
+    const { response, request_id } = await asked.withResponse();
     assert.match(response.headers.get("x-request-id")!, GENERATED_ID);
+    assert.equal(request_id, response.headers.get("x-request-id"));
+    const counted = await client.messages.countTokens({ model: "exact", messages });
+    assert.match(counted._request_id!, GENERATED_ID);
   });
 });

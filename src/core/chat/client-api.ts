@@ -12,6 +12,8 @@ export interface ClientApi {
   readonly path: string;
   /** The events that a stream has in silence: a comment, or an event without a meaning. */
   readonly keepAlive: string;
+  /** A header of responses that has the request id, beside X-Request-Id. Absent: there is none. */
+  readonly requestIdHeader?: string;
   /** The key in a request's headers, as an Authorization header. Undefined: there is none. */
   authorization(headers: IncomingHttpHeaders): string | undefined;
   /** Checks a parsed body. Throws an ApiError or a ValidationError. */

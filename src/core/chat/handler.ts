@@ -28,6 +28,7 @@ export function createChatHandlers(
 
   return (api) => async (exchange) => {
     const trace = services.trace?.(exchange);
+    if (api.requestIdHeader) exchange.res.setHeader(api.requestIdHeader, exchange.requestId);
     const { config, catalog, keyring } = inForce();
     refuseOverload(config, inFlight);
     const caller = authenticate(exchange, keyring, api.authorization(exchange.req.headers));

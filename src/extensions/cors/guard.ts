@@ -13,6 +13,7 @@ const MAX_AGE_S = 7_200;
 /** What a page may read of a response, beside what every page may. */
 const EXPOSED = [
   "x-request-id",
+  "request-id",
   "retry-after",
   "x-ratelimit-limit-requests",
   "x-ratelimit-remaining-requests",

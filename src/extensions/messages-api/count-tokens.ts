@@ -15,6 +15,9 @@ import { asCount, asObject, parseJson } from "../../core/schema/untrusted-json.t
 import { readAll } from "../../core/upstream/body.ts";
 import { readCountRequest } from "../messages-input/index.ts";
 
+/** Where clients of this API look for the request id. */
+export const REQUEST_ID_HEADER = "request-id";
+
 /** How a provider is asked for a count. */
 interface Counter {
   /** The request for a count, made of the request for a reply. */
@@ -102,6 +105,7 @@ export function createCountHandler(api: ClientApi, context: GatewayContext): Han
   const counted: ClientApi = { ...api, read: readCountRequest };
   const jsonExcess = provided(extensions, "jsonExcess");
   return async (exchange) => {
+    exchange.res.setHeader(REQUEST_ID_HEADER, exchange.requestId);
     const { config, catalog, keyring } = current();
     const authorization = api.authorization(exchange.req.headers);
     const caller = authenticate(exchange, keyring, authorization);

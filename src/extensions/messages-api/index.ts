@@ -4,7 +4,7 @@ import type { ClientApi } from "../../core/chat/client-api.ts";
 import { apiEnabled } from "../client-apis/index.ts";
 import type { ModelListExtension } from "../model-list/index.ts";
 import { authorization } from "./authorization.ts";
-import { createCountHandler } from "./count-tokens.ts";
+import { createCountHandler, REQUEST_ID_HEADER } from "./count-tokens.ts";
 import { errorEvent } from "./errors.ts";
 import { PING } from "./events.ts";
 import { modelListForm } from "./models.ts";
@@ -16,6 +16,7 @@ const PATH = "/v1/messages";
 export const messagesApi: ClientApi = {
   path: PATH,
   keepAlive: eventText(PING),
+  requestIdHeader: REQUEST_ID_HEADER,
   authorization,
   read: readRequest,
   writer: createWriter,

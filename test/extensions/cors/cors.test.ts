@@ -13,7 +13,7 @@ const PAGE = "https://app.example.com";
 const OTHER = "https://other.example.com";
 const CHAT = "/v1/chat/completions";
 const EXPOSED =
-  "x-request-id, retry-after, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, " +
+  "x-request-id, request-id, retry-after, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, " +
   "x-ratelimit-reset-requests";
 
 const cors = (origins: unknown) => ({ server: { cors: { origins } } });

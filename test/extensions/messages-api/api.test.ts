@@ -58,6 +58,7 @@ async function errorOf(response: Response) {
   const { type, error, request_id } = await json(response);
   assert.equal(type, "error");
   assert.equal(request_id, response.headers.get("x-request-id"));
+  assert.equal(request_id, response.headers.get("request-id"));
   assert.deepEqual(Object.keys(error), ["type", "message"]);
   return [response.status, error.type, error.message];
 }
