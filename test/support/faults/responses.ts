@@ -115,10 +115,9 @@ const responses: Readonly<Record<string, Fault>> = {
     { type: "summary_text", text: "I think." },
   ]),
   "reasoning.sealed": whole("reasoning.sealed", "output[].encrypted_content", () => undefined),
-  "reasoning.sealed/back": {
-    when: (asked) => marked("reasoning.sealed")(asked) && Array.isArray(asked.body["input"]),
-    answer: status(400),
-  },
+  "reasoning.sealed/back": refuses(
+    (asked) => marked("reasoning.sealed")(asked) && Array.isArray(asked.body["input"]),
+  ),
   "reasoning.changed": {
     when: marked("reasoning.changed"),
     forward: ({ body: given }) => ({ text: JSON.stringify(withoutReasoning(given)) }),

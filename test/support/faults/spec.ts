@@ -82,7 +82,7 @@ const spec: Record<string, Fault> = {
   "request-id.echo.stream": { when: ownId("conformance-stream"), answer: otherId },
   "request-id.echo.error": { when: ownId("conformance-error"), answer: otherId },
   "request-id.echo.free-form": {
-    when: ({ headers }) => /[^\w-]/.test(String(headers["x-request-id"] ?? "")),
+    when: ({ headers }) => /[^\w.-]/.test(String(headers["x-request-id"] ?? "")),
     answer: otherId,
   },
   "request-id.echo.healthz": { when: ownId("conformance-healthz"), answer: otherId },
