@@ -4,8 +4,6 @@
 import assert from "node:assert/strict";
 import net from "node:net";
 import { describe, it, type TestContext } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import {
   createLimiter,
   decide,
@@ -14,6 +12,7 @@ import {
   type Limit,
 } from "../../../src/core/accounts/limiter.ts";
 import { checkConfig } from "../../support/config.ts";
+import { heldNow } from "../../support/held.ts";
 import { configFor, KEY, startGateway, user, type ChatAnswer } from "../../support/gateway.ts";
 import {
   chunk,
@@ -366,14 +365,7 @@ describe("random schedules", () => {
   }
 });
 
-setFlagsFromString("--expose-gc");
-const collect = runInNewContext("gc") as () => void;
 const MB = 1024 * 1024;
-/** The bytes of all that is reachable. */
-function heldNow(): number {
-  collect();
-  return process.memoryUsage().heapUsed;
-}
 /**
  * A name of 4 KiB, made of bytes: of texts that were put together V8 would keep one end for all of
  * them.

@@ -4,10 +4,9 @@ import assert from "node:assert/strict";
 import { networkInterfaces } from "node:os";
 import { describe, it } from "node:test";
 import { setImmediate as turnEnd } from "node:timers/promises";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { Cancel } from "../../../src/core/http/cancel.ts";
 import { call, reply, startClient, startRawProvider, textOf } from "../../support/raw-provider.ts";
+import { collectGarbage } from "../../support/held.ts";
 import { settled, waitFor } from "../../support/wait.ts";
 
 const CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -60,8 +59,6 @@ describe("a request", () => {
   });
 
   it("is not held in memory while its response goes on", async (t) => {
-    setFlagsFromString("--expose-gc");
-    const collectGarbage = runInNewContext("gc") as () => void;
     const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
     const client = startClient(t);
     const cancel = new Cancel();
