@@ -108,7 +108,7 @@ function startOnce(host: Host): HostPart {
   return {
     adminRoutes: {
       "/status": { GET: statusHandler(host) },
-      ...openapiRoutes,
+      ...openapiRoutes(config, host.extensions),
     },
     async listen() {
       if (configured && isPlain(configured))

@@ -3,8 +3,10 @@
 import type { ClientApi } from "../../core/chat/client-api.ts";
 import { apiEnabled } from "../client-apis/index.ts";
 import type { ModelListExtension } from "../model-list/index.ts";
+import type { DescribedExtension } from "../openapi/index.ts";
 import { authorization } from "./authorization.ts";
 import { createCountHandler, REQUEST_ID_HEADER } from "./count-tokens.ts";
+import { describe } from "./description.ts";
 import { errorEvent } from "./errors.ts";
 import { PING } from "./events.ts";
 import { modelListForm } from "./models.ts";
@@ -24,8 +26,9 @@ export const messagesApi: ClientApi = {
   errorEvents: (error, requestId) => eventText(errorEvent(error, requestId)),
 };
 
-export const extension: ModelListExtension = {
+export const extension: ModelListExtension & DescribedExtension = {
   name: "messages-api",
+  describe,
   modelListForm,
   start(context) {
     if (!apiEnabled(context.config, "messages")) return {};

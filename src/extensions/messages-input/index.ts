@@ -1,4 +1,5 @@
 // A library for messages-api: its requests, checked, as chat completions, and for providers of the
 // same format.
 export { OWN_SIGNATURE } from "./content.ts";
+export { countRequest, messagesRequest } from "./schema.ts";
 export { readCountRequest, readRequest } from "./request.ts";

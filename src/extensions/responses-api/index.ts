@@ -1,17 +1,19 @@
 // POST /v1/responses: OpenAI's Responses API. A request becomes a chat completion and goes the way
 // of all others. What the model says becomes items and events.
 import type { ClientApi } from "../../core/chat/client-api.ts";
-import type { Extension, GatewayContext, GatewayPart } from "../../core/extension/extension.ts";
+import type { GatewayContext, GatewayPart } from "../../core/extension/extension.ts";
 import type { ReplyWriter } from "../../core/openai/reply.ts";
 import type { ChatRequest, NativeRequest } from "../../core/openai/request.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
 import { apiEnabled } from "../client-apis/index.ts";
 import { createSeal, fingerprintSecretOf } from "../data-files/index.ts";
+import type { DescribedExtension } from "../openapi/index.ts";
 import { readRequest, type ReplyFacts } from "../responses-input/index.ts";
+import { describe } from "./description.ts";
 import { authorizationIn, errorBody } from "./errors.ts";
 import { createResponseWriter, type ResponseWriter } from "./writer.ts";
 
-export const extension: Extension = { name: "responses-api", start: startApi };
+export const extension: DescribedExtension = { name: "responses-api", describe, start: startApi };
 
 /** No provider is asked in this format. The request is kept for its reply only. */
 const DIALECT = "responses";

@@ -1,0 +1,68 @@
+// What /openapi.json says of this API. The requests' schemas are those of the checks; of replies it
+// says what is always there.
+import type { Config } from "../../core/config.ts";
+import { apiEnabled } from "../client-apis/index.ts";
+import { countRequest, messagesRequest } from "../messages-input/index.ts";
+import { describeOperation, type Description } from "../openapi/index.ts";
+
+const object = (properties: Readonly<Record<string, object>>): object => ({
+  type: "object",
+  properties,
+  required: Object.keys(properties),
+});
+const text = { type: "string" };
+const count = { type: "integer", minimum: 0 };
+
+const SCHEMAS = {
+  MessagesRequest: messagesRequest.schema,
+  MessagesCountRequest: countRequest.schema,
+  Message: object({
+    id: text,
+    type: { const: "message" },
+    role: { const: "assistant" },
+    model: text,
+    content: { type: "array", items: object({ type: text }) },
+    stop_reason: { type: ["string", "null"] },
+    stop_sequence: { type: ["string", "null"] },
+    usage: object({ input_tokens: count, output_tokens: count }),
+  }),
+  MessagesEvent: object({ type: text }),
+  MessagesCount: object({ input_tokens: count }),
+  MessagesError: object({
+    type: { const: "error" },
+    error: object({ type: text, message: text }),
+    request_id: text,
+  }),
+};
+
+/** The key may stand where this API's clients put it. */
+const withKey = (operation: object): object => ({
+  ...operation,
+  security: [{ bearer: [] }, { apiKey: [] }],
+});
+
+export function describe(config: Config): Description | undefined {
+  if (!apiEnabled(config, "messages")) return undefined;
+  const reply = describeOperation(
+    "Generate a reply in the format of Anthropic's Messages API, whole or streamed",
+    "The message. With stream true: one event each for what begins, grows and ends in it.",
+    {
+      request: "MessagesRequest",
+      reply: "Message",
+      event: "MessagesEvent",
+      error: "MessagesError",
+    },
+  );
+  const counted = describeOperation(
+    "Count the tokens of a prompt",
+    "The number of tokens. `estimated: true` says that no provider counted them.",
+    { request: "MessagesCountRequest", reply: "MessagesCount", error: "MessagesError" },
+  );
+  return {
+    paths: {
+      "/v1/messages": { post: withKey(reply) },
+      "/v1/messages/count_tokens": { post: withKey(counted) },
+    },
+    schemas: SCHEMAS,
+  };
+}
