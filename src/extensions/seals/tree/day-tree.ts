@@ -6,7 +6,7 @@ import { open, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { syncToDisk } from "../../data-files/index.ts";
-import { ENTRY_BYTES, sortedLeaves, type SortedLeaves } from "./leaf-list.ts";
+import { ENTRY_BYTES, findLeaf, sortedLeaves, type SortedLeaves } from "./leaf-list.ts";
 import { EMPTY_ROOT, HASH_BYTES, heightOf, levelSize, nodeOf, proofOf } from "./merkle.ts";
 
 /** Nodes are made so many at a time, so that requests are served meanwhile. */
@@ -111,17 +111,6 @@ export function proveLeaf(path: string, count: number, leaf: Uint8Array): LeafPr
   } finally {
     closeSync(fd);
   }
-}
-
-function findLeaf(count: number, leaf: Uint8Array, leafAt: (index: number) => Buffer): number {
-  let low = 0;
-  let high = count;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (Buffer.compare(leafAt(middle), leaf) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return low < count && leafAt(low).equals(leaf) ? low : -1;
 }
 
 /** Where a node stands in the file, in bytes. */

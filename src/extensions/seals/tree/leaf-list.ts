@@ -89,15 +89,22 @@ export function sortedLeaves(bytes: Buffer): SortedLeaves {
         if (at % ENTRY_BYTES === HASH_BYTES) return (at - HASH_BYTES) / ENTRY_BYTES;
       return -1;
     },
-    indexOf(leaf) {
-      let low = 0;
-      let high = count;
-      while (low < high) {
-        const middle = (low + high) >> 1;
-        if (Buffer.compare(leafAt(middle), leaf) < 0) low = middle + 1;
-        else high = middle;
-      }
-      return low < count && leafAt(low).equals(leaf) ? low : -1;
-    },
+    indexOf: (leaf) => findLeaf(count, leaf, leafAt),
   };
+}
+
+/** The place of a leaf among so many that are sorted; -1 if it is none of them. */
+export function findLeaf(
+  count: number,
+  leaf: Uint8Array,
+  leafAt: (index: number) => Buffer,
+): number {
+  let low = 0;
+  let high = count;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (Buffer.compare(leafAt(middle), leaf) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low < count && leafAt(low).equals(leaf) ? low : -1;
 }
