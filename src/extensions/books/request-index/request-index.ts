@@ -2,28 +2,22 @@
 // the usage sync makes and the search reads. Of the month that grows there are a few, each several
 // times as large as the next, so that each entry is written a few times only. What came last stands
 // in none of them yet, and is found by reading that part of the month's file.
-import type { FileHandle } from "node:fs/promises";
 import { IndexNotReady, type RequestQuery } from "../../usage-records/index.ts";
 import type { Cursor } from "../file-store/cursor.ts";
 import type { MonthFiles } from "../file-store/month-files.ts";
-import { readLines } from "../read-lines.ts";
-import { entriesOf, rangeOf } from "./entries.ts";
-import {
-  isRunOf,
-  mergeRuns,
-  removeRun,
-  runsIn,
-  tailHash,
-  withFile,
-  writeRun,
-  type Run,
-} from "./runs.ts";
+import { entriesOf, rangeOf, sortedBytes, type Entry } from "./entries.ts";
+import { createLineSearch, lineAt, wholeLines } from "./month-lines.ts";
+import { withDescriptor } from "./read-file.ts";
+import { isRunOf, mergeRuns, removeRun, runsIn, tailHash, writeRun, type Run } from "./runs.ts";
 import { offsetsIn } from "./search.ts";
+import { createTurns } from "./turns.ts";
 
-/** A part of a month is indexed when it has so many bytes: about 400 records. */
+/** A part of the month that grows is indexed when it has so many bytes: about 300 records. */
 const PART_BYTES = 256 * 1024;
-/** So many bytes of a month's file are sorted at once. */
-const SORTED_AT_ONCE = 1024 * 1024;
+/** A month that is over and has fewer bytes has no index: reading it takes no longer. */
+const SMALL_MONTH_BYTES = 32 * 1024;
+/** So many bytes of a month's file are sorted at once: about 2,500 records. */
+const SORTED_AT_ONCE = 2 * 1024 * 1024;
 /**
  * An update works for about so many milliseconds. The first one finds all records of an earlier
  * version, and the sync must not wait for as long as they take.
@@ -33,13 +27,15 @@ const UPDATE_MS = 5_000;
 const GROWTH = 4;
 /** The most bytes that a search reads line by line. */
 const MAX_UNINDEXED = 16 * 1024 * 1024;
-/** A line is read with so many bytes, and with more if it is longer. */
-const LINE_BYTES = 4 * 1024;
-const NEWLINE = 10;
 /** A run is checked again after so long: the files may have been restored from a backup. */
 const CHECK_MS = 10_000;
 /** So many checks are remembered. */
 const MOST_CHECKS = 10_000;
+/**
+ * So many searches run at once: each opens the runs of all months, and clients may ask for any
+ * number of receipts.
+ */
+const SEARCHES_AT_ONCE = 16;
 /** How often a search begins anew because files were replaced under it. */
 const ATTEMPTS = 5;
 
@@ -57,19 +53,15 @@ export interface RequestIndex {
 /** The index of the months of `files`, in the folder `dir`. */
 export function createRequestIndex(dir: string, files: MonthFiles): RequestIndex {
   const isValid = createRunCheck();
+  const searchLines = createLineSearch();
+  const inTurn = createTurns(SEARCHES_AT_ONCE);
 
-  async function updateMonth(source: Source, isOver: boolean, until: number): Promise<void> {
-    const runs = runsIn(dir);
-    const chain = await chainOf(runs, source, isRunOf);
-    for (const run of runs) {
-      if (run.month === source.month && !chain.includes(run)) removeRun(run);
-    }
-    if (source.size - (chain.at(-1)?.to ?? 0) >= PART_BYTES || (isOver && chain.length > 1))
-      await extend(dir, source, { chain, isOver, until });
-  }
-
-  async function searchMonth(source: Source, query: RequestQuery): Promise<readonly string[]> {
-    const chain = await chainOf(runsIn(dir), source, isValid);
+  async function searchMonth(
+    source: Source,
+    runs: readonly Run[],
+    query: RequestQuery,
+  ): Promise<readonly string[]> {
+    const chain = await chainOf(runs, source, isValid);
     const from = chain.at(-1)?.to ?? 0;
     if (source.size - from > MAX_UNINDEXED)
       throw new IndexNotReady(`the usage records of ${source.month} are being indexed`);
@@ -79,30 +71,36 @@ export function createRequestIndex(dir: string, files: MonthFiles): RequestIndex
       .flat()
       .sort((a, b) => b - a)
       .slice(0, query.limit);
-    const lines = offsets.length > 0 ? await linesAt(source, offsets) : [];
-    return [...(await linesIn(source, from, query)), ...lines];
+    if (offsets.length === 0 && from === source.size) return [];
+    return await withDescriptor(source.path, async (fd) => {
+      const lines = await searchLines({ fd, from, to: source.size }, query);
+      for (const offset of offsets) lines.push(await lineAt(fd, offset));
+      return lines;
+    });
+  }
+
+  async function searchMonths(cursor: Cursor, query: RequestQuery): Promise<readonly string[]> {
+    const runs = runsIn(dir);
+    const sources = sourcesIn(files, cursor);
+    return (await Promise.all(sources.map((source) => searchMonth(source, runs, query)))).flat();
   }
 
   return {
     async update() {
       const sources = sourcesIn(files, files.readCursor());
+      const runs = runsIn(dir);
       const until = performance.now() + UPDATE_MS;
-      for (const source of sources) await updateMonth(source, source !== sources[0], until);
+      for (const source of sources) {
+        const isOver = source !== sources[0];
+        const chain = await chainOf(runs, source, isRunOf);
+        for (const run of runs) {
+          if (run.month === source.month && !chain.includes(run)) removeRun(run);
+        }
+        await extend(dir, source, { chain, isOver, until });
+      }
     },
-    async linesOf(query, readCursor) {
-      const months = sourcesIn(files, readCursor()).map(({ month }) => month);
-      const search = async (month: string): Promise<readonly string[]> => {
-        const source = sourcesIn(files, readCursor()).find((each) => each.month === month);
-        return source ? await searchMonth(source, query) : [];
-      };
-      const found = months.map((month) =>
-        untilSteady(
-          () => search(month),
-          () => versionOf(month, readCursor()),
-        ),
-      );
-      return (await Promise.all(found)).flat();
-    },
+    linesOf: (query, readCursor) =>
+      inTurn(() => untilSteady(readCursor, (cursor) => searchMonths(cursor, query))),
   };
 }
 
@@ -143,18 +141,24 @@ const sourcesIn = (files: MonthFiles, cursor: Cursor): readonly Source[] =>
     }))
     .sort((a, b) => (a.month < b.month ? 1 : -1));
 
-/** Searches again if a run was merged, or the month was written anew, in the middle of a search. */
-async function untilSteady<T>(search: () => Promise<T>, version: () => number): Promise<T> {
+/** Searches again if runs were merged, or a month was written anew, in the middle of a search. */
+async function untilSteady<T>(
+  readCursor: () => Cursor,
+  search: (cursor: Cursor) => Promise<T>,
+): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
-    const before = version();
+    const cursor = readCursor();
     try {
-      const found = await search();
-      if (version() === before || attempt === ATTEMPTS) return found;
+      const found = await search(cursor);
+      if (attempt === ATTEMPTS || isSteady(cursor, readCursor())) return found;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT" || attempt === ATTEMPTS) throw error;
     }
   }
 }
+
+const isSteady = (before: Cursor, after: Cursor): boolean =>
+  [...before.months.keys()].every((month) => versionOf(month, before) === versionOf(month, after));
 
 /** The runs that cover a month from its beginning, without a gap and without an overlap. */
 async function chainOf(
@@ -187,20 +191,42 @@ interface State {
 /** Adds runs up to the end of what counts, and merges them. */
 async function extend(dir: string, source: Source, { chain, isOver, until }: State): Promise<void> {
   const { path, month, version, size } = source;
-  const indexed = chain.at(-1)?.to;
-  await withFile(path, async (file) => {
-    for (let from = indexed ?? 0; size - from >= PART_BYTES; from = chain.at(-1)!.to) {
-      const lines = await wholeLines(file, from, size);
-      if (lines.length === 0) break;
-      const to = from + lines.length;
-      const plan = { dir, month, version, from, to, tail: await tailHash(file, to) };
-      chain.push(await writeRun(plan, (index) => index.appendFile(entriesOf(lines, from))));
-      await mergeLast(dir, chain, false);
-      if (performance.now() > until) return;
-    }
-  });
+  const indexed = chain.at(-1)?.to ?? 0;
+  // Of a month that is over nothing is left to be read line by line, or each search would read the
+  // rests of all months.
+  const least = isOver && size >= SMALL_MONTH_BYTES ? 1 : PART_BYTES;
+  if (size - indexed >= least) {
+    await withDescriptor(path, async (fd) => {
+      for (let from = indexed; size - from >= least; from = chain.at(-1)!.to) {
+        const { entries, to } = await readEntries(fd, from, size);
+        if (to === from) break;
+        const plan = { dir, month, version, from, to, tail: await tailHash(fd, to) };
+        chain.push(await writeRun(plan, (run) => run.appendFile(sortedBytes(entries))));
+        await mergeLast(dir, chain, false);
+        if (performance.now() > until) return;
+      }
+    });
+  }
   // A month that is over becomes one file, once nothing is added to it any more.
   await mergeLast(dir, chain, isOver && chain.at(-1)?.to === indexed);
+}
+
+/** The entries of the first whole lines from byte `from` on, and where these lines end. */
+async function readEntries(
+  fd: number,
+  from: number,
+  size: number,
+): Promise<{ readonly entries: readonly Entry[]; readonly to: number }> {
+  const end = Math.min(size, from + SORTED_AT_ONCE);
+  const entries: Entry[] = [];
+  let to = from;
+  while (to < end) {
+    const lines = await wholeLines({ fd, from: to, to: end });
+    if (lines.length === 0) break;
+    entries.push(...entriesOf(lines, to));
+    to += lines.length;
+  }
+  return { entries, to };
 }
 
 /** Merges the last runs as long as they are of similar sizes, or all of them. */
@@ -209,43 +235,5 @@ async function mergeLast(dir: string, chain: Run[], all: boolean): Promise<void>
     const [first, second] = chain.slice(-2) as [Run, Run];
     if (!all && first.to - first.from >= GROWTH * (second.to - second.from)) return;
     chain.splice(-2, 2, await mergeRuns(dir, first, second));
-  }
-}
-
-/** Some whole lines from byte `from` on. */
-async function wholeLines(file: FileHandle, from: number, to: number): Promise<Buffer> {
-  const length = Math.min(SORTED_AT_ONCE, to - from);
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, from);
-  return buffer.subarray(0, buffer.lastIndexOf(NEWLINE, bytesRead - 1) + 1);
-}
-
-/** The lines of a part that no run covers, the latest first. */
-async function linesIn(
-  { path, size }: Source,
-  from: number,
-  { requestId, account }: RequestQuery,
-): Promise<string[]> {
-  const wanted = [`"gateway_request_id":${JSON.stringify(requestId)}`];
-  if (account !== undefined) wanted.push(`"account":${JSON.stringify(account)}`);
-  const found: string[] = [];
-  for await (const { lines } of readLines(path, { from, to: size }))
-    found.push(...lines.filter((line) => wanted.every((text) => line.includes(text))));
-  return found.reverse();
-}
-
-/** The lines that begin at these bytes. */
-const linesAt = ({ path }: Source, offsets: readonly number[]): Promise<string[]> =>
-  withFile(path, async (file) => {
-    const lines: string[] = [];
-    for (const offset of offsets) lines.push(await lineAt(file, offset));
-    return lines;
-  });
-
-async function lineAt(file: FileHandle, offset: number): Promise<string> {
-  for (let length = LINE_BYTES; ; length *= 4) {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);
-    const end = buffer.subarray(0, bytesRead).indexOf(NEWLINE);
-    if (end >= 0 || bytesRead < length)
-      return buffer.toString("utf8", 0, end < 0 ? bytesRead : end);
   }
 }

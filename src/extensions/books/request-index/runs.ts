@@ -3,10 +3,11 @@
 // merges, so that a reader finds whole ones at any moment. The end of the part is recognised by a
 // hash of what stands before it: a month's file that was restored from a backup is another one.
 import { hash } from "node:crypto";
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { fstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { open, rename, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { ENTRY_BYTES } from "./entries.ts";
+import { readAt, withDescriptor } from "./read-file.ts";
 
 const MAGIC = "cgindex1";
 const TAIL_HASH_BYTES = 8;
@@ -54,30 +55,19 @@ function namesIn(dir: string): string[] {
 export const removeRun = ({ path }: Run): void => rmSync(path, { force: true });
 
 /** The hash of what stands before byte `to` of a month's file. */
-export async function tailHash(file: FileHandle, to: number): Promise<Buffer> {
+export async function tailHash(fd: number, to: number): Promise<Buffer> {
   const length = Math.min(to, TAIL_BYTES);
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, to - length);
-  const digest = hash("sha256", buffer.subarray(0, bytesRead), "buffer");
+  const digest = hash("sha256", await readAt(fd, to - length, length), "buffer");
   return digest.subarray(0, TAIL_HASH_BYTES);
-}
-
-/** Does work on a file that is opened for reading, and closes it. */
-export async function withFile<T>(
-  path: string,
-  work: (file: FileHandle) => Promise<T>,
-): Promise<T> {
-  const file = await open(path);
-  return await work(file).finally(() => file.close());
 }
 
 /** Whether a run is whole, and of the file at `path`. */
 export async function isRunOf(run: Run, path: string): Promise<boolean> {
-  const tail = await withFile(path, (file) => tailHash(file, run.to));
-  return await withFile(run.path, async (index) => {
-    const { size } = await index.stat();
-    const { buffer } = await index.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0);
-    const isWhole = (size - HEADER_BYTES) % ENTRY_BYTES === 0;
-    return isWhole && buffer.equals(Buffer.concat([Buffer.from(MAGIC), tail]));
+  const tail = await withDescriptor(path, (fd) => tailHash(fd, run.to));
+  return await withDescriptor(run.path, async (fd) => {
+    const isWhole = (fstatSync(fd).size - HEADER_BYTES) % ENTRY_BYTES === 0;
+    const header = Buffer.concat([Buffer.from(MAGIC), tail]);
+    return isWhole && header.equals(await readAt(fd, 0, HEADER_BYTES));
   });
 }
 
@@ -109,10 +99,9 @@ export async function writeRun(
 /** Writes the run of two neighbours, then removes them. */
 export async function mergeRuns(dir: string, first: Run, second: Run): Promise<Run> {
   const { month, version, from } = first;
-  const run = await withFile(first.path, (a) =>
-    withFile(second.path, async (b) => {
-      const { buffer } = await b.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0);
-      const tail = buffer.subarray(MAGIC.length);
+  const run = await withDescriptor(first.path, (a) =>
+    withDescriptor(second.path, async (b) => {
+      const tail = (await readAt(b, 0, HEADER_BYTES)).subarray(MAGIC.length);
       const plan = { dir, month, version, from, to: second.to, tail };
       return await writeRun(plan, (file) => mergeEntries(a, b, file));
     }),
@@ -124,33 +113,30 @@ export async function mergeRuns(dir: string, first: Run, second: Run): Promise<R
 
 /** Entries of a run that is read from its beginning to its end. */
 interface Cursor {
-  readonly file: FileHandle;
+  readonly fd: number;
   entries: Buffer;
+  /** The first byte of `entries` that is not merged yet. */
   at: number;
+  /** The byte of the file where to read on. */
   position: number;
 }
 
+const cursorOf = (fd: number): Cursor => ({
+  fd,
+  entries: Buffer.alloc(0),
+  at: 0,
+  position: HEADER_BYTES,
+});
+
 async function refill(cursor: Cursor): Promise<void> {
   if (cursor.at < cursor.entries.length) return;
-  const length = MERGED_AT_ONCE * ENTRY_BYTES;
-  const { buffer, bytesRead } = await cursor.file.read(
-    Buffer.alloc(length),
-    0,
-    length,
-    cursor.position,
-  );
-  cursor.position += bytesRead;
-  cursor.entries = buffer.subarray(0, bytesRead);
+  const bytes = await readAt(cursor.fd, cursor.position, MERGED_AT_ONCE * ENTRY_BYTES);
+  cursor.entries = bytes.subarray(0, bytes.length - (bytes.length % ENTRY_BYTES));
+  cursor.position += cursor.entries.length;
   cursor.at = 0;
 }
 
-async function mergeEntries(a: FileHandle, b: FileHandle, to: FileHandle): Promise<void> {
-  const cursorOf = (file: FileHandle): Cursor => ({
-    file,
-    entries: Buffer.alloc(0),
-    at: 0,
-    position: HEADER_BYTES,
-  });
+async function mergeEntries(a: number, b: number, to: FileHandle): Promise<void> {
   const [left, right] = [cursorOf(a), cursorOf(b)];
   for (;;) {
     await refill(left);
@@ -163,27 +149,38 @@ async function mergeEntries(a: FileHandle, b: FileHandle, to: FileHandle): Promi
 
 /** Merges until one of both has to be read on. A cursor without entries is at its end. */
 function mergeBuffered(left: Cursor, right: Cursor): Buffer {
-  const merged: Buffer[] = [];
-  const take = (cursor: Cursor, end: number): void => {
-    if (end > cursor.at) merged.push(cursor.entries.subarray(cursor.at, end));
-    cursor.at = end;
-  };
-  while (left.at < left.entries.length && right.at < right.entries.length) {
-    const isLeft = compareAt(left, right) <= 0;
-    const cursor = isLeft ? left : right;
-    let end = cursor.at;
-    // Neighbours are taken together: a piece for each entry would take longer than the comparison.
-    do end += ENTRY_BYTES;
-    while (end < cursor.entries.length && isBefore(cursor.entries, end, isLeft ? right : left));
-    take(cursor, end);
+  const merged = Buffer.allocUnsafe(remaining(left) + remaining(right));
+  let length = 0;
+  while (remaining(left) > 0 && remaining(right) > 0) {
+    const cursor = isFirst(left, right) ? left : right;
+    copyEntry(cursor, merged, length);
+    cursor.at += ENTRY_BYTES;
+    length += ENTRY_BYTES;
   }
-  if (left.entries.length === 0) take(right, right.entries.length);
-  if (right.entries.length === 0) take(left, left.entries.length);
-  return Buffer.concat(merged);
+  if (left.entries.length === 0) length += copyRest(right, merged, length);
+  if (right.entries.length === 0) length += copyRest(left, merged, length);
+  return merged.subarray(0, length);
 }
 
-const compareAt = (a: Cursor, b: Cursor): number =>
-  a.entries.compare(b.entries, b.at, b.at + ENTRY_BYTES, a.at, a.at + ENTRY_BYTES);
+/** Copies what a cursor has left. Returns the number of bytes. */
+function copyRest(cursor: Cursor, to: Buffer, offset: number): number {
+  const copied = cursor.entries.copy(to, offset, cursor.at);
+  cursor.at = cursor.entries.length;
+  return copied;
+}
 
-const isBefore = (entries: Buffer, at: number, other: Cursor): boolean =>
-  entries.compare(other.entries, other.at, other.at + ENTRY_BYTES, at, at + ENTRY_BYTES) < 0;
+const remaining = ({ entries, at }: Cursor): number => entries.length - at;
+
+/** Whether the next entry of `a` stands before that of `b`. Most differ in their first bytes. */
+function isFirst(a: Cursor, b: Cursor): boolean {
+  for (let byte = 0; byte < ENTRY_BYTES; byte += 1) {
+    const difference = a.entries[a.at + byte]! - b.entries[b.at + byte]!;
+    if (difference !== 0) return difference < 0;
+  }
+  return true;
+}
+
+/** Byte by byte: Buffer.copy() takes longer to be called than to copy so few. */
+function copyEntry({ entries, at }: Cursor, to: Buffer, offset: number): void {
+  for (let byte = 0; byte < ENTRY_BYTES; byte += 1) to[offset + byte] = entries[at + byte]!;
+}

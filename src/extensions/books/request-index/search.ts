@@ -1,72 +1,87 @@
-// Finds entries in a run. Hashes are spread evenly, so the place of a key can be guessed, and one
-// or two reads are enough in a run of any size.
-import type { FileHandle } from "node:fs/promises";
-import { ENTRY_BYTES, KEY_BYTES, offsetIn, type EntryRange } from "./entries.ts";
-import { HEADER_BYTES, withFile, type Run } from "./runs.ts";
+// Finds entries in a run. Hashes are spread evenly, so the place of a key can be guessed: among ten
+// million entries the first guess is off by some two thousand, the second by some fifty. Two small
+// reads are enough in a run of any size, and nothing of it is kept in memory.
+import { fstatSync } from "node:fs";
+import { ENTRY_BYTES, KEY_BYTES, offsetIn, VALUE_BYTES, type EntryRange } from "./entries.ts";
+import { readAt, withDescriptor } from "./read-file.ts";
+import { HEADER_BYTES, type Run } from "./runs.ts";
 
-/** Entries that are read at once: a guess among ten million is rarely farther off than half. */
-const WINDOW = 4_096;
+/**
+ * Entries that are read at once: 2.3 KB. One read that is large enough for the first guess would
+ * have 72 KB, of each run for each search, and so much garbage makes the collector run often.
+ */
+const WINDOW = 128;
 /** Of entries beyond this only the last are read: somebody has used one id for everything. */
 const MOST = 100_000;
-/** Most ids have fewer entries: one read has all of them. */
-const FEW = 32;
-/** Of a key so many bytes say where it may be. A number holds them exactly. */
-const VALUE_BYTES = 6;
+/** Each third guess halves, whatever the keys are. */
+const HALVING = 3;
 
 /** Where the lines of the entries in a range begin: of the last `MOST` of them. */
 export const offsetsIn = (run: Run, range: EntryRange): Promise<readonly number[]> =>
-  withFile(run.path, (file) => search(file, range));
+  withDescriptor(run.path, (fd) => search(fd, range));
 
-async function search(file: FileHandle, { first, last }: EntryRange): Promise<readonly number[]> {
-  const { size } = await file.stat();
-  const high = Math.floor((size - HEADER_BYTES) / ENTRY_BYTES);
-  const begin = await firstFrom({ file, low: 0, high }, first, (key) => key.compare(first) < 0);
+async function search(fd: number, { first, last }: EntryRange): Promise<readonly number[]> {
+  const bytes = Math.max(0, fstatSync(fd).size - HEADER_BYTES);
+  const run = { fd, size: Math.floor(bytes / ENTRY_BYTES) };
+  const begin = await firstFrom(run, first, (key) => key.compare(first) < 0);
   const isInRange = (key: Buffer): boolean => key.compare(last) <= 0;
-  const few = await read(file, begin, FEW);
-  const count = countBefore(few, isInRange);
-  if (count < FEW) return offsetsOf(few.subarray(0, count * ENTRY_BYTES));
-  const end = await firstFrom({ file, low: begin, high }, last, isInRange);
-  const from = Math.max(begin, end - MOST);
-  return offsetsOf(await read(file, from, end - from));
+  const count = countBefore(begin.entries, isInRange);
+  if (count < lengthOf(begin.entries) || begin.at + count >= run.size)
+    return offsetsOf(begin.entries.subarray(0, count * ENTRY_BYTES));
+  const end = await firstFrom(run, last, isInRange);
+  const from = Math.max(begin.at, end.at - MOST);
+  return offsetsOf(await read(fd, from, end.at - from));
 }
 
-const offsetsOf = (entries: Buffer): readonly number[] =>
-  Array.from({ length: entries.length / ENTRY_BYTES }, (_, at) => offsetIn(entries, at));
+const lengthOf = (entries: Buffer): number => Math.floor(entries.length / ENTRY_BYTES);
 
-/** The part of a run in which something is looked for. */
-interface Part {
-  readonly file: FileHandle;
-  /** The first entry. */
-  readonly low: number;
-  /** The first entry that does not belong to it any more. */
-  readonly high: number;
+const offsetsOf = (entries: Buffer): readonly number[] =>
+  Array.from({ length: lengthOf(entries) }, (_, at) => offsetIn(entries, at));
+
+/** A run that is open. */
+interface OpenRun {
+  /** The descriptor of the file. */
+  readonly fd: number;
+  /** How many entries it has. */
+  readonly size: number;
+}
+
+/** A place in a run. */
+interface Place {
+  /** The number of the entry. */
+  readonly at: number;
+  /** Entries from there on that were read already. */
+  readonly entries: Buffer;
 }
 
 /** Whether a key stands before the entry that is looked for. */
 type IsBefore = (key: Buffer) => boolean;
 
-/** The first entry that is not before `key`. Each second guess halves, whatever the keys are. */
-async function firstFrom({ file, low, high }: Part, key: Buffer, isBefore: IsBefore) {
+/** The first entry that is not before `key`. */
+async function firstFrom(run: OpenRun, key: Buffer, isBefore: IsBefore): Promise<Place> {
   const value = key.readUIntBE(0, VALUE_BYTES);
+  let [low, high] = [0, run.size];
   let [lowest, highest] = [0, 2 ** (8 * VALUE_BYTES)];
-  for (let guesses = 0; high - low > WINDOW; guesses += 1) {
-    const share =
-      guesses % 2 === 0 && highest > lowest ? (value - lowest) / (highest - lowest) : 0.5;
+  for (let guesses = 1; ; guesses += 1) {
+    const isGuessed = guesses % HALVING !== 0 && highest > lowest;
+    const share = isGuessed ? (value - lowest) / (highest - lowest) : 0.5;
     const guess = low + Math.floor((high - low) * share) - WINDOW / 2;
-    const start = Math.min(high - WINDOW, Math.max(low, guess));
-    const entries = await read(file, start, WINDOW);
+    const start = Math.max(low, Math.min(high - WINDOW, guess));
+    const entries = await read(run.fd, start, Math.min(WINDOW, high - start));
+    const length = lengthOf(entries);
     const before = countBefore(entries, isBefore);
+    const isFound = (before > 0 || start === low) && (before < length || start + length >= high);
+    // Entries that are missing were cut off after the run was checked. The records are there still.
+    if (isFound || length === 0)
+      return { at: start + before, entries: entries.subarray(before * ENTRY_BYTES) };
     if (before === 0) {
       high = start;
       highest = valueAt(entries, 0);
-    } else if (before === WINDOW) {
-      low = start + WINDOW;
-      lowest = valueAt(entries, WINDOW - 1);
     } else {
-      return start + before;
+      low = start + length;
+      lowest = valueAt(entries, length - 1);
     }
   }
-  return low + countBefore(await read(file, low, high - low), isBefore);
 }
 
 const valueAt = (entries: Buffer, at: number): number =>
@@ -74,7 +89,7 @@ const valueAt = (entries: Buffer, at: number): number =>
 
 /** How many of some sorted entries stand before the one that is looked for. */
 function countBefore(entries: Buffer, isBefore: IsBefore): number {
-  let [low, high] = [0, entries.length / ENTRY_BYTES];
+  let [low, high] = [0, lengthOf(entries)];
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
     const at = middle * ENTRY_BYTES;
@@ -84,9 +99,7 @@ function countBefore(entries: Buffer, isBefore: IsBefore): number {
   return low;
 }
 
-async function read(file: FileHandle, from: number, count: number): Promise<Buffer> {
-  const length = count * ENTRY_BYTES;
-  const position = HEADER_BYTES + from * ENTRY_BYTES;
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, position);
-  return buffer.subarray(0, bytesRead - (bytesRead % ENTRY_BYTES));
+async function read(fd: number, from: number, count: number): Promise<Buffer> {
+  const bytes = await readAt(fd, HEADER_BYTES + from * ENTRY_BYTES, count * ENTRY_BYTES);
+  return bytes.subarray(0, lengthOf(bytes) * ENTRY_BYTES);
 }
