@@ -94,7 +94,7 @@ export function createRequestIndex(dir: string, files: MonthFiles): RequestIndex
         const isOver = source !== sources[0];
         const chain = await chainOf(runs, source, isRunOf);
         for (const run of runs) {
-          if (run.month === source.month && !chain.includes(run)) removeRun(run);
+          if (run.month === source.month && !chain.includes(run)) await removeRun(run);
         }
         await extend(dir, source, { chain, isOver, until });
       }

@@ -3,8 +3,8 @@
 // merges, so that a reader finds whole ones at any moment. The end of the part is recognised by a
 // hash of what stands before it: a month's file that was restored from a backup is another one.
 import { hash } from "node:crypto";
-import { fstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
-import { open, rename, type FileHandle } from "node:fs/promises";
+import { fstatSync, mkdirSync, readdirSync } from "node:fs";
+import { open, rename, rm, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { ENTRY_BYTES } from "./entries.ts";
 import { readAt, withDescriptor } from "./read-file.ts";
@@ -51,8 +51,11 @@ function namesIn(dir: string): string[] {
   }
 }
 
-/** Removes a run. Nothing happens if it is gone already. */
-export const removeRun = ({ path }: Run): void => rmSync(path, { force: true });
+/**
+ * Removes a run. Nothing happens if it is gone already. The file system may take some time to free
+ * a large file, for which the event loop must not wait.
+ */
+export const removeRun = ({ path }: Run): Promise<void> => rm(path, { force: true });
 
 /** The hash of what stands before byte `to` of a month's file. */
 export async function tailHash(fd: number, to: number): Promise<Buffer> {
@@ -106,8 +109,8 @@ export async function mergeRuns(dir: string, first: Run, second: Run): Promise<R
       return await writeRun(plan, (file) => mergeEntries(a, b, file));
     }),
   );
-  removeRun(first);
-  removeRun(second);
+  await removeRun(first);
+  await removeRun(second);
   return run;
 }
 
