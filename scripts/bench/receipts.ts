@@ -1,0 +1,229 @@
+// How long GET /v1/requests/{request_id} takes with millions of usage records in files: `npm run
+// build && node --import tsx scripts/bench/receipts.ts`. Linux and loopback only. It writes usage
+// records of several months, indexes them, starts the built gateway on them, and asks for receipts
+// of random requests of any month, and for ids that nobody has used: one after the other with
+// nothing else to do, then 50 a second between 50 chat requests a second and their syncs, while the
+// latest month is merged into one index file. Ten million records take 9 GB in the folder for
+// temporary files, which are removed at the end, and about five minutes.
+// --records N how many usage records (10,000,000) --months N of how many months (8)
+// --found N, --unknown N how many lookups of each kind (2,000 and 500) --seed N
+// --folder DIR keeps the records there for further runs with the same --records and --months
+
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync, statfsSync } from "node:fs";
+import http from "node:http";
+import { cpus, loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { createFileStore } from "../../src/extensions/books/file-store/file-store.ts";
+import { createRandom } from "../../test/support/random.ts";
+import { bodyOf, memoryOf, percentile } from "./load.ts";
+import { table } from "./table.ts";
+import { pinned, scratch, sizeOf, type Target } from "./target.ts";
+import { gateway, startProvider } from "./targets.ts";
+import {
+  ACCOUNTS,
+  accountOf,
+  buildIndex,
+  indexFiles,
+  requestIdOf,
+  writeRecords,
+} from "./usage-records.ts";
+
+const text = { type: "string" } as const;
+const { values } = parseArgs({
+  options: { records: text, months: text, found: text, unknown: text, seed: text, folder: text },
+});
+const amount = {
+  records: Number(values.records ?? 10_000_000),
+  months: Number(values.months ?? 8),
+};
+const seed = Number(values.seed ?? Date.now() % 1_000_000);
+
+/** More than a record takes, with its entry in the index twice: merges write it anew. */
+const RECORD_BYTES = 1_100;
+/** Between lookups under load: 2,500 lookups see ten syncs. */
+const PACE_MS = 20;
+/** Between chat requests. */
+const CHAT_MS = 20;
+
+const { between, random } = createRandom(seed);
+
+const keyOf = (account: string): string => `sk-${account}`;
+/** The load of the machine, of other processes too. */
+const load = (): string => `load ${loadavg()[0]!.toFixed(1)}`;
+const seconds = (since: number): string => `${((performance.now() - since) / 1000).toFixed(0)} s`;
+const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(0)} MB`;
+
+const agent = new http.Agent({ keepAlive: true });
+
+/** Sends a request and reads the whole answer. */
+const call = (url: string, options: http.RequestOptions, body?: string) =>
+  new Promise<{ status: number; text: string }>((resolve, reject) => {
+    const req = http.request(url, { agent, ...options }, (res) => {
+      let answer = "";
+      res.setEncoding("utf8").on("data", (part: string) => {
+        answer += part;
+      });
+      res.on("end", () => resolve({ status: res.statusCode ?? 0, text: answer }));
+      res.on("error", reject);
+    });
+    req.on("error", reject);
+    req.end(body);
+  });
+
+/** An id, and whether somebody has used it. */
+interface Lookup {
+  readonly requestId: string;
+  readonly account: string;
+  readonly isKnown: boolean;
+}
+
+/** Known ids of any month and unknown ones, in a random order. */
+function drawLookups(): readonly Lookup[] {
+  const draw = (count: number): number[] =>
+    Array.from({ length: count }, () => between(0, amount.records - 1));
+  const known = draw(Number(values.found ?? 2_000)).map((n) => ({
+    requestId: requestIdOf(n),
+    account: accountOf(n),
+    isKnown: true,
+  }));
+  const unknown = draw(Number(values.unknown ?? 500)).map((n) => ({
+    requestId: `no-${n}`,
+    account: accountOf(n),
+    isKnown: false,
+  }));
+  return [...known, ...unknown]
+    .map((lookup) => ({ lookup, place: random() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ lookup }) => lookup);
+}
+
+/** How long the main thread of a process has waited for a core so far, in milliseconds. */
+function waitedFor(pid: number): number {
+  const [, nanoseconds] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ");
+  return Number(nanoseconds) / 1e6;
+}
+
+/** What a lookup took, in milliseconds. */
+interface Took {
+  readonly isKnown: boolean;
+  readonly ms: number;
+  /** Without the time in which the gateway's main thread was ready to run and no core was free. */
+  readonly onCoreMs: number;
+}
+
+/** Throws if the answer is neither the receipt, nor a 404 for an unknown id. */
+async function look(target: Target, { requestId, account, isKnown }: Lookup): Promise<Took> {
+  const headers = { authorization: `Bearer ${keyOf(account)}` };
+  const waited = waitedFor(target.pid);
+  const began = performance.now();
+  const { status, text: body } = await call(`${target.url}/v1/requests/${requestId}`, { headers });
+  const ms = performance.now() - began;
+  const onCoreMs = Math.max(0, ms - (waitedFor(target.pid) - waited));
+  const isRight = isKnown ? status === 200 && body.includes(requestId) : status === 404;
+  if (!isRight) throw new Error(`${requestId}: ${status} ${body.slice(0, 200)}`);
+  return { isKnown, ms, onCoreMs };
+}
+
+async function lookAll(target: Target, paceMs: number): Promise<readonly Took[]> {
+  const all: Took[] = [];
+  for (const lookup of drawLookups()) {
+    const due = performance.now() + paceMs;
+    all.push(await look(target, lookup));
+    if (paceMs > 0) await pause(Math.max(0, due - performance.now()));
+  }
+  return all;
+}
+
+/** Does work while the gateway passes on small chat requests, one every `CHAT_MS`. */
+async function underLoad<T>(target: Target, work: () => Promise<T>): Promise<T> {
+  const body = bodyOf("bytes=300", target.model);
+  const headers = { ...target.headers, "content-length": Buffer.byteLength(body) };
+  const answers = new Set<Promise<unknown>>();
+  let failed: unknown;
+  const beat = setInterval(() => {
+    const answer = call(target.url + target.path, { method: "POST", headers }, body)
+      .then(({ status }) => {
+        if (status !== 200) throw new Error(`a chat request came to status ${status}`);
+      })
+      .catch((error: unknown) => {
+        failed ??= error;
+      })
+      .finally(() => answers.delete(answer));
+    answers.add(answer);
+  }, CHAT_MS);
+  const result = await work().finally(async () => {
+    clearInterval(beat);
+    await Promise.all(answers);
+  });
+  if (failed) throw failed;
+  return result;
+}
+
+/** The rows of found and of unknown ids. */
+const rows = (what: string, all: readonly Took[]): string[][] =>
+  [true, false].map((isKnown) => {
+    const chosen = all.filter((took) => took.isKnown === isKnown);
+    const times = chosen.map(({ ms }) => ms);
+    const onCore = chosen.map(({ onCoreMs }) => onCoreMs);
+    const figures = [
+      ...[0.5, 0.99, 1].map((share) => percentile(times, share)),
+      ...[0.99, 1].map((share) => percentile(onCore, share)),
+    ];
+    const name = `${what}, ${isKnown ? "found" : "unknown"}`;
+    return [name, String(times.length), ...figures.map((ms) => ms.toFixed(1)), load()];
+  });
+
+async function measure(target: Target): Promise<void> {
+  const heading = ["", "lookups", "p50", "p99", "worst", "p99 on core", "worst on core", "machine"];
+  const idle = memoryOf(target.pid);
+  const quiet = rows("quiet", await lookAll(target, 0));
+  const grown = memoryOf(target.pid) - idle;
+  const busy = rows("under load", await underLoad(target, () => lookAll(target, PACE_MS)));
+  console.log(`\nmilliseconds\n${table([heading, ...quiet, ...busy])}\n`);
+  console.log(`memory: ${megabytes(idle)}, after the quiet lookups ${megabytes(grown)} more`);
+}
+
+async function main(folder: string): Promise<void> {
+  const now = new Date();
+  const date = now.toISOString().slice(0, 10);
+  console.log(`${date}, Node ${process.version}, ${cpus()[0]?.model.trim()}, seed ${seed}`);
+  const usage = join(folder, "usage");
+  const store = createFileStore(usage);
+  let began = performance.now();
+  if (!existsSync(usage)) await writeRecords(store, amount, now);
+  const { records, months } = amount;
+  console.log(`${records} records of ${months} months, written in ${seconds(began)}; ${load()}`);
+  began = performance.now();
+  const passes = await buildIndex(store, usage);
+  const size = megabytes(sizeOf(join(usage, "index")));
+  const files = `${indexFiles(usage).length} files with ${size}`;
+  console.log(`index: ${files}, made in ${seconds(began)} and ${passes} passes; ${load()}`);
+  const accounts = Array.from({ length: ACCOUNTS }, (_, n) => accountOf(n));
+  const keys = [
+    { account: "bench", key: "sk-bench" },
+    ...accounts.map((account) => ({ account, key: keyOf(account) })),
+  ];
+  const provider = await startProvider();
+  try {
+    const target = await gateway({ data_dir: folder, keys }).start(provider.url);
+    // It was started on one core. Lookups are to take what they take where nobody says so.
+    if (pinned) spawnSync("taskset", ["-acp", `0-${cpus().length - 1}`, String(target.pid)]);
+    await measure(target).finally(() => target.stop());
+  } finally {
+    agent.destroy();
+    await provider.stop();
+  }
+}
+
+const { bavail, bsize } = statfsSync(tmpdir());
+if (bavail * bsize < amount.records * RECORD_BYTES)
+  throw new Error(`${tmpdir()} has no room for ${amount.records} records`);
+const folder = values.folder ?? scratch();
+process.once("exit", () => {
+  if (values.folder === undefined) rmSync(folder, { recursive: true, force: true });
+});
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+await main(folder);

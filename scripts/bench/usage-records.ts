@@ -1,0 +1,95 @@
+// Millions of usage records in files, for the benchmark of receipts: written through the file
+// store, and indexed as the usage sync does it.
+
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { UsageRecord, UsageStore } from "../../src/extensions/usage-records/index.ts";
+
+/** How many records there are. */
+export interface Amount {
+  readonly records: number;
+  /** The months before the current one have the same number each. */
+  readonly months: number;
+}
+
+/** Accounts with records. */
+export const ACCOUNTS = 20;
+/** Records that are written at once. */
+const BATCH = 10_000;
+
+/** The account of a record, by its number. */
+export const accountOf = (n: number): string => `account-${n % ACCOUNTS}`;
+
+const hex = (n: number): string => n.toString(16).padStart(8, "0");
+
+/** The request id of a record, by its number. */
+export const requestIdOf = (n: number): string =>
+  `req_${hex(Math.imul(n, 0x9e3779b1) >>> 0)}${hex(n)}`;
+
+/** When a record ended, in milliseconds since 1970. */
+function endOf(n: number, { records, months }: Amount, now: Date): number {
+  const startOf = (month: number): number =>
+    Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - months + month);
+  const place = (n * months) / records;
+  const month = Math.floor(place);
+  return startOf(month) + Math.floor((place - month) * (startOf(month + 1) - startOf(month)));
+}
+
+function recordOf(n: number, ended: number): UsageRecord {
+  return {
+    usage_id: `sp_${hex(n).padStart(32, "0")}`,
+    gateway_request_id: requestIdOf(n),
+    account: accountOf(n),
+    key_id: "key_0123456789abcdef",
+    model: "m",
+    provider: "fast",
+    status: "completed",
+    prompt_tokens: 20,
+    completion_tokens: 70,
+    total_tokens: 90,
+    prompt_cache_hit_tokens: 8,
+    prompt_cache_miss_tokens: 12,
+    reasoning_tokens: 0,
+    cost: "0.000032984",
+    currency: "USD",
+    started_at: new Date(ended - 950).toISOString(),
+    ended_at: new Date(ended).toISOString(),
+    cache_write_tokens: 0,
+    details: {
+      model_requested: "m",
+      finish_reason: "stop",
+      usage_source: "provider",
+      attempts: [["m", "completed", 950]],
+      prices: { input_cache_hit: 0.028, input_cache_miss: 0.28, output: 0.42 },
+    },
+  };
+}
+
+/** Writes the records of the months before `now`. */
+export async function writeRecords(store: UsageStore, amount: Amount, now: Date): Promise<void> {
+  for (let first = 0; first < amount.records; first += BATCH) {
+    const count = Math.min(BATCH, amount.records - first);
+    const records = Array.from({ length: count }, (_, at) =>
+      recordOf(first + at, endOf(first + at, amount, now)),
+    );
+    await store.commit({ records, corrections: new Set(), put: [], drop: [] });
+  }
+}
+
+/** The names of the index's files in the folder of a file store. */
+export function indexFiles(usage: string): readonly string[] {
+  const folder = join(usage, "index");
+  return existsSync(folder) ? readdirSync(folder).sort() : [];
+}
+
+/** Runs the sync's last step until it changes nothing any more. Resolves with how often. */
+export async function buildIndex(store: UsageStore, usage: string): Promise<number> {
+  let before = "";
+  for (let passes = 1; ; passes += 1) {
+    const [fault] = await store.maintain();
+    if (fault) throw new Error(fault.detail);
+    const after = indexFiles(usage).join();
+    if (after === before) return passes;
+    before = after;
+  }
+}
