@@ -184,6 +184,8 @@ function createFaultReports(diagnose: Diagnose): FaultReports {
   let current: string | null = null;
   /** The faults of the pass before. */
   let known: readonly string[] = [];
+  /** Whether the pass before has failed. Faults that are worked around are no reason for silence. */
+  let isFailing = false;
   return {
     current: () => current,
     worked(faults) {
@@ -194,11 +196,13 @@ function createFaultReports(diagnose: Diagnose): FaultReports {
       const [first] = faults;
       if (current !== null && !first) diagnose({ event: "usage_sync_recovered", level: "info" });
       current = first?.detail ?? null;
+      isFailing = false;
     },
     failed(message) {
       const detail = `the spend log waits: ${message}`;
-      if (current === null) diagnose({ event: "usage_sync_failed", level: "error", detail });
+      if (!isFailing) diagnose({ event: "usage_sync_failed", level: "error", detail });
       current = message;
+      isFailing = true;
     },
   };
 }

@@ -337,6 +337,21 @@ describe("old segments", { concurrency: 4 }, () => {
 });
 
 describe("a sync that cannot write", () => {
+  it("is told, also where another fault was worked around before", async (t) => {
+    const { dir, gw, ask } = await priced(t, { m: speak("Hi.") }, { usage: { sync_ms: 5 } });
+    const told = (event: string) =>
+      waitFor(() => gw.diagnostics.some((each) => each.event === event), event);
+    await ask();
+    await waitFor(() => usageCount(dir) === 1, "the first record");
+    // The index of request ids has no folder.
+    writeFileSync(join(dir, "usage", "index"), "in the way");
+    await told("usage_index_not_written");
+    renameSync(join(dir, "usage"), join(dir, "away"));
+    writeFileSync(join(dir, "usage"), "in the way");
+    await ask();
+    await told("usage_sync_failed");
+  });
+
   it("the log waits and requests are served; /status and /metrics tell of the lag; it makes up for it by itself", async (t) => {
     const clock = { now: Date.now() };
     const { dir, gw, ask } = await priced(
