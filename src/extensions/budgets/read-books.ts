@@ -14,7 +14,12 @@ import {
   segmentsIn,
   type BooksFiles,
 } from "../books/index.ts";
-import { parseMoney, type Dimension, type UsageFilter } from "../usage-records/index.ts";
+import {
+  parseMoney,
+  type Dimension,
+  type UsageFilter,
+  type UsageStore,
+} from "../usage-records/index.ts";
 import type { BooksBalance, BooksQuery, ReadBooks } from "./opening-balance.ts";
 import { periodName } from "./periods.ts";
 
@@ -125,12 +130,19 @@ async function readEarlier(
   ownOnly: boolean,
   add: Add,
 ): Promise<void> {
-  const filter: UsageFilter = { ownOnly };
-  const first = await store.records(filter)[Symbol.asyncIterator]().next();
-  if (first.done) return;
-  for (let name = first.value[0]!.ended_at.slice(0, 7); name < month; name = monthAfter(name)) {
+  const first = await firstMonth(store, { ownOnly });
+  if (first === undefined) return;
+  for (let name = first; name < month; name = monthAfter(name)) {
     for (const sum of await store.sums({ month: name, ownOnly }, BY)) add(sum, sum.day);
   }
+}
+
+/** The month of the first record. Undefined: there is none. */
+async function firstMonth(store: UsageStore, filter: UsageFilter): Promise<string | undefined> {
+  // Leaving the loop ends the reading. A reading that is only left alone keeps its connection to
+  // the database, and the store waits for that when it is closed.
+  for await (const [record] of store.records(filter)) return record?.ended_at.slice(0, 7);
+  return undefined;
 }
 
 const monthAfter = (month: string): string => {
