@@ -35,7 +35,15 @@ export interface Rows {
   stop(): void;
 }
 
-export function createRows(ask: AskScript, clock: Clock, diagnose: Diagnose): Rows {
+export interface RowsOptions {
+  readonly ask: AskScript;
+  readonly clock: Clock;
+  readonly diagnose: Diagnose;
+  /** Takes what the store says when a row is written anew. */
+  readonly heard: (answer: Answer | undefined) => void;
+}
+
+export function createRows({ ask, clock, diagnose, heard }: RowsOptions): Rows {
   /** Rows that the store has, as far as is known. */
   const written = new Set<string>();
   /** Rows that this process has ever written. */
@@ -61,7 +69,7 @@ export function createRows(ask: AskScript, clock: Clock, diagnose: Diagnose): Ro
     return answer;
   }
 
-  const beat = createBeat(clock, publish);
+  const beat = createBeat(clock, async (row) => heard(await publish(row)));
 
   /** Writes rows that are not there. False: that cannot be done now. */
   function ensureWritten({ account, limits }: Spender): boolean {

@@ -38,7 +38,13 @@ const REFUSED_BY_STORE: Decision = {
 
 export function createSharedAccountant(options: SharedOptions): Accountant {
   const { script, local, warnings, onError, clock, diagnose } = options;
-  const rows = createRows(createAskScript(options), clock, diagnose);
+  const rows = createRows({
+    ask: createAskScript(options),
+    clock,
+    diagnose,
+    // So that a gateway without requests knows what the others have spent meanwhile.
+    heard: (answer) => note(answer),
+  });
   const latest = new Map<string, Figures>();
   const instance = randomHex(8);
   let lastId = 0;

@@ -62,6 +62,22 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
       await untilStanding(standing, { spent: text(BigInt(served) * COST), held: "0" });
   });
 
+  it("are shown as all have spent them, also by a gateway that has no requests any more", async (t) => {
+    await redis.command("FLUSHALL");
+    const { start } = await bench(t, program, { ...limits("refuse"), ...budget(40n * COST) });
+    const one = await start({}, folder());
+    const other = await start({}, folder());
+    const open = await begin(other.url);
+    open.on("error", () => undefined);
+    assert.equal(await ask(one.url), 200);
+    open.destroy();
+    assert.equal(await ask(other.url), 200);
+    await untilStanding(other.standing, { held: "0" });
+    const [{ spent } = {}] = await other.standing();
+    assert.ok(spent !== undefined && spent !== text(COST));
+    await untilStanding(one.standing, { spent, held: "0" });
+  });
+
   it("count amounts beyond what a double holds", async (t) => {
     await redis.command("FLUSHALL");
     const amount = 999_999_999n * 1_000_000_000_000n + 1n;
