@@ -1,0 +1,285 @@
+// The clients of the run: each asks one request after the other of a gateway, leaves at a random
+// byte now and then, and keeps what it sent and what it saw.
+
+import http from "node:http";
+import { within } from "../../test/support/wait.ts";
+import type { Counts } from "./money.ts";
+import { type Key, KEYS } from "./plan.ts";
+import type { Random } from "./provider.ts";
+
+/** What a client sent, and what came of it. */
+export interface Asked {
+  readonly serial: number;
+  readonly account: string;
+  readonly keyId: string;
+  /** The X-Request-Id that it sent. Absent: none. */
+  readonly sentId?: string | undefined;
+  readonly model: string;
+  readonly stream: boolean;
+  /** Absent: the reply has no bound. */
+  readonly maxTokens?: number | undefined;
+  /** Bytes of the prompt's text. */
+  readonly promptBytes: number;
+  /** Which gateway of the phase was asked. */
+  readonly gateway: number;
+  /** Milliseconds of the wall clock. */
+  readonly startedAt: number;
+  readonly endedAt: number;
+  /**
+   * "whole": a whole reply; "error": a whole error, or an error event; "left": this client left;
+   * "hung": nothing has come for a long time; "cut": anything else, such as a gateway that died.
+   */
+  readonly verdict: "whole" | "error" | "left" | "hung" | "cut";
+  /** 0: there was no answer. */
+  readonly status: number;
+  /** The X-Request-Id of the answer, if there was one. */
+  readonly id?: string | undefined;
+  /** `model` of a whole reply. */
+  readonly served?: string | undefined;
+  /** Figures of a whole reply. A stream has them only if it was asked to. */
+  readonly usage?: Counts | undefined;
+  /** `error.code`. */
+  readonly code?: string | undefined;
+}
+
+/** The counts in an answer of the gateway. */
+function countsIn(usage: any): Counts | undefined {
+  if (!usage) return undefined;
+  return {
+    prompt: usage.prompt_tokens,
+    hit: usage.prompt_cache_hit_tokens,
+    write: usage.prompt_tokens_details.cache_write_tokens ?? 0,
+    write1h: usage.prompt_tokens_details.cache_write_1h_tokens ?? 0,
+    completion: usage.completion_tokens,
+    reasoning: usage.completion_tokens_details.reasoning_tokens,
+  };
+}
+
+type Verdict = Pick<Asked, "verdict" | "served" | "usage" | "code">;
+
+function verdictOnWhole(res: http.IncomingMessage, text: string): Verdict {
+  if (!res.complete) return { verdict: "cut" };
+  const { error, model, usage } = JSON.parse(text);
+  if (error) return { verdict: "error", code: error.code };
+  return { verdict: "whole", served: model, usage: countsIn(usage) };
+}
+
+function verdictOnStream(text: string): Verdict {
+  const events = text.split("\n\n").slice(0, -1);
+  const chunks = events
+    .filter((event) => event.startsWith("data: "))
+    .map((event) => event.slice(6));
+  const last = chunks.pop();
+  if (last?.startsWith('{"error"')) return { verdict: "error", code: JSON.parse(last).error.code };
+  if (last !== "[DONE]") return { verdict: "cut" };
+  const [first, final] = [JSON.parse(chunks[0]!), JSON.parse(chunks.at(-1)!)];
+  return { verdict: "whole", served: first.model, usage: countsIn(final.usage) };
+}
+
+/** What is sent, and when the client leaves. */
+interface Plan {
+  readonly key: Key;
+  readonly about: Omit<Asked, "verdict" | "status" | "endedAt">;
+  readonly body: string;
+  /** The client leaves when so many bytes of the answer have come. */
+  readonly leaveAfterBytes: number;
+  /** The client leaves after this time. Absent: it does not. */
+  readonly leaveAfterMs?: number | undefined;
+  /** So many bytes of the request are sent, and no more. */
+  readonly sendBytes: number;
+}
+
+const PADDING = "Überall 李 steht etwas anderes. ";
+
+function createPlanner({ random, between, pick }: Random) {
+  const drawn = KEYS.flatMap((key) => Array.from({ length: key.weight }, () => key));
+  let serials = 0;
+
+  function idFor(serial: number): string | undefined {
+    const chance = random();
+    if (chance < 0.1) return `again-${Math.floor(serial / 40)}`;
+    return chance < 0.25 ? undefined : `own-${serial}`;
+  }
+
+  return (gateway: number): Plan => {
+    serials += 1;
+    const serial = serials;
+    const key = pick(drawn);
+    const padding = PADDING.repeat(between(0, 40));
+    const frame = (bytes: number) => `#${serial}/${bytes}# ${padding}`;
+    // The size stands in the text itself, always in four digits.
+    const promptBytes = Buffer.byteLength(frame(1_000));
+    const content = frame(promptBytes).replace(
+      /\/(\d+)#/,
+      (_, size) => `/${size.padStart(4, "0")}#`,
+    );
+    const stream = random() < 0.55;
+    const maxTokens = key.bounded || random() < 0.4 ? between(40, 300) : undefined;
+    const model = pick(key.names);
+    const body = JSON.stringify({
+      model,
+      messages: [{ role: "user", content }],
+      stream,
+      ...(maxTokens !== undefined && { max_tokens: maxTokens }),
+      ...(stream && random() < 0.7 && { stream_options: { include_usage: true } }),
+    });
+    const way = random();
+    const length = Buffer.byteLength(body);
+    return {
+      key,
+      body,
+      about: {
+        serial,
+        account: key.account,
+        keyId: key.keyId,
+        sentId: idFor(serial),
+        model,
+        stream,
+        maxTokens,
+        promptBytes,
+        gateway,
+        startedAt: Date.now(),
+      },
+      leaveAfterBytes: way < 0.1 ? between(1, 1_500) : Infinity,
+      leaveAfterMs: way >= 0.1 && way < 0.14 ? between(0, 30) : undefined,
+      sendBytes: way >= 0.14 && way < 0.15 ? between(0, length - 1) : length,
+    };
+  };
+}
+
+/** A client that has no answer after this time gives up, in milliseconds. */
+const PATIENCE_MS = 15_000;
+
+/** One request to its end, whatever that is. */
+function ask(url: string, agent: http.Agent, plan: Plan): Promise<Asked> {
+  const { key, about, body, leaveAfterBytes, leaveAfterMs, sendBytes } = plan;
+  const headers = {
+    authorization: `Bearer ${key.key}`,
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    ...(about.sentId !== undefined && { "x-request-id": about.sentId }),
+  };
+  return new Promise((resolve) => {
+    let left: "left" | "hung" | undefined;
+    const end = (more: Verdict & Pick<Asked, "status" | "id">): void => {
+      clearTimeout(patience);
+      const verdict = (more.verdict === "cut" && left) || more.verdict;
+      resolve({ ...about, ...more, verdict, endedAt: Date.now() });
+    };
+    const options = { method: "POST", agent, headers };
+    const req = http.request(`${url}/v1/chat/completions`, options, (res) => {
+      const pieces: Buffer[] = [];
+      let size = 0;
+      res.on("data", (piece: Buffer) => {
+        size += piece.length;
+        if (!left) pieces.push(piece);
+        if (size >= leaveAfterBytes) leave();
+      });
+      res.on("error", () => undefined);
+      res.on("close", () => {
+        const text = Buffer.concat(pieces).toString();
+        const isStream = res.statusCode === 200 && about.stream;
+        const id = res.headers["x-request-id"] as string;
+        const seen = isStream ? verdictOnStream(text) : verdictOnWhole(res, text);
+        end({ ...seen, status: res.statusCode ?? 0, id });
+      });
+    });
+    function leave(): void {
+      left ??= "left";
+      req.destroy();
+    }
+    const patience = setTimeout(() => {
+      left = "hung";
+      req.destroy();
+    }, PATIENCE_MS);
+    req.on("error", () => end({ verdict: "cut", status: 0 }));
+    if (leaveAfterMs !== undefined) setTimeout(leave, leaveAfterMs);
+    if (sendBytes === headers["content-length"]) req.end(body);
+    else req.write(Buffer.from(body).subarray(0, sendBytes), leave);
+  });
+}
+
+/** Clients of all gateways of a phase. */
+export interface Crowd {
+  readonly asked: readonly Asked[];
+  /** Where the clients of a gateway ask from now on. Undefined: they wait. */
+  turnTo(gateway: number, url: string | undefined): void;
+  /** Resolves when so many requests have ended in all. */
+  reached(requests: number): Promise<void>;
+  /** Lets the requests on their way end, and sends no more. */
+  stop(): Promise<void>;
+}
+
+/** `between` tells how many clients each gateway has. */
+export function createCrowds(random: Random) {
+  const plan = createPlanner(random);
+  return (gateways: number, clients: number): Crowd => {
+    const asked: Asked[] = [];
+    const waiting: { readonly count: number; readonly go: () => void }[] = [];
+    const pending = new Set<object>();
+    let stopped = false;
+    const targets = Array.from({ length: gateways }, () => createTarget());
+
+    function count(one: Asked): void {
+      asked.push(one);
+      for (const each of waiting) if (asked.length >= each.count) each.go();
+    }
+    async function client(gateway: number): Promise<void> {
+      const target = targets[gateway]!;
+      while (!stopped) {
+        const { url, agent } = target.now();
+        if (url === undefined) {
+          await target.turned();
+          continue;
+        }
+        const next = plan(gateway);
+        pending.add(next.about);
+        count(await ask(url, agent, next));
+        pending.delete(next.about);
+      }
+    }
+    const all = targets.flatMap((_, gateway) =>
+      Array.from({ length: clients }, () => client(gateway)),
+    );
+    return {
+      asked,
+      turnTo: (gateway, url) => targets[gateway]!.turnTo(url),
+      reached: (requests) =>
+        within(
+          new Promise<void>((go) => {
+            if (asked.length >= requests) go();
+            waiting.push({ count: requests, go });
+          }),
+          `${requests} requests to end`,
+          600_000,
+        ),
+      async stop() {
+        stopped = true;
+        for (const target of targets) target.turnTo(undefined);
+        await within(Promise.all(all), "the last requests to end", 60_000).catch((error) => {
+          throw new Error(`still without an answer: ${JSON.stringify([...pending])}`, {
+            cause: error,
+          });
+        });
+      },
+    };
+  };
+}
+
+/** The address that clients ask, which changes with each start of a gateway. */
+function createTarget() {
+  let url: string | undefined;
+  let agent = new http.Agent({ keepAlive: true });
+  let turned = () => {};
+  let turn = new Promise<void>((resolve) => (turned = resolve));
+  return {
+    now: () => ({ url, agent }),
+    turned: () => turn,
+    turnTo(address: string | undefined) {
+      url = address;
+      agent = new http.Agent({ keepAlive: true });
+      turned();
+      turn = new Promise<void>((resolve) => (turned = resolve));
+    },
+  };
+}

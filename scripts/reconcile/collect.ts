@@ -1,0 +1,126 @@
+// Collects what the gateway says of a phase: receipts and budgets while it runs, its files when it
+// has ended, and what its commands print.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { until } from "../../test/support/wait.ts";
+import { filesIn, type Gateways } from "./gateways.ts";
+import type { House, Line } from "./house.ts";
+import { ACCOUNTS, KEYS } from "./plan.ts";
+import type { Random } from "./provider.ts";
+
+/** The key with which an account asks for its receipts. */
+const keyOf = (account: string): string => KEYS.find((key) => key.account === account)!.key;
+
+async function receipt(url: string, account: string, id: string) {
+  const response = await fetch(`${url}/v1/requests/${encodeURIComponent(id)}`, {
+    headers: { authorization: `Bearer ${keyOf(account)}` },
+  });
+  return { account, id, status: response.status, body: (await response.json()) as Line };
+}
+
+/** Receipts of some ids, each also with the key of an account that has not sent it. */
+async function collectReceipts(
+  gateways: Gateways,
+  house: House,
+  { pick, random }: Random,
+  count: number,
+): Promise<void> {
+  const known = house.asked.filter(({ sentId, id }) => (sentId ?? id) !== undefined);
+  const chosen = known.filter(() => random() < count / known.length);
+  for (const { account, sentId, id = sentId! } of chosen) {
+    const url = pick(gateways.list).address;
+    house.receipts.push(await receipt(url, account, id));
+    const stranger = pick(ACCOUNTS.filter((other) => other !== account));
+    if (!id.startsWith("again-")) house.receipts.push(await receipt(url, stranger, id));
+  }
+}
+
+/** From the gateways while they run, when no request is on its way any more. */
+export async function collectRunning(
+  gateways: Gateways,
+  house: House,
+  random: Random,
+  receipts: number,
+): Promise<void> {
+  const live = await Promise.all(
+    gateways.list.map(({ running }) =>
+      until(
+        async () => {
+          const response = await fetch(`${running!.admin()}/status`);
+          const { budgets } = (await response.json()) as { budgets: Line[] };
+          return budgets.every(({ held }) => held === "0") && budgets;
+        },
+        "nothing to be held any more",
+        30_000,
+      ),
+    ),
+  );
+  // Each gateway knows the receipts of the others when they are copied.
+  for (const gateway of gateways.list) await gateways.run(gateway, "usage", "sync", "--once");
+  await collectReceipts(gateways, house, random, receipts);
+  for (const budgets of live)
+    house.estates.push({
+      segments: [],
+      usageFiles: [],
+      audit: {},
+      verify: {},
+      heads: [],
+      publicKey: "",
+      live: budgets,
+    });
+}
+
+/** The files of books at rest, and what the commands print of them. `middle`: heads kept before. */
+export async function collectAtRest(
+  gateways: Gateways,
+  house: House,
+  folder: string,
+  middle: readonly string[],
+): Promise<void> {
+  for (const gateway of gateways.list) {
+    const { number, dataDir } = gateway;
+    const estate = house.estates[number]!;
+    estate.heads.push(...middle.slice(number, number + 1).map((head) => head.trim()));
+    await gateways.run(gateway, "usage", "sync", "--once");
+    estate.audit = JSON.parse(await gateways.run(gateway, "audit", "--json"));
+    estate.publicKey = await gateways.run(gateway, "seal", "public-key");
+    estate.heads.push((await gateways.run(gateway, "seal", "head")).trim());
+    const [keyFile, headFile] = ["public-key.pem", "heads.json"].map((name) =>
+      join(folder, `${number}-${name}`),
+    ) as [string, string];
+    writeFileSync(keyFile, estate.publicKey);
+    writeFileSync(headFile, `${estate.heads.join("\n")}\n`);
+    const kept = ["--public-key", keyFile, "--head", headFile];
+    estate.verify = JSON.parse(await gateways.run(gateway, "seal", "verify", ...kept, "--json"));
+    estate.segments.push(...filesIn(join(dataDir, "spend"), /\.jsonl$/));
+    if (gateways.hasFiles)
+      estate.usageFiles.push(...filesIn(join(dataDir, "usage"), /^\d{4}-\d\d\.jsonl$/));
+  }
+  await collectStatements(gateways, house, folder);
+  for (const { account } of house.estates[0]!.live.filter(({ account }) => account !== null))
+    house.budgets.set(
+      account,
+      JSON.parse(await gateways.run(gateways.list[0]!, "budget", "show", account, "--json")),
+    );
+}
+
+async function collectStatements(gateways: Gateways, house: House, folder: string): Promise<void> {
+  const gateway = gateways.list[0]!;
+  const months = [...new Set(house.asked.map(({ endedAt }) => monthOf(endedAt)))];
+  for (const month of months)
+    for (const account of ACCOUNTS) {
+      const args = ["billing", "statement", "--account", account, "--month", month];
+      const json = JSON.parse(await gateways.run(gateway, ...args, "--format", "json"));
+      const csv = await gateways.run(gateway, ...args, "--format", "csv");
+      const sealed = await gateways.run(gateway, ...args, "--sealed");
+      const file = join(folder, "statement.json");
+      writeFileSync(file, sealed);
+      const key = join(folder, "0-public-key.pem");
+      const verify = ["seal", "verify", file, "--public-key", key, "--json"];
+      const verdict = JSON.parse(await gateways.run(gateway, ...verify));
+      house.statements.push({ account, month, json, csv, verdict, sealed: JSON.parse(sealed) });
+    }
+}
+
+const monthOf = (ms: number): string => new Date(ms).toISOString().slice(0, 7);

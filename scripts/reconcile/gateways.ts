@@ -1,0 +1,169 @@
+// The gateways of a phase as processes: started, killed, told of other prices, and stopped.
+
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { launch, type Program, type Running, runToEnd } from "../../test/support/program.ts";
+import { waitFor, within } from "../../test/support/wait.ts";
+import type { Crowd } from "./client.ts";
+import type { House } from "./house.ts";
+import { configOf, type Phase } from "./plan.ts";
+import type { Random } from "./provider.ts";
+
+/** After this a change of prices has reached every worker, in milliseconds. */
+const RELOAD_MS = 3_000;
+const START_MS = 30_000;
+
+export interface Gateway {
+  readonly number: number;
+  readonly dataDir: string;
+  readonly configFile: string;
+  running: Running | undefined;
+  address: string;
+}
+
+export interface GatewaysOptions {
+  readonly phase: Phase;
+  readonly program: Program;
+  /** An empty folder. */
+  readonly folder: string;
+  readonly provider: string;
+  readonly house: House;
+  readonly random: Random;
+}
+
+/** Lines on stderr that no operator expects: anything but diagnostics, and bugs. */
+const complaintsIn = (stderr: string): string[] =>
+  stderr
+    .split("\n")
+    .slice(0, -1)
+    .filter((line) => !/^(chat-gateway: )?\{.*"event":"(?!internal_error)\w+".*\}$/.test(line));
+
+/** The processes that a process has started. */
+const childrenOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+
+export function createGateways(options: GatewaysOptions) {
+  const { phase, program, folder, provider, house, random } = options;
+  const gateways = Array.from({ length: phase.gateways }, (_, number): Gateway => {
+    const dataDir = join(folder, `data-${number}`);
+    mkdirSync(dataDir, { recursive: true });
+    return {
+      number,
+      dataDir,
+      configFile: join(folder, `gateway-${number}.json`),
+      running: undefined,
+      address: "",
+    };
+  });
+
+  function writeConfigs(table: number): void {
+    for (const { dataDir, configFile } of gateways) {
+      const text = JSON.stringify(configOf({ phase, dataDir, provider, table }));
+      writeFileSync(configFile, text);
+    }
+  }
+
+  async function start(gateway: Gateway): Promise<void> {
+    const running = launch(program, ["serve", "--config", gateway.configFile]);
+    gateway.running = running;
+    gateway.address = await within(running.address, "the line where it listens", START_MS).catch(
+      (error: Error) => {
+        throw new Error(`${error.message}: ${running.stderr().slice(-2_000)}`);
+      },
+    );
+  }
+
+  async function kill(gateway: Gateway, crowd: Crowd): Promise<void> {
+    const running = gateway.running!;
+    house.kills.push({ gateway: gateway.number, worker: false, at: Date.now() });
+    running.child.kill("SIGKILL");
+    crowd.turnTo(gateway.number, undefined);
+    const { stderr } = await within(running.ended, "the end of a killed gateway", START_MS);
+    house.complaints.push(...complaintsIn(stderr).map((line) => `on stderr: ${line}`));
+    await start(gateway);
+    crowd.turnTo(gateway.number, gateway.address);
+  }
+
+  async function killWorker({ number, running }: Gateway): Promise<void> {
+    const pid = running!.child.pid!;
+    const before = childrenOf(pid);
+    const victim = random.pick(before);
+    house.kills.push({ gateway: number, worker: true, at: Date.now() });
+    process.kill(victim, "SIGKILL");
+    await waitFor(
+      () => {
+        const now = childrenOf(pid);
+        return !now.includes(victim) && now.length === before.length;
+      },
+      "another worker in the place of the killed one",
+      START_MS,
+    );
+  }
+
+  /** The other table of prices for all gateways, while they serve. */
+  async function change(): Promise<void> {
+    const from = Date.now();
+    const table = 1 - house.changes.at(-1)!.table;
+    const reloadsOf = ({ running }: Gateway) =>
+      running!.stderr().split('"event":"reloaded"').length;
+    const before = gateways.map(reloadsOf);
+    writeConfigs(table);
+    for (const { running } of gateways) running!.child.kill("SIGHUP");
+    await waitFor(
+      () => gateways.every((gateway, at) => reloadsOf(gateway) > before[at]!),
+      "the new prices in force",
+      START_MS,
+    );
+    const until = Date.now() + (phase.workers > 1 ? RELOAD_MS : 0);
+    house.changes.push({ table, from, until });
+  }
+
+  async function stop(): Promise<void> {
+    for (const { running } of gateways) {
+      running!.child.kill("SIGTERM");
+      const { code, stderr } = await within(running!.ended, "the end after SIGTERM", START_MS);
+      house.complaints.push(...complaintsIn(stderr).map((line) => `on stderr: ${line}`));
+      if (code !== 0) house.complaints.push(`SIGTERM: exit ${code}`);
+    }
+  }
+
+  /** A command with the configuration of one gateway: what it prints. */
+  async function run({ configFile }: Gateway, ...args: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await runToEnd(
+      program,
+      [...args, "--config", configFile],
+      180_000,
+    );
+    if (code !== 0)
+      house.complaints.push(`${args.join(" ")}: exit ${code}: ${stdout.slice(0, 500)} ${stderr}`);
+    return stdout;
+  }
+
+  return {
+    list: gateways,
+    /** The usage records are in files. */
+    hasFiles: phase.postgres === undefined,
+    async startAll(): Promise<void> {
+      writeConfigs(0);
+      house.changes.push({ table: 0, from: 0, until: 0 });
+      await Promise.all(gateways.map(start));
+    },
+    kill,
+    killWorker,
+    change,
+    stop,
+    run,
+    /** Ends what still runs, after an error. */
+    end(): void {
+      for (const { running } of gateways) running?.child.kill("SIGKILL");
+    },
+  };
+}
+export type Gateways = ReturnType<typeof createGateways>;
+
+/** The files of a folder whose names fit, in the order of their names. */
+export const filesIn = (folder: string, names: RegExp): { name: string; text: string }[] =>
+  readdirSync(folder)
+    .filter((name) => names.test(name))
+    .sort()
+    .map((name) => ({ name, text: readFileSync(join(folder, name), "utf8") }));

@@ -1,0 +1,78 @@
+// Everything that is known of one phase when it is over: what the provider and the clients saw,
+// what the gateway's files hold, and what its commands and paths answer. Plain data, so that the
+// self-test can spoil a copy of it.
+
+import type { Asked } from "./client.ts";
+import type { Call } from "./provider.ts";
+
+export type Line = Record<string, any>;
+
+/** A text file. */
+export interface TextFile {
+  readonly name: string;
+  text: string;
+}
+
+/** What one gateway of the phase left behind, and what its commands print. */
+export interface Estate {
+  /** spend/*.jsonl. */
+  readonly segments: TextFile[];
+  /** usage/YYYY-MM.jsonl; none with PostgreSQL. */
+  readonly usageFiles: TextFile[];
+  /** `audit --json`. */
+  audit: Line;
+  /** `seal verify --json`, with the head that was taken in the middle. */
+  verify: Line;
+  /** `seal head`: one taken in the middle, one at the end. */
+  readonly heads: string[];
+  /** `seal public-key`, in PEM. */
+  publicKey: string;
+  /** /status of the running gateway at rest: its budgets. */
+  live: Line[];
+}
+
+/** An answer to GET /v1/requests/ID. */
+export interface ReceiptAnswer {
+  readonly account: string;
+  readonly id: string;
+  status: number;
+  body: Line;
+}
+
+export interface Statement {
+  readonly account: string;
+  readonly month: string;
+  /** `--format json`. */
+  json: Line;
+  /** `--format csv`. */
+  csv: string;
+  /** The sealed statement, and `seal verify --json` of it. */
+  sealed: Line;
+  verdict: Line;
+}
+
+export interface House {
+  readonly phase: string;
+  readonly gateways: number;
+  readonly asked: Asked[];
+  /** The provider's ledger, by serial number. */
+  readonly calls: Map<number, Call[]>;
+  /** Kills of a gateway or of one of its workers. */
+  readonly kills: { readonly gateway: number; readonly worker: boolean; readonly at: number }[];
+  /**
+   * Changes of prices: `table` is in force for some requests from `from` on and for all from
+   * `until` on. The first is the start.
+   */
+  readonly changes: { readonly table: number; readonly from: number; readonly until: number }[];
+  readonly purse: string;
+  /** One a gateway. */
+  readonly estates: Estate[];
+  /** Rows of usage_records, as the files have lines. Absent: the files are the records. */
+  rows?: Line[];
+  readonly statements: Statement[];
+  readonly receipts: ReceiptAnswer[];
+  /** `budget show --json` by account. */
+  readonly budgets: Map<string, Line>;
+  /** What is wrong so far: exit codes, lines on stderr. */
+  readonly complaints: string[];
+}

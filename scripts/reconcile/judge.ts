@@ -1,0 +1,30 @@
+// Judges one phase: everything that was collected against the provider's ledger.
+
+import { judgeRecords, readEntries } from "./books.ts";
+import { createFindings } from "./findings.ts";
+import type { House } from "./house.ts";
+import { judgeRequests, type Match, matchAll } from "./match.ts";
+import { judgeReceipts } from "./receipts.ts";
+import { judgeSeals } from "./seals.ts";
+import { judgeAudits, judgeBudgets, judgeStatements } from "./sums.ts";
+
+export interface Judgement {
+  readonly matches: readonly Match[];
+  readonly comparisons: number;
+  readonly violations: readonly string[];
+}
+
+export function judge(house: House): Judgement {
+  const findings = createFindings(house.phase);
+  for (const complaint of house.complaints) findings.check(false, () => complaint);
+  const entries = readEntries(house, findings);
+  const matches = matchAll(house, entries, findings);
+  judgeRequests(house, findings);
+  judgeRecords(house, entries, findings);
+  judgeStatements(house, matches, findings);
+  judgeReceipts(house, entries, findings);
+  judgeAudits(house, matches, findings);
+  judgeBudgets(house, matches, findings);
+  judgeSeals(house, findings);
+  return { matches, comparisons: findings.comparisons(), violations: findings.violations };
+}

@@ -1,0 +1,178 @@
+// What the run consists of: accounts, keys and models, two tables of prices, the phases, and the
+// configuration of each gateway.
+
+import { createHash } from "node:crypto";
+import { type Price, priceSetting } from "./money.ts";
+
+export interface Key {
+  readonly account: string;
+  readonly key: string;
+  /** As the gateway names the key in its books: 16 digits of the SHA-256 of the key's SHA-256. */
+  readonly keyId: string;
+  readonly budget?: { readonly amount: string; readonly period: "day" | "month" | "total" };
+  /** Names that its clients ask for. */
+  readonly names: readonly string[];
+  /** Every request states max_tokens, so that none costs more than its hold. */
+  readonly bounded: boolean;
+  /** How many of 100 requests have this key. */
+  readonly weight: number;
+}
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+export const MODELS = ["plain", "odd", "no hit", "free", "claude"] as const;
+export type ModelName = (typeof MODELS)[number];
+/** Any of several models, the next one where one fails. */
+const ANY = "any/of them";
+/** Nothing of a stream is shown before it is whole, so that a broken one is asked for again. */
+export const HELD = "any/held";
+const NAMES = [...MODELS, ANY, HELD];
+
+/** Prices before the change and after it. A model that is absent has no price. */
+export const TABLES: readonly Readonly<Partial<Record<ModelName, Price>>>[] = [
+  {
+    plain: { hit: "0.028", miss: "0.28", output: "0.42" },
+    odd: { hit: "0.000001", miss: "0.333333", write: "0.416667", output: "999.999999" },
+    "no hit": { miss: "1.1", output: "2.2" },
+    claude: { hit: "0.5", miss: "5", write: "6.25", write1h: "10", output: "25" },
+  },
+  {
+    plain: { hit: "0.031", miss: "0.310001", output: "0.399999" },
+    odd: { miss: "0.777777", output: "1000.000001" },
+    "no hit": { hit: "0.9", miss: "1.2", write: "3.000003", output: "2.3" },
+    claude: { hit: "0.4", miss: "4.5", write: "5.625", output: "22.500001" },
+  },
+];
+
+const key = (account: string, text: string, more: Partial<Key> & { weight: number }): Key => ({
+  account,
+  key: text,
+  keyId: `key_${sha256(sha256(text)).slice(0, 16)}`,
+  names: NAMES,
+  bounded: false,
+  ...more,
+});
+
+export const KEYS: readonly Key[] = [
+  key("acme", "sk-reconcile-acme-1", { weight: 25 }),
+  key("acme", "sk-reconcile-acme-2", {
+    weight: 20,
+    budget: { amount: "90000000.5", period: "day" },
+  }),
+  key("beta", "sk-reconcile-beta", { weight: 20 }),
+  key('Çelik, "Söhne" & 李', "sk-reconcile-celik", { weight: 15 }),
+  key("limited", "sk-reconcile-limited", { weight: 6 }),
+  key("purse", "sk-reconcile-purse", {
+    weight: 14,
+    bounded: true,
+    names: ["plain", "no hit", "claude", "free"],
+  }),
+];
+export const ACCOUNTS: readonly string[] = [...new Set(KEYS.map(({ account }) => account))];
+
+/** How long a provider is read on after its client left a stream, in milliseconds. */
+export const LEAVE_MS = 300;
+
+export interface Phase {
+  readonly name: string;
+  readonly requests: number;
+  readonly gateways: number;
+  readonly workers: number;
+  /** How often a whole gateway is killed, and how often one of its workers. */
+  readonly kills: number;
+  readonly workerKills: number;
+  /** How often PostgreSQL is killed, which is started again at once. */
+  readonly databaseKills: number;
+  /** How often the prices change from one table to the other. */
+  readonly changes: number;
+  /** Addresses of the shared servers. Absent: files, and memory. */
+  readonly postgres?: string;
+  readonly redis?: string;
+}
+
+/** The phases of a run. `servers`: the last one has two gateways that share them. */
+export function phasesOf(
+  requests: number,
+  servers: { readonly postgres?: string; readonly redis?: string },
+): readonly Phase[] {
+  const shared = servers.postgres !== undefined || servers.redis !== undefined;
+  const first = Math.round(requests * (shared ? 0.35 : 0.6));
+  const second = Math.round(requests * (shared ? 0.25 : 0.4));
+  const often = requests < 1_000 ? 1 : 3;
+  const one = { gateways: 1, workers: 1, workerKills: 0, databaseKills: 0 };
+  const phases: Phase[] = [
+    { ...one, name: "one gateway", requests: first, kills: 2 * often, changes: 2 },
+    {
+      ...one,
+      name: "two workers",
+      requests: second,
+      workers: 2,
+      kills: often,
+      workerKills: often,
+      changes: 1,
+    },
+  ];
+  if (shared)
+    phases.push({
+      ...one,
+      name: "two gateways",
+      requests: requests - first - second,
+      gateways: 2,
+      kills: 2 * often,
+      databaseKills: servers.postgres === undefined ? 0 : 1,
+      changes: 1,
+      ...servers,
+    });
+  return phases;
+}
+
+/** What the account `purse` may spend in a phase: less than it would. */
+export const purseOf = ({ requests }: Phase): string => (requests * 0.00007).toFixed(6);
+
+export interface ConfigOptions {
+  readonly phase: Phase;
+  readonly dataDir: string;
+  readonly provider: string;
+  /** Which of TABLES is in force. */
+  readonly table: number;
+}
+
+/** The content of gateway.json. */
+export const configOf = ({ phase, dataDir, provider, table }: ConfigOptions): object => ({
+  server: { port: 0, drain_ms: 5_000, workers: phase.workers },
+  admin: { port: 0 },
+  data_dir: dataDir,
+  providers: {
+    lab: { dialect: "openai", base_url: provider },
+    claude: { dialect: "anthropic", base_url: provider },
+  },
+  models: Object.fromEntries(
+    MODELS.map((name) => {
+      const price = TABLES[table]?.[name];
+      const provider = name === "claude" ? "claude" : "lab";
+      return [name, { provider, ...(price && { price: priceSetting(price) }) }];
+    }),
+  ),
+  aliases: {
+    [ANY]: { models: ["plain", "odd", "no hit", "claude"] },
+    [HELD]: { models: ["odd", "plain"], recovery: "hold" },
+  },
+  accounts: {
+    acme: { budget: { amount: "90000000", period: "month" } },
+    beta: { budget: { amount: "123456789.000000000001", period: "total" } },
+    limited: { rpm: 240 },
+    purse: { budget: { amount: purseOf(phase), period: "day" } },
+  },
+  keys: KEYS.map(({ account, key, budget }) => ({ account, key, ...(budget && { budget }) })),
+  // Only where the store's silence refuses is no budget overspent by two gateways.
+  limits: {
+    rpm: null,
+    ...(phase.redis !== undefined && { store: phase.redis, on_error: "refuse" }),
+  },
+  spend: { segment_bytes: 65_536 },
+  usage: { sync_ms: 200, ...(phase.postgres !== undefined && { store: phase.postgres }) },
+  seals: { enabled: true },
+  timeouts: { leave_ms: LEAVE_MS },
+  retry: { max_retries: 1, backoff_ms: 2 },
+  breaker: { failures: 1_000_000_000 },
+});

@@ -1,0 +1,254 @@
+// The provider of the run: it speaks OpenAI's format and Anthropic's, answers, fails and breaks off
+// at random, and keeps a ledger of its own. What stands in the ledger is what it stated on the
+// wire, whatever the gateway makes of it.
+
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
+import type { createRandom } from "../../test/support/random.ts";
+import type { Counts } from "./money.ts";
+import type { ModelName } from "./plan.ts";
+import { anthropicWire, openaiWire, type Wire } from "./wire.ts";
+
+export type Random = ReturnType<typeof createRandom>;
+
+/** What becomes of one call. */
+const BEHAVIOURS = {
+  well: 120,
+  slow: 10,
+  /** No figures at all; Anthropic's format always states some. */
+  "no usage": 8,
+  "status 500": 8,
+  "status 429": 6,
+  "status 400": 4,
+  /** 200, and no reply. */
+  garbage: 3,
+  /** Breaks off before the first text. */
+  "cut early": 5,
+  /** Breaks off in the text: the connection ends, or is reset. */
+  "cut in text": 10,
+  "reset in text": 6,
+  /** States its figures with the last text, and ends without a finish. */
+  "cut after figures": 5,
+  /** Ends between the finish and the figures. */
+  "cut after finish": 4,
+  /** Ends between the figures and the end of the stream. */
+  "cut after all": 4,
+} as const;
+type Behaviour = keyof typeof BEHAVIOURS;
+const DRAWN = Object.entries(BEHAVIOURS).flatMap(([name, weight]) =>
+  Array.from({ length: weight }, () => name as Behaviour),
+);
+
+/** One call in the ledger. */
+export interface Call {
+  readonly serial: number;
+  readonly model: ModelName;
+  readonly streamed: boolean;
+  readonly behaviour: Behaviour;
+  /** Milliseconds of the wall clock. */
+  readonly at: number;
+  /** Figures of the whole reply that have been written. Absent: none. */
+  stated?: Counts;
+  /** Figures that came before the text: they are exact for the prompt, and a lower bound else. */
+  early?: Counts;
+  /** Bytes of text that have been written. */
+  textBytes: number;
+  /** The finish of the reply has been written. */
+  finished: boolean;
+  /** The answer was a failure that no text came before. */
+  refused: boolean;
+  /** All that was written has left by an orderly end, so that a gateway that reads has it all. */
+  orderly: boolean;
+}
+
+export interface Provider {
+  readonly url: string;
+  /** The calls of each request, by its serial number, in their order. */
+  readonly ledger: ReadonlyMap<number, readonly Call[]>;
+  close(): void;
+}
+
+/** One call while it is being answered. */
+interface Work {
+  readonly call: Call;
+  readonly wire: Wire;
+  readonly res: http.ServerResponse;
+  readonly counts: Counts;
+  readonly random: Random;
+}
+
+const WORDS = ["one ", "two ", "drei ", "vier, ", "Größe ", "李 ", "\n", "zehntausend "];
+
+/** Figures that no honest tokenizer exceeds: a token is at least a byte, and max_tokens holds. */
+function figures({ between, random }: Random, bytes: number, maxTokens: number): Counts {
+  const prompt = between(1, bytes);
+  const completion = between(1, maxTokens);
+  const hit = random() < 0.5 ? between(0, prompt) : 0;
+  const write = random() < 0.4 ? between(0, prompt - hit) : 0;
+  const write1h = random() < 0.5 ? between(0, write) : 0;
+  return { prompt, hit, write, write1h, completion, reasoning: between(0, completion) };
+}
+
+/** Ends the connection in the middle of the answer: what was written arrives, and then nothing. */
+function breakOff({ res, call }: Work, last: string | Buffer): void {
+  res.write(last, () => {
+    call.orderly = !res.destroyed && res.socket?.writable === true;
+    res.socket?.end();
+  });
+}
+
+function refuse({ res, call, random, wire }: Work): boolean {
+  const { behaviour } = call;
+  const status = { "status 500": random.pick([500, 503]), "status 429": 429, "status 400": 400 }[
+    behaviour as string
+  ];
+  if (status === undefined) return false;
+  call.refused = true;
+  const headers = { "content-type": "application/json", "retry-after": "0" };
+  res.writeHead(status, headers).end(wire.error(status));
+  return true;
+}
+
+async function answerWhole(work: Work): Promise<void> {
+  const { call, wire, res, counts, random } = work;
+  const { behaviour } = call;
+  const words = Array.from({ length: random.between(1, 5) }, () => random.pick(WORDS)).join("");
+  const hasFigures = behaviour !== "no usage" || wire.alwaysCounts;
+  const text = wire.whole(words, hasFigures ? counts : undefined);
+  const length = Buffer.byteLength(text);
+  res.writeHead(200, { "content-type": "application/json", "content-length": length });
+  if (behaviour === "garbage") {
+    call.refused = true;
+    res.end("?".repeat(length));
+    return;
+  }
+  if (/^(cut|reset)/.test(behaviour)) {
+    call.refused = true;
+    breakOff(work, Buffer.from(text).subarray(0, random.between(1, length - 1)));
+    return;
+  }
+  if (behaviour === "slow") await pause(random.between(20, 400));
+  call.textBytes = Buffer.byteLength(words);
+  call.finished = true;
+  if (hasFigures) call.stated = counts;
+  res.end(text, () => (call.orderly = true));
+}
+
+async function answerStream(work: Work): Promise<void> {
+  const { call, wire, res, counts, random } = work;
+  const { behaviour } = call;
+  res.writeHead(200, { "content-type": "text/event-stream" });
+  if (behaviour === "garbage") {
+    call.refused = true;
+    res.end("data: ?\n\n");
+    return;
+  }
+  if (wire.alwaysCounts) call.early = { ...counts, completion: 1, reasoning: 0 };
+  if (behaviour === "cut early") {
+    call.refused = true;
+    breakOff(work, wire.start(counts));
+    return;
+  }
+  res.write(wire.start(counts));
+  for (let word = random.between(1, 6); word > 0 && !res.destroyed; word -= 1) {
+    const text = random.pick(WORDS);
+    res.write(wire.text(text));
+    call.textBytes += Buffer.byteLength(text);
+    await pause(behaviour === "slow" ? random.between(10, 90) : random.between(0, 3));
+  }
+  if (res.destroyed) return;
+  endStream(work);
+}
+
+function endStream(work: Work): void {
+  const { call, wire, res, counts } = work;
+  const stated = wire.figures(counts);
+  switch (call.behaviour) {
+    case "reset in text":
+      res.socket?.resetAndDestroy();
+      return;
+    case "cut in text":
+      breakOff(work, ": nothing more\n\n");
+      return;
+    case "cut after figures":
+      call.stated = counts;
+      breakOff(work, wire.bareFigures(counts));
+      return;
+    case "cut after finish":
+      call.finished = true;
+      // In Anthropic's format the finish and the figures are one event.
+      if (stated === "") call.stated = counts;
+      breakOff(work, wire.finish(counts));
+      return;
+    case "cut after all":
+      call.finished = true;
+      call.stated = counts;
+      breakOff(work, wire.finish(counts) + stated);
+      return;
+    default:
+      call.finished = true;
+      if (call.behaviour !== "no usage" || wire.alwaysCounts) call.stated = counts;
+      res.end(
+        wire.finish(counts) + (call.stated ? stated : "") + wire.end,
+        () => (call.orderly = true),
+      );
+  }
+}
+
+/** What of a request's body matters here. */
+interface Body {
+  readonly model: ModelName;
+  readonly messages: readonly object[];
+  readonly stream?: boolean;
+  readonly max_tokens?: number;
+  readonly max_completion_tokens?: number;
+}
+
+export async function startProvider(random: Random): Promise<Provider> {
+  const ledger = new Map<number, Call[]>();
+
+  async function take(path: string, text: string, res: http.ServerResponse): Promise<void> {
+    const body = JSON.parse(text) as Body;
+    const found = /#(\d+)\/(\d+)#/.exec(JSON.stringify(body.messages));
+    if (!found) throw new Error(`a call without a mark: ${text.slice(0, 500)}`);
+    const isAnthropic = path.endsWith("/messages");
+    // Anthropic demands a bound, so the gateway sends one where the client has none.
+    const bound = Math.min(400, body.max_tokens ?? body.max_completion_tokens ?? 400);
+    const call: Call = {
+      serial: Number(found[1]),
+      model: body.model,
+      streamed: body.stream === true,
+      behaviour: random.pick(DRAWN),
+      at: Date.now(),
+      textBytes: 0,
+      finished: false,
+      refused: false,
+      orderly: false,
+    };
+    ledger.set(call.serial, [...(ledger.get(call.serial) ?? []), call]);
+    const counts = figures(random, Number(found[2]), bound);
+    const wire = isAnthropic ? anthropicWire : openaiWire;
+    const work = { call, wire, res, counts, random };
+    await pause(random.between(0, 4));
+    if (res.destroyed || refuse(work)) return;
+    await (call.streamed ? answerStream(work) : answerWhole(work));
+  }
+
+  const server = http.createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (req, res) => {
+    let body = "";
+    res.on("error", () => undefined);
+    req.on("error", () => undefined);
+    req.setEncoding("utf8").on("data", (text: string) => (body += text));
+    req.on("end", () => take(req.url ?? "", body, res));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ledger,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}

@@ -1,0 +1,87 @@
+// Receipts against the spend log: each says what its request came to, every request with the id is
+// there, and no other account sees them.
+
+import { countsOf, type Entry } from "./books.ts";
+import type { Findings } from "./findings.ts";
+import type { House, Line } from "./house.ts";
+import { pico } from "./money.ts";
+
+/** Millionths of a price; null stays. */
+const millionths = (price: unknown): string | null =>
+  price === undefined || price === null ? null : String(Math.round(Number(price) * 1e6));
+
+const pricesOf = (prices: Line | null): unknown =>
+  prices && [
+    millionths(prices["input_cache_hit"]),
+    millionths(prices["input_cache_miss"]),
+    millionths(prices["input_cache_write"]),
+    millionths(prices["input_cache_write_1h"]),
+    millionths(prices["output"]),
+  ];
+
+const attempts = (line: Line): unknown =>
+  line["attempts"].map(({ model, outcome, duration_ms }: Line) => [
+    model,
+    outcome === "completed" ? "ok" : outcome,
+    duration_ms,
+  ]);
+
+const receiptOf = (receipt: Line): unknown => [
+  receipt["spend_id"],
+  receipt["request_id"],
+  receipt["model_requested"],
+  receipt["model"],
+  receipt["status"],
+  receipt["error_code"],
+  receipt["finish_reason"],
+  receipt["started_at"],
+  receipt["ended_at"],
+  attempts(receipt),
+  countsOf(receipt["usage"], receipt["usage"].cache_write_1h_tokens ?? 0),
+  receipt["usage"].total_tokens,
+  receipt["usage_source"],
+  pricesOf(receipt["prices"]),
+  pico(receipt["cost"]),
+  receipt["currency"],
+];
+
+const expectedOf = ({ open, settle }: Entry): unknown => [
+  settle["spend_id"],
+  settle["gateway_request_id"],
+  settle["model_requested"],
+  settle["provider"] === null ? null : settle["model_served"],
+  settle["status"],
+  settle["error_code"],
+  settle["finish_reason"],
+  open["time"],
+  settle["time"],
+  attempts(settle),
+  countsOf(settle["usage"], settle["usage"].cache_write_1h_tokens ?? 0),
+  settle["usage"].total_tokens,
+  settle["usage_source"],
+  pricesOf(settle["prices"]),
+  pico(settle["cost"]),
+  settle["currency"],
+];
+
+export function judgeReceipts(house: House, entries: readonly Entry[], findings: Findings): void {
+  const byId = new Map<string, Entry[]>();
+  for (const entry of entries) {
+    const name = JSON.stringify([entry.open["account"], entry.open["gateway_request_id"]]);
+    byId.set(name, [...(byId.get(name) ?? []), entry]);
+  }
+  for (const { account, id, status, body } of house.receipts) {
+    const own = byId.get(JSON.stringify([account, id])) ?? [];
+    const what = `receipts of ${account} for ${id}`;
+    if (own.length === 0) {
+      findings.equal([status, body["error"]?.code], [404, "unknown_url"], what);
+      continue;
+    }
+    const sort = (list: any[]) => list.sort(([a], [b]) => (a < b ? -1 : 1));
+    const receipts: Line[] = body["data"] ?? [];
+    findings.equal(status, 200, what);
+    findings.equal(sort(receipts.map(receiptOf)), sort(own.map(expectedOf)), what);
+    // The days of the run are not over, so that no head can prove a receipt yet.
+    for (const { seal } of receipts) findings.equal(seal, null, `${what}, the seal`);
+  }
+}

@@ -1,0 +1,70 @@
+// Runs the phases one after the other, and judges what each left behind.
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Program } from "../../test/support/program.ts";
+import type { Postgres } from "../../test/support/postgres.ts";
+import type { Redis } from "../../test/support/redis.ts";
+import { createRandom } from "../../test/support/random.ts";
+import { createCrowds } from "./client.ts";
+import type { House } from "./house.ts";
+import { runPhase } from "./phase.ts";
+import { phasesOf } from "./plan.ts";
+import { startProvider } from "./provider.ts";
+import { readRows } from "./rows.ts";
+
+export interface RunOptions {
+  readonly program: Program;
+  /** An empty folder. */
+  readonly folder: string;
+  readonly requests: number;
+  readonly seed: number;
+  /** Absent: no phase with two gateways. */
+  readonly postgres?: Postgres | undefined;
+  readonly redis?: Redis | undefined;
+  readonly progress: (text: string) => void;
+}
+
+/** How many receipts are asked for in all, if there are as many requests. */
+const RECEIPTS = 1_500;
+
+export async function runAll(options: RunOptions): Promise<House[]> {
+  const { program, folder, requests, seed, postgres, redis, progress } = options;
+  const random = createRandom(seed);
+  const provider = await startProvider(random);
+  const crowd = createCrowds(random);
+  const url = await postgres?.database("reconcile");
+  const phases = phasesOf(requests, {
+    ...(url !== undefined && { postgres: url }),
+    ...(redis && { redis: redis.url }),
+  });
+  const houses: House[] = [];
+  try {
+    for (const [index, phase] of phases.entries()) {
+      const place = join(folder, `phase-${index + 1}`);
+      mkdirSync(place);
+      const startedAt = performance.now();
+      const isShared = phase.postgres !== undefined;
+      const house = await runPhase({
+        phase,
+        program,
+        folder: place,
+        provider,
+        random,
+        crowd,
+        receipts: Math.ceil((RECEIPTS * phase.requests) / requests),
+        async killDatabase() {
+          await postgres?.kill();
+          await postgres?.start();
+        },
+        readRows: isShared ? () => readRows(postgres!, url!) : undefined,
+      });
+      houses.push(house);
+      const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0);
+      progress(`${phase.name}: ${house.asked.length} requests, ${seconds} s`);
+    }
+  } finally {
+    provider.close();
+  }
+  return houses;
+}

@@ -1,0 +1,175 @@
+// Sums over the matched requests of a phase, by the provider's ledger, and what statements, budgets
+// and audits say against them.
+
+import type { Findings } from "./findings.ts";
+import type { House, Line, Statement } from "./house.ts";
+import type { Match } from "./match.ts";
+import { pico, sum } from "./money.ts";
+
+const costOf = (matches: readonly Match[]): bigint =>
+  sum(matches.map(({ verdict }) => verdict.cost));
+const endOf = ({ entry }: Match): string => entry.settle["time"];
+
+/** What a line of a statement must say. */
+function lineOf(matches: readonly Match[]): Line {
+  const add = (pick: (match: Match) => number) =>
+    matches.reduce((total, match) => total + pick(match), 0);
+  return {
+    requests: matches.length,
+    hit: add(({ verdict: { counts } }) => counts.hit),
+    miss: add(({ verdict: { counts } }) => counts.prompt - counts.hit),
+    write: add(({ verdict: { counts } }) => counts.write),
+    completion: add(({ verdict: { counts } }) => counts.completion),
+    reasoning: add(({ verdict: { counts } }) => counts.reasoning),
+    cost: costOf(matches),
+  };
+}
+
+const printedLine = (line: Line): Line => ({
+  requests: line["requests"],
+  hit: line["prompt_cache_hit_tokens"],
+  miss: line["prompt_cache_miss_tokens"],
+  write: line["cache_write_tokens"],
+  completion: line["completion_tokens"],
+  reasoning: line["reasoning_tokens"],
+  cost: pico(line["cost"]),
+});
+
+/** The fields of a line of CSV. */
+const fieldsOf = (line: string): string[] =>
+  [...line.matchAll(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g)]
+    .map(([, field = ""]) => field)
+    .map((field) => (field.startsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field));
+
+/** The requests of a statement as CSV: usage_id and cost of each. */
+function rowsOf(csv: string): string[] {
+  const [head = "", ...rows] = csv.trimEnd().split("\r\n");
+  const names = fieldsOf(head);
+  const [id, cost, account] = ["usage_id", "cost", "account"].map((name) => names.indexOf(name));
+  return rows
+    .map(fieldsOf)
+    .map((fields) => `${fields[id!]} ${fields[account!]} ${pico(fields[cost!] ?? "")}`)
+    .sort();
+}
+
+function judgeStatement(statement: Statement, matches: readonly Match[], findings: Findings): void {
+  const { account, month, json, csv, sealed, verdict } = statement;
+  const what = `statement of ${account}, ${month}`;
+  const own = matches.filter(
+    (match) => match.asked.account === account && endOf(match).startsWith(month),
+  );
+  const byModel = new Map<string, Match[]>();
+  for (const match of own) {
+    const { model_served, model_requested } = match.entry.settle;
+    const model = model_served ?? model_requested;
+    byModel.set(model, [...(byModel.get(model) ?? []), match]);
+  }
+  const expected = [...byModel].map(([model, of]) => ({ model, ...lineOf(of) }));
+  const lines: Line[] = json["lines"].map((line: Line) => ({
+    model: line["model"],
+    ...printedLine(line),
+  }));
+  const sorted = (list: Line[]) => list.sort((a, b) => (a["model"] < b["model"] ? -1 : 1));
+  findings.equal(sorted(lines), sorted(expected), what);
+  findings.equal(printedLine(json["total"]), lineOf(own), `${what}, the total`);
+  const rows = own.map(
+    ({ entry, verdict: { cost } }) => `${entry.open["spend_id"]} ${account} ${cost}`,
+  );
+  findings.equal(rowsOf(csv), rows.sort(), `${what}, as CSV`);
+  findings.equal(sealed["bill"], json, `${what}, the bill in the sealed one`);
+  const proof = [verdict["ok"], verdict["findings"], verdict["key_stated"], verdict["records"]];
+  findings.equal(proof, [true, [], true, own.length], `seal verify of the ${what}`);
+}
+
+export function judgeStatements(house: House, matches: readonly Match[], findings: Findings): void {
+  for (const statement of house.statements) judgeStatement(statement, matches, findings);
+  const stated = new Set(house.statements.map(({ account, month }) => `${account} ${month}`));
+  for (const match of matches) {
+    const name = `${match.asked.account} ${endOf(match).slice(0, 7)}`;
+    findings.check(stated.has(name), () => `there is no statement of ${name}`);
+  }
+}
+
+/** What must be spent of a budget, by the matched requests. */
+function spentOf(budget: Line, matches: readonly Match[]): bigint {
+  const { account, key_id, period, ends } = budget;
+  const start = { day: 10, month: 7, total: 0 }[period as "day" | "month" | "total"];
+  // The period in which the budget was asked for ends there.
+  const last = ends === null ? "" : new Date(Date.parse(ends) - 1).toISOString().slice(0, start);
+  return costOf(
+    matches.filter(
+      (match) =>
+        (account === null ? match.asked.keyId === key_id : match.asked.account === account) &&
+        endOf(match).startsWith(last),
+    ),
+  );
+}
+
+function judgeBudget(
+  budget: Line,
+  matches: readonly Match[],
+  findings: Findings,
+  what: string,
+): void {
+  const spent = pico(budget["spent"]);
+  findings.equal(spent, spentOf(budget, matches), `${what}: spent`);
+  findings.equal(budget["held"], "0", `${what}: held`);
+  findings.equal(pico(budget["left"]), pico(budget["amount"]) - spent, `${what}: left`);
+}
+
+/** Budgets by the books, and by the running gateways at rest. */
+export function judgeBudgets(house: House, matches: readonly Match[], findings: Findings): void {
+  for (const [account, { budgets }] of house.budgets)
+    for (const budget of budgets)
+      judgeBudget(budget, matches, findings, `budget show ${account}, ${budget.key_id ?? "all"}`);
+  house.estates.forEach(({ live }, gateway) => {
+    for (const budget of live) {
+      const name = budget["account"] ?? budget["key_id"];
+      judgeBudget(budget, matches, findings, `/status of gateway ${gateway}, budget of ${name}`);
+    }
+  });
+  const purse = costOf(matches.filter(({ asked }) => asked.account === "purse"));
+  findings.check(
+    purse <= pico(house.purse),
+    () => `the account purse has spent ${purse} pico-units of ${house.purse}`,
+  );
+  for (const { entry, asked, verdict } of matches) {
+    const { hold, spend_id } = entry.open;
+    if (hold === undefined || asked.maxTokens === undefined) continue;
+    findings.check(
+      verdict.cost <= pico(hold),
+      () => `${spend_id} costs ${verdict.cost} pico-units, and only ${hold} was held`,
+    );
+  }
+}
+
+/** `audit` of each gateway: no difference, nothing held, and our own count and sum. */
+export function judgeAudits(house: House, matches: readonly Match[], findings: Findings): void {
+  house.estates.forEach(({ audit }, gateway) => {
+    const own = matches.filter(({ entry }) => entry.gateway === gateway);
+    const actual = {
+      ok: audit["ok"],
+      differences: audit["differences"],
+      in_flight: audit["in_flight"],
+      held: audit["held"],
+      settled: audit["settled"],
+      recorded: audit["recorded"],
+      proved: audit["proved"].requests,
+      cost_settled: pico(audit["cost_settled"].USD ?? "0"),
+      cost_recorded: pico(audit["cost_recorded"].USD ?? "0"),
+    };
+    const cost = costOf(own);
+    const expected = {
+      ok: true,
+      differences: [],
+      in_flight: 0,
+      held: "0",
+      settled: own.length,
+      recorded: own.length,
+      proved: own.length,
+      cost_settled: cost,
+      cost_recorded: cost,
+    };
+    findings.equal(actual, expected, `audit of gateway ${gateway}`);
+  });
+}
