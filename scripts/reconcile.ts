@@ -11,6 +11,7 @@ import { noRedis, startRedis } from "../test/support/redis.ts";
 import { judge } from "./reconcile/judge.ts";
 import { reportOf } from "./reconcile/report.ts";
 import { runAll } from "./reconcile/run.ts";
+import { selfTest } from "./reconcile/self-test.ts";
 
 const { values } = parseArgs({
   options: {
@@ -47,10 +48,15 @@ try {
   for (const line of reportOf(houses, judgements)) console.log(line);
   const violations = judgements.flatMap((judgement) => judgement.violations);
   for (const violation of violations) console.log(`FAILED: ${violation}`);
+  const test = values["self-test"]
+    ? selfTest(houses, (text) => console.log(`  ${text}`))
+    : undefined;
+  for (const miss of test?.missed ?? []) console.log(`FAILED: not found: ${miss}`);
+  if (test) console.log(`self-test: ${test.found} spoils found, ${test.missed.length} not`);
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0);
-  const isRight = violations.length === 0;
+  const isRight = violations.length === 0 && (test?.missed ?? []).length === 0;
   console.log(
-    `reconcile: ${isRight ? "passed" : `${violations.length} violations; the books are in ${folder}`} after ${seconds} s`,
+    `reconcile: ${isRight ? "passed" : `failed, ${violations.length} violations; the books are in ${folder}`} after ${seconds} s`,
   );
   if (isRight) rmSync(folder, { recursive: true });
   else process.exitCode = 1;

@@ -31,6 +31,10 @@ export function reportOf(houses: readonly House[], judgements: readonly Judgemen
     `kills: ${houses.flatMap((house) => house.kills).length}, changes of prices: ${changes}`,
     `records: ${matches.length}: ${counted(matches.map(({ entry }) => entry.settle["status"]))}`,
     `  billed by: ${counted(matches.map(({ verdict }) => verdict.basis))}`,
+    ...["provider", "estimated", "bounded"].map(
+      (basis) =>
+        `  ${decimal(sum(matches.filter(({ verdict }) => verdict.basis === basis).map(({ verdict }) => verdict.cost)))} USD ${basis}`,
+    ),
     `receipts: ${houses.flatMap((house) => house.receipts).length}, statements: ${houses.flatMap((house) => house.statements).length}`,
     ...ACCOUNTS.map((account) => {
       const own = matches.filter((match) => match.asked.account === account);

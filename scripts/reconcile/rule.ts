@@ -52,14 +52,19 @@ const bounded = (call: Call, asked: Asked): Expected => {
   return { basis: "bounded", counts, most: counts.completion };
 };
 
+/** What may be billed of a call whose client left: how much of it the gateway read is unknown. */
+function whereLeft(call: Call, asked: Asked): readonly Expected[] {
+  const figures = call.stated ? [figuresOf(call, asked)] : [];
+  // Figures that came before any text are complete as long as there is no text.
+  const early: Expected[] = call.early ? [{ basis: "provider", counts: call.early }] : [];
+  return [NONE, ...figures, ...early, bounded(call, asked)];
+}
+
 /** What may stand in the record of a request whose last call at the provider was this. */
 function expectations(status: string, call: Call | undefined, asked: Asked): readonly Expected[] {
   if (status === "interrupted" || !call) return status === "completed" ? [] : [NONE];
   if (status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
-  if (status === "cancelled") {
-    const figures = call.stated ? [figuresOf(call, asked)] : [];
-    return [NONE, ...figures, bounded(call, asked)];
-  }
+  if (status === "cancelled") return whereLeft(call, asked);
   if (call.finished) return [];
   // Nothing of a held stream was shown, so that a broken one costs nothing.
   if (call.refused || asked.model === HELD) return [NONE];
