@@ -55,9 +55,8 @@ try {
   if (test) console.log(`self-test: ${test.found} spoils found, ${test.missed.length} not`);
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0);
   const isRight = violations.length === 0 && (test?.missed ?? []).length === 0;
-  console.log(
-    `reconcile: ${isRight ? "passed" : `failed, ${violations.length} violations; the books are in ${folder}`} after ${seconds} s`,
-  );
+  const end = isRight ? "passed" : `failed (${violations.length}); the books are in ${folder}`;
+  console.log(`reconcile: ${end} after ${seconds} s`);
   if (isRight) rmSync(folder, { recursive: true });
   else process.exitCode = 1;
 } finally {

@@ -4,6 +4,7 @@
 import http from "node:http";
 import { within } from "../../test/support/wait.ts";
 import type { Counts } from "./money.ts";
+import { type Verdict, verdictOn } from "./verdict.ts";
 import { type Key, KEYS } from "./plan.ts";
 import type { Random } from "./provider.ts";
 
@@ -14,6 +15,8 @@ export interface Asked {
   readonly keyId: string;
   /** The X-Request-Id that it sent. Absent: none. */
   readonly sentId?: string | undefined;
+  /** The format of the request and the answer. */
+  readonly api: "chat" | "messages";
   readonly model: string;
   readonly stream: boolean;
   /** Absent: the reply has no bound. */
@@ -36,44 +39,10 @@ export interface Asked {
   readonly id?: string | undefined;
   /** `model` of a whole reply. */
   readonly served?: string | undefined;
-  /** Figures of a whole reply. A stream has them only if it was asked to. */
-  readonly usage?: Counts | undefined;
-  /** `error.code`. */
+  /** What a whole reply states of its figures. A stream of chat does so only if it was asked to. */
+  readonly usage?: Partial<Counts> | undefined;
+  /** `error.code`. Errors of the Messages API have none. */
   readonly code?: string | undefined;
-}
-
-/** The counts in an answer of the gateway. */
-function countsIn(usage: any): Counts | undefined {
-  if (!usage) return undefined;
-  return {
-    prompt: usage.prompt_tokens,
-    hit: usage.prompt_cache_hit_tokens,
-    write: usage.prompt_tokens_details.cache_write_tokens ?? 0,
-    write1h: usage.prompt_tokens_details.cache_write_1h_tokens ?? 0,
-    completion: usage.completion_tokens,
-    reasoning: usage.completion_tokens_details.reasoning_tokens,
-  };
-}
-
-type Verdict = Pick<Asked, "verdict" | "served" | "usage" | "code">;
-
-function verdictOnWhole(res: http.IncomingMessage, text: string): Verdict {
-  if (!res.complete) return { verdict: "cut" };
-  const { error, model, usage } = JSON.parse(text);
-  if (error) return { verdict: "error", code: error.code };
-  return { verdict: "whole", served: model, usage: countsIn(usage) };
-}
-
-function verdictOnStream(text: string): Verdict {
-  const events = text.split("\n\n").slice(0, -1);
-  const chunks = events
-    .filter((event) => event.startsWith("data: "))
-    .map((event) => event.slice(6));
-  const last = chunks.pop();
-  if (last?.startsWith('{"error"')) return { verdict: "error", code: JSON.parse(last).error.code };
-  if (last !== "[DONE]") return { verdict: "cut" };
-  const [first, final] = [JSON.parse(chunks[0]!), JSON.parse(chunks.at(-1)!)];
-  return { verdict: "whole", served: first.model, usage: countsIn(final.usage) };
 }
 
 /** What is sent, and when the client leaves. */
@@ -114,14 +83,18 @@ function createPlanner({ random, between, pick }: Random) {
       (_, size) => `/${size.padStart(4, "0")}#`,
     );
     const stream = random() < 0.55;
-    const maxTokens = key.bounded || random() < 0.4 ? between(40, 300) : undefined;
+    const api = random() < 0.15 ? "messages" : "chat";
+    const isBounded = key.bounded || api === "messages" || random() < 0.4;
+    const maxTokens = isBounded ? between(40, 300) : undefined;
     const model = pick(key.names);
     const body = JSON.stringify({
       model,
       messages: [{ role: "user", content }],
       stream,
       ...(maxTokens !== undefined && { max_tokens: maxTokens }),
-      ...(stream && random() < 0.7 && { stream_options: { include_usage: true } }),
+      ...(stream &&
+        api === "chat" &&
+        random() < 0.7 && { stream_options: { include_usage: true } }),
     });
     const way = random();
     const length = Buffer.byteLength(body);
@@ -133,6 +106,7 @@ function createPlanner({ random, between, pick }: Random) {
         account: key.account,
         keyId: key.keyId,
         sentId: idFor(serial),
+        api,
         model,
         stream,
         maxTokens,
@@ -167,7 +141,8 @@ function ask(url: string, agent: http.Agent, plan: Plan): Promise<Asked> {
       resolve({ ...about, ...more, verdict, endedAt: Date.now() });
     };
     const options = { method: "POST", agent, headers };
-    const req = http.request(`${url}/v1/chat/completions`, options, (res) => {
+    const path = about.api === "chat" ? "/v1/chat/completions" : "/v1/messages";
+    const req = http.request(url + path, options, (res) => {
       const pieces: Buffer[] = [];
       let size = 0;
       res.on("data", (piece: Buffer) => {
@@ -178,9 +153,8 @@ function ask(url: string, agent: http.Agent, plan: Plan): Promise<Asked> {
       res.on("error", () => undefined);
       res.on("close", () => {
         const text = Buffer.concat(pieces).toString();
-        const isStream = res.statusCode === 200 && about.stream;
         const id = res.headers["x-request-id"] as string;
-        const seen = isStream ? verdictOnStream(text) : verdictOnWhole(res, text);
+        const seen = verdictOn(res, text, about);
         end({ ...seen, status: res.statusCode ?? 0, id });
       });
     });

@@ -18,13 +18,20 @@ export interface Match {
 /** Refusals by the gateway itself, before anything is opened. */
 const REFUSALS = ["insufficient_balance", "rate_limit_exceeded", "server_overloaded"];
 
-const isRefused = ({ verdict, code = "" }: Asked): boolean =>
-  verdict === "error" && REFUSALS.includes(code);
+/** An error of the Messages API has no code, so that only its status tells. */
+const REFUSING = [402, 429, 503, 529];
+
+const isRefused = ({ calls }: House, { serial, verdict, code, status }: Asked): boolean => {
+  if (verdict !== "error") return false;
+  return code === undefined
+    ? REFUSING.includes(status) && !calls.has(serial)
+    : REFUSALS.includes(code);
+};
 
 /** Whether a request must be in the books: the provider was called, or there was an answer. */
 function mustBeThere(house: House, asked: Asked): boolean {
   if ((house.calls.get(asked.serial)?.length ?? 0) > 0) return true;
-  return asked.verdict === "whole" || (asked.verdict === "error" && !isRefused(asked));
+  return asked.verdict === "whole" || (asked.verdict === "error" && !isRefused(house, asked));
 }
 
 interface Group {
@@ -80,20 +87,21 @@ export function matchAll(house: House, entries: readonly Entry[], findings: Find
     const must = group.requests.filter((asked) => mustBeThere(house, asked));
     const { requestOf, verdicts, unplaced } = matchGroup(house, group, must);
     for (const asked of must) {
-      const reasons = () => verdicts.get(asked)!.filter((each) => typeof each === "string");
-      findings.check(
-        !unplaced.includes(asked),
-        () =>
-          `request ${asked.serial} of ${name} (${asked.verdict} ${asked.status}) has no right record: ${reasons().slice(0, 2).join("; ") || "there is none"}`,
-      );
+      findings.check(!unplaced.includes(asked), () => {
+        const reasons = verdicts.get(asked)!.filter((each) => typeof each === "string");
+        const why = reasons.slice(0, 2).join("; ") || "there is none";
+        const what = `request ${asked.serial} of ${name} (${asked.verdict} ${asked.status})`;
+        return `${what} has no right record: ${why}`;
+      });
     }
     group.entries.forEach((entry, at) => {
       const asked = requestOf.get(at);
       const verdict = asked && verdicts.get(asked)![at];
       const isRight = verdict !== undefined && typeof verdict !== "string";
       findings.check(isRight, () => {
-        const reasons = [...verdicts.values()].map((each) => each[at]);
-        return `record ${entry.open["spend_id"]} of ${name} belongs to no request that was sent: ${reasons.slice(0, 3).join("; ")}`;
+        const reasons = [...verdicts.values()].map((each) => each[at]).slice(0, 3);
+        const what = `record ${entry.open["spend_id"]} of ${name}`;
+        return `${what} belongs to no request that was sent: ${reasons.join("; ")}`;
       });
       if (isRight) matches.push({ entry, asked: asked!, verdict });
     });
@@ -105,7 +113,7 @@ export function matchAll(house: House, entries: readonly Entry[], findings: Find
 export function judgeRequests(house: House, findings: Findings): void {
   for (const asked of house.asked) {
     const { serial, verdict, code } = asked;
-    if (isRefused(asked))
+    if (isRefused(house, asked))
       findings.check(
         !house.calls.has(serial),
         () => `request ${serial} was refused with ${code}, and the provider was called`,

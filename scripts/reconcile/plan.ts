@@ -141,6 +141,7 @@ export interface ConfigOptions {
 export const configOf = ({ phase, dataDir, provider, table }: ConfigOptions): object => ({
   server: { port: 0, drain_ms: 5_000, workers: phase.workers },
   admin: { port: 0 },
+  apis: ["messages"],
   data_dir: dataDir,
   providers: {
     lab: { dialect: "openai", base_url: provider },

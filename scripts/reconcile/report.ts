@@ -1,7 +1,9 @@
 // The figures of a run, as it prints them at its end.
 
+import type { Asked } from "./client.ts";
 import type { House } from "./house.ts";
 import type { Judgement } from "./judge.ts";
+import type { Match } from "./match.ts";
 import { decimal, sum } from "./money.ts";
 import { ACCOUNTS } from "./plan.ts";
 
@@ -15,32 +17,48 @@ function counted(names: readonly string[]): string {
     .join(", ");
 }
 
+/** Each name with what its requests cost in all. */
+const sumOf = (matches: readonly Match[], name: string): string =>
+  `  ${name}: ${matches.length} records, ${decimal(sum(matches.map(({ verdict }) => verdict.cost)))} USD`;
+
 export function reportOf(houses: readonly House[], judgements: readonly Judgement[]): string[] {
-  const asked = houses.flatMap((house) => house.asked);
-  const calls = houses.flatMap((house) => [...house.calls.values()].flat());
+  const all = <T>(pick: (house: House) => readonly T[]): T[] => houses.flatMap(pick);
+  const asked = all((house) => house.asked);
+  const answered = all((house) => [...house.calls.values()]);
+  const calls = answered.flat();
   const matches = judgements.flatMap((judgement) => judgement.matches);
-  const changes = houses.flatMap((house) => house.changes).length - houses.length;
-  const verdictOf = ({ verdict, code }: (typeof asked)[number]) =>
-    verdict === "error" ? `error ${code}` : verdict;
+  const changes = all((house) => house.changes).length - houses.length;
+  const workers = all((house) => house.kills).filter(({ worker }) => worker).length;
+  const verdictOf = ({ verdict, code, status }: Asked) =>
+    verdict === "error" ? `error ${code ?? status}` : verdict;
   const repeated = asked.filter(({ sentId }) => sentId?.startsWith("again-")).length;
+  const native = asked.filter(({ api }) => api === "messages").length;
   return [
     `requests: ${asked.length}: ${counted(asked.map(verdictOf))}`,
-    `  ${asked.filter(({ stream }) => stream).length} streamed, ${repeated} with an id that others have too`,
+    `  streamed: ${asked.filter(({ stream }) => stream).length}`,
+    `  of the Messages API: ${native}, with an id that others have too: ${repeated}`,
     `calls at the provider: ${calls.length}: ${counted(calls.map(({ behaviour }) => behaviour))}`,
-    `requests called more than once: ${houses.flatMap((house) => [...house.calls.values()]).filter((each) => each.length > 1).length}`,
-    `kills: ${houses.flatMap((house) => house.kills).length}, changes of prices: ${changes}`,
+    `  requests called more than once: ${answered.filter(({ length }) => length > 1).length}`,
+    `kills: ${all((house) => house.kills).length}, ${workers} of them of workers`,
+    `changes of prices: ${changes}`,
     `records: ${matches.length}: ${counted(matches.map(({ entry }) => entry.settle["status"]))}`,
-    `  billed by: ${counted(matches.map(({ verdict }) => verdict.basis))}`,
-    ...["provider", "estimated", "bounded"].map(
-      (basis) =>
-        `  ${decimal(sum(matches.filter(({ verdict }) => verdict.basis === basis).map(({ verdict }) => verdict.cost)))} USD ${basis}`,
+    "billed by the figures of the provider, by an exact estimate, by one within bounds, nothing:",
+    ...["provider", "estimated", "bounded", "none"].map((basis) =>
+      sumOf(
+        matches.filter(({ verdict }) => verdict.basis === basis),
+        basis,
+      ),
     ),
-    `receipts: ${houses.flatMap((house) => house.receipts).length}, statements: ${houses.flatMap((house) => house.statements).length}`,
-    ...ACCOUNTS.map((account) => {
-      const own = matches.filter((match) => match.asked.account === account);
-      return `  ${account}: ${own.length} records, ${decimal(sum(own.map(({ verdict }) => verdict.cost)))} USD`;
-    }),
-    `  all: ${decimal(sum(matches.map(({ verdict }) => verdict.cost)))} USD`,
+    "accounts:",
+    ...ACCOUNTS.map((account) =>
+      sumOf(
+        matches.filter((match) => match.asked.account === account),
+        account,
+      ),
+    ),
+    sumOf(matches, "all"),
+    `receipts: ${all((house) => house.receipts).length}`,
+    `statements: ${all((house) => house.statements).length}`,
     `comparisons: ${judgements.reduce((total, { comparisons }) => total + comparisons, 0)}`,
   ];
 }

@@ -120,7 +120,7 @@ function againstClient(house: House, settle: Line, asked: Asked): string | undef
     return recorded === `completed 200 ${asked.served}` ? undefined : `whole, and ${recorded}`;
   }
   if (verdict === "error") {
-    const recorded = `${status} ${http_status} ${error_code}`;
+    const recorded = `${status} ${http_status} ${asked.code && error_code}`;
     const own = `failed ${asked.status} ${asked.code}`;
     return recorded === own ? undefined : `${own}, and ${recorded}`;
   }
@@ -157,6 +157,10 @@ function fitsCounts(actual: Counts, { counts, most }: Expected): boolean {
   );
 }
 
+/** Whether what a client was told is what was recorded, as far as it was told. */
+const states = (told: Partial<Counts> | undefined, actual: Counts): boolean =>
+  Object.entries(told ?? {}).every(([name, count]) => actual[name as keyof Counts] === count);
+
 /** Whether an entry is right for a request: what it costs, or why it is not right. */
 export function judgeEntry(house: House, entry: Entry, asked: Asked): Verdict | string {
   const calls = house.calls.get(asked.serial) ?? [];
@@ -173,22 +177,25 @@ export function judgeEntry(house: House, entry: Entry, asked: Asked): Verdict | 
     (one) =>
       source === (one.basis === "bounded" ? "estimated" : one.basis) && fitsCounts(actual, one),
   );
-  if (!expected)
-    return `${settle["status"]} with ${source} figures ${JSON.stringify(actual)}, and the calls were ${JSON.stringify(calls)}`;
-  if (asked.usage && JSON.stringify(asked.usage) !== JSON.stringify(actual))
+  if (!expected) {
+    const recorded = `${settle["status"]} with ${source} figures ${JSON.stringify(actual)}`;
+    return `${recorded}, and the calls were ${JSON.stringify(calls)}`;
+  }
+  if (!states(asked.usage, actual))
     return `the client was told ${JSON.stringify(asked.usage)}, recorded ${JSON.stringify(actual)}`;
 
   const counts = expected.basis === "bounded" ? actual : expected.counts;
   const model = settle["model_served"] as ModelName | null;
+  const stated = JSON.stringify(settle["prices"]);
   const costs = tablesOf(house, asked, calls).map((table) => {
     const price = model === null ? undefined : TABLES[table]?.[model];
-    const stated = price ? JSON.stringify(priceSetting(price)) : "null";
-    return stated === JSON.stringify(settle["prices"]) ? costOf(counts, price) : undefined;
+    const configured = price ? JSON.stringify(priceSetting(price)) : "null";
+    return stated === configured ? costOf(counts, price) : undefined;
   });
   // A recovery of the books knows no prices.
   if (settle["status"] === "interrupted") costs.push(0n);
   const right = costs.find((cost) => cost === pico(settle["cost"]));
   return right === undefined
-    ? `costs ${settle["cost"]} at ${JSON.stringify(settle["prices"])}, by the ledger ${costs} pico-units`
+    ? `costs ${settle["cost"]} at ${stated}, by the ledger ${costs} pico-units`
     : { cost: right, counts, basis: expected.basis };
 }

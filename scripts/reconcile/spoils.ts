@@ -125,7 +125,7 @@ export const SPOILS: readonly Spoil[] = [
     apply: ({ asked }) => {
       const at = asked.findIndex(({ usage }) => usage);
       const { usage, ...told } = asked[at]!;
-      asked[at] = { ...told, usage: { ...usage!, prompt: usage!.prompt + 1 } };
+      asked[at] = { ...told, usage: { ...usage!, prompt: usage!.prompt! + 1 } };
       return true;
     },
   },

@@ -1,0 +1,82 @@
+// What a client makes of an answer, in both formats: whether it is whole, and which figures it has.
+
+import type { IncomingMessage } from "node:http";
+import type { Asked } from "./client.ts";
+import type { Counts } from "./money.ts";
+
+export type Verdict = Pick<Asked, "verdict" | "served" | "usage" | "code">;
+
+const CUT: Verdict = { verdict: "cut" };
+
+function chatCounts(usage: any): Counts | undefined {
+  if (!usage) return undefined;
+  return {
+    prompt: usage.prompt_tokens,
+    hit: usage.prompt_cache_hit_tokens,
+    write: usage.prompt_tokens_details.cache_write_tokens ?? 0,
+    write1h: usage.prompt_tokens_details.cache_write_1h_tokens ?? 0,
+    completion: usage.completion_tokens,
+    reasoning: usage.completion_tokens_details.reasoning_tokens,
+  };
+}
+
+/** A reply of the Messages API. It does not say how much was thought, or is kept for an hour. */
+const messageVerdict = (served: string, usage: any): Verdict => ({
+  verdict: "whole",
+  served,
+  usage: {
+    prompt: usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens,
+    hit: usage.cache_read_input_tokens,
+    write: usage.cache_creation_input_tokens,
+    completion: usage.output_tokens,
+  },
+});
+
+const whole = (served: string, usage: any): Verdict => ({
+  verdict: "whole",
+  served,
+  usage: chatCounts(usage),
+});
+
+function onDocument(res: IncomingMessage, text: string, { api }: Pick<Asked, "api">): Verdict {
+  if (!res.complete) return CUT;
+  const reply = JSON.parse(text);
+  if (reply.error) return { verdict: "error", code: reply.error.code };
+  const verdict = api === "chat" ? whole : messageVerdict;
+  return verdict(reply.model, reply.usage);
+}
+
+/** The data of the events that have come whole. */
+const eventsIn = (text: string): string[] =>
+  text
+    .split("\n\n")
+    .slice(0, -1)
+    .flatMap((event) => /^data: (.*)$/m.exec(event)?.[1] ?? []);
+
+function onChunks(events: string[]): Verdict {
+  const last = events.pop();
+  if (last?.startsWith('{"error"')) return { verdict: "error", code: JSON.parse(last).error.code };
+  if (last !== "[DONE]") return CUT;
+  const [first, final] = [JSON.parse(events[0]!), JSON.parse(events.at(-1)!)];
+  return whole(first.model, final.usage);
+}
+
+function onMessageEvents(texts: readonly string[]): Verdict {
+  const events = texts.map((text) => JSON.parse(text));
+  const last = events.at(-1);
+  if (last?.type === "error") return { verdict: "error" };
+  if (last?.type !== "message_stop") return CUT;
+  const start = events.find(({ type }) => type === "message_start").message;
+  const end = events.findLast(({ type, usage }) => type === "message_delta" && usage);
+  return messageVerdict(start.model, { ...start.usage, ...end?.usage });
+}
+
+export function verdictOn(
+  res: IncomingMessage,
+  text: string,
+  about: Pick<Asked, "api" | "stream">,
+): Verdict {
+  if (res.statusCode !== 200 || !about.stream) return onDocument(res, text, about);
+  const events = eventsIn(text);
+  return about.api === "chat" ? onChunks(events) : onMessageEvents(events);
+}
