@@ -1,7 +1,6 @@
 // Reads the books by itself: segments of the spend log as pairs of lines, and usage records. What
 // is not one open line and one settle line a request is a violation.
 
-import { detailsOf } from "../../test/support/books.ts";
 import { type Findings, inOrder } from "./findings.ts";
 import type { House, Line, TextFile } from "./house.ts";
 import type { Counts } from "./money.ts";
@@ -73,6 +72,26 @@ export const countsOf = (usage: Line, write1h: number): Counts => ({
   write1h,
   completion: usage["completion_tokens"],
   reasoning: usage["reasoning_tokens"],
+});
+
+/** An attempt as a usage record has it, with its share if there is one. */
+const attemptOf = ({ model, outcome, duration_ms, share }: Line): unknown => {
+  if (!share) return [model, outcome, duration_ms];
+  const { cost, ...usage } = share;
+  return [model, outcome, duration_ms, { usage, cost }];
+};
+
+/** What a usage record keeps for receipts. */
+const detailsOf = (settle: Line): Line => ({
+  model_requested: settle["model_requested"],
+  error_code: settle["error_code"] ?? undefined,
+  finish_reason: settle["finish_reason"] ?? undefined,
+  first_token_ms: settle["first_token_ms"] ?? undefined,
+  usage_source: settle["usage_source"],
+  cache_write_1h_tokens: settle["usage"].cache_write_1h_tokens,
+  attempts: settle["attempts"].map(attemptOf),
+  prices: settle["prices"] ?? undefined,
+  notes: settle["notes"],
 });
 
 /** What the usage record of a settled request must say. */

@@ -26,7 +26,9 @@ export type ModelName = (typeof MODELS)[number];
 const ANY = "any/of them";
 /** Nothing of a stream is shown before it is whole, so that a broken one is asked for again. */
 export const HELD = "any/held";
-const NAMES = [...MODELS, ANY, HELD];
+/** A stream that breaks is gone on with. */
+export const CONTINUED = "any/continued";
+const NAMES = [...MODELS, ANY, HELD, CONTINUED];
 
 /** Prices before the change and after it. A model that is absent has no price. */
 export const TABLES: readonly Readonly<Partial<Record<ModelName, Price>>>[] = [
@@ -151,12 +153,14 @@ export const configOf = ({ phase, dataDir, provider, table }: ConfigOptions): ob
     MODELS.map((name) => {
       const price = TABLES[table]?.[name];
       const provider = name === "claude" ? "claude" : "lab";
-      return [name, { provider, ...(price && { price: priceSetting(price) }) }];
+      const prefill = name === "claude" ? "none" : "plain";
+      return [name, { provider, prefill, ...(price && { price: priceSetting(price) }) }];
     }),
   ),
   aliases: {
     [ANY]: { models: ["plain", "odd", "no hit", "claude"] },
     [HELD]: { models: ["odd", "plain"], recovery: "hold" },
+    [CONTINUED]: { models: ["plain", "odd"], recovery: "continue" },
   },
   accounts: {
     acme: { budget: { amount: "90000000", period: "month" } },

@@ -48,6 +48,8 @@ export interface Call {
   readonly behaviour: Behaviour;
   /** Milliseconds of the wall clock. */
   readonly at: number;
+  /** Bytes of the beginning of the reply with which it was asked to go on. 0: from the start. */
+  readonly begunBytes: number;
   /** Figures of the whole reply that have been written. Absent: none. */
   stated?: Counts;
   /** Figures that came before the text: they are exact for the prompt, and a lower bound else. */
@@ -76,6 +78,8 @@ interface Work {
   readonly res: http.ServerResponse;
   readonly counts: Counts;
   readonly random: Random;
+  /** The words that it answers with. */
+  readonly words: readonly string[];
 }
 
 const WORDS = ["one ", "two ", "drei ", "vier, ", "Größe ", "李 ", "\n", "zehntausend "];
@@ -113,7 +117,9 @@ function refuse({ res, call, random, wire }: Work): boolean {
 async function answerWhole(work: Work): Promise<void> {
   const { call, wire, res, counts, random } = work;
   const { behaviour } = call;
-  const words = Array.from({ length: random.between(1, 5) }, () => random.pick(WORDS)).join("");
+  const words = Array.from({ length: random.between(1, 5) }, () => random.pick(work.words)).join(
+    "",
+  );
   const hasFigures = behaviour !== "no usage" || wire.alwaysCounts;
   const text = wire.whole(words, hasFigures ? counts : undefined);
   const length = Buffer.byteLength(text);
@@ -152,7 +158,7 @@ async function answerStream(work: Work): Promise<void> {
   }
   res.write(wire.start(counts));
   for (let word = random.between(1, 6); word > 0 && !res.destroyed; word -= 1) {
-    const text = random.pick(WORDS);
+    const text = random.pick(work.words);
     res.write(wire.text(text));
     call.textBytes += Buffer.byteLength(text);
     await pause(behaviour === "slow" ? random.between(10, 90) : random.between(0, 3));
@@ -199,7 +205,7 @@ function endStream(work: Work): void {
 /** What of a request's body matters here. */
 interface Body {
   readonly model: ModelName;
-  readonly messages: readonly object[];
+  readonly messages: readonly { readonly role: string; readonly content: unknown }[];
   readonly stream?: boolean;
   readonly max_tokens?: number;
   readonly max_completion_tokens?: number;
@@ -212,6 +218,8 @@ export async function startProvider(random: Random): Promise<Provider> {
     const body = JSON.parse(text) as Body;
     const found = /#(\d+)\/(\d+)#/.exec(JSON.stringify(body.messages));
     if (!found) throw new Error(`a call without a mark: ${text.slice(0, 500)}`);
+    const last = body.messages.at(-1)!;
+    const begun = last.role === "assistant" ? String(last.content) : "";
     const isAnthropic = path.endsWith("/messages");
     // Anthropic demands a bound, so the gateway sends one where the client has none.
     const bound = Math.min(400, body.max_tokens ?? body.max_completion_tokens ?? 400);
@@ -221,6 +229,7 @@ export async function startProvider(random: Random): Promise<Provider> {
       streamed: body.stream === true,
       behaviour: random.pick(DRAWN),
       at: Date.now(),
+      begunBytes: Buffer.byteLength(begun),
       textBytes: 0,
       finished: false,
       refused: false,
@@ -229,7 +238,10 @@ export async function startProvider(random: Random): Promise<Provider> {
     ledger.set(call.serial, [...(ledger.get(call.serial) ?? []), call]);
     const counts = figures(random, Number(found[2]), bound);
     const wire = isAnthropic ? anthropicWire : openaiWire;
-    const work = { call, wire, res, counts, random };
+    // A continuation begins with the blank that was left out, and with no word that was there.
+    const other = () => ` ${random.between(100_000, 999_999)} `;
+    const words = begun === "" ? WORDS : Array.from(WORDS, other);
+    const work = { call, wire, res, counts, random, words };
     await pause(random.between(0, 4));
     if (res.destroyed || refuse(work)) return;
     await (call.streamed ? answerStream(work) : answerWhole(work));

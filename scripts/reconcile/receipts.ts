@@ -19,11 +19,21 @@ const pricesOf = (prices: Line | null): unknown =>
     millionths(prices["output"]),
   ];
 
-const attempts = (line: Line): unknown =>
-  line["attempts"].map(({ model, outcome, duration_ms }: Line) => [
+/** The attempts of a receipt: with what each was charged, if several were. */
+const shownAttempts = (receipt: Line): unknown =>
+  receipt["attempts"].map(({ model, outcome, duration_ms, usage, cost }: Line) => [
+    model,
+    outcome,
+    duration_ms,
+    usage && [usage.prompt_tokens, usage.completion_tokens, pico(cost)],
+  ]);
+
+const settledAttempts = (settle: Line): unknown =>
+  settle["attempts"].map(({ model, outcome, duration_ms, share }: Line) => [
     model,
     outcome === "completed" ? "ok" : outcome,
     duration_ms,
+    share && [share.prompt_tokens, share.completion_tokens, pico(share.cost)],
   ]);
 
 const receiptOf = (receipt: Line): unknown => [
@@ -36,7 +46,7 @@ const receiptOf = (receipt: Line): unknown => [
   receipt["finish_reason"],
   receipt["started_at"],
   receipt["ended_at"],
-  attempts(receipt),
+  shownAttempts(receipt),
   countsOf(receipt["usage"], receipt["usage"].cache_write_1h_tokens ?? 0),
   receipt["usage"].total_tokens,
   receipt["usage_source"],
@@ -55,7 +65,7 @@ const expectedOf = ({ open, settle }: Entry): unknown => [
   settle["finish_reason"],
   open["time"],
   settle["time"],
-  attempts(settle),
+  settledAttempts(settle),
   countsOf(settle["usage"], settle["usage"].cache_write_1h_tokens ?? 0),
   settle["usage"].total_tokens,
   settle["usage_source"],

@@ -1,7 +1,7 @@
 // The figures of a run, as it prints them at its end.
 
 import type { Asked } from "./client.ts";
-import type { House } from "./house.ts";
+import type { House, Line } from "./house.ts";
 import type { Judgement } from "./judge.ts";
 import type { Match } from "./match.ts";
 import { decimal, sum } from "./money.ts";
@@ -20,6 +20,9 @@ function counted(names: readonly string[]): string {
 /** Each name with what its requests cost in all. */
 const sumOf = (matches: readonly Match[], name: string): string =>
   `  ${name}: ${matches.length} records, ${decimal(sum(matches.map(({ verdict }) => verdict.cost)))} USD`;
+
+const isShared = ({ entry }: Match): boolean =>
+  entry.settle["attempts"].some(({ share }: Line) => share);
 
 export function reportOf(houses: readonly House[], judgements: readonly Judgement[]): string[] {
   const all = <T>(pick: (house: House) => readonly T[]): T[] => houses.flatMap(pick);
@@ -42,6 +45,7 @@ export function reportOf(houses: readonly House[], judgements: readonly Judgemen
     `kills: ${all((house) => house.kills).length}, ${workers} of them of workers`,
     `changes of prices: ${changes}`,
     `records: ${matches.length}: ${counted(matches.map(({ entry }) => entry.settle["status"]))}`,
+    `  of streams that broke and were billed in shares: ${matches.filter(isShared).length}`,
     "billed by the figures of the provider, by an exact estimate, by one within bounds, nothing:",
     ...["provider", "estimated", "bounded", "none"].map((basis) =>
       sumOf(

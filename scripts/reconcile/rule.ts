@@ -4,13 +4,12 @@
 import type { Entry } from "./books.ts";
 import { countsOf } from "./books.ts";
 import type { Asked } from "./client.ts";
+import { continuedParts, type Part } from "./continued.ts";
+import { type Basis, expectations } from "./expected.ts";
 import type { House, Line } from "./house.ts";
-import { type Counts, costOf, NO_COUNTS, pico, priceSetting } from "./money.ts";
-import { HELD, LEAVE_MS, type ModelName, TABLES } from "./plan.ts";
+import { type Counts, costOf, NO_COUNTS, pico, priceSetting, sum } from "./money.ts";
+import { CONTINUED, LEAVE_MS, type ModelName, TABLES } from "./plan.ts";
 import type { Call } from "./provider.ts";
-
-/** How the cost of a request is known. */
-export type Basis = "provider" | "estimated" | "bounded" | "none";
 
 export interface Verdict {
   /** Pico-units, by the provider's ledger; of a bounded estimate by the record's own counts. */
@@ -19,57 +18,12 @@ export interface Verdict {
   readonly basis: Basis;
 }
 
-/** What the record may say of the tokens. `most`: any completion up to that. */
-interface Expected {
-  readonly basis: Basis;
-  readonly counts: Counts;
-  readonly most?: number;
-}
-
 /** Clocks are read in two processes, in milliseconds. */
 const SLACK_MS = 50;
 /** A client finds out late that its connection is dead. */
 const KILL_MS = 1_000;
 /** What its client left a busy gateway may open, read on and settle so much later. */
 const LEFT_MS = LEAVE_MS + 5_000;
-
-const NONE: Expected = { basis: "none", counts: NO_COUNTS };
-
-/** An estimate: four bytes a token; what the provider stated of the prompt is kept. */
-function estimate(call: Call, { promptBytes }: Asked): Counts {
-  const prompt = call.early ?? { ...NO_COUNTS, prompt: Math.max(1, Math.ceil(promptBytes / 4)) };
-  const completion = Math.max(Math.ceil(call.textBytes / 4), call.early?.completion ?? 0);
-  return { ...prompt, completion, reasoning: 0 };
-}
-
-const figuresOf = (call: Call, asked: Asked): Expected =>
-  call.stated
-    ? { basis: "provider", counts: call.stated }
-    : { basis: "estimated", counts: estimate(call, asked) };
-
-const bounded = (call: Call, asked: Asked): Expected => {
-  const counts = estimate(call, asked);
-  return { basis: "bounded", counts, most: counts.completion };
-};
-
-/** What may be billed of a call whose client left: how much of it the gateway read is unknown. */
-function whereLeft(call: Call, asked: Asked): readonly Expected[] {
-  const figures = call.stated ? [figuresOf(call, asked)] : [];
-  // Figures that came before any text are complete as long as there is no text.
-  const early: Expected[] = call.early ? [{ basis: "provider", counts: call.early }] : [];
-  return [NONE, ...figures, ...early, bounded(call, asked)];
-}
-
-/** What may stand in the record of a request whose last call at the provider was this. */
-function expectations(status: string, call: Call | undefined, asked: Asked): readonly Expected[] {
-  if (status === "interrupted" || !call) return status === "completed" ? [] : [NONE];
-  if (status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
-  if (status === "cancelled") return whereLeft(call, asked);
-  if (call.finished) return [];
-  // Nothing of a held stream was shown, so that a broken one costs nothing.
-  if (call.refused || asked.model === HELD) return [NONE];
-  return call.orderly ? [figuresOf(call, asked)] : [NONE, bounded(call, asked)];
-}
 
 /** How long after its end for the client a request may still be at work in the gateway. */
 const lateOf = ({ verdict }: Asked): number => (verdict === "left" ? LEFT_MS : SLACK_MS);
@@ -130,13 +84,15 @@ function againstClient(house: House, settle: Line, asked: Asked): string | undef
 }
 
 /** Why these attempts are not the calls that the provider saw. Undefined: they are. */
-function againstCalls({ settle }: Entry, calls: readonly Call[]): string | undefined {
+function againstCalls({ settle }: Entry, calls: readonly Call[], asked: Asked): string | undefined {
   if (settle["status"] === "interrupted") return undefined;
   const models: string[] = settle["attempts"].map(({ model }: Line) => model);
   let at = 0;
   for (const model of models) if (calls[at]?.model === model) at += 1;
   if (at < calls.length)
     return `the provider was called for ${calls.map(({ model }) => model)}, attempts: ${models}`;
+  // A continuation that was refused is the last call, and not billed.
+  if (asked.model === CONTINUED) return undefined;
   const { model_served: served } = settle;
   const last = calls.at(-1)?.model;
   return served !== null && settle["cost"] !== "0" && served !== last
@@ -144,18 +100,71 @@ function againstCalls({ settle }: Entry, calls: readonly Call[]): string | undef
     : undefined;
 }
 
-function fitsCounts(actual: Counts, { counts, most }: Expected): boolean {
-  const { completion } = actual;
-  const right = most === undefined ? completion === counts.completion : completion <= most;
-  return (
-    right &&
-    actual.reasoning === counts.reasoning &&
-    actual.prompt === counts.prompt &&
-    actual.hit === counts.hit &&
-    actual.write === counts.write &&
-    actual.write1h === counts.write1h
-  );
+/** Why the shares of the attempts are not the whole. Undefined: they are, or there are none. */
+function againstShares({ settle }: Entry): string | undefined {
+  const shares: Line[] = settle["attempts"].flatMap(({ share }: Line) => share ?? []);
+  if (shares.length === 0) return undefined;
+  const total = (name: string) => shares.reduce((tokens, share) => tokens + share[name], 0);
+  const whole = [
+    total("prompt_tokens") === settle["usage"].prompt_tokens,
+    total("completion_tokens") === settle["usage"].completion_tokens,
+    sum(shares.map(({ cost }) => pico(cost))) === pico(settle["cost"]),
+  ];
+  return whole.every((each) => each) ? undefined : "the shares of its attempts are not its sum";
 }
+
+/** The sum of what is billed of several calls. */
+const together = (parts: readonly Part[]): Counts =>
+  parts
+    .map(({ expected }) => expected.counts)
+    .reduce(
+      (a, b) => ({
+        prompt: a.prompt + b.prompt,
+        hit: a.hit + b.hit,
+        write: a.write + b.write,
+        write1h: a.write1h + b.write1h,
+        completion: a.completion + b.completion,
+        reasoning: a.reasoning + b.reasoning,
+      }),
+      NO_COUNTS,
+    );
+
+/** The calls with a completion that is known: a bounded one is what the others leave of the sum. */
+function settleBounds(parts: readonly Part[], actual: Counts): readonly Part[] {
+  const open = parts.find(({ expected }) => expected.most !== undefined);
+  if (!open) return parts;
+  const rest = together(parts).completion - open.expected.counts.completion;
+  const completion = actual.completion - rest;
+  if (completion < 0 || completion > open.expected.most!) return parts;
+  const expected = { ...open.expected, counts: { ...open.expected.counts, completion } };
+  return parts.map((part) => (part === open ? { ...part, expected } : part));
+}
+
+/** How all these calls together are known. */
+function basisOf(parts: readonly Part[]): Basis {
+  const bases = parts.map(({ expected }) => expected.basis);
+  if (bases.every((basis) => basis === "none")) return "none";
+  if (bases.every((basis) => basis === "provider")) return "provider";
+  return bases.includes("bounded") ? "bounded" : "estimated";
+}
+
+/** All that may have been billed, with every completion known. */
+function candidates(entry: Entry, calls: readonly Call[], asked: Asked, actual: Counts) {
+  const { status, model_served: model } = entry.settle;
+  const sets =
+    asked.model === CONTINUED && asked.stream
+      ? continuedParts(status, calls, asked)
+      : expectations(status, calls.at(-1), asked).map((expected) => [{ model, expected }]);
+  return sets.map((parts) => settleBounds(parts, actual));
+}
+
+/** What these calls cost together, at the prices of one table. */
+const costAt = (table: number, parts: readonly Part[]): bigint =>
+  sum(
+    parts.map(({ model, expected }) =>
+      costOf(expected.counts, model === null ? undefined : TABLES[table]?.[model]),
+    ),
+  );
 
 /** Whether what a client was told is what was recorded, as far as it was told. */
 const states = (told: Partial<Counts> | undefined, actual: Counts): boolean =>
@@ -168,34 +177,36 @@ export function judgeEntry(house: House, entry: Entry, asked: Asked): Verdict | 
   const against =
     againstOpening(entry, asked) ??
     againstClient(house, settle, asked) ??
-    againstCalls(entry, calls);
+    againstCalls(entry, calls, asked) ??
+    againstShares(entry);
   if (against !== undefined) return against;
 
   const actual = countsOf(settle["usage"], settle["usage"].cache_write_1h_tokens ?? 0);
   const source: string = settle["usage_source"];
-  const expected = expectations(settle["status"], calls.at(-1), asked).find(
-    (one) =>
-      source === (one.basis === "bounded" ? "estimated" : one.basis) && fitsCounts(actual, one),
+  const fitting = candidates(entry, calls, asked, actual).filter(
+    (parts) =>
+      source === basisOf(parts).replace("bounded", "estimated") &&
+      JSON.stringify(together(parts)) === JSON.stringify(actual),
   );
-  if (!expected) {
+  if (fitting.length === 0) {
     const recorded = `${settle["status"]} with ${source} figures ${JSON.stringify(actual)}`;
     return `${recorded}, and the calls were ${JSON.stringify(calls)}`;
   }
   if (!states(asked.usage, actual))
     return `the client was told ${JSON.stringify(asked.usage)}, recorded ${JSON.stringify(actual)}`;
 
-  const counts = expected.basis === "bounded" ? actual : expected.counts;
-  const model = settle["model_served"] as ModelName | null;
   const stated = JSON.stringify(settle["prices"]);
-  const costs = tablesOf(house, asked, calls).map((table) => {
+  const model = settle["model_served"] as ModelName | null;
+  const tables = tablesOf(house, asked, calls).filter((table) => {
     const price = model === null ? undefined : TABLES[table]?.[model];
-    const configured = price ? JSON.stringify(priceSetting(price)) : "null";
-    return stated === configured ? costOf(counts, price) : undefined;
+    return stated === (price ? JSON.stringify(priceSetting(price)) : "null");
   });
   // A recovery of the books knows no prices.
-  if (settle["status"] === "interrupted") costs.push(0n);
-  const right = costs.find((cost) => cost === pico(settle["cost"]));
-  return right === undefined
-    ? `costs ${settle["cost"]} at ${stated}, by the ledger ${costs} pico-units`
-    : { cost: right, counts, basis: expected.basis };
+  if (settle["status"] === "interrupted") tables.push(0);
+  const cost = pico(settle["cost"]);
+  const right = fitting.find((parts) => tables.some((table) => costAt(table, parts) === cost));
+  const ledger = fitting.flatMap((parts) => tables.map((table) => costAt(table, parts)));
+  return right
+    ? { cost, counts: together(right), basis: basisOf(right) }
+    : `costs ${settle["cost"]} at ${stated}, by the ledger ${ledger} pico-units`;
 }

@@ -1,0 +1,49 @@
+// What may stand in the record of a stream that was gone on with after it broke: the rule of
+// recovery.md. Each attempt of which something was shown is billed at the price of its own model. A
+// continuation that could not be joined is not billed, and the provider cannot know whether it was:
+// so every set of calls that may have been billed is a candidate.
+
+import type { Asked } from "./client.ts";
+import { bounded, type Expected, figuresOf, NONE, whereLeft } from "./expected.ts";
+import type { ModelName } from "./plan.ts";
+import type { Call } from "./provider.ts";
+
+/** What is billed of one call. */
+export interface Part {
+  readonly model: ModelName | null;
+  readonly expected: Expected;
+}
+
+/** How a broken call may be billed. */
+function broken(call: Call, asked: Asked): readonly Expected[] {
+  if (call.refused) return [NONE];
+  const figures = call.orderly ? [figuresOf(call, asked)] : [NONE, bounded(call, asked)];
+  // The first text was shown for certain. That of a continuation may have been refused.
+  return call.begunBytes === 0 && call.orderly && !call.finished ? figures : [NONE, ...figures];
+}
+
+function waysOf(status: string, call: Call, isLast: boolean, asked: Asked): readonly Expected[] {
+  if (status === "interrupted") return [NONE];
+  if (!isLast) return call.finished ? [NONE] : broken(call, asked);
+  if (status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
+  if (status === "cancelled") return [...whereLeft(call, asked), ...broken(call, asked)];
+  return call.finished ? [NONE] : broken(call, asked);
+}
+
+/** The sets of calls that may have been billed. */
+export function continuedParts(
+  status: string,
+  calls: readonly Call[],
+  asked: Asked,
+): readonly (readonly Part[])[] {
+  let sets: readonly (readonly Part[])[] = [[]];
+  calls.forEach((call, index) => {
+    const ways = waysOf(status, call, index === calls.length - 1, asked);
+    sets = sets.flatMap((set) =>
+      ways.map((expected) =>
+        expected.basis === "none" ? set : [...set, { model: call.model, expected }],
+      ),
+    );
+  });
+  return sets;
+}

@@ -1,0 +1,60 @@
+// What may stand in the record of a request, by what the provider's ledger says of its last call:
+// the rule of books.md for replies that are whole, broken or left.
+
+import type { Asked } from "./client.ts";
+import { type Counts, NO_COUNTS } from "./money.ts";
+import { HELD } from "./plan.ts";
+import type { Call } from "./provider.ts";
+
+/** How the cost of a request is known. */
+export type Basis = "provider" | "estimated" | "bounded" | "none";
+
+/** What the record may say of the tokens. `most`: any completion up to that. */
+export interface Expected {
+  readonly basis: Basis;
+  readonly counts: Counts;
+  readonly most?: number;
+}
+
+export const NONE: Expected = { basis: "none", counts: NO_COUNTS };
+
+/** An estimate: four bytes a token; what the provider stated of the prompt is kept. */
+function estimate(call: Call, { promptBytes }: Asked): Counts {
+  const bytes = promptBytes + call.begunBytes;
+  const prompt = call.early ?? { ...NO_COUNTS, prompt: Math.max(1, Math.ceil(bytes / 4)) };
+  const completion = Math.max(Math.ceil(call.textBytes / 4), call.early?.completion ?? 0);
+  return { ...prompt, completion, reasoning: 0 };
+}
+
+export const figuresOf = (call: Call, asked: Asked): Expected =>
+  call.stated
+    ? { basis: "provider", counts: call.stated }
+    : { basis: "estimated", counts: estimate(call, asked) };
+
+export const bounded = (call: Call, asked: Asked): Expected => {
+  const counts = estimate(call, asked);
+  return { basis: "bounded", counts, most: counts.completion };
+};
+
+/** What may be billed of a call whose client left: how much of it the gateway read is unknown. */
+export function whereLeft(call: Call, asked: Asked): readonly Expected[] {
+  const figures = call.stated ? [figuresOf(call, asked)] : [];
+  // Figures that came before any text are complete as long as there is no text.
+  const early: Expected[] = call.early ? [{ basis: "provider", counts: call.early }] : [];
+  return [NONE, ...figures, ...early, bounded(call, asked)];
+}
+
+/** What may stand in the record of a request whose last call at the provider was this. */
+export function expectations(
+  status: string,
+  call: Call | undefined,
+  asked: Asked,
+): readonly Expected[] {
+  if (status === "interrupted" || !call) return status === "completed" ? [] : [NONE];
+  if (status === "completed") return call.finished ? [figuresOf(call, asked)] : [];
+  if (status === "cancelled") return whereLeft(call, asked);
+  if (call.finished) return [];
+  // Nothing of a held stream was shown, so that a broken one costs nothing.
+  if (call.refused || asked.model === HELD) return [NONE];
+  return call.orderly ? [figuresOf(call, asked)] : [NONE, bounded(call, asked)];
+}
