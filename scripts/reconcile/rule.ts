@@ -71,7 +71,10 @@ function againstClient(house: House, settle: Line, asked: Asked): string | undef
   const { verdict } = asked;
   if (verdict === "whole") {
     const recorded = `${status} ${http_status} ${model_served}`;
-    return recorded === `completed 200 ${asked.served}` ? undefined : `whole, and ${recorded}`;
+    // A stream of messages names its model at its start, and another may go on with it.
+    const isFixed = asked.api === "chat" || asked.model !== CONTINUED;
+    const own = `completed 200 ${isFixed ? asked.served : model_served}`;
+    return recorded === own ? undefined : `${own}, and ${recorded}`;
   }
   if (verdict === "error") {
     const recorded = `${status} ${http_status} ${asked.code && error_code}`;

@@ -57,8 +57,9 @@ function onChunks(events: string[]): Verdict {
   const last = events.pop();
   if (last?.startsWith('{"error"')) return { verdict: "error", code: JSON.parse(last).error.code };
   if (last !== "[DONE]") return CUT;
-  const [first, final] = [JSON.parse(events[0]!), JSON.parse(events.at(-1)!)];
-  return whole(first.model, final.usage);
+  // Each chunk has the model that made it; the last one that of the model that finished.
+  const final = JSON.parse(events.at(-1)!);
+  return whole(final.model, final.usage);
 }
 
 function onMessageEvents(texts: readonly string[]): Verdict {
