@@ -12,7 +12,7 @@ import { selfTest } from "../scripts/reconcile/self-test.ts";
 import { LONG } from "./support/long.ts";
 import { bundled } from "./support/program.ts";
 
-it("the bill is the provider's ledger to the pico-unit, and a judge of it misses nothing", async (t) => {
+it("the bill is the provider's ledger to the pico-unit; its judge misses nothing", async (t) => {
   const seed = Number(process.env["RECONCILE_SEED"] ?? Date.now() % 1_000_000);
   const folder = mkdtempSync(join(tmpdir(), "reconcile-"));
   const houses = await runAll({
@@ -24,7 +24,7 @@ it("the bill is the provider's ledger to the pico-unit, and a judge of it misses
     progress: (text) => t.diagnostic(text),
   });
   const violations = houses.flatMap((house) => judge(house).violations);
-  const where = `${violations.length} violations with RECONCILE_SEED=${seed}; the books are in ${folder}`;
+  const where = `RECONCILE_SEED=${seed}, ${violations.length} violations, the books: ${folder}`;
   assert.deepEqual(violations.slice(0, 10), [], where);
   const { found, missed } = selfTest(houses, () => undefined);
   assert.deepEqual(missed, [], `RECONCILE_SEED=${seed}`);

@@ -18,8 +18,10 @@ function counted(names: readonly string[]): string {
 }
 
 /** Each name with what its requests cost in all. */
-const sumOf = (matches: readonly Match[], name: string): string =>
-  `  ${name}: ${matches.length} records, ${decimal(sum(matches.map(({ verdict }) => verdict.cost)))} USD`;
+function sumOf(matches: readonly Match[], name: string): string {
+  const cost = decimal(sum(matches.map(({ verdict }) => verdict.cost)));
+  return `  ${name}: ${matches.length} records, ${cost} USD`;
+}
 
 const isShared = ({ entry }: Match): boolean =>
   entry.settle["attempts"].some(({ share }: Line) => share);

@@ -41,7 +41,7 @@ describe("budgets over records in PostgreSQL", { skip: noPostgres() }, () => {
   });
   after(() => db?.close());
 
-  it("a gateway with a budget that is never renewed starts again, and knows what was spent", async (t) => {
+  it("that are never renewed: a gateway starts again, and knows what was spent", async (t) => {
     const config = configFile(
       demo({
         data_dir: folder(),
