@@ -97,6 +97,8 @@ export function createLocalAccountant(options: LocalOptions): LocalAccountant {
     if (resetMs > 0) return refuse(limits, { by: "tokens", resetMs });
     const ticket = grant(spender, { cost, tokens });
     const figures = standing.of(limits);
+    // What this request spends is told from what was spent before it.
+    for (const each of figures) warnings.take(each, false);
     return { ticket, refusal: undefined, tokens: windows.state(limits), figures };
   }
 

@@ -80,6 +80,8 @@ export function createSharedAccountant(options: SharedOptions): Accountant {
   function decisionOf(answer: Answer, spender: Spender, most: Most, shared: string): Decision {
     const { figures, tokens, isGranted, shortOf, resetMs } = answer;
     if (isGranted) {
+      // What this request spends is told from what was spent before it.
+      for (const each of figures) warnings.take(each, false);
       const ticket: Ticket = { ...local.grant(spender, most), shared };
       return { ticket, refusal: undefined, tokens, figures };
     }

@@ -6,46 +6,61 @@ import type { Figures } from "./contracts.ts";
 /** In per cent of the amount, highest first. */
 const LEVELS = [100, 80, 50];
 
-/** What was reported last of a budget. */
+/** What was reported of a budget. */
 interface Reported {
   /** The amount and the period of the budget. */
   readonly of: string;
+  /** The highest level that was spent. */
   readonly level: number;
+  /** Whether the level of 100 was reported, which a refusal reports before it is spent. */
+  readonly isFull: boolean;
 }
 
 export interface BudgetWarnings {
-  /** How a budget stands. `refused`: it has just had no room for a request. */
+  /**
+   * How a budget stands, when it was asked for room and when a request was settled. `refused`: it
+   * has just had no room for a request.
+   */
   take(figures: Figures, refused: boolean): void;
 }
 
 export function createBudgetWarnings(diagnose: Diagnose): BudgetWarnings {
   const reported = new Map<string, Reported>();
 
+  function report({ name, amount, ends, period, spent }: Figures, percent: number): void {
+    diagnose({
+      event: "budget_used",
+      level: "warn",
+      limit: name,
+      percent,
+      spent: formatMoney(spent),
+      amount: formatMoney(amount),
+      period,
+      ends,
+    });
+  }
+
+  /** What had been spent before this process looked was reported then. */
+  function before(figures: Figures, of: string): Reported {
+    const known = reported.get(figures.name);
+    if (known?.of === of) return known;
+    const level = known ? 0 : levelOf(figures);
+    return { of, level, isFull: level === 100 };
+  }
+
   return {
     take(figures, refused) {
-      const { name, amount, ends, period, spent } = figures;
+      const { name, amount, ends, period } = figures;
       const of = `${amount} ${period} ${ends}`;
-      const known = reported.get(name);
-      const level = refused ? 100 : levelOf(figures);
-      // What had been spent before this process looked was reported then.
-      const before = known ? levelBefore(known, of) : levelOf(figures);
-      reported.set(name, { of, level: Math.max(level, before) });
-      if (level <= before) return;
-      diagnose({
-        event: "budget_used",
-        level: "warn",
-        limit: name,
-        percent: level,
-        spent: formatMoney(spent),
-        amount: formatMoney(amount),
-        period,
-        ends,
-      });
+      const { level: known, isFull } = before(figures, of);
+      const level = Math.max(known, levelOf(figures));
+      const becomesFull = refused || level === 100;
+      reported.set(name, { of, level, isFull: isFull || becomesFull });
+      if (becomesFull && !isFull) report(figures, 100);
+      else if (level > known && level < 100) report(figures, level);
     },
   };
 }
 
-const levelBefore = (known: Reported, of: string): number => (known.of === of ? known.level : 0);
-
 const levelOf = ({ spent, amount }: Figures): number =>
-  LEVELS.find((level) => spent * 100n >= amount * BigInt(level)) ?? 0;
+  spent === 0n ? 0 : (LEVELS.find((level) => spent * 100n >= amount * BigInt(level)) ?? 0);

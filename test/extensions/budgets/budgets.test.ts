@@ -46,6 +46,12 @@ async function standing(gw: { readonly gateway: { adminAddress(): string | undef
   return (await json(response)).budgets;
 }
 
+/** Of each warning that a budget is used: whose it is, the level and what was spent. */
+const warningsOf = ({ diagnostics }: { readonly diagnostics: readonly any[] }): unknown[] =>
+  diagnostics
+    .filter(({ event }) => event === "budget_used")
+    .map(({ limit, percent, spent }) => [limit, percent, spent]);
+
 describe("a budget", () => {
   it("admits what it has room for, to the pico-unit", async (t) => {
     const enough = await priced(t, { m: speak("Fine.") }, budget(HOLD));
@@ -307,16 +313,44 @@ describe("the memory of budgets", () => {
     let answers = 0;
     while ((await gw.ask()).status === 200) answers += 1;
     assert.equal((await gw.ask()).status, 402);
-    const warnings = gw.diagnostics.filter(({ event }) => event === "budget_used");
     assert.equal(answers, 4);
-    assert.deepEqual(
-      warnings.map(({ limit, percent, spent }) => [limit, percent, spent]),
-      [
-        ["account acme", 50, sum([COST, COST, COST])],
-        ["account acme", 80, sum([COST, COST, COST, COST])],
-        ["account acme", 100, sum([COST, COST, COST, COST])],
-      ],
-    );
+    assert.deepEqual(warningsOf(gw), [
+      ["account acme", 50, sum([COST, COST, COST])],
+      ["account acme", 80, sum([COST, COST, COST, COST])],
+      ["account acme", 100, sum([COST, COST, COST, COST])],
+    ]);
+  });
+
+  it("warns when the first request after a start spends half of it", async (t) => {
+    const dir = folder();
+    const { url } = await startProvider(t, { m: speak("Fine.") });
+    const gw = await gatewayAt(t, url, over(dir, money(2n * pico(COST))));
+    assert.equal((await gw.ask()).status, 200);
+    assert.deepEqual(warningsOf(gw), [["account acme", 50, COST]]);
+    await gw.gateway.close();
+
+    const again = await gatewayAt(t, url, over(dir, money(2n * pico(COST))));
+    assert.equal((await again.ask()).status, 402);
+    assert.deepEqual(warningsOf(again), [["account acme", 100, COST]]);
+  });
+
+  it("of nothing warns at the first request that it refuses", async (t) => {
+    const { gw, ask } = await priced(t, { m: speak("Fine.") }, budget("0"));
+    for (let round = 0; round < 2; round += 1) assert.equal((await ask(ASK)).status, 402);
+    assert.deepEqual(warningsOf(gw), [["account acme", 100, "0"]]);
+  });
+
+  it("still warns at 50 and 80 per cent after a request that was too large for it", async (t) => {
+    const dir = folder();
+    const { url } = await startProvider(t, { m: speak("Fine.") });
+    const gw = await gatewayAt(t, url, over(dir, money(5n * pico(COST))));
+    assert.equal((await gw.ask({ max_tokens: 1_000_000 })).status, 402);
+    while ((await gw.ask()).status === 200);
+    assert.deepEqual(warningsOf(gw), [
+      ["account acme", 100, "0"],
+      ["account acme", 50, sum([COST, COST, COST])],
+      ["account acme", 80, sum([COST, COST, COST, COST])],
+    ]);
   });
 });
 
