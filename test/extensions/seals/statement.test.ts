@@ -152,6 +152,59 @@ describe("billing statement --sealed", () => {
     }
   });
 
+  it("with a record of a closed day that no head has is found", async () => {
+    const books = await threeDays(3);
+    const { text, key, head, write } = await travel(books);
+    const unproved = (withHead: boolean) => (json: any) => {
+      const { records } = json.days.shift();
+      if (!withHead) json.heads.shift();
+      json.not_proved.push(...records.map(({ record }: any) => record));
+    };
+    const finding = /^record sp_\w+: ended on 2026-03-02, which has a head, and none has it$/;
+    const hidden = write("hidden.json", signedAnew(books, text, unproved(false)));
+    const shown = write("shown.json", signedAnew(books, text, unproved(true)));
+    assert.deepEqual((await verify(hidden, "--public-key", key)).findings, []);
+    for (const args of [[hidden, "--head", head], [shown]]) {
+      const { findings } = await verify(...args, "--public-key", key);
+      assert.equal(findings.length, 3);
+      for (const each of findings) assert.match(each, finding);
+    }
+  });
+
+  it("is not verified by a head that is none, or has a wrong signature", async () => {
+    const books = await threeDays(1);
+    const { statement, key, write } = await travel(books);
+    const { stdout: open } = await books.command("seal", "head");
+    const { stdout: closed } = await books.command("seal", "head", "--day", "2026-03-02");
+    const wrong = /^the head that was kept: of [\d-]+: its signature is wrong$/;
+    const kept: readonly (readonly [string, RegExp | undefined])[] = [
+      [open, undefined],
+      [open.replace('"lines":', '"lines":1'), wrong],
+      [closed.replace('"made_at":"2026', '"made_at":"2027'), wrong],
+      [readFileSync(key, "utf8"), /^the head that was kept: is neither a head nor a line of/],
+    ];
+    for (const [text, finding] of kept) {
+      const file = write("kept.json", text);
+      const { findings } = await verify(statement, "--public-key", key, "--head", file);
+      if (finding) assert.match(findings[0], finding);
+      else assert.deepEqual(findings, []);
+    }
+  });
+
+  it("that was cut off is told as such", async () => {
+    const books = await threeDays(1);
+    const { text, key, write } = await travel(books);
+    const cut = await runHere([
+      "seal",
+      "verify",
+      write("cut.json", text.slice(0, -40)),
+      "--public-key",
+      key,
+    ]);
+    assert.deepEqual([cut.code, cut.stdout], [1, ""]);
+    assert.match(cut.stderr, /cut.json cannot be read: it was cut off or damaged/);
+  });
+
   it("is refused without seals, and as csv", async () => {
     const books = await threeDays(1);
     const file = configFile(demo({ data_dir: books.dir }));

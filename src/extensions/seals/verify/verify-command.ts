@@ -28,6 +28,7 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
     return await answer(args, terminal, await verifyBooks(resolve(path), trust));
   const text = readFileSync(path, "utf8");
   if (isStatement(text)) {
+    if (!parseJson(text)) throw new Error(`${path} cannot be read: it was cut off or damaged`);
     const result = verifyStatement(text, trust);
     await terminal.answer(args, result, statementText(result));
     return result.ok ? 0 : 1;

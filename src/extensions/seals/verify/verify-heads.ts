@@ -5,6 +5,9 @@ import type { Findings } from "./findings.ts";
 import { headTexts, parseHead, type HeadLine, type HeadSegment } from "../heads/heads.ts";
 import { hasSignature } from "../heads/signed.ts";
 
+/** What is wrong with a line that was kept, if it names no head. */
+export const NO_HEAD = "is neither a head nor a line of the log that names one";
+
 /** A line of a segment that a head names. */
 export interface NamedLine extends HeadSegment {
   /** Which head names it: "the head of 2026-11-22". */
@@ -115,11 +118,7 @@ function compareKept(
 function compareHash(text: string, heads: readonly HeadLine[], findings: Findings): void {
   const { event, head, day } = asObject(parseJson(text));
   const hash = asString(head);
-  if (event !== "seal_head" || hash === undefined)
-    findings.add(
-      "the head that was kept",
-      "is neither a head nor a line of the log that names one",
-    );
+  if (event !== "seal_head" || hash === undefined) findings.add("the head that was kept", NO_HEAD);
   else if (!heads.some((each) => each.hash === hash))
     findings.add(
       "the head that was kept",

@@ -7,7 +7,7 @@ import { createFindings, type Findings } from "./findings.ts";
 import { parseHead, type HeadLine } from "../heads/heads.ts";
 import { leafOf, rootOfProof } from "../tree/merkle.ts";
 import { hasSignature } from "../heads/signed.ts";
-import type { Trust } from "./verify-heads.ts";
+import { NO_HEAD, type Trust } from "./verify-heads.ts";
 
 /** What was found of a statement. `seal verify --json` prints it. */
 export interface StatementVerification {
@@ -45,12 +45,13 @@ export function verifyStatement(text: string, trust: Trust): StatementVerificati
   if (!hasSignature(line, publicKey))
     findings.add("the statement", "was changed, or signed by another key: its signature is wrong");
   const heads = headsIn(statement, publicKey, findings);
-  const compared = compareKept(heads, trust.kept, publicKey, findings);
+  const { compared, closed } = compareKept(heads, trust.kept, publicKey, findings);
   const byHead = [
     ...provedRecords(statement, heads, findings),
     ...lateRecords(statement, heads, findings),
   ];
   const notProved = asArray(statement["not_proved"]).map(asObject);
+  checkNotProved(notProved, new Set([...heads.map(({ head }) => head.day), ...closed]), findings);
   const records = [...byHead, ...notProved];
   checkRecords(bill, records, findings);
   checkSums(bill, records, findings);
@@ -83,33 +84,70 @@ function headsIn(statement: Json, publicKey: string, findings: Findings): readon
   });
 }
 
-/** Compares heads with those that were kept, of the same days. Returns the days. */
+/** What the heads that were kept say of a statement. */
+interface KeptHeads {
+  /** The days of which the statement has a head too. */
+  readonly compared: readonly string[];
+  /** The days that are closed, by the heads that were kept. */
+  readonly closed: readonly string[];
+}
+
+/** Compares heads with those that were kept, of the same days. */
 function compareKept(
   heads: readonly HeadLine[],
   kept: readonly string[],
   publicKey: string,
   findings: Findings,
-): readonly string[] {
-  const days: string[] = [];
+): KeptHeads {
+  const compared: string[] = [];
+  const closed: string[] = [];
   for (const text of kept) {
     const named = keptHash(text);
-    const same = heads.find(({ head }) => head.day === named.day);
-    if (!same || named.isOpen) continue;
-    if (parseHead(text) && !hasSignature(text, publicKey))
-      findings.add("the head that was kept", `of ${named.day}: its signature is wrong`);
-    if (same.hash !== named.hash)
-      findings.add(`the head of ${named.day} in the statement`, "is not the one that was kept");
-    days.push(named.day);
+    if (!named) {
+      findings.add("the head that was kept", NO_HEAD);
+      continue;
+    }
+    const { day, hash } = named;
+    if (named.isHead && !hasSignature(text, publicKey)) {
+      findings.add("the head that was kept", `of ${day}: its signature is wrong`);
+      continue;
+    }
+    if (named.isOpen) continue;
+    closed.push(day);
+    const same = heads.find(({ head }) => head.day === day);
+    if (!same) continue;
+    if (same.hash !== hash)
+      findings.add(`the head of ${day} in the statement`, "is not the one that was kept");
+    compared.push(day);
   }
-  return days;
+  return { compared, closed };
 }
 
-/** Day and hash of a head, or of the line of the log that names it. */
+/** Day and hash of a head, or of the line of the log that names it. Undefined: it is neither. */
 function keptHash(text: string) {
   const line = parseHead(text);
-  if (line) return { day: line.head.day, hash: line.hash, isOpen: line.head.number === null };
-  const { day, head } = asObject(parseJson(text));
-  return { day: String(day), hash: String(head), isOpen: false };
+  if (line) {
+    const { day, number } = line.head;
+    return { day, hash: line.hash, isHead: true, isOpen: number === null };
+  }
+  const { event, ...named } = asObject(parseJson(text));
+  const day = asString(named["day"]);
+  const hash = asString(named["head"]);
+  if (event !== "seal_head" || day === undefined || hash === undefined) return undefined;
+  return { day, hash, isHead: false, isOpen: false };
+}
+
+/** A record of a closed day is in the tree of that day, or a later head names it. */
+function checkNotProved(
+  records: readonly Json[],
+  closed: ReadonlySet<string>,
+  findings: Findings,
+): void {
+  for (const { usage_id: id, ended_at: endedAt } of records) {
+    const day = String(endedAt).slice(0, 10);
+    if (closed.has(day))
+      findings.add(`record ${String(id)}`, `ended on ${day}, which has a head, and none has it`);
+  }
 }
 
 /** The records of each day, if their hashes lead to the root of its head. */
