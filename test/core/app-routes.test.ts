@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { ERRORS } from "../../src/core/openai/errors.ts";
 import { demo, json, startGateway } from "../support/gateway.ts";
 import { chunkShape, completionShape } from "../support/shapes.ts";
 import { rawRequest } from "../support/raw.ts";
@@ -96,6 +97,19 @@ describe("routes", () => {
     ]);
     assert.deepEqual(await list("sk-narrow"), ["demo-reasoner", "auto/chat"]);
     assert.equal((await fetch(`${gateway.url}/v1/models`)).status, 401);
+  });
+
+  it("openapi.json: every status that a chat request can get", async (t) => {
+    const gateway = await startGateway(t, demo());
+    const document = await json(await fetch(`${gateway.url}/openapi.json`));
+    const { responses } = document.paths["/v1/chat/completions"].post;
+    // What is refused before the path is looked at, or for another method, is no answer of it.
+    const elsewhere = [405, 417, 431];
+    const statuses = Object.values(ERRORS).map(({ status }) => status);
+    const expected = new Set([200, ...statuses.filter((status) => !elsewhere.includes(status))]);
+    assert.deepEqual(Object.keys(responses).map(Number), [...expected].sort());
+    for (const [code, { status }] of Object.entries(ERRORS))
+      if (status === 429) assert.ok(responses[429].description.includes(code), code);
   });
 
   it("openapi.json: the document, with the schemas that are enforced", async (t) => {
