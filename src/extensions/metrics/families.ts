@@ -39,8 +39,9 @@ export const FAMILIES = {
   chat_gateway_recoveries_total: {
     type: "counter",
     help:
-      "Streams that broke after something of them was shown, by what came of it: continued, " +
-      "repeated (asked again from the start), or failed. Only where recovery is configured.",
+      "Streams that broke and that another attempt was to go on with, by what came of it: " +
+      "continued, repeated (asked again from the start), or failed. Only where recovery is " +
+      "configured.",
     labels: ["gen_ai_request_model", "outcome"],
   },
   gen_ai_server_request_duration_seconds: {
