@@ -81,6 +81,10 @@ const basic = (password: string) => ({
 const assertRefused = ({ status, body }: Answer, expected: number, code: string) =>
   assert.deepEqual([status, body.error.code], [expected, code]);
 
+/** A script of the page, by its name. Its functions have no types. */
+const moduleOf = async (name: string): Promise<any> =>
+  await import(`../../../src/extensions/console/page/${name}.js`);
+
 describe("the page", () => {
   const source = page.text;
   const folderOfPage = "src/extensions/console/page";
@@ -114,6 +118,15 @@ describe("the page", () => {
     assert.doesNotMatch(source, /^(import|export) /m);
     for (const { name, text } of files.filter((file) => file.name.endsWith(".css")))
       assert.ok(source.includes(text), name);
+  });
+
+  it("draws a line that begins in a bin of which not all is known", async () => {
+    const { linePaths } = await moduleOf("plots");
+    const isWhole = (at: number): boolean => at !== 0 && at !== 3;
+    assert.deepEqual(linePaths(["0 9", "1 8", "2 7", "3 6", null, "5 4"], isWhole), {
+      partial: "M0 9L0 9h.01M2 7L3 6h.01",
+      whole: "M0 9L1 8L2 7M5 4h.01",
+    });
   });
 
   it("is one file that asks no other host for anything", async (t) => {

@@ -58,14 +58,15 @@ export function columns(series, { bins, step }, scale) {
 }
 
 /** Lines through the points of bins, broken where there is none. */
-function linePaths(points, isWholeAt) {
+export function linePaths(points, isWholeAt) {
   const paths = { whole: "", partial: "" };
   for (const [at, point] of points.entries()) {
     if (point === null) continue;
     const before = points[at - 1] ?? null;
     // Also a point that stands alone is to be seen.
     if (!isWholeAt(at)) paths.partial += `M${before ?? point}L${point}h.01`;
-    else paths.whole += before === null ? `M${point}h.01` : `L${point}`;
+    else if (before === null) paths.whole += `M${point}h.01`;
+    else paths.whole += isWholeAt(at - 1) ? `L${point}` : `M${before}L${point}`;
   }
   return paths;
 }
