@@ -9,6 +9,7 @@ import http, { type IncomingHttpHeaders } from "node:http";
 import https from "node:https";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
+import { ERRORS } from "../../../src/core/openai/errors.ts";
 import { page } from "../../../src/extensions/console/page.ts";
 import { statement } from "../../../src/extensions/billing/statement.ts";
 import { createFileStore } from "../../../src/extensions/books/file-store/file-store.ts";
@@ -127,6 +128,17 @@ describe("the page", () => {
       partial: "M0 9L0 9h.01M2 7L3 6h.01",
       whole: "M0 9L1 8L2 7M5 4h.01",
     });
+  });
+
+  it("has words for codes of errors that there are, for each of a limit and a budget", async () => {
+    const { REASONS } = await moduleOf("words");
+    const codes = Object.keys(ERRORS);
+    assert.deepEqual(
+      Object.keys(REASONS).filter((code) => !codes.includes(code)),
+      [],
+    );
+    const limits = Object.entries(ERRORS).filter(([, { status }]) => [402, 429].includes(status));
+    for (const [code] of limits) assert.ok(code in REASONS, code);
   });
 
   it("is one file that asks no other host for anything", async (t) => {

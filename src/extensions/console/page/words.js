@@ -101,13 +101,14 @@ export function ago(ms) {
 }
 
 /** What error codes mean, for an operator. */
-const REASONS = {
+export const REASONS = {
   missing_api_key: "no API key was sent",
   invalid_api_key: "the API key is not known",
   api_key_disabled: "the key is revoked or has expired",
   rate_limit_exceeded: "over its limit of requests a minute",
   concurrency_limit_exceeded: "too many requests at once",
-  insufficient_quota: "its budget is spent",
+  tokens_per_minute_exceeded: "over its limit of tokens a minute",
+  insufficient_balance: "its budget has no room",
   model_not_found: "there is no such model",
   model_not_allowed: "the key may not use this model",
   unknown_url: "there is nothing at this path",
