@@ -1,10 +1,12 @@
 // How the budgets stand, for people and for other programs: of the accounts and keys that have one.
+import { keyIdOf } from "../../core/accounts/keyring.ts";
 import type { Config } from "../../core/config.ts";
 import { formatMoney } from "../../core/ledger/price.ts";
 import type { Figures } from "./contracts.ts";
 import { accountLimit } from "./limits.ts";
 import type { Period } from "./periods.ts";
 import { leftOf } from "./refusals.ts";
+import { keyBudget } from "./settings.ts";
 
 /** A budget, as GET /status and `budget show` have it. Amounts are exact decimals. */
 export interface BudgetStatus {
@@ -62,10 +64,28 @@ export function statusOf(
     );
 }
 
-/** A reload may have taken the budget of an account away. */
-const isInForce = ({ name }: Figures, config: Config): boolean =>
-  !name.startsWith("account ") ||
-  accountLimit(name.slice("account ".length), config)?.budget !== undefined;
+/**
+ * A reload may have taken the budget of an account away, or that of a key of the configuration. A
+ * key that was made keeps its own.
+ */
+function isInForce({ name }: Figures, config: Config): boolean {
+  if (name.startsWith("account "))
+    return accountLimit(name.slice("account ".length), config)?.budget !== undefined;
+  return !unlimitedKeys(config).has(name);
+}
+
+/** The keys of a configuration that have no budget, by the names under which they spend. */
+function unlimitedKeys(config: Config): ReadonlySet<string> {
+  const known = unlimited.get(config);
+  if (known) return known;
+  const keys = config.keys.filter((key) => !keyBudget.of(key));
+  const names = new Set(keys.map(({ digest }) => `key ${keyIdOf(digest)}`));
+  unlimited.set(config, names);
+  return names;
+}
+
+/** They are worked out once: to hash 100,000 keys takes a while. */
+const unlimited = new WeakMap<Config, ReadonlySet<string>>();
 
 /** Nobody has asked since its period ended. */
 const isOver = ({ ends }: Figures, now: number): boolean =>

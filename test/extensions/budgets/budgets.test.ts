@@ -306,6 +306,19 @@ describe("the memory of budgets", () => {
     assert.equal((await standing(gw))[0].spent, sum(Array<string>(7).fill(COST)));
   });
 
+  it("of a key is shown no more when a reload has taken it away", async (t) => {
+    const { url } = await startProvider(t, { m: speak("Fine.") });
+    const config = (more: object): object =>
+      configFor(url, ["m"], {
+        models: { m: { price: PRICE } },
+        keys: [{ account: "acme", key: KEY, ...more }],
+      });
+    const gw = await startGateway(t, config({ budget: { amount: "1", period: "day" } }));
+    assert.equal((await standing(gw)).length, 1);
+    gw.gateway.reload(checkConfig(config({})));
+    assert.deepEqual(await standing(gw), []);
+  });
+
   it("warns at 50, 80 and 100 per cent, once in a period", async (t) => {
     const dir = folder();
     const { url } = await startProvider(t, { m: speak("Fine.") });
