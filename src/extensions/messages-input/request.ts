@@ -137,6 +137,8 @@ function translate(request: Countable, { note, first }: Notes): Translation {
   const { messages, origins } = allMessages(request, note);
   const tools = chatTools(request.tools, note);
   const { tool_choice: choice, thinking, output_config: output } = request;
+  // Tools that chat completions has no words for are tools too.
+  const hasTools = tools.length > 0 || first() !== undefined;
   const oneOnly = choice && choice.type !== "none" && choice.disable_parallel_tool_use;
   const body = {
     model: request.model,
@@ -147,6 +149,8 @@ function translate(request: Countable, { note, first }: Notes): Translation {
       tool_choice: choice ? chatToolChoice(choice, first() !== undefined) : "auto",
       parallel_tool_calls: oneOnly ? false : undefined,
     }),
+    // Without any tool, the check of chat completions refuses a choice that demands a call.
+    ...(choice && !hasTools && demandsCall(choice) && { tool_choice: "required" }),
     response_format: replyFormat(request, note),
     thinking: { type: thinking?.type ?? "disabled" },
     reasoning_effort: output?.effort ?? effortFor(thinking),
@@ -207,6 +211,9 @@ const chatFunction = ({
   input_schema: parameters,
   strict,
 }: Exclude<ClientTool, Unknown>) => ({ name, description, parameters, strict });
+
+const demandsCall = ({ type }: NonNullable<Countable["tool_choice"]>): boolean =>
+  type === "any" || type === "tool";
 
 /** `isForeign`: the tool that is named may be one that chat completions does not know. */
 function chatToolChoice(

@@ -335,6 +335,14 @@ describe("a request that is wrong in every format", () => {
       "tool_choice: names a function that is not among the tools",
       { tools: [tool("f")], tool_choice: { type: "tool", name: "g" } },
     ],
+    [
+      'tool_choice: may only be set, other than to "none", together with tools',
+      { tool_choice: { type: "any" } },
+    ],
+    [
+      'tool_choice: may only be set, other than to "none", together with tools',
+      { tools: [], tool_choice: { type: "tool", name: "f" } },
+    ],
   ];
   for (const [expected, over] of cases)
     it(`is refused: ${expected}`, () => assert.equal(issueOf(over), expected));
