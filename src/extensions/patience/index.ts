@@ -1,7 +1,7 @@
 // How long an attempt may be silent, for one alias or one model: a large local model and a quick
 // service need different patience. What stands nearest to the request counts: the alias's own
 // deadline, else the model's, else the provider's, else the general one.
-import type { ConfigExtension } from "../../config/extension.ts";
+import type { ConfigExtension, Warning } from "../../config/extension.ts";
 import { DAY_MS, integer, strict } from "../../config/fields.ts";
 import { defineSetting } from "../../config/setting.ts";
 import type { Config } from "../../core/config.ts";
@@ -33,8 +33,26 @@ const ofModels = defineSetting<Patience | undefined>(
 export const extension: ConfigExtension = {
   name: "patience",
   settings: [ofAliases, ofModels],
+  warnings: endedBefore,
   start: ({ current }) => ({ around: aroundSilence(() => current().config) }),
 };
+
+/** Deadlines that cannot pass, because timeouts.total_ms ends the request before. */
+function endedBefore({ models, aliases, timeouts }: Config): readonly Warning[] {
+  const own = [
+    ...[...models].map(([name, settings]) => ["models", name, ofModels.of(settings)] as const),
+    ...[...aliases].map(([name, settings]) => ["aliases", name, ofAliases.of(settings)] as const),
+  ];
+  const total = timeouts.total_ms;
+  return own.flatMap(([section, name, given]) =>
+    Object.entries(given ?? {})
+      .filter(([, value = 0]) => value > total)
+      .map(([deadline, value]) => ({
+        path: [section, name, "timeouts", deadline],
+        message: `is ${value}, longer than total_ms, which is ${total}`,
+      })),
+  );
+}
 
 /** Completes requests with the deadlines that `config` has for them. */
 export const aroundSilence =

@@ -315,6 +315,25 @@ describe("aliases", () => {
 });
 
 describe("warnings", () => {
+  it("are given of deadlines of a model and an alias that total_ms ends before", async () => {
+    const { file } = written({
+      timeouts: { total_ms: 70_000 },
+      models: { "demo-chat": { timeouts: { first_token_ms: 80_000, idle_ms: 70_000 } } },
+      aliases: { patient: { models: ["demo-chat"], timeouts: { idle_ms: 90_000 } } },
+    });
+    const { stdout } = await runHere(["check", "--json", "--config", file]);
+    assert.deepEqual(JSON.parse(stdout).warnings, [
+      {
+        path: "models.demo-chat.timeouts.first_token_ms",
+        message: "is 80000, longer than total_ms, which is 70000",
+      },
+      {
+        path: "aliases.patient.timeouts.idle_ms",
+        message: "is 90000, longer than total_ms, which is 70000",
+      },
+    ]);
+  });
+
   it("are lines on stderr and a list with --json; exit 0", async () => {
     const { file } = written({
       accounts: { quiet: { rpm: 1 }, demo: {} },
