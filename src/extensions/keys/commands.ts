@@ -11,7 +11,7 @@ import {
 } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
 import { createKey, keyFile, readKeys, revokeKey } from "./created-keys.ts";
-import { budgetIn, isDateToCome, isShownText, lockOf, SHOWN_TEXT } from "./terms.ts";
+import { budgetIn, isDateToCome, isShownText, lockOf, SHOWN_TEXT, spendTerms } from "./terms.ts";
 
 const NO_SECRETS = { withoutSecrets: true };
 const COLUMNS = [
@@ -20,6 +20,8 @@ const COLUMNS = [
   "name",
   "rpm",
   "models",
+  "tokens_per_minute",
+  "budget",
   "created",
   "expires",
   "revoked",
@@ -55,12 +57,18 @@ async function list(args: CommandArguments, terminal: Terminal): Promise<void> {
   const { config } = await terminal.load(args, NO_SECRETS);
   const created = readKeys(keyFile(config.data_dir)).map(({ sha256: _, ...key }) => key);
   const keys = [...keysIn(config), ...created];
-  await terminal.answer(args, keys, table(COLUMNS, keys));
+  const rows = keys.map(({ budget, ...key }) => ({
+    tokens_per_minute: null,
+    ...key,
+    budget: budget ? `${budget.amount}/${budget.period}` : null,
+  }));
+  await terminal.answer(args, keys, table(COLUMNS, rows));
 }
 
 /** The keys of a configuration, as those of keys.json are shown. */
 const keysIn = (config: CommandConfig["config"]) =>
-  [...configuredKeys(config).values()].map(({ key_id, account, rpm, models }) => ({
+  [...configuredKeys(config).values()].map(({ key_id, account, rpm, models, ...row }) => ({
+    ...spendTerms(row),
     key_id,
     account,
     name: "(in the configuration)",

@@ -20,7 +20,7 @@ import {
 import { withLock } from "../data-files/index.ts";
 import type { Host } from "../installation/index.ts";
 import { createKey, keyFile, readKeys, revokeKey, type CreatedKey } from "./created-keys.ts";
-import { isDateToCome, isShownText, lockOf, SHOWN_TEXT } from "./terms.ts";
+import { isDateToCome, isShownText, lockOf, SHOWN_TEXT, spendTerms } from "./terms.ts";
 
 /** Bytes of a body that makes a key. */
 const MAX_BODY = 16_384;
@@ -80,7 +80,8 @@ function userName(authorization: string | undefined): string | undefined {
 }
 
 function configuredList(config: Config): ListedKey[] {
-  return [...configuredKeys(config).values()].map(({ key_id, account, rpm, models }) => ({
+  return [...configuredKeys(config).values()].map(({ key_id, account, rpm, models, ...row }) => ({
+    ...spendTerms(row),
     key_id,
     account,
     name: null,

@@ -1,6 +1,6 @@
 // What the commands and the admin listener have in common when they make or revoke keys.
 import { join } from "node:path";
-import type { KeyBudget } from "./created-keys.ts";
+import type { CreatedKey, KeyBudget } from "./created-keys.ts";
 import type { LockOptions } from "../data-files/index.ts";
 
 /** What keeps other processes from writing keys.json meanwhile. */
@@ -19,6 +19,21 @@ export function budgetIn(text: string): KeyBudget | undefined {
     /^(\d{1,9}(?:\.\d{1,12})?)\/(day|month|total)$/.exec(text) ?? [];
   return amount === "" ? undefined : { amount, period: period as KeyBudget["period"] };
 }
+
+/** What a key may spend, where it has limits of its own. */
+export type SpendTerms = Pick<CreatedKey, "budget" | "tokens_per_minute">;
+
+/** The same of a key in the configuration, whose row has what extensions add to it. */
+export const spendTerms = (row: object): SpendTerms => {
+  const { budget, tokens_per_minute: tokens } = row as {
+    budget?: KeyBudget;
+    tokens_per_minute?: number | null;
+  };
+  return {
+    ...(budget && { budget }),
+    ...(typeof tokens === "number" && { tokens_per_minute: tokens }),
+  };
+};
 
 /** Whether a text is a day of the calendar, or a time in ISO 8601, that is still to come. */
 export function isDateToCome(text: string): boolean {

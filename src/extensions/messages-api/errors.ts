@@ -26,6 +26,8 @@ const TOO_LONG = "prompt is too long";
 
 export function errorEvent(error: ApiError, request_id: string): ReplyEvent {
   const isTooLong = error.code === "context_length_exceeded";
-  const message = isTooLong ? `${TOO_LONG}: ${error.message}` : error.message;
+  // What was found after the translation names the field of the chat completion.
+  const told = error.message.replaceAll("'response_format'", "'output_config.format'");
+  const message = isTooLong ? `${TOO_LONG}: ${told}` : told;
   return { type: "error", error: { type: typeOf(error), message }, request_id };
 }

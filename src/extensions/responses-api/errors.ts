@@ -16,7 +16,7 @@ export function errorBody(error: ApiError, requestId: string): object {
   const { error: detail } = chatErrorBody(error, requestId);
   if (detail.param === null) return { error: detail };
   const param = ownName(detail.param);
-  const message = detail.message.replace(`'${detail.param}'`, `'${param}'`);
+  const message = detail.message.replaceAll(`'${detail.param}'`, `'${param}'`);
   return { error: { ...detail, param, message } };
 }
 

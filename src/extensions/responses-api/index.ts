@@ -57,8 +57,8 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
       });
     },
     errorBody,
-    errorEvents(error, _requestId, reply) {
-      if (isOwn(reply)) return reply.fail(error);
+    errorEvents(error, requestId, reply) {
+      if (isOwn(reply)) return reply.fail(error, requestId);
       const options = {
         showsReasoning: false,
         showsLogprobs: false,
@@ -66,7 +66,7 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
         stream: true,
       };
       const writer = createResponseWriter({ ...NOTHING, ...options, model: "", now: clock.now() });
-      return writer.fail(error);
+      return writer.fail(error, requestId);
     },
   };
 

@@ -19,7 +19,7 @@ export interface ResponseOptions extends OutputOptions {
 
 export interface ResponseWriter extends ReplyWriter {
   /** The last events of a stream that fails. */
-  fail(error: ApiError): string;
+  fail(error: ApiError, requestId: string): string;
 }
 
 /** Why a reply is incomplete. Absent: it is complete. */
@@ -91,10 +91,10 @@ export function createResponseWriter(options: ResponseOptions): ResponseWriter {
       model = name;
       return ": recovered\n\n";
     },
-    fail({ type, code, message, param }) {
+    fail({ type, code, message, param }, request_id) {
       begin();
       // Some SDKs look for the error in the event itself, others in a member of it.
-      emit("error", { code, message, param, error: { type, code, message, param } });
+      emit("error", { code, message, param, error: { type, code, message, param, request_id } });
       emit("response.failed", { response: response("failed", { error: { code, message } }) });
       return take();
     },

@@ -35,7 +35,9 @@ const nameOf = ({ name = "", namespace }: Pick<NamedChoice, "name" | "namespace"
 
 function refuse(type: string): never {
   const path = ["tool_choice"];
-  if (type === "required" || HOSTED.some((hosted) => hosted === type))
+  if (HOSTED.some((hosted) => hosted === type))
     fail("unsupported_value", "forces a tool that only the vendor's own service has", path);
+  if (type === "required")
+    fail("unsupported_value", "demands a call, but there is no tool that the model can call", path);
   return fail("invalid_value", "names a tool that is not among the tools", path);
 }

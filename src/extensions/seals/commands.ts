@@ -43,6 +43,10 @@ function headOf(dataDir: string, day: string): HeadLine {
   return found;
 }
 
+/** Whether a text is a day of the calendar. */
+const isDay = (text: string): boolean =>
+  DAY.test(text) && new Date(`${text}T00:00:00Z`).toJSON()?.startsWith(text) === true;
+
 /** Prints a signed head, for somebody to keep outside of this machine. */
 export const headCommand: Command = {
   summary: "print a signed head of the books, for an auditor to keep",
@@ -52,7 +56,7 @@ export const headCommand: Command = {
       value: "YYYY-MM-DD",
       meaning: "the head of this day, which is over",
       fallback: "one of this moment",
-      test: (text) => DAY.test(text),
+      test: isDay,
       expected: "a day such as 2026-11-30",
     },
   },

@@ -65,7 +65,9 @@ describe("budget show", () => {
 
 describe("keys create", () => {
   it("makes a key with a budget and a limit of tokens, which hold", async (t) => {
-    const { start, command } = await bench(t, program, {});
+    const own = { budget: { amount: "0.5", period: "total" }, tokens_per_minute: 700 };
+    const keys = [{ account: "acme", key: KEY, ...own }];
+    const { start, command } = await bench(t, program, { keys });
     const { url, file, running } = await start();
     assert.equal(await ask(url), 200);
     const terms = ["--budget", `${text(HOLD)}/day`, "--tokens-per-minute", "500"];
@@ -91,6 +93,16 @@ describe("keys create", () => {
     const [row] = JSON.parse(shown.stdout).budgets;
     assert.deepEqual([row.account, row.spent], [null, text(COST)]);
     assert.doesNotMatch(running.stderr(), /internal_error/);
+    const listed = await command(file, "keys", "list", "--json");
+    const limits = JSON.parse(listed.stdout).map((each: any) => [
+      each.budget,
+      each.tokens_per_minute,
+    ]);
+    const configured = [{ amount: "0.5", period: "total" }, 700];
+    assert.deepEqual(limits, [configured, [{ amount: text(HOLD), period: "day" }, 500]]);
+    const table = await command(file, "keys", "list");
+    assert.match(table.stdout, /^ +key_id .* models +tokens_per_minute +budget +created/m);
+    assert.match(table.stdout, / 700 +0\.5\/total /);
     for (const bad of ["5", "5/week", "-1/day", "1e3/day", "/day"]) {
       const { code } = await command(file, "keys", "create", "--account", "a", "--budget", bad);
       assert.equal(code, 2, bad);

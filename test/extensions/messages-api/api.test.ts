@@ -153,6 +153,17 @@ describe("errors", () => {
     }
   });
 
+  it("name the fields that this API has", async (t) => {
+    const { post } = await start(
+      t,
+      { lab: speak("Fine.") },
+      { models: { m: { provider: "lab", supports: [] } }, aliases: {} },
+    );
+    const format = { type: "json_schema", schema: { type: "object" } };
+    const [, , message] = await errorOf(await post({ model: "m", output_config: { format } }));
+    assert.match(message, /: 'output_config\.format' of type 'json_schema' is not supported/);
+  });
+
   it("are an event after that", async (t) => {
     const begun = stream([chunk({ content: "On" })], "cut");
     const { post } = await start(t, { lab: begun });

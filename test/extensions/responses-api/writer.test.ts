@@ -215,12 +215,18 @@ describe("a reply of the Responses API", () => {
   it("ends with the error if it fails, and with what was complete", () => {
     const { add, fail } = writer(true);
     const begun = add([reasoning("R"), text("Half")]);
-    const events = readEvents(begun + fail(new ApiError("upstream_error", "It broke.")));
+    const events = readEvents(begun + fail(new ApiError("upstream_error", "It broke."), "my-id"));
     const [error, failed] = events.slice(-2);
     assert.deepEqual(
       [error!.type, error!["code"], error!["message"], error!["error"].code],
       ["error", "upstream_error", "It broke.", "upstream_error"],
     );
+    assert.deepEqual(
+      Object.keys(error!["error"]).sort(),
+      ["code", "message", "param", "request_id", "type"],
+      "all that an error's body has",
+    );
+    assert.deepEqual([error!["error"].request_id], ["my-id"]);
     assert.equal(failed!.type, "response.failed");
     const { status, error: reason, output } = failed!["response"];
     assert.deepEqual(

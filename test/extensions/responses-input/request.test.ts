@@ -246,6 +246,7 @@ describe("a request of the Responses API", () => {
       hosted,
     );
     assert.deepEqual(refused({ tools: [tools[2]], tool_choice: "required" }), hosted);
+    assert.deepEqual(refused({ tools: [], tool_choice: "required" }), hosted);
     assert.deepEqual(refused({ tools, tool_choice: { type: "function", name: "x" } }), [
       "invalid_value",
       "tool_choice",

@@ -279,5 +279,7 @@ describe("seal head", () => {
     const open = await books.command("seal", "head", "--day", "2026-03-04");
     assert.deepEqual([open.code, open.stdout], [1, ""]);
     assert.match(open.stderr, /2026-03-04 has no head/);
+    const none = await books.command("seal", "head", "--day", "2026-02-30");
+    assert.deepEqual([none.code, none.stdout], [2, ""], "no day of the calendar");
   });
 });
