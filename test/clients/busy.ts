@@ -127,7 +127,9 @@ export async function startBusy(t: Scope): Promise<Busy> {
   const lab = await startProvider(t, replies());
   const forge = await startProvider(t, status(500, { error: { message: WORDS } }));
   const dataDir = mkdtempSync(join(tmpdir(), "chat-gateway-"));
-  let behind = 26 * 60 * MINUTE;
+  const sinceMidnight = Date.now() % (24 * 60 * MINUTE);
+  // Ten in the evening of yesterday.
+  let behind = sinceMidnight + 2 * 60 * MINUTE;
   const clock: Clock = {
     ...systemClock,
     now: () => Date.now() - behind,
@@ -215,7 +217,7 @@ export async function startBusy(t: Scope): Promise<Busy> {
   for (let n = 0; n < 12; n += 1) await ask("acme", n % 3 === 0 ? "lab-large" : "lab-small");
   for (let n = 0; n < 5; n += 1) await ask("globex", "lab-mini");
   await look();
-  behind = STEPS * STEP_MS;
+  behind = Math.min(STEPS * STEP_MS, sinceMidnight);
   await pass(STEPS);
   behind = 0;
   await until(async () => {
