@@ -184,7 +184,7 @@ function createFaultReports(diagnose: Diagnose): FaultReports {
   let current: string | null = null;
   /** The faults of the pass before. */
   let known: readonly string[] = [];
-  /** Whether the pass before has failed. Faults that are worked around are no reason for silence. */
+  /** Whether the pass before has failed: a fault that is worked around must not hide that. */
   let isFailing = false;
   return {
     current: () => current,

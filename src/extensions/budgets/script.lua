@@ -1,8 +1,11 @@
--- What gateways have spent and hold of the budgets of one account, and the tokens of its last minute. Of each limit KEYS are a
--- hash with a row for each gateway, a list of admissions, and a hash of their tokens with their sum under '*'. A row has the name of the
--- period, what is spent in it, what is held and until when. Amounts are whole units and pico-units: doubles count both exactly.
--- ARGV: what to do, the gateway, the milliseconds of a window and of a hold, the admission's id, its tokens, two amounts, and of each limit the
--- name of its period (empty: no budget), its amount, its tokens (empty: any number), and what the gateway knows to be spent and held.
+-- What gateways have spent and hold of the budgets of one account, and the tokens of its last
+-- minute. Of each limit KEYS are a hash with a row for each gateway, a list of admissions, and a
+-- hash of their tokens with their sum under '*'. A row has the name of the period, what is spent in
+-- it, what is held and until when. Amounts are whole units and pico-units: doubles count both
+-- exactly.
+-- ARGV: what to do, the gateway, the milliseconds of a window and of a hold, the admission's id,
+-- its tokens, two amounts, and of each limit the name of its period (empty: no budget), its amount,
+-- its tokens (empty: any number), and what the gateway knows to be spent and held.
 local UNIT, HEAD, STRIDE = 1000000000000, 10, 8
 local task, gateway, window, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local id, tokens = ARGV[5], tonumber(ARGV[6])
@@ -28,11 +31,14 @@ local function whole(number) return string.format('%.0f', number) end
 
 local function read(text)
   local period, a, b, c, d, ends = string.match(text, '^(.-) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-  return {period = period, spent = {tonumber(a), tonumber(b)}, held = {tonumber(c), tonumber(d)}, ends = tonumber(ends)}
+  local spent, held = {tonumber(a), tonumber(b)}, {tonumber(c), tonumber(d)}
+  return {period = period, spent = spent, held = held, ends = tonumber(ends)}
 end
 local function write(key, row)
   local spent, held = row.spent, row.held
-  local figures = {whole(spent[1]), whole(spent[2]), whole(held[1]), whole(held[2]), whole(now + lease)}
+  local figures = {
+    whole(spent[1]), whole(spent[2]), whole(held[1]), whole(held[2]), whole(now + lease)
+  }
   redis.call('HSET', key, gateway, row.period .. ' ' .. table.concat(figures, ' '))
 end
 
@@ -40,19 +46,24 @@ end
 local limits, known = {}, 1
 for i = 1, #KEYS / 3 do
   local at = HEAD + (i - 1) * STRIDE
-  local limit = {budget = KEYS[i * 3 - 2], list = KEYS[i * 3 - 1], hash = KEYS[i * 3], period = ARGV[at + 1],
-    amount = {tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])}, most = tonumber(ARGV[at + 4]), spent = {0, 0}, held = {0, 0}, count = 0}
+  local limit = {
+    budget = KEYS[i * 3 - 2], list = KEYS[i * 3 - 1], hash = KEYS[i * 3],
+    period = ARGV[at + 1], amount = {tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])},
+    most = tonumber(ARGV[at + 4]), spent = {0, 0}, held = {0, 0}, count = 0
+  }
   if limit.period ~= '' then
     if task == 'publish' then
       known = redis.call('HEXISTS', limit.budget, gateway) == 1 and known or 0
-      write(limit.budget, {period = limit.period, spent = {tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6])},
-        held = {tonumber(ARGV[at + 7]), tonumber(ARGV[at + 8])}})
+      local spent = {tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6])}
+      local held = {tonumber(ARGV[at + 7]), tonumber(ARGV[at + 8])}
+      write(limit.budget, {period = limit.period, spent = spent, held = held})
     end
     local rows = redis.call('HGETALL', limit.budget)
     for n = 1, #rows, 2 do
       local row = read(rows[n + 1])
       if row.period < limit.period then row.spent = {0, 0} end -- its period is over
-      if rows[n] == gateway then limit.row = row elseif row.ends <= now then row.held = {0, 0} end -- it has died
+      if rows[n] == gateway then limit.row = row
+      elseif row.ends <= now then row.held = {0, 0} end -- it has died
       limit.spent, limit.held = plus(limit.spent, row.spent), plus(limit.held, row.held)
     end
     if not limit.row then known = 0 end
@@ -89,7 +100,8 @@ if task == 'reserve' and known == 1 then
   for i, limit in ipairs(limits) do
     local after = plus(plus(limit.spent, limit.held), first)
     if limit.row and refused == 0 and costs and exceeds(after, limit.amount) then refused = i end
-    if limit.most and limit.count + tokens > limit.most then reset = math.max(reset, room(limit)) end
+    local isFull = limit.most and limit.count + tokens > limit.most
+    if isFull then reset = math.max(reset, room(limit)) end
   end
   for _, limit in ipairs(limits) do
     if refused > 0 or reset > 0 then break end
@@ -125,6 +137,9 @@ local figures = {}
 for i, limit in ipairs(limits) do
   local oldest = limit.most and redis.call('LINDEX', limit.list, 0)
   local renews = oldest and tonumber(string.match(oldest, '^%d+')) + window - now or 0
-  figures[i] = {whole(limit.spent[1]), whole(limit.spent[2]), whole(limit.held[1]), whole(limit.held[2]), limit.count, renews}
+  local spent, held = limit.spent, limit.held
+  figures[i] = {
+    whole(spent[1]), whole(spent[2]), whole(held[1]), whole(held[2]), limit.count, renews
+  }
 end
 return {known, refused, reset, figures}

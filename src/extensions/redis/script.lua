@@ -1,16 +1,25 @@
--- KEYS are windows, lists of admission times in milliseconds; ARGV is how long a window is, and of each its limit.
--- Answers with whether all have room, and of each window its count and in how many milliseconds it next gets room.
+-- KEYS are windows, lists of admission times in milliseconds; ARGV is how long a window is, and of
+-- each its limit. Answers with whether all have room, and of each window its count and in how many
+-- milliseconds it next gets room.
 local time = redis.call('TIME')
-local now, length, admitted, figures = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(ARGV[1]), 1, {}
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local length, admitted, figures = tonumber(ARGV[1]), 1, {}
 for i, key in ipairs(KEYS) do
-  now = math.max(now, tonumber(redis.call('LINDEX', key, -1) or 0)) -- a server's clock may be set back
-  while tonumber(redis.call('LINDEX', key, 0) or now) + length <= now do redis.call('LPOP', key) end
-  if redis.call('PTTL', key) > length then redis.call('PEXPIRE', key, length) end -- and then so is when a key expires
+  -- A server's clock may be set back, and then so is when a key expires.
+  now = math.max(now, tonumber(redis.call('LINDEX', key, -1) or 0))
+  while tonumber(redis.call('LINDEX', key, 0) or now) + length <= now do
+    redis.call('LPOP', key)
+  end
+  if redis.call('PTTL', key) > length then redis.call('PEXPIRE', key, length) end
   if redis.call('LLEN', key) >= tonumber(ARGV[i + 1]) then admitted = 0 end
 end
 for i, key in ipairs(KEYS) do
-  if admitted == 1 then redis.call('RPUSH', key, now) redis.call('PEXPIRE', key, length) end
+  if admitted == 1 then
+    redis.call('RPUSH', key, now)
+    redis.call('PEXPIRE', key, length)
+  end
   local count = redis.call('LLEN', key)
-  figures[i] = {count, (redis.call('LINDEX', key, math.max(0, count - ARGV[i + 1])) or now) + length - now}
+  local first = redis.call('LINDEX', key, math.max(0, count - ARGV[i + 1])) or now
+  figures[i] = {count, first + length - now}
 end
 return {admitted, figures}
