@@ -44,9 +44,17 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
       await start({ server: { workers: 2 } }, dirs[1]),
     ];
     const urls = [one.url, other.url];
-    const statuses = await Promise.all(
-      Array.from({ length: 200 }, (_, index) => ask(urls[index % 2]!)),
-    );
+    const statuses: number[] = [];
+    // Each has a part in it, however much quicker one of them is afterwards.
+    for (const url of urls) {
+      for (let tries = 1, status = 0; status !== 200; tries += 1) {
+        status = await ask(url);
+        statuses.push(status);
+        assert.ok(status === 200 || (status === 503 && tries < 20), `${status} at once`);
+      }
+    }
+    const more = Array.from({ length: 200 }, (_, index) => ask(urls[index % 2]!));
+    statuses.push(...(await Promise.all(more)));
     for (let refused = 0; refused < 2; ) {
       const status = await ask(urls[statuses.length % 2]!);
       statuses.push(status);
