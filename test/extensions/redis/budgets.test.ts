@@ -24,6 +24,16 @@ import {
 const program = quickest(folder(), REDIS_FOLDER);
 const text = (amount: bigint): string => money(amount).replace(/\.?0+$/, "");
 
+/** Asks until a request is served; the statuses. A busy machine may be too slow for the store. */
+async function untilServed(url: string): Promise<number[]> {
+  const statuses: number[] = [];
+  for (let tries = 0; statuses.at(-1) !== 200; tries += 1) {
+    assert.ok(tries < 20, `${url} does not serve: ${statuses.join()}`);
+    statuses.push(await ask(url));
+  }
+  return statuses;
+}
+
 describe("budgets of several gateways", { skip: noRedis() }, () => {
   let redis: Redis;
   before(async () => {
@@ -46,13 +56,7 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     const urls = [one.url, other.url];
     const statuses: number[] = [];
     // Each has a part in it, however much quicker one of them is afterwards.
-    for (const url of urls) {
-      for (let tries = 1, status = 0; status !== 200; tries += 1) {
-        status = await ask(url);
-        statuses.push(status);
-        assert.ok(status === 200 || (status === 503 && tries < 20), `${status} at once`);
-      }
-    }
+    for (const url of urls) statuses.push(...(await untilServed(url)));
     const more = Array.from({ length: 200 }, (_, index) => ask(urls[index % 2]!));
     statuses.push(...(await Promise.all(more)));
     for (let refused = 0; refused < 2; ) {
