@@ -5,6 +5,8 @@ import { defineSetting } from "../../config/setting.ts";
 import type { Config } from "../../core/config.ts";
 import { array, literal, withDefault, type Infer } from "../../core/schema/checker.ts";
 
+export { authorization } from "./authorization.ts";
+
 /** `messages`: Anthropic's Messages API. `responses`: OpenAI's Responses API. */
 const apiName = literal("messages", "responses");
 export type ApiName = Infer<typeof apiName>;

@@ -1,10 +1,9 @@
 // POST /v1/messages: Anthropic's Messages API for clients, with the count of tokens and the list of
 // models in its form.
 import type { ClientApi } from "../../core/chat/client-api.ts";
-import { apiEnabled } from "../client-apis/index.ts";
+import { apiEnabled, authorization } from "../client-apis/index.ts";
 import type { ModelListExtension } from "../model-list/index.ts";
 import type { DescribedExtension } from "../openapi/index.ts";
-import { authorization } from "./authorization.ts";
 import { createCountHandler, REQUEST_ID_HEADER } from "./count-tokens.ts";
 import { describe } from "./description.ts";
 import { errorEvent } from "./errors.ts";

@@ -1,8 +1,7 @@
 // GET /v1/models for clients of the Messages API, which say so by the header `anthropic-version`.
 import { fail } from "../../core/schema/checker.ts";
-import { apiEnabled } from "../client-apis/index.ts";
+import { apiEnabled, authorization } from "../client-apis/index.ts";
 import type { ListedModel, ModelListForm } from "../model-list/index.ts";
-import { authorization } from "./authorization.ts";
 
 /** A model in the vendor's form. What a gateway does not know of it is null. */
 const entry = (model: ListedModel) => ({

@@ -34,7 +34,7 @@ export function describe(config: Config): Description | undefined {
   if (!apiEnabled(config, "responses")) return undefined;
   const post = describeOperation(
     "Generate a reply in the format of OpenAI's Responses API, whole or streamed",
-    "The response. With stream true: one numbered event each for what begins, grows and ends in it.",
+    "The response. With stream true: a numbered event for all that begins, grows and ends in it.",
     { request: "ResponsesRequest", reply: "Response", event: "ResponseEvent", error: "Error" },
   );
   return { paths: { "/v1/responses": { post } }, schemas: SCHEMAS };

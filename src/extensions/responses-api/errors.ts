@@ -1,12 +1,5 @@
-// Keys and errors as the clients of this API know them.
-import type { IncomingHttpHeaders } from "node:http";
+// Errors as the clients of this API know them.
 import { errorBody as chatErrorBody, type ApiError } from "../../core/openai/errors.ts";
-
-/** The key stands in Authorization, or in x-api-key. */
-export function authorizationIn(headers: IncomingHttpHeaders): string | undefined {
-  const key = headers["x-api-key"];
-  return headers.authorization ?? (typeof key === "string" ? `Bearer ${key}` : undefined);
-}
 
 /**
  * The vendor's shape is that of chat completions. An error that was found after the translation

@@ -5,12 +5,12 @@ import type { GatewayContext, GatewayPart } from "../../core/extension/extension
 import type { ReplyWriter } from "../../core/openai/reply.ts";
 import type { ChatRequest, NativeRequest } from "../../core/openai/request.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
-import { apiEnabled } from "../client-apis/index.ts";
+import { apiEnabled, authorization } from "../client-apis/index.ts";
 import { createSeal, fingerprintSecretOf } from "../data-files/index.ts";
 import type { DescribedExtension } from "../openapi/index.ts";
 import { readRequest, type ReplyFacts } from "../responses-input/index.ts";
 import { describe } from "./description.ts";
-import { authorizationIn, errorBody } from "./errors.ts";
+import { errorBody } from "./errors.ts";
 import { createResponseWriter, type ResponseWriter } from "./writer.ts";
 
 export const extension: DescribedExtension = { name: "responses-api", describe, start: startApi };
@@ -37,7 +37,7 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
   const api: ClientApi = {
     path: "/v1/responses",
     keepAlive: ": keep-alive\n\n",
-    authorization: authorizationIn,
+    authorization,
     read(json) {
       const { chat, facts } = readRequest(json, open);
       const native = { dialect: DIALECT, body: asObject(json), headers: {} };

@@ -1,4 +1,4 @@
-// Where a client of the Messages API puts its key: in `x-api-key`, or where all others put it.
+// Where clients of further APIs put their key: in `x-api-key`, or where all others put it.
 import type { IncomingHttpHeaders } from "node:http";
 
 /** The key as an Authorization header. Undefined: there is none. */
