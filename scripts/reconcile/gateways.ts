@@ -3,7 +3,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { launch, type Program, type Running, runToEnd } from "../../test/support/program.ts";
-import { waitFor, within } from "../../test/support/wait.ts";
+import { until, waitFor, within } from "../../test/support/wait.ts";
 import type { Crowd } from "./client.ts";
 import type { House } from "./house.ts";
 import { configOf, type Phase } from "./plan.ts";
@@ -96,6 +96,15 @@ export function createGateways(options: GatewaysOptions) {
         return !now.includes(victim) && now.length === before.length;
       },
       "another worker in the place of the killed one",
+      START_MS,
+    );
+    // Before the next one is killed: without any worker the port is given up.
+    await until(
+      async () => {
+        const response = await fetch(`${running!.admin()}/status`);
+        return ((await response.json()) as { workers: number }).workers === before.length;
+      },
+      "the new worker to serve",
       START_MS,
     );
   }
