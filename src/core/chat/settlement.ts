@@ -32,7 +32,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices): 
     keyId: caller.keyId,
     modelRequested: chat.model,
     stream: chat.stream,
-    ...(hold && { hold: hold.amount }),
+    ...(hold && { hold: hold.amount, token: hold.token }),
   };
   let entry: LedgerEntry;
   try {
@@ -62,16 +62,17 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices): 
       cost: formatMoney(progress.cost),
       currency: config.currency,
     };
-    hold?.settle(settlement);
     logCharge(exchange.log, settlement);
     const durationMs = clock.monotonic() - startedAt;
     observer.settled?.(opening, settlement, Math.round(durationMs));
     request.trace?.settled(settlement, durationMs);
     const written = entry.settle(settlement);
-    return entry.opened.then(
+    const isKept = entry.opened.then(
       () => written,
       () => undefined,
     );
+    // Only then, so that the ledger knows of everything that was settled if the process dies.
+    return hold ? isKept.then(() => hold.settle(settlement)) : isKept;
   }
 
   return {

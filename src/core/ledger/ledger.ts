@@ -20,6 +20,8 @@ export interface Opening {
    * or undefined: nothing is held.
    */
   readonly hold?: string | undefined;
+  /** 24 hexadecimal digits in the entry's id, to find it by. Undefined: the ledger draws them. */
+  readonly token?: string | undefined;
 }
 
 /** One attempt at a provider. */
@@ -91,7 +93,8 @@ export interface Settlement {
 export interface Hold {
   /** As Opening.hold. */
   readonly amount: string | undefined;
-  /** Gives the rest back. Called once. Undefined: the request could not be opened. */
+  readonly token?: string | undefined; // as Opening.token
+  /** Gives the rest back, once the ledger has the settlement. Undefined: it was not opened. */
   settle(settlement: Settlement | undefined): void;
 }
 

@@ -60,7 +60,7 @@ export function createBooks(config: Config, options: BooksOptions): Books {
   let stopSyncing = (): void => undefined;
 
   return {
-    open({ requestId, account, keyId, modelRequested, stream, hold }) {
+    open({ requestId, account, keyId, modelRequested, stream, hold, token }) {
       const entry = log.open({
         time: new Date(clock.now()).toISOString(),
         gateway_request_id: requestId,
@@ -69,6 +69,7 @@ export function createBooks(config: Config, options: BooksOptions): Books {
         model_requested: modelRequested,
         stream,
         hold,
+        token,
       });
       let settled: Promise<void> | undefined;
       return {

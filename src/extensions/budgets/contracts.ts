@@ -49,6 +49,8 @@ export interface Ticket {
   /** In pico-units of the currency. */
   readonly cost: bigint;
   readonly tokens: number;
+  /** Names its request in the spend log, as Opening.token. Absent: the log is not asked for it. */
+  readonly token?: string;
   /** Names its admission in a store that several gateways share. Absent: it is not in one. */
   readonly shared?: string;
 }

@@ -51,6 +51,7 @@ export function createHold({ accountant, isCounting, found }: HoldOptions) {
     if (!ticket) throw refusalError(refusal ?? { by: "store" }, config.currency);
     return {
       amount: hasBudget(ticket.spender) ? formatMoney(ticket.cost) : undefined,
+      token: ticket.token,
       settle: (settlement) => accountant.settle(ticket, outcomeOf(settlement)),
     };
   }
@@ -76,6 +77,7 @@ const hasBudget = ({ limits }: Spender): boolean => limits.some(({ budget }) => 
 /** Holds nothing, and counts what the request comes to. */
 const counted = (accountant: Accountant, spender: Spender): Hold => ({
   amount: undefined,
+  token: undefined,
   settle(settlement) {
     if (settlement) accountant.spend(spender, outcomeOf(settlement));
   },

@@ -86,9 +86,10 @@ describe("the settlement of a request", () => {
 
   it("gives back what is held, once, with what the request came to", async () => {
     const given: unknown[] = [];
-    const hold = { amount: "0.5", settle: (settlement: unknown) => given.push(settlement) };
-    const { opened, settlement, settled } = setUp({}, { hold });
-    assert.equal(opened[0]?.hold, "0.5");
+    const token = "0123456789abcdef01234567";
+    const settle = (settlement: unknown) => given.push(settlement);
+    const { opened, settlement, settled } = setUp({}, { hold: { amount: "0.5", token, settle } });
+    assert.deepEqual([opened[0]?.hold, opened[0]?.token], ["0.5", token]);
     await settlement.settle(replied, COMPLETED);
     await settlement.settle(notStarted(model), FAILED);
     assert.deepEqual(given, settled);
@@ -97,7 +98,8 @@ describe("the settlement of a request", () => {
 
   it("gives back what is held for a request that cannot be opened", () => {
     const given: unknown[] = [];
-    const hold = { amount: "0.5", settle: (settlement: unknown) => given.push(settlement) };
+    const settle = (settlement: unknown) => given.push(settlement);
+    const hold = { amount: "0.5", token: undefined, settle };
     const unavailable = new Error("the disk is full");
     const open = () => {
       throw unavailable;
@@ -178,26 +180,32 @@ describe("the settlement of a request", () => {
     assert.equal(log.usage_source, "estimated");
   });
 
-  it("waits for the ledger's line", async () => {
+  it("waits for the ledger's line, and gives back what is held after it", async () => {
     let write = () => {};
     const written = new Promise<void>((resolve) => {
       write = resolve;
     });
-    const { settlement } = setUp({ settle: () => written });
-    let isSettled = false;
-    const settling = settlement.settle(replied, COMPLETED).then(() => {
-      isSettled = true;
-    });
+    const events: string[] = [];
+    const hold = { amount: "0.5", token: undefined, settle: () => events.push("given back") };
+    const { settlement } = setUp({ settle: () => written }, { hold });
+    const settling = settlement.settle(replied, COMPLETED).then(() => events.push("settled"));
     await turn();
-    assert.equal(isSettled, false);
+    assert.deepEqual(events, []);
     write();
     await settling;
+    assert.deepEqual(events, ["given back", "settled"]);
   });
 
   it("waits for nothing where the request could not be opened", async () => {
     const opened = Promise.reject(new Error("the disk is full"));
     opened.catch(() => undefined);
-    const { settlement } = setUp({ opened, settle: () => new Promise(() => undefined) });
+    let given = 0;
+    const settle = () => {
+      given += 1;
+    };
+    const hold = { amount: "0.5", token: undefined, settle };
+    const { settlement } = setUp({ opened, settle: () => new Promise(() => undefined) }, { hold });
     await settlement.settle(notStarted(model), FAILED);
+    assert.equal(given, 1);
   });
 });

@@ -339,8 +339,8 @@ describe("the memory of budgets", () => {
     const { url } = await startProvider(t, { m: speak("Fine.") });
     const gw = await gatewayAt(t, url, over(dir, money(2n * pico(COST))));
     assert.equal((await gw.ask()).status, 200);
-    assert.deepEqual(warningsOf(gw), [["account acme", 50, COST]]);
     await gw.gateway.close();
+    assert.deepEqual(warningsOf(gw), [["account acme", 50, COST]]);
 
     const again = await gatewayAt(t, url, over(dir, money(2n * pico(COST))));
     assert.equal((await again.ask()).status, 402);

@@ -5,7 +5,7 @@
 // are on their way hold back their last byte until their line is written.
 import { existsSync } from "node:fs";
 import { randomHex } from "../../../core/ids.ts";
-import { ledgerUnavailable } from "../../../core/ledger/ledger.ts";
+import { ledgerUnavailable, type Opening } from "../../../core/ledger/ledger.ts";
 import { ValidationError } from "../../../core/schema/checker.ts";
 import { repeat, waitAtMost } from "../timers.ts";
 import { createLogFault } from "./log-fault.ts";
@@ -36,7 +36,7 @@ export interface SpendLog {
    * Opens a request, which must be settled whatever comes of it. Throws the 503 while the log is in
    * fault.
    */
-  open(request: Omit<OpenRecord, "type" | "spend_id">): SpendEntry;
+  open(request: Omit<OpenRecord, "type" | "spend_id"> & Pick<Opening, "token">): SpendEntry;
   /** Why the log cannot be written; null if it can. */
   fault(): string | null;
   /** Waits for the last settle lines, and closes the segments. */
@@ -93,7 +93,7 @@ export function createSpendLog(options: SpendLogOptions): SpendLog {
       // Each field is named: copying the object would take longer than everything else here.
       return current.open({
         type: "open",
-        spend_id: `sp_${rotation.gatewayId()?.slice(0, 8)}${randomHex(12)}`,
+        spend_id: `sp_${rotation.gatewayId()?.slice(0, 8)}${request.token ?? randomHex(12)}`,
         time: request.time,
         gateway_request_id: request.gateway_request_id,
         account: request.account,

@@ -1,0 +1,161 @@
+// What the first process makes of the money that a worker held when it died.
+
+import assert from "node:assert/strict";
+import type { Worker } from "node:cluster";
+import { EventEmitter } from "node:events";
+import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import type { Host } from "../../../src/extensions/installation/index.ts";
+import type { Accountant, Outcome, Ticket } from "../../../src/extensions/budgets/contracts.ts";
+import { createWorkerTickets } from "../../../src/extensions/budgets/worker-tickets.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { folder } from "../../support/folder.ts";
+import { waitFor } from "../../support/wait.ts";
+
+const DAY = "2026-01-02";
+const SPENDER = { account: "acme", keyId: "key_1", limits: [] };
+
+const settleLine = (token: string, over: object = {}): string =>
+  `${JSON.stringify({
+    type: "settle",
+    spend_id: `sp_01234567${token}`,
+    time: `${DAY}T00:00:01.000Z`,
+    gateway_request_id: "r",
+    account: "acme",
+    key_id: "key_1",
+    model_requested: "m",
+    model_served: "m",
+    provider: "lab",
+    status: "completed",
+    http_status: 200,
+    error_code: null,
+    finish_reason: "stop",
+    attempts: [],
+    usage: {
+      prompt_tokens: 20,
+      completion_tokens: 7,
+      total_tokens: 27,
+      prompt_cache_hit_tokens: 0,
+      prompt_cache_miss_tokens: 20,
+      reasoning_tokens: 0,
+    },
+    usage_source: "provider",
+    cost: "0.00009",
+    currency: "USD",
+    first_token_ms: 1,
+    duration_ms: 1,
+    ...over,
+  })}\n`;
+
+/** Workers, and what is settled for them when they die. */
+function bench(dataDir: string) {
+  const settled: { id: number; outcome: Outcome }[] = [];
+  const accountant = {
+    settle: ({ id }: Ticket, outcome: Outcome) => settled.push({ id, outcome }),
+  } as unknown as Accountant;
+  const clock = createFakeClock();
+  let rounds = 0;
+  const host = { config: { data_dir: dataDir }, clock } as unknown as Host;
+  const tickets = createWorkerTickets(
+    host,
+    () => accountant,
+    () => {
+      rounds += 1;
+    },
+  );
+
+  function worker(id: number) {
+    const process = new EventEmitter();
+    const self = { id, process } as unknown as Worker;
+    tickets.follow(self);
+    /** Grants it a ticket; returns the token for the spend log. */
+    const hold = (ticket: number): string => {
+      const decision = {
+        ticket: { id: ticket, spender: SPENDER, cost: 1n, tokens: 1 },
+        refusal: undefined,
+        tokens: undefined,
+        figures: [],
+      };
+      return tickets.note(self, decision).ticket!.token!;
+    };
+    const take = (id: number) => tickets.take(self, { id } as Ticket);
+    return { hold, take, die: () => process.emit("close", null, "SIGKILL") };
+  }
+  return { worker, settled, clock, tickets, rounds: () => rounds };
+}
+
+const NOTHING: Outcome = { cost: 0n, tokens: 0, model: null };
+
+describe("what a worker held that died", () => {
+  it("costs what the spend log says of it, and nothing where that has no settle line", async () => {
+    const dataDir = folder();
+    const { worker, settled, rounds } = bench(dataDir);
+    const dying = worker(1);
+    const other = worker(2);
+    const tokens = [dying.hold(1), dying.hold(2), dying.hold(3), other.hold(4), dying.hold(5)];
+    assert.equal(new Set(tokens).size, 5);
+    for (const token of tokens) assert.match(token, /^[0-9a-f]{24}$/);
+    assert.equal(dying.take(5), true);
+    assert.equal(dying.take(5), false);
+    mkdirSync(join(dataDir, "spend"));
+    const spend = join(dataDir, "spend", `${DAY}.0001.jsonl`);
+    const interrupted = { status: "interrupted", cost: "0", model_served: null };
+    const lines = [
+      settleLine(tokens[0]!),
+      settleLine(tokens[1]!, interrupted),
+      settleLine(tokens[3]!),
+      settleLine(tokens[4]!),
+    ];
+    writeFileSync(spend, lines.join(""));
+    dying.die();
+    await waitFor(() => rounds() === 1, "the end of the burial");
+    assert.deepEqual(settled, [
+      { id: 1, outcome: { cost: 90_000_000n, tokens: 27, model: "m" } },
+      { id: 2, outcome: NOTHING },
+      { id: 3, outcome: NOTHING },
+    ]);
+    assert.equal(other.take(4), true);
+  });
+
+  it("goes on to be held until the spend log can be read", async () => {
+    const dataDir = folder();
+    const { worker, settled, clock, rounds } = bench(dataDir);
+    const dying = worker(1);
+    const token = dying.hold(1);
+    dying.die();
+    await waitFor(() => clock.pending() === 1, "the next attempt to be planned");
+    assert.equal(settled.length, 0);
+    mkdirSync(join(dataDir, "spend"));
+    writeFileSync(join(dataDir, "spend", `${DAY}.0001.jsonl`), settleLine(token));
+    clock.advance(1_000);
+    await waitFor(() => rounds() === 1, "the end of the burial");
+    assert.deepEqual(
+      settled.map(({ outcome }) => outcome.cost),
+      [90_000_000n],
+    );
+  });
+
+  it("is not looked for in segments that nobody has written for a minute", async () => {
+    const dataDir = folder();
+    const { worker, settled, clock, rounds } = bench(dataDir);
+    const dying = worker(1);
+    const token = dying.hold(1);
+    mkdirSync(join(dataDir, "spend"));
+    const path = join(dataDir, "spend", `${DAY}.0001.jsonl`);
+    writeFileSync(path, settleLine(token));
+    const old = (clock.now() - 60_001) / 1_000;
+    utimesSync(path, old, old);
+    dying.die();
+    await waitFor(() => rounds() === 1, "the end of the burial");
+    assert.deepEqual(settled, [{ id: 1, outcome: NOTHING }]);
+  });
+
+  it("is settled at no cost where it was granted to a worker that had died", () => {
+    const { worker, settled } = bench(folder());
+    const dying = worker(1);
+    dying.die();
+    dying.hold(1);
+    assert.deepEqual(settled, [{ id: 1, outcome: NOTHING }]);
+  });
+});
