@@ -100,8 +100,13 @@ export const extensions: readonly ProgramEntry[] = [
   {
     name: "seals",
     settings: ["seals"],
-    commands: ["seal head", "seal verify", "seal public-key"],
+    commands: ["seal head", "seal public-key"],
     load: () => import("./extensions/seals/index.ts"),
+  },
+  {
+    name: "seal-verify",
+    commands: ["seal verify"],
+    load: () => import("./extensions/seal-verify/index.ts"),
   },
   {
     name: "rebuild",

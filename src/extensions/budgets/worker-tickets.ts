@@ -73,7 +73,8 @@ export function createWorkerTickets(
       if (held.has(worker.id)) return;
       held.set(worker.id, new Map());
       // By then everything has been read that it has said. It may have ended before.
-      worker.process.once("close", () => bury(worker));
+      const { process: childProcess } = worker;
+      childProcess.once("close", () => bury(worker));
     },
     note(worker, decision) {
       if (!decision.ticket) return decision;

@@ -10,8 +10,27 @@ import { sealKeyOf } from "./heads/seal-key.ts";
 import { createRecordProofs } from "./tree/record-proofs.ts";
 import { seals } from "./settings.ts";
 import { printSealedStatement } from "./statement.ts";
-import { verifyCommand } from "./verify/verify-command.ts";
 import { createChainWriter } from "./chain/write-chain.ts";
+
+// What a verification needs of lines, heads and trees.
+export { NO_SEAL, tipsIn } from "./chain/chain.ts";
+export { scanSegment, type SegmentScan, type SettledLine } from "./chain/scan-segment.ts";
+export { firstLine, spendIdIn } from "./chain/segment-ends.ts";
+export {
+  type Head,
+  type HeadLine,
+  type HeadSegment,
+  headTexts,
+  parseHead,
+  sealsDir,
+} from "./heads/heads.ts";
+export { recordLeaf, recordLine } from "./heads/make-head.ts";
+export { rangesOf, readRange } from "./heads/month-ranges.ts";
+export { publicHexOf } from "./heads/seal-key.ts";
+export { hasSignature } from "./heads/signed.ts";
+export { isWholeTree, readLeaves, treeFile, treeOf } from "./tree/day-tree.ts";
+export { createLeafList, type SortedLeaves } from "./tree/leaf-list.ts";
+export { hasDetails, leafOf, rootOfProof, wholeLeafOf } from "./tree/merkle.ts";
 
 /** Offers receipts the proof of a request. */
 interface ProvingExtension {
@@ -30,7 +49,6 @@ export const extension: ProgramExtension & SealingExtension & ProvingExtension =
   settings: [seals],
   commands: {
     "seal head": headCommand,
-    "seal verify": verifyCommand,
     "seal public-key": publicKeyCommand,
   },
   // Receipts look for this member of an extension, and know nothing else of seals.

@@ -1,9 +1,8 @@
 // The files of months as heads know them: what was added since the head before, byte for byte, and
 // so the order of the lines.
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync, statSync } from "node:fs";
+import { createReadStream } from "node:fs";
 import { createMonthFiles } from "../../books/index.ts";
-import type { Findings } from "../verify/findings.ts";
 import type { HeadLine, HeadMonth } from "./heads.ts";
 
 const NEWLINE = 10;
@@ -14,7 +13,8 @@ interface RangeContent {
   readonly lines: number;
 }
 
-async function readRange(path: string, from: number, to: number): Promise<RangeContent> {
+/** Reads the bytes of a file from the one place to the other. */
+export async function readRange(path: string, from: number, to: number): Promise<RangeContent> {
   const digest = createHash("sha256");
   let lines = 0;
   if (to > from) {
@@ -48,7 +48,7 @@ export async function addedToMonths(
 }
 
 /** The ranges of a month that heads have, as long as it was not written anew. */
-const rangesOf = (
+export const rangesOf = (
   heads: readonly HeadLine[],
   month: string,
   rewritten: number,
@@ -58,33 +58,3 @@ const rangesOf = (
       .filter((range) => range.month === month && range.rewritten === rewritten)
       .map((range) => ({ ...range, day: head.day })),
   );
-
-/** Compares the files of months with what heads have of them. */
-export async function verifyRanges(
-  dir: string,
-  heads: readonly HeadLine[],
-  findings: Findings,
-): Promise<void> {
-  const files = createMonthFiles(dir);
-  const cursor = files.readCursor();
-  for (const month of cursor.months.keys()) {
-    const path = files.pathOf(month, cursor);
-    if (!existsSync(path)) continue;
-    const { size } = statSync(path);
-    let line = 1;
-    for (const { from, to, sha256, day } of rangesOf(
-      heads,
-      month,
-      cursor.rewritten.get(month) ?? 0,
-    )) {
-      const range = await readRange(path, from, Math.min(to, size));
-      const last = line + range.lines - 1;
-      if (range.sha256 !== sha256)
-        findings.add(
-          `usage/${month}.jsonl, lines ${line} to ${last}`,
-          `are not byte for byte as the head of ${day} has them: changed, or in another order`,
-        );
-      line = last + 1;
-    }
-  }
-}

@@ -1,9 +1,14 @@
 // Verifies the heads of a data_dir, and heads that somebody has kept elsewhere.
-import { asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
-import { NO_SEAL } from "../chain/chain.ts";
+import { asObject, asString, parseJson } from "../../core/schema/untrusted-json.ts";
+import {
+  hasSignature,
+  type HeadLine,
+  type HeadSegment,
+  headTexts,
+  NO_SEAL,
+  parseHead,
+} from "../seals/index.ts";
 import type { Findings } from "./findings.ts";
-import { headTexts, parseHead, type HeadLine, type HeadSegment } from "../heads/heads.ts";
-import { hasSignature } from "../heads/signed.ts";
 
 /** What is wrong with a line that was kept, if it names no head. */
 export const NO_HEAD = "is neither a head nor a line of the log that names one";

@@ -1,13 +1,22 @@
 // The usage records that a verification expects: those of closed days from their trees, those of
 // days without a head from the sealed segments.
 import { existsSync } from "node:fs";
-import { isWholeTree, readLeaves, treeFile, treeOf } from "../tree/day-tree.ts";
+import {
+  createLeafList,
+  hasDetails,
+  type Head,
+  type HeadLine,
+  isWholeTree,
+  leafOf,
+  readLeaves,
+  recordLeaf,
+  type SettledLine,
+  type SortedLeaves,
+  treeFile,
+  treeOf,
+  wholeLeafOf,
+} from "../seals/index.ts";
 import type { Findings } from "./findings.ts";
-import type { Head, HeadLine } from "../heads/heads.ts";
-import { createLeafList, type SortedLeaves } from "../tree/leaf-list.ts";
-import { recordLeaf } from "../heads/make-head.ts";
-import { hasDetails, leafOf, wholeLeafOf } from "../tree/merkle.ts";
-import type { SettledLine } from "../chain/scan-segment.ts";
 
 /** The beginning of a record whose usage_id the entry of its leaf has. */
 const SPEND_ID = /^\{"usage_id":"sp_[0-9a-f]{32}"/;

@@ -7,13 +7,12 @@ import {
   type Command,
   type CommandArguments,
   type Terminal,
-} from "../../../command-line/command.ts";
-import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import { systemClock } from "../../../core/clock.ts";
-import { hasFileStore, openBooks } from "../../books/index.ts";
+} from "../../command-line/command.ts";
+import { asObject, parseJson } from "../../core/schema/untrusted-json.ts";
+import { systemClock } from "../../core/clock.ts";
+import { hasFileStore, openBooks } from "../books/index.ts";
+import { publicHexOf, scanSegment } from "../seals/index.ts";
 import { createFindings } from "./findings.ts";
-import { scanSegment } from "../chain/scan-segment.ts";
-import { publicHexOf } from "../heads/seal-key.ts";
 import { verifyBooks, type OtherRecords, type Verification } from "./verify-books.ts";
 import type { Trust } from "./verify-heads.ts";
 import { monthsInStore, type MonthProof } from "./verify-records.ts";

@@ -1,13 +1,12 @@
 // Verifies a data_dir by its files alone: heads, segments, trees and usage records.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { segmentsIn } from "../../books/index.ts";
-import type { Mark } from "../../usage-records/index.ts";
+import { segmentsIn } from "../books/index.ts";
+import type { Mark } from "../usage-records/index.ts";
+import { sealsDir, type SettledLine } from "../seals/index.ts";
 import { createFindings } from "./findings.ts";
 import { createOpenRecords, expectedRecords } from "./day-leaves.ts";
-import { sealsDir } from "../heads/heads.ts";
-import type { SettledLine } from "../chain/scan-segment.ts";
-import { verifyRanges } from "../heads/month-ranges.ts";
+import { verifyRanges } from "./verify-ranges.ts";
 import { verifyHeads, type Trust } from "./verify-heads.ts";
 import {
   monthsInFiles,

@@ -7,12 +7,12 @@ import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { publicHexOf } from "../../../src/extensions/seals/heads/seal-key.ts";
-import { verifyBooks } from "../../../src/extensions/seals/verify/verify-books.ts";
-import { verifyStatement } from "../../../src/extensions/seals/verify/verify-statement.ts";
+import { verifyBooks } from "../../../src/extensions/seal-verify/verify-books.ts";
+import { verifyStatement } from "../../../src/extensions/seal-verify/verify-statement.ts";
 import { folder } from "../../support/folder.ts";
 import { LONG } from "../../support/long.ts";
 import { createRandom } from "../../support/random.ts";
-import { threeDays } from "./sealed-books.ts";
+import { threeDays } from "../seals/sealed-books.ts";
 
 /** How many places of each file are tried: all of them takes five minutes, with EVERY_BYTE=1. */
 const SOME_PLACES = LONG ? 500 : 60;

@@ -1,12 +1,10 @@
 // Verifies a sealed statement by itself: its signature, its sums, and the way from each record to
 // the root in the signed head of its day.
-import { formatMoney } from "../../../core/ledger/price.ts";
-import { AMOUNT, parseMoney } from "../../usage-records/index.ts";
-import { asArray, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { formatMoney } from "../../core/ledger/price.ts";
+import { AMOUNT, parseMoney } from "../usage-records/index.ts";
+import { asArray, asObject, asString, parseJson } from "../../core/schema/untrusted-json.ts";
+import { hasSignature, type HeadLine, leafOf, parseHead, rootOfProof } from "../seals/index.ts";
 import { createFindings, type Findings } from "./findings.ts";
-import { parseHead, type HeadLine } from "../heads/heads.ts";
-import { leafOf, rootOfProof } from "../tree/merkle.ts";
-import { hasSignature } from "../heads/signed.ts";
 import { NO_HEAD, type Trust } from "./verify-heads.ts";
 
 /** What was found of a statement. `seal verify --json` prints it. */

@@ -2,11 +2,11 @@
 // database.
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { createMonthFiles, readLines } from "../../books/index.ts";
-import type { Mark, UsageStore } from "../../usage-records/index.ts";
+import { createMonthFiles, readLines } from "../books/index.ts";
+import type { Mark, UsageStore } from "../usage-records/index.ts";
+import { recordLine } from "../seals/index.ts";
 import type { ExpectedRecords, RecordProof } from "./day-leaves.ts";
 import type { Findings } from "./findings.ts";
-import { recordLine } from "../heads/make-head.ts";
 
 /** What is proved of the usage records of a month. */
 export interface MonthProof {

@@ -2,11 +2,16 @@
 // and what heads say of all.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { segmentsIn } from "../../books/index.ts";
+import { segmentsIn } from "../books/index.ts";
+import {
+  firstLine,
+  scanSegment,
+  type SegmentScan,
+  type SettledLine,
+  spendIdIn,
+  tipsIn,
+} from "../seals/index.ts";
 import type { Findings } from "./findings.ts";
-import { scanSegment, type SegmentScan, type SettledLine } from "../chain/scan-segment.ts";
-import { tipsIn } from "../chain/chain.ts";
-import { firstLine, spendIdIn } from "../chain/segment-ends.ts";
 import type { NamedLine } from "./verify-heads.ts";
 
 /** What is proved of a segment. */
