@@ -80,7 +80,7 @@ export function run(
         return /^chat-gateway listens on (\S+) \(.*\)\n/m.exec(stdout)?.[1];
       },
       "the line that says where it listens",
-      10_000,
+      30_000,
     );
   return { child, stdout: () => stdout, stderr: () => withoutPortNotice(stderr), ended, address };
 }
@@ -90,7 +90,7 @@ export const ended = (
   t: TestContext,
   args: readonly string[],
   options: RunOptions = {},
-): Promise<Ended> => within(run(t, args, options).ended, `the end of ${args.join(" ")}`, 10_000);
+): Promise<Ended> => within(run(t, args, options).ended, `the end of ${args.join(" ")}`, 30_000);
 
 /** Its lines but for the empty ones. */
 export const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");

@@ -3,7 +3,7 @@
 import { setImmediate as turn, setTimeout as pause } from "node:timers/promises";
 
 /** The promise's value, or an error that says what did not happen. */
-export async function within<T>(promise: Promise<T>, what: string, ms = 5_000): Promise<T> {
+export async function within<T>(promise: Promise<T>, what: string, ms = 20_000): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`waited ${ms} ms for ${what}`)), ms);
@@ -25,7 +25,7 @@ const EAGER_TURNS = 20;
 export async function waitFor<T>(
   find: () => T | undefined | false,
   what: string,
-  ms = 5_000,
+  ms = 20_000,
 ): Promise<T> {
   const end = performance.now() + ms;
   for (let looks = 1; ; looks += 1) {

@@ -214,7 +214,7 @@ it("gateways that come and go without a request, while their books are synced al
     const { child, address, ended } = start(t, bundled(folder), config);
     assert.equal((await fetch(`${await address}/healthz`)).status, 200);
     child.kill("SIGTERM");
-    const { code, stderr } = await within(ended, "its end", 10_000);
+    const { code, stderr } = await within(ended, "its end", 30_000);
     assert.deepEqual([code, stderr], [0, ""]);
   };
   for (let round = 0; round < (LONG ? 3 : 1); round += 1)
@@ -228,7 +228,7 @@ it("SIGTERM as soon as it says that it listens: a good end", async (t) => {
     const { child, address, ended } = start(t, bundled(folder), config);
     await address;
     child.kill("SIGTERM");
-    const { code, signal } = await within(ended, "its end", 10_000);
+    const { code, signal } = await within(ended, "its end", 30_000);
     assert.deepEqual([code, signal], [0, null]);
   }
 });

@@ -119,10 +119,10 @@ describe("under a gateway that serves", { concurrency: 2 }, () => {
       await runScript(script, at);
       const restored = () =>
         gw.diagnostics.filter(({ event }) => event === "spend_segment_restored");
-      await waitFor(() => restored().length > 0, "the event", 10_000);
+      await waitFor(() => restored().length > 0, "the event", 30_000);
       if (then !== undefined) {
         await runScript(then, at);
-        await waitFor(() => restored().length > 1, "the second event", 10_000);
+        await waitFor(() => restored().length > 1, "the second event", 30_000);
       }
       await load.more(SOME);
       await load.end();

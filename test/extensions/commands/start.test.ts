@@ -49,7 +49,7 @@ const listening = (gw: Running): Promise<unknown> =>
   waitFor(
     () => isOver(gw) || listensForHangup(gw.child.pid),
     "the process to listen for signals",
-    20_000,
+    30_000,
   );
 
 describe("a signal during the start", () => {
@@ -66,7 +66,7 @@ describe("a signal during the start", () => {
         gw.child.kill("SIGHUP");
         gw.child.kill("SIGHUP");
         const url = await gw.address();
-        await waitFor(() => events(gw, "reloaded") >= workers, "the reload", 10_000);
+        await waitFor(() => events(gw, "reloaded") >= workers, "the reload", 30_000);
         assert.equal((await fetch(`${url}/healthz`)).status, 200);
       },
     );
@@ -78,7 +78,7 @@ describe("a signal during the start", () => {
         const { gw } = starting(t, { workers, keys: MANY_KEYS });
         await listening(gw);
         gw.child.kill("SIGTERM");
-        const { code, signal, stdout } = await within(gw.ended, "the end", 20_000);
+        const { code, signal, stdout } = await within(gw.ended, "the end", 30_000);
         assert.deepEqual([code, signal, stdout], [0, null, ""]);
       },
     );
@@ -93,11 +93,11 @@ describe("a signal during the start", () => {
         await waitFor(
           () => isOver(gw) || events(gw, "reloaded") >= workers,
           `the reload after a SIGHUP at ${delay} ms`,
-          10_000,
+          30_000,
         );
         assert.ok(!isOver(gw), `a SIGHUP at ${delay} ms ended it`);
         gw.child.kill("SIGTERM");
-        assert.equal((await within(gw.ended, "the end", 10_000)).code, 0);
+        assert.equal((await within(gw.ended, "the end", 30_000)).code, 0);
       }
     });
   }
@@ -117,7 +117,7 @@ describe("a signal during the start", () => {
             assert.equal((await fetch(`${url}/healthz`)).status, 200);
             gw.child.kill("SIGTERM");
           }
-          const { code, stderr } = await within(gw.ended, `the end, after ${delay} ms`, 20_000);
+          const { code, stderr } = await within(gw.ended, `the end, after ${delay} ms`, 30_000);
           assert.deepEqual([code, events(gw, "worker_died")], [0, 0], `at ${delay} ms: ${stderr}`);
         }
       },
@@ -129,7 +129,7 @@ describe("a signal during the start", () => {
     await listening(gw);
     gw.child.kill("SIGTERM");
     gw.child.kill("SIGINT");
-    const { code, signal } = await within(gw.ended, "the end", 20_000);
+    const { code, signal } = await within(gw.ended, "the end", 30_000);
     assert.deepEqual([code, signal], [1, null]);
   });
 
@@ -138,9 +138,9 @@ describe("a signal during the start", () => {
     const file = join(dir, "gateway.json");
     writeFileSync(file, JSON.stringify(demo({ data_dir: join(dir, "data") })));
     const sync = run(t, ["usage", "sync", "--config", file]);
-    await waitFor(() => existsSync(join(dir, "data", "spend")), "the sync to begin", 20_000);
+    await waitFor(() => existsSync(join(dir, "data", "spend")), "the sync to begin", 30_000);
     sync.child.kill("SIGHUP");
-    const end = await within(sync.ended, "the end", 20_000);
+    const end = await within(sync.ended, "the end", 30_000);
     assert.deepEqual([end.code, end.signal], [null, "SIGHUP"]);
     assert.equal((await ended(t, ["check", "--config", file])).code, 0);
   });
@@ -151,7 +151,7 @@ describe("a change of the configuration during the start", () => {
     it(`is put in force soon after it listens (${workers === 1 ? "one process" : "two workers"})`, async (t) => {
       const { gw, data, file, text } = starting(t, { workers, keys: MANY_KEYS });
       // The folder is made when the configuration has been read; the keys are read after that.
-      await waitFor(() => existsSync(join(data, "spend")), "the configuration to be read", 20_000);
+      await waitFor(() => existsSync(join(data, "spend")), "the configuration to be read", 30_000);
       assert.equal(gw.stdout(), "", "it does not listen yet");
       replace(file, text({ keys: [{ account: "later", key: "sk-later" }] }));
       const url = await gw.address();

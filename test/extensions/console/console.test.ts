@@ -381,7 +381,7 @@ async function openEvents(t: TestContext, admin: string) {
     req,
     events,
     ended: () => ended,
-    nth: (n: number) => waitFor(() => events[n], `event ${n}`, 10_000),
+    nth: (n: number) => waitFor(() => events[n], `event ${n}`, 30_000),
   };
 }
 
@@ -760,7 +760,7 @@ describe("what it cost", () => {
       );
     for (let n = 1; n <= 5; n += 1) {
       await send();
-      await waitFor(() => usageCount(dir) === n, `record ${n}`, 10_000);
+      await waitFor(() => usageCount(dir) === n, `record ${n}`, 30_000);
       await until(async () => (await requests()).every((each) => each === n), `the sum of ${n}`);
     }
     assert.deepEqual(await requests(), [5, 5, 5]);

@@ -162,16 +162,16 @@ describe("something else in a file's place", () => {
       const alive = async () => assert.equal((await fetch(`${url}/healthz`)).status, 200);
       renameSync(file, `${file}.old`);
       fifo(file);
-      await waitFor(() => told("reload_failed").length === 1, "the FIFO to be told", 10_000);
+      await waitFor(() => told("reload_failed").length === 1, "the FIFO to be told", 30_000);
       await alive();
       rmSync(file);
       writeFileSync(`${file}.large`, "");
       truncateSync(`${file}.large`, 600 * 1024 ** 2);
       renameSync(`${file}.large`, file);
-      await waitFor(() => told("reload_failed").length === 2, "the large file to be told", 10_000);
+      await waitFor(() => told("reload_failed").length === 2, "the large file to be told", 30_000);
       await alive();
       gw.child.kill("SIGHUP");
-      await waitFor(() => told("reload_failed").length === 3, "the answer to SIGHUP", 10_000);
+      await waitFor(() => told("reload_failed").length === 3, "the answer to SIGHUP", 30_000);
       assert.deepEqual(
         told("reload_failed").map(({ faults }) => faults[0].message.replace(/.*?json: /, "")),
         [
@@ -181,11 +181,11 @@ describe("something else in a file's place", () => {
         ],
       );
       fifo(keys);
-      await waitFor(() => told("keys_unreadable").length === workers, "keys.json", 10_000);
+      await waitFor(() => told("keys_unreadable").length === workers, "keys.json", 30_000);
       await alive();
       assert.ok(existsSync(data));
       replace(file, text.replace('"rpm":null', '"rpm":7'));
-      await waitFor(() => told("reloaded").length === workers, "the new file", 10_000);
+      await waitFor(() => told("reloaded").length === workers, "the new file", 30_000);
     });
   }
 });

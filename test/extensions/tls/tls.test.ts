@@ -221,7 +221,7 @@ describe("another certificate", () => {
       const hangup = async (event: string) => {
         const before = told(event).length;
         gw.child.kill("SIGHUP");
-        await waitFor(() => told(event).length > before, `${event} on stderr`, 10_000);
+        await waitFor(() => told(event).length > before, `${event} on stderr`, 30_000);
       };
       /** Of as many new connections as reach every worker. */
       const all = async () =>
