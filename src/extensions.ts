@@ -69,6 +69,11 @@ export const extensions: readonly ProgramEntry[] = [
     serves: true,
     load: () => import("./extensions/budgets/index.ts"),
   },
+  {
+    name: "shared-budgets",
+    replaces: { setting: "limits.store", word: "memory" },
+    load: () => import("./extensions/shared-budgets/index.ts"),
+  },
   { name: "model-list", serves: true, load: () => import("./extensions/model-list/index.ts") },
   {
     // The outermost of those that go around the completion of a request.

@@ -1,17 +1,13 @@
 // The accountant of a gateway, or of the workers of one: by what is in memory or, where gateways
-// share their limits, by what they all know.
-import { embeddedText } from "../../embedded.ts";
+// share their budgets, by what they all know.
 import type { Clock } from "../../core/clock.ts";
 import type { Config } from "../../core/config.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import type { Extension } from "../../core/extension/extension.ts";
-import { gatewayInstanceId } from "../books/index.ts";
-import { onError, openStoredScript } from "../redis/index.ts";
 import type { Accountant } from "./contracts.ts";
-import { createLocalAccountant } from "./local.ts";
+import { createLocalAccountant, type LocalAccountant } from "./local.ts";
 import { booksReader } from "./read-books.ts";
-import { createSharedAccountant } from "./shared.ts";
-import { createBudgetWarnings } from "./warnings.ts";
+import { createBudgetWarnings, type BudgetWarnings } from "./warnings.ts";
 
 export interface AccountantOptions {
   /** The configuration at the start. */
@@ -23,32 +19,43 @@ export interface AccountantOptions {
   readonly quietMs: number;
 }
 
-/** Throws a ValidationError if the package of the store is missing. */
+/** What budgets that are shared stand on. */
+export interface SharingOptions {
+  /** The configuration at the start. */
+  readonly config: Config;
+  /** Knows what this gateway spends and holds. It warns of nothing. */
+  readonly local: LocalAccountant;
+  /** Here only what all gateways have spent is worth a warning. */
+  readonly warnings: BudgetWarnings;
+  readonly clock: Clock;
+  readonly diagnose: Diagnose;
+}
+
+/** An extension by which several gateways can share their budgets. */
+export interface SharingExtension extends Extension {
+  /**
+   * Undefined: the configuration names nothing to share them in. Throws a ValidationError if the
+   * package that it takes is missing.
+   */
+  shareBudgets(options: SharingOptions): Accountant | undefined;
+}
+
+const sharesBudgets = (extension: Extension): extension is SharingExtension =>
+  "shareBudgets" in extension;
+
+/** Throws as SharingExtension.shareBudgets. */
 export function createAccountant(options: AccountantOptions): Accountant {
   const { config, extensions, clock, diagnose, quietMs } = options;
   const readBooks = booksReader(config, { clock, diagnose, extensions, ownOnly: true });
   const warnings = createBudgetWarnings(diagnose);
-  const meanwhile = onError.of(config);
-  const script = openStoredScript(config, embeddedText("extensions/budgets/script.lua"), {
-    failed(message) {
-      const fate = meanwhile === "local" ? "each gateway decides by itself" : "they are refused";
-      const detail = `requests with a budget: ${fate} until the store can be asked: ${message}`;
-      diagnose({ event: "budgets_store_failed", level: "error", detail });
-    },
-    recovered: () => diagnose({ event: "budgets_store_recovered", level: "info" }),
-  });
-  const memory = { clock, diagnose, readBooks, quietMs };
-  if (!script) return createLocalAccountant({ ...memory, warnings });
-  // Here only what all gateways have spent is worth a warning.
-  const local = createLocalAccountant({ ...memory, warnings: { take: () => undefined } });
-  const gatewayId = () => gatewayInstanceId(config.data_dir);
-  return createSharedAccountant({
-    script,
-    local,
+  const createLocal = (own: BudgetWarnings): LocalAccountant =>
+    createLocalAccountant({ clock, diagnose, readBooks, quietMs, warnings: own });
+  const shared = extensions.find(sharesBudgets)?.shareBudgets({
+    config,
+    local: createLocal({ take: () => undefined }),
     warnings,
-    onError: meanwhile,
-    gatewayId,
     clock,
     diagnose,
   });
+  return shared ?? createLocal(warnings);
 }

@@ -20,6 +20,12 @@ import { showCommand } from "./show-command.ts";
 import { statusOf } from "./status.ts";
 import { createRemoteAccountant } from "./worker.ts";
 
+export type { SharingExtension, SharingOptions } from "./accountant.ts";
+export type * from "./contracts.ts";
+export type { LocalAccountant, Most } from "./local.ts";
+export { periodEnd, periodName } from "./periods.ts";
+export type { BudgetWarnings } from "./warnings.ts";
+
 export const extension: ProgramExtension & HostExtension = {
   name: "budgets",
   commands: { "budget show": showCommand },

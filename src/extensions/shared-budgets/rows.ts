@@ -4,8 +4,8 @@
 // while no hold is asked for misses nothing.
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
-import type { SpendLimit, Spender } from "./contracts.ts";
-import type { Answer, AskScript, Task } from "./shared-script.ts";
+import type { SpendLimit, Spender } from "../budgets/index.ts";
+import type { Answer, AskScript, Task } from "./ask-script.ts";
 
 /** How often rows are written anew, in milliseconds, and how many at once. */
 const BEAT_MS = 2_000;

@@ -2,10 +2,15 @@
 // pico-units of the currency, because a script counts in doubles.
 import { WINDOW_MS } from "../../core/accounts/limiter.ts";
 import type { Clock } from "../../core/clock.ts";
+import {
+  periodEnd,
+  periodName,
+  type Figures,
+  type LocalAccountant,
+  type SpendLimit,
+  type TokenState,
+} from "../budgets/index.ts";
 import type { StoredScript } from "../redis/index.ts";
-import type { Figures, SpendLimit, TokenState } from "./contracts.ts";
-import type { LocalAccountant } from "./local.ts";
-import { periodEnd, periodName } from "./periods.ts";
 
 /** What a gateway that dies has held is given back after so many milliseconds. */
 const LEASE_MS = 15_000;

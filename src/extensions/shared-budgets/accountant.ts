@@ -4,21 +4,21 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import { randomHex } from "../../core/ids.ts";
-import type { OnError } from "../redis/index.ts";
 import type {
   Accountant,
+  BudgetWarnings,
   Decision,
   Figures,
+  Most,
   Outcome,
   ReserveRequest,
   Spender,
   SpendLimit,
   Ticket,
-} from "./contracts.ts";
-import type { Most } from "./local.ts";
-import { createRows, type Rows } from "./shared-rows.ts";
-import { createAskScript, type Answer, type ScriptOptions } from "./shared-script.ts";
-import type { BudgetWarnings } from "./warnings.ts";
+} from "../budgets/index.ts";
+import type { OnError } from "../redis/index.ts";
+import { createAskScript, type Answer, type ScriptOptions } from "./ask-script.ts";
+import { createRows, type Rows } from "./rows.ts";
 
 export interface SharedOptions extends ScriptOptions {
   readonly warnings: BudgetWarnings;
