@@ -143,6 +143,23 @@ describe("the operator's morning", { skip: noBrowser() }, async () => {
     assert.equal(await page.locator("#key-made code").count(), 0);
   });
 
+  it("a key is made with a budget and a limit of tokens, which its row shows", async (t) => {
+    const { page } = await morning(t);
+    await page.goto(`${busy.admin}/#keys`);
+    const form = page.locator("#new-key");
+    await form.getByLabel("Account").fill("careful");
+    await form.getByLabel("Tokens a minute").fill("20000");
+    await form.getByLabel("Budget").fill("five");
+    await form.getByLabel("Renewed").selectOption("month");
+    await page.keyboard.press("Enter");
+    await page.locator("#key-outcome", { hasText: "budget.amount" }).waitFor();
+    await form.getByLabel("Budget").fill("5.50");
+    await page.keyboard.press("Enter");
+    await page.locator("#key-made code").waitFor();
+    const row = page.locator("#key-list tr", { hasText: "careful" });
+    await row.getByText("20,000 tokens a minute; a budget of 5.50 a month").waitFor();
+  });
+
   it("filters stand in the address, and what is typed into them is found", async (t) => {
     const { page } = await morning(t);
     await page.goto(`${busy.admin}/#requests?account=globex&status=2xx`);

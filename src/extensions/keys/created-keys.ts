@@ -65,6 +65,19 @@ export interface CreatedKey {
   revoked: string | null;
 }
 
+/** What a key may spend, as it is written. */
+export const keyBudget = object(
+  {
+    amount: refine(string(), (text) =>
+      /^\d{1,9}(\.\d{1,12})?$/.test(text)
+        ? text
+        : fail("invalid_value", "expected a decimal number such as 5.00"),
+    ),
+    period: literal(...PERIODS),
+  },
+  { strict: true },
+);
+
 const createdKeys = array<CreatedKey>(
   object({
     key_id: nonEmpty,
@@ -73,12 +86,7 @@ const createdKeys = array<CreatedKey>(
     sha256: string({ pattern: /^[0-9a-f]{64}$/, secret: true }),
     rpm: nullable(number({ min: 0, integer: true })),
     models: nullable(array(nonEmpty)),
-    budget: optional(
-      object({
-        amount: string({ pattern: /^\d{1,9}(\.\d{1,12})?$/ }),
-        period: literal(...PERIODS),
-      }),
-    ),
+    budget: optional(keyBudget),
     tokens_per_minute: optional(number({ min: 0, integer: true })),
     created: time,
     expires: nullable(time),

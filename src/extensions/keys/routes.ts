@@ -19,7 +19,14 @@ import {
 } from "../../core/schema/checker.ts";
 import { withLock } from "../data-files/index.ts";
 import type { Host } from "../installation/index.ts";
-import { createKey, keyFile, readKeys, revokeKey, type CreatedKey } from "./created-keys.ts";
+import {
+  createKey,
+  keyBudget,
+  keyFile,
+  readKeys,
+  revokeKey,
+  type CreatedKey,
+} from "./created-keys.ts";
 import { isDateToCome, isShownText, lockOf, SHOWN_TEXT, spendTerms } from "./terms.ts";
 
 /** Bytes of a body that makes a key. */
@@ -37,6 +44,8 @@ const termsBody = object(
     account: shortText,
     name: optional(shortText),
     rpm: optional(number({ min: 0, max: 9_999_999, integer: true })),
+    tokens_per_minute: optional(number({ min: 0, max: 999_999_999, integer: true })),
+    budget: optional(keyBudget),
     models: optional(array(nonEmpty, { min: 1, max: 1_000 })),
     expires: optional(
       refine(nonEmpty, (text) =>
@@ -136,14 +145,14 @@ export function keyRoutes(host: Host): Routes {
       },
       async POST(exchange) {
         const {
-          account,
           name = null,
           rpm = null,
           models = null,
+          expires = null,
           ...rest
         } = await readTerms(exchange);
         assertModels(host.current(), models ?? []);
-        const terms = { account, name, rpm, models, expires: rest.expires ?? null };
+        const terms = { ...rest, name, rpm, models, expires };
         const { key, stored } = await withLock(lockOf(dataDir), () =>
           createKey(file, terms, host.clock.now()),
         );

@@ -77,6 +77,21 @@ describe("keys over the admin listener", () => {
     );
   });
 
+  it("a key with a budget and a limit of tokens has both, and is refused by them", async (t) => {
+    const { ask, chat } = await setUp(t);
+    const terms = { tokens_per_minute: 10_000, budget: { amount: "0", period: "month" } };
+    const { body } = await ask("/keys", "POST", { account: "acme", ...terms });
+    assert.deepEqual([body.tokens_per_minute, body.budget], Object.values(terms));
+    const listed = (await ask("/keys")).body.keys.at(-1);
+    assert.deepEqual([listed.tokens_per_minute, listed.budget], Object.values(terms));
+    await until(async () => (await chat(body.key)).status === 402, "the budget to refuse");
+
+    const none = { tokens_per_minute: null, budget: null };
+    const free = await ask("/keys", "POST", { account: "acme", ...none });
+    assert.equal(free.status, 201);
+    assert.ok(!("budget" in free.body) && !("tokens_per_minute" in free.body));
+  });
+
   it("a change is logged with the user name that the browser sent; a change of the file with its ids", async (t) => {
     const { gw } = await setUp(t);
     const response = await fetch(`${gw.gateway.adminAddress()!}/keys`, {
@@ -106,6 +121,10 @@ describe("keys over the admin listener", () => {
       [{ account: "a", name: "red\u001b[31m" }, "name", /control character/],
       [{ account: "a", rpm: -1 }, "rpm", /0/],
       [{ account: "a", rpm: "many" }, "rpm", /integer|number/],
+      [{ account: "a", tokens_per_minute: 1.5 }, "tokens_per_minute", /integer/],
+      [{ account: "a", budget: { amount: "-1", period: "day" } }, "budget.amount", /5\.00/],
+      [{ account: "a", budget: { amount: "1", period: "hour" } }, "budget.period", /day/],
+      [{ account: "a", budget: { amount: "1" } }, "budget.period", /required/],
       [{ account: "a", models: ["none"] }, "models[0]", /no model or alias/],
       [{ account: "a", expires: "2020-01-01" }, "expires", /a date to come/],
       [{ account: "a", limit: 1 }, "limit", /not a known field/],

@@ -11,7 +11,9 @@ const size = () => (isNarrow() ? 10 : 25);
 const REFRESH_MS = 60_000;
 const RPM_FAULT = "A whole number from 1 to 9999999, or nothing for no limit of its own.";
 const CONFIGURED =
-  "A key in the configuration is revoked there: remove it from keys in gateway.json; that is put in force at once.";
+  "A key in the configuration is revoked there: remove it from keys in gateway.json; " +
+  "that is put in force at once.";
+const PERIODS = { day: "a day", month: "a month", total: "in total" };
 
 const form = $("new-key");
 const rpmField = form.elements["rpm"];
@@ -71,15 +73,22 @@ function doom(id) {
   buttons.find((each) => each.dataset.focus === focus)?.focus();
 }
 
+/** What a key may take, in words. Nothing: whatever its account may. */
+function limitsOf({ rpm, tokens_per_minute: tokens, budget, models }) {
+  return [
+    rpm === null ? null : `${number(rpm)} requests a minute`,
+    tokens === undefined ? null : `${number(tokens)} tokens a minute`,
+    budget === undefined ? null : `a budget of ${budget.amount} ${PERIODS[budget.period]}`,
+    models === null ? null : models.join(", "),
+  ].filter((part) => part !== null);
+}
+
 function row(key) {
-  const { key_id: id, account, name, rpm, models } = key;
+  const { key_id: id, account, name } = key;
   const use = uses.get(id);
   const spend = spends.get(id) ?? [];
   const spent = spend.map(({ cost, currency }) => money(cost, currency)).join(" + ");
-  const limits = [
-    rpm === null ? null : `${number(rpm)} requests a minute`,
-    models === null ? null : models.join(", "),
-  ].filter((part) => part !== null);
+  const limits = limitsOf(key);
   return [
     [
       link(withQuery("#requests", { key: id }), h("span", { class: "id" }, id)),
@@ -184,11 +193,13 @@ function termsOf() {
     .split(",")
     .map((name) => name.trim())
     .filter(Boolean);
-  const rpm = value("rpm");
+  const [rpm, tokens, amount] = ["rpm", "tokens", "amount"].map(value);
   return {
     account: value("account"),
     name: value("name") || null,
     rpm: rpm === "" ? null : Number(rpm),
+    tokens_per_minute: tokens === "" ? null : Number(tokens),
+    budget: amount === "" ? null : { amount, period: value("period") },
     models: models.length === 0 ? null : models,
     expires: value("expires") || null,
   };
