@@ -2,7 +2,7 @@
 import { JSON_OPTION, UsageError, type Command } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
 import { bookSizes, withCopiedBooks, withProgress } from "../books/index.ts";
-import { createReceipts, proofsOf } from "../receipts/index.ts";
+import { createReceipts } from "../receipts/index.ts";
 import { MONTH } from "./calendar.ts";
 import { billedRecords, statement, statementCsv } from "./statement.ts";
 import { withoutDetails } from "./trace.ts";
@@ -72,7 +72,7 @@ const runStatement = withCopiedBooks(async (context) => {
 });
 
 /** The usage records of a request id, and their receipts. */
-const runTrace = withCopiedBooks(async ({ books, config, extensions, args, terminal }) => {
+const runTrace = withCopiedBooks(async ({ books, args, terminal }) => {
   const requestId = args.operand ?? "";
   const found = await books.store.find({ requestId, limit: MOST_TRACED });
   if (found.length === 0)
@@ -82,8 +82,7 @@ const runTrace = withCopiedBooks(async ({ books, config, extensions, args, termi
     );
   const records = found.map(withoutDetails);
   if (args.values["json"] === undefined) return await terminal.print(table(TRACE_COLUMNS, records));
-  const proofs = proofsOf(config, extensions);
-  const receipts = await createReceipts(books, proofs).find({ requestId, limit: MOST_TRACED });
+  const receipts = await createReceipts(books).find({ requestId, limit: MOST_TRACED });
   const trace = { gateway_request_id: requestId, records, receipts };
   return await terminal.print(`${JSON.stringify(trace)}\n`);
 });

@@ -3,7 +3,7 @@
 import type { ProgramExtension } from "../../command-line/command.ts";
 import type { HostExtension, HostPart } from "../installation/index.ts";
 import { openBooks } from "../books/index.ts";
-import { createReceipts, proofsOf } from "../receipts/index.ts";
+import { createReceipts } from "../receipts/index.ts";
 import { statementCommand, traceCommand } from "./billing-commands.ts";
 import { costRoutes } from "./cost-routes.ts";
 
@@ -12,7 +12,7 @@ export const extension: ProgramExtension & HostExtension = {
   commands: { "billing statement": statementCommand, "billing trace": traceCommand },
   startOnce({ config, clock, diagnose, extensions }): HostPart {
     const books = openBooks(config, { clock, diagnose, extensions });
-    const receipts = createReceipts(books, proofsOf(config, extensions));
+    const receipts = createReceipts(books);
     return { adminRoutes: costRoutes(books, receipts), close: books.store.close };
   },
 };

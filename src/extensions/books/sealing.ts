@@ -50,15 +50,10 @@ export interface Sealing {
   closeDays(): Promise<ClosedDays>;
   /**
    * The proof of a usage record whose day has its head, as JSON for a receipt. Null: the day has
-   * none yet, or the head does not have the record.
+   * none yet, the head does not have the record, or what proves it cannot be read.
    */
   proofOfRecord(record: UsageRecord): object | null;
-  /**
-   * What names a settle line of a segment in its chain, as JSON for a receipt. `line` has no line
-   * end. Null: it has no seal.
-   */
-  proofOfLine(segment: string, line: string): object | null;
-  /** Prints a statement with its proof. Throws if there is no head that could prove anything. */
+  /** Prints a statement with its proof, which lists the records of days without a head as open. */
   printStatement(statement: StatementToSeal, print: (text: string) => Promise<void>): Promise<void>;
 }
 

@@ -8,10 +8,8 @@ import { sendJson } from "../../core/http/responses.ts";
 import type { Snapshot } from "../../core/snapshot.ts";
 import { openBooks } from "../books/index.ts";
 import { createReceipts, type Receipts } from "./receipts.ts";
-import { proofsOf } from "./seals.ts";
 
 export { createReceipts, type Receipts } from "./receipts.ts";
-export { proofsOf, type Proofs, type SealedRequest, type SealExtension } from "./seals.ts";
 export type { Receipt } from "./receipt.ts";
 
 /** The most receipts of an answer: those of the requests that ended last. */
@@ -23,7 +21,7 @@ export const extension: Extension = {
   name: "receipts",
   start({ config, current, clock, diagnose, extensions }) {
     const books = openBooks(config, { clock, diagnose, extensions });
-    const receipts = createReceipts(books, proofsOf(config, extensions));
+    const receipts = createReceipts(books);
     return {
       routes: receiptRoutes(receipts, current),
       open: async () => receipts.warmUp(),

@@ -4,7 +4,6 @@ import { decisive, usageRecord, type BooksFiles, type SettleRecord } from "../bo
 import type { RequestQuery, UsageRecord } from "../usage-records/index.ts";
 import { createFreshRequests } from "./fresh.ts";
 import { receiptOf, type Receipt } from "./receipt.ts";
-import type { Proofs } from "./seals.ts";
 
 /** The receipts of some books. */
 export interface Receipts {
@@ -17,8 +16,7 @@ export interface Receipts {
   find(query: RequestQuery): Promise<readonly Receipt[]>;
 }
 
-/** `proofs`: undefined if nothing proves the books. */
-export function createReceipts(books: BooksFiles, proofs?: Proofs): Receipts {
+export function createReceipts(books: BooksFiles): Receipts {
   const fresh = createFreshRequests(books);
 
   async function freshRecords(query: RequestQuery): Promise<readonly UsageRecord[]> {
@@ -47,11 +45,8 @@ export function createReceipts(books: BooksFiles, proofs?: Proofs): Receipts {
       const latest = [...records.values()]
         .sort((a, b) => (a.ended_at < b.ended_at ? -1 : Number(a.ended_at > b.ended_at)))
         .slice(-query.limit);
-      return await Promise.all(
-        latest.map(async (record) => {
-          const { usage_id: spend_id, ended_at } = record;
-          return receiptOf(record, (await proofs?.proofOf({ spend_id, ended_at })) ?? null);
-        }),
+      return latest.map((record) =>
+        receiptOf(record, books.sealing?.proofOfRecord(record) ?? null),
       );
     },
   };

@@ -1,8 +1,7 @@
 // Seals: each line of the spend log continues the one before it, and each day that is over gets a
 // signed head, so that an auditor can find whatever is changed afterwards.
 import type { ProgramExtension } from "../../command-line/command.ts";
-import type { Config } from "../../core/config.ts";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import type { Sealing, SealingExtension, SealingOptions } from "../books/index.ts";
 import { createDayCloser } from "./heads/close-days.ts";
 import { headCommand, publicKeyCommand } from "./commands.ts";
@@ -32,48 +31,24 @@ export { isWholeTree, readLeaves, treeFile, treeOf } from "./tree/day-tree.ts";
 export { createLeafList, type SortedLeaves } from "./tree/leaf-list.ts";
 export { hasDetails, leafOf, rootOfProof, wholeLeafOf } from "./tree/merkle.ts";
 
-/** Offers receipts the proof of a request. */
-interface ProvingExtension {
-  openProofs(config: Config):
-    | {
-        proofOf(request: {
-          readonly spend_id: string;
-          readonly ended_at: string;
-        }): Promise<object | null>;
-      }
-    | undefined;
-}
-
-export const extension: ProgramExtension & SealingExtension & ProvingExtension = {
+export const extension: ProgramExtension & SealingExtension = {
   name: "seals",
   settings: [seals],
   commands: {
     "seal head": headCommand,
     "seal public-key": publicKeyCommand,
   },
-  // Receipts look for this member of an extension, and know nothing else of seals.
-  openProofs(config: Config) {
-    if (!seals.of(config).enabled) return undefined;
-    const proofs = createRecordProofs(resolve(config.data_dir));
-    return {
-      proofOf: ({ spend_id, ended_at }: { spend_id: string; ended_at: string }) =>
-        // A receipt is worth more than its proof. 'seal verify' says what is wrong with the heads.
-        proofs.ofRequest(spend_id, ended_at).catch(() => null),
-    };
-  },
   openSealing: (options) => (seals.of(options.config).enabled ? createSealing(options) : undefined),
 };
 
 function createSealing({ dataDir, clock, diagnose, isClockSteady }: SealingOptions): Sealing {
   const { lookBack, begin, resume } = createChainWriter(join(dataDir, "spend"));
-  const proofs = createRecordProofs(dataDir);
   return {
     lookBack,
     begin,
     resume,
     closeDays: createDayCloser({ dataDir, clock, diagnose, isClockSteady }),
-    proofOfRecord: proofs.ofRecord,
-    proofOfLine: proofs.ofLine,
+    proofOfRecord: createRecordProofs(dataDir).ofRecord,
     printStatement: (statement, print) =>
       printSealedStatement(
         { dataDir, key: sealKeyOf(dataDir), now: clock.now() },

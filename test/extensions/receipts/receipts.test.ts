@@ -3,10 +3,9 @@
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import type { Extension } from "../../../src/core/extension/extension.ts";
-import { copySettled, openBooks } from "../../../src/extensions/books/index.ts";
-import { createReceipts, type Proofs } from "../../../src/extensions/receipts/index.ts";
-import { proofsOf } from "../../../src/extensions/receipts/seals.ts";
+import { copySettled, openBooks, type Sealing } from "../../../src/extensions/books/index.ts";
+import { createReceipts } from "../../../src/extensions/receipts/index.ts";
+import type { UsageRecord } from "../../../src/extensions/usage-records/index.ts";
 import {
   configFile,
   handMade,
@@ -308,18 +307,13 @@ describe("the search for receipts", () => {
   it("has the proof that an extension offers", async () => {
     const { books } = booksOf([openLine(1, same), settleLine(1, same)]);
     const asked: unknown[] = [];
-    const proofs: Proofs = {
-      async proofOf(request) {
-        asked.push(request);
-        return { chain: "of hashes" };
-      },
+    const proofOfRecord = (record: UsageRecord) => {
+      asked.push(record.usage_id);
+      return { chain: "of hashes" };
     };
-    const sealing = { name: "sealing", openProofs: () => proofs } as Extension;
-    const config = checkConfig(demo({}), {});
-    assert.equal(proofsOf(config, []), undefined);
-    const receipts = createReceipts(books, proofsOf(config, [sealing]));
+    const receipts = createReceipts({ ...books, sealing: { proofOfRecord } as Sealing });
     assert.deepEqual((await receipts.find(query))[0]!.seal, { chain: "of hashes" });
-    assert.deepEqual(asked, [{ spend_id: spendId(1), ended_at: settleLine(1)["time"] }]);
+    assert.deepEqual(asked, [spendId(1)]);
   });
 
   it("has the latest, if an id was used for more requests than fit in an answer", async () => {
