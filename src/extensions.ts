@@ -76,15 +76,17 @@ export const extensions: readonly ProgramEntry[] = [
   },
   { name: "model-list", serves: true, load: () => import("./extensions/model-list/index.ts") },
   {
-    // The outermost of those that go around the completion of a request.
-    name: "recovery",
-    settings: ["aliases.*.recovery", "models.*.recovery", "retry.max_recoveries"],
-    load: () => import("./extensions/recovery/index.ts"),
-  },
-  {
+    // Around recovery: it knows a conversation by what the client sent, and not by what a model is
+    // asked to go on with.
     name: "sticky",
     settings: ["aliases.*.sticky"],
     load: () => import("./extensions/sticky/index.ts"),
+  },
+  {
+    // Around all that follow, so that a stream that is gone on with passes through them again.
+    name: "recovery",
+    settings: ["aliases.*.recovery", "models.*.recovery", "retry.max_recoveries"],
+    load: () => import("./extensions/recovery/index.ts"),
   },
   {
     name: "patience",

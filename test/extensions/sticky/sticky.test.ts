@@ -11,6 +11,7 @@ import { createMemory } from "../../../src/extensions/sticky/memory.ts";
 import { folder } from "../../support/folder.ts";
 import { configFor, json, KEY, startGateway } from "../../support/gateway.ts";
 import { speak, startProvider, status, type Behaviour } from "../../support/provider.ts";
+import { broken, inTurn, REST, sayText, SHOWN, texts, WHOLE } from "../../support/recovered.ts";
 import { runHere } from "../../support/run-here.ts";
 
 type Json = Record<string, any>;
@@ -37,6 +38,28 @@ async function start(t: TestContext, over: object = {}) {
     return (await json(await gateway.chat({ model, messages }, headers))).model;
   };
   return { ...gateway, behaviours, ask };
+}
+
+/** A sticky alias whose streams are gone on with. */
+async function recovering(t: TestContext) {
+  const asked: string[] = [];
+  const behaviours: Record<string, Behaviour> = {};
+  const { url } = await startProvider(t, (request) => {
+    const { model } = request.body;
+    asked.push(model);
+    return behaviours[model]!(request);
+  });
+  const gateway = await startGateway(
+    t,
+    configFor(url, ["a", "b"], {
+      models: { a: { prefill: "plain" }, b: { prefill: "plain" } },
+      aliases: { x: { models: ["a", "b"], sticky: true, recovery: "continue" } },
+      retry: { max_retries: 0 },
+    }),
+  );
+  const ask = async (messages: Json[]): Promise<string> =>
+    await (await gateway.chat({ model: "x", messages, stream: true })).text();
+  return { ask, asked, behaviours };
 }
 
 const user = (content: string): Json => ({ role: "user", content });
@@ -77,6 +100,29 @@ describe("a sticky alias", () => {
     behaviours["a"] = speak("A.");
     assert.equal(await ask([...grown, says("B."), user("Then?")]), "b");
     assert.equal(await ask([user("Hi")]), "b", "what a served is not healthy");
+  });
+
+  it("goes on with a broken stream at the model that broke, whatever it remembers", async (t) => {
+    const { ask, asked, behaviours } = await recovering(t);
+    behaviours["a"] = status(500);
+    behaviours["b"] = sayText(WHOLE);
+    await ask([user("Hi")]);
+    behaviours["a"] = inTurn(broken(texts(SHOWN)), sayText(REST));
+    behaviours["b"] = status(500);
+    asked.length = 0;
+    assert.match(await ask([user("Hi"), says(WHOLE), user("And now?")]), /: recovered/);
+    assert.deepEqual(asked, ["b", "a", "a"]);
+  });
+
+  it("remembers the model that finished a reply that another had begun", async (t) => {
+    const { ask, asked, behaviours } = await recovering(t);
+    behaviours["a"] = inTurn(broken(texts(SHOWN)), status(500), sayText(WHOLE));
+    behaviours["b"] = inTurn(sayText(REST), sayText(WHOLE));
+    assert.match(await ask([user("Hi")]), /: recovered/);
+    assert.deepEqual(asked, ["a", "a", "b"]);
+    asked.length = 0;
+    await ask([user("Hi"), says(WHOLE), user("And now?")]);
+    assert.deepEqual(asked, ["b"]);
   });
 
   it("is sticky through every client API", async (t) => {
