@@ -128,7 +128,8 @@ async function verifySegment(
 function booksText(result: Verification): string {
   const { heads, segments, months } = result;
   const lines = [
-    keyText(result.public_key, result.key_stated),
+    keyText(result.public_key, result.key_stated) +
+      (heads.count === 0 && result.public_key !== null ? "; no head is signed with it yet" : ""),
     heads.count > 0
       ? `heads: ${heads.count} of closed days, from ${heads.from} to ${heads.to}`
       : "heads: none; no day was closed since seals were switched on",

@@ -1,4 +1,5 @@
 // `seal head` and `seal public-key`.
+import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { systemClock } from "../../core/clock.ts";
@@ -6,7 +7,8 @@ import { hasSpendLog, withBooks } from "../books/index.ts";
 import { firstSealedDay } from "./heads/close-days.ts";
 import { readHeads, sealsDir, type HeadLine } from "./heads/heads.ts";
 import { makeHeadNow } from "./heads/make-head.ts";
-import { sealKeyOf } from "./heads/seal-key.ts";
+import { keyFile, sealKeyOf } from "./heads/seal-key.ts";
+import { seals } from "./settings.ts";
 
 const DAY = /^\d{4}-\d\d-\d\d$/;
 
@@ -63,14 +65,23 @@ export const headCommand: Command = {
   run: runHead,
 };
 
-/** Prints the public key, and makes the key if there is none. */
+/** Prints the public key, and makes the key if these are sealed books that have none yet. */
 export const publicKeyCommand: Command = {
   summary: "print the public key that verifies the heads of these books",
   example: "seal public-key",
   options: { json: JSON_OPTION },
   async run(args, terminal) {
     const { config } = await terminal.load(args, { withoutSecrets: true });
-    const { publicHex, publicPem } = sealKeyOf(resolve(config.data_dir));
+    const dataDir = resolve(config.data_dir);
+    const path = keyFile(dataDir);
+    if (!existsSync(path)) {
+      if (!existsSync(dataDir))
+        throw new Error(`there are no books in ${dataDir}: no gateway has run with it`);
+      if (!seals.of(config).enabled)
+        throw new Error(`there is no ${path}, and the configuration does not switch seals on`);
+      terminal.warn(`${path} is made: these books had no key yet`);
+    }
+    const { publicHex, publicPem } = sealKeyOf(dataDir);
     await terminal.answer(args, { public_key: publicHex }, publicPem);
   },
 };

@@ -9,7 +9,10 @@ import { describe, it } from "node:test";
 import { createRecordProofs } from "../../../src/extensions/seals/tree/record-proofs.ts";
 import { createChainWriter } from "../../../src/extensions/seals/chain/write-chain.ts";
 import { rootOfProof } from "../../../src/extensions/seals/tree/merkle.ts";
-import { segmentPath, segments, usageRecords } from "../../support/books.ts";
+import { configFile, segmentPath, segments, usageRecords } from "../../support/books.ts";
+import { folder } from "../../support/folder.ts";
+import { demo } from "../../support/gateway.ts";
+import { runHere } from "../../support/run-here.ts";
 import { HOUR, sealedBooks, settlement, textOfFile, threeDays } from "./sealed-books.ts";
 
 const sha = (...parts: (Uint8Array | string)[]): Buffer => {
@@ -272,5 +275,35 @@ describe("seal head", () => {
     assert.match(open.stderr, /2026-03-04 has no head/);
     const none = await books.command("seal", "head", "--day", "2026-02-30");
     assert.deepEqual([none.code, none.stdout], [2, ""], "no day of the calendar");
+  });
+});
+
+describe("seal public-key", () => {
+  it("makes the key of sealed books once, and says so", async () => {
+    const books = sealedBooks();
+    await books.requests(1);
+    rmSync(join(books.dir, "keys.seal"), { force: true });
+    const made = await books.command("seal", "public-key");
+    assert.match(made.stderr, /keys\.seal is made/);
+    const again = await books.command("seal", "public-key");
+    assert.deepEqual([again.stdout, again.stderr], [made.stdout, ""]);
+    const { stdout } = await books.command("seal", "verify");
+    assert.match(stdout, /^key: none/);
+    const key = join(folder(), "key.pem");
+    writeFileSync(key, made.stdout);
+    const stated = await books.command("seal", "verify", "--public-key", key);
+    assert.match(stated.stdout, /as stated by --public-key; no head is signed with it yet\n/);
+  });
+
+  it("makes none where nothing is sealed, or where no gateway has run", async () => {
+    const dir = folder();
+    const config = (over: object): string => configFile(demo({ data_dir: dir, ...over }));
+    const plain = await runHere(["seal", "public-key", "--config", config({})]);
+    assert.match(plain.stderr, /does not switch seals on/);
+    const gone = { data_dir: join(dir, "nothing"), seals: { enabled: true } };
+    const nowhere = await runHere(["seal", "public-key", "--config", config(gone)]);
+    assert.match(nowhere.stderr, /there are no books in .*nothing: no gateway has run with it/);
+    assert.deepEqual([plain.code, nowhere.code, plain.stdout, nowhere.stdout], [1, 1, "", ""]);
+    assert.ok(!existsSync(join(dir, "keys.seal")));
   });
 });

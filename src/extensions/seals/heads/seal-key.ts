@@ -20,9 +20,12 @@ export interface SealKey {
   sign(digest: string): string;
 }
 
+/** The file of the key of a data_dir. */
+export const keyFile = (dataDir: string): string => join(dataDir, "keys.seal");
+
 /** Reads the key of a data_dir, or makes it. Throws if it can be neither read nor made. */
 export function sealKeyOf(dataDir: string): SealKey {
-  const path = join(dataDir, "keys.seal");
+  const path = keyFile(dataDir);
   const digits = readOrCreateHex(path, 32);
   if (!/^[0-9a-f]{64}$/.test(digits)) throw new Error(`${path} is not 64 hexadecimal digits`);
   const key = createPrivateKey({
