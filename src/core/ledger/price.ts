@@ -19,8 +19,8 @@ export interface Price {
 
 /** Decimals of an amount: those of a pico-unit. */
 export const DECIMALS = 12;
-/** A price has at most six decimals, so the product is whole. */
-const pico = (tokens: number, price: number): bigint =>
+/** What so many tokens cost, in pico-units. A price has at most six decimals, so it is whole. */
+export const picoOf = (tokens: number, price: number): bigint =>
   BigInt(tokens) * BigInt(Math.round(price * 1e6));
 
 /**
@@ -34,11 +34,11 @@ export function costOf(usage: Usage, price: Price | undefined): bigint {
   const cached = usage.prompt_tokens_details;
   const { cache_write_tokens: written = 0, cache_write_1h_tokens: written1h = 0 } = cached;
   return (
-    pico(usage.prompt_cache_hit_tokens, hit) +
-    pico(usage.prompt_cache_miss_tokens - written, miss) +
-    pico(written - written1h, write) +
-    pico(written1h, write1h) +
-    pico(usage.completion_tokens, output)
+    picoOf(usage.prompt_cache_hit_tokens, hit) +
+    picoOf(usage.prompt_cache_miss_tokens - written, miss) +
+    picoOf(written - written1h, write) +
+    picoOf(written1h, write1h) +
+    picoOf(usage.completion_tokens, output)
   );
 }
 

@@ -28,27 +28,26 @@ export function createUsageReader(): (json: unknown) => UsageReport | undefined 
     usage = { ...usage, ...Object.fromEntries(stated.map((name) => [name, latest[name]])) };
     const count = tokenCounter(usage);
     const cacheHit = count("cache_read_input_tokens");
-    const written = writtenIn(usage);
+    const { cacheWrite, cacheWrite1h } = writtenIn(usage);
     return {
-      prompt: sumOf(count("input_tokens"), written.cacheWrite, cacheHit),
+      prompt: sumOf(count("input_tokens"), cacheWrite, cacheHit),
       completion: tokenCounter(latest)("output_tokens"),
       cacheHit: cacheHit ?? 0,
       reasoning: tokenCounter(usage["output_tokens_details"])("thinking_tokens") ?? 0,
-      ...(written.cacheWrite ? written : {}),
+      ...(cacheWrite ? { cacheWrite, cacheWrite1h } : {}),
     };
   };
 }
 
 /**
  * What was written to the cache: for five minutes and for an hour together, and for an hour alone.
- * The sum is stated by itself; an answer that states only its parts means their sum.
+ * The sum is stated by itself; an answer that states only its parts means their sum. Undefined:
+ * nothing is stated.
  */
-function writtenIn(
-  usage: Record<string, unknown>,
-): Pick<UsageReport, "cacheWrite" | "cacheWrite1h"> {
+function writtenIn(usage: Record<string, unknown>) {
   const part = tokenCounter(usage["cache_creation"]);
-  const cacheWrite1h = part("ephemeral_1h_input_tokens") ?? 0;
+  const cacheWrite1h = part("ephemeral_1h_input_tokens");
   const stated = tokenCounter(usage)("cache_creation_input_tokens");
-  const cacheWrite = stated ?? sumOf(part("ephemeral_5m_input_tokens"), cacheWrite1h) ?? 0;
-  return { cacheWrite, cacheWrite1h };
+  const cacheWrite = stated ?? sumOf(part("ephemeral_5m_input_tokens"), cacheWrite1h);
+  return { cacheWrite, cacheWrite1h: cacheWrite1h ?? 0 };
 }

@@ -24,9 +24,12 @@ export interface Spender {
 export interface Estimate {
   /** The canonical name of the candidate. */
   readonly model: string;
-  /** In pico-units of the currency. */
+  /** The most that it can cost, in pico-units of the currency. */
   readonly cost: bigint;
+  /** The tokens of the prompt by estimate, and the bound of the reply. */
   readonly tokens: number;
+  /** What the prompt alone comes to by estimate, in pico-units and in tokens. */
+  readonly prompt: { readonly cost: bigint; readonly tokens: number };
 }
 
 /** A request that asks for money and tokens. */
@@ -91,9 +94,12 @@ export interface Outcome {
   /** In pico-units of the currency. */
   readonly cost: bigint;
   readonly tokens: number;
-  /** The model that served. Null: none did. */
+  /** The model that served the whole reply. Null: none did. */
   readonly model: string | null;
 }
+
+/** What a request came to that was not served. */
+export const NO_OUTCOME: Outcome = { cost: 0n, tokens: 0, model: null };
 
 /** How a budget stands. Amounts are in pico-units of the currency. */
 export interface Figures {

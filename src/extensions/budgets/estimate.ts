@@ -4,7 +4,7 @@
 // against their own limits.
 import type { Config } from "../../core/config.ts";
 import { estimatePrompt } from "../../core/ledger/meter.ts";
-import type { Price } from "../../core/ledger/price.ts";
+import { picoOf, type Price } from "../../core/ledger/price.ts";
 import { textOf, type ChatRequest } from "../../core/openai/request.ts";
 import type { Model } from "../../core/routing/model.ts";
 import { asCount, asObject } from "../../core/schema/untrusted-json.ts";
@@ -34,10 +34,15 @@ export function estimatesOf(
     const output = outputOf(chat, model, assumedOutput);
     const media = model.provider.countMedia(chat);
     const prompt = Math.min(MAX_TOKENS, bytes + media);
+    const estimated = estimatePrompt(chat, () => media);
     return {
       model: model.name,
       cost: mostOf(prompt, output, recoveries, model.price),
-      tokens: estimatePrompt(chat, () => media) + output,
+      tokens: estimated + output,
+      prompt: {
+        cost: model.price ? picoOf(estimated, model.price.input_cache_miss) : 0n,
+        tokens: estimated,
+      },
     };
   });
 }
@@ -75,12 +80,9 @@ function mostOf(
   if (!price) return 0n;
   const { output: outputPrice, ...inputPrices } = price;
   const input = Math.max(...Object.values(inputPrices).map((one) => one ?? 0));
-  const once = pico(prompt, input) + pico(output, outputPrice);
-  return once + BigInt(recoveries) * (once + pico(output, input));
+  const once = picoOf(prompt, input) + picoOf(output, outputPrice);
+  return once + BigInt(recoveries) * (once + picoOf(output, input));
 }
-
-const pico = (tokens: number, price: number): bigint =>
-  BigInt(tokens) * BigInt(Math.round(price * 1e6));
 
 /** The bytes of everything in a request that a model reads, and what providers add. */
 function promptBytes(chat: ChatRequest): number {
@@ -102,8 +104,12 @@ function promptBytes(chat: ChatRequest): number {
  */
 function nativeBytes({ native }: ChatRequest): number {
   if (!native) return 0;
-  const withoutMedia = (name: string, value: unknown): unknown => (name === "data" ? "" : value);
   return Buffer.byteLength(JSON.stringify(native.body, withoutMedia));
+}
+
+/** What JSON.stringify() takes of a member of `this`: the bytes of a medium are left out. */
+function withoutMedia(this: unknown, name: string, value: unknown): unknown {
+  return name === "data" && asObject(this)["type"] === "base64" ? "" : value;
 }
 
 const sizeOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));

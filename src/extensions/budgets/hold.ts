@@ -6,7 +6,13 @@ import type { Config } from "../../core/config.ts";
 import type { Hold, Settlement } from "../../core/ledger/ledger.ts";
 import { formatMoney } from "../../core/ledger/price.ts";
 import { parseMoney } from "../usage-records/index.ts";
-import type { Accountant, Decision, Outcome, Spender } from "./contracts.ts";
+import {
+  NO_OUTCOME,
+  type Accountant,
+  type Decision,
+  type Outcome,
+  type Spender,
+} from "./contracts.ts";
 import { estimatesOf } from "./estimate.ts";
 import { refusalError, setTokenHeaders } from "./refusals.ts";
 import { accountLimit, keyLimit } from "./limits.ts";
@@ -19,16 +25,14 @@ export interface HoldOptions {
   found(): void;
 }
 
-const NOTHING: Outcome = { cost: 0n, tokens: 0, model: null };
-
 const outcomeOf = (settlement: Settlement | undefined): Outcome =>
   settlement
     ? {
         cost: parseMoney(settlement.cost),
         tokens: settlement.usage.total_tokens,
-        model: settlement.modelServed,
+        model: settlement.status === "completed" ? settlement.modelServed : null,
       }
-    : NOTHING;
+    : NO_OUTCOME;
 
 /** GatewayPart.hold. */
 export function createHold({ accountant, isCounting, found }: HoldOptions) {

@@ -22,6 +22,7 @@ import { createRemoteAccountant } from "./worker.ts";
 
 export type { SharingExtension, SharingOptions } from "./accountant.ts";
 export type * from "./contracts.ts";
+export { NO_OUTCOME } from "./contracts.ts";
 export type { LocalAccountant, Most } from "./local.ts";
 export { periodEnd, periodName } from "./periods.ts";
 export type { BudgetWarnings } from "./warnings.ts";

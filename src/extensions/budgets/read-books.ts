@@ -162,15 +162,20 @@ async function readRecent({ spendDir }: BooksFiles): Promise<BooksBalance["recen
     parts.unshift({ path, from: Math.max(0, size - left) });
     left -= size;
   }
-  const found: BooksBalance["recent"][number][] = [];
-  for (const { path, from } of parts) {
-    for await (const { lines } of readLines(path, { from })) {
-      for (const record of lines.map(parseSpendLine)) {
-        if (record?.type !== "settle" || record.model_served === null) continue;
-        const { account, model_served: model, cost, usage } = record;
-        found.push({ account, model, cost: parseMoney(cost), tokens: usage.total_tokens });
-      }
-    }
-  }
+  const found: TakenRequest[] = [];
+  for (const { path, from } of parts)
+    for await (const { lines } of readLines(path, { from }))
+      found.push(...lines.map(takenIn).filter((taken) => taken !== undefined));
   return found;
+}
+
+type TakenRequest = BooksBalance["recent"][number];
+
+/** What a request took whose reply is whole. Undefined: the line does not settle such a one. */
+function takenIn(line: string): TakenRequest | undefined {
+  const record = parseSpendLine(line);
+  if (record?.type !== "settle" || record.status !== "completed") return undefined;
+  const { account, model_served: model, cost, usage } = record;
+  if (model === null) return undefined;
+  return { account, model, cost: parseMoney(cost), tokens: usage.total_tokens };
 }

@@ -1,6 +1,6 @@
-// What the last 100 requests of an account to a model have taken at most. Where a client does not
+// What the last 100 replies of a model to an account have taken at most. Where a client does not
 // bound the reply, this does, with a quarter on top: a hold far above the usual cost would block an
-// account that has spent nothing.
+// account that has spent nothing. It is no less than what the prompt alone comes to.
 import type { Estimate, Outcome } from "./contracts.ts";
 
 const REQUESTS = 100;
@@ -11,9 +11,12 @@ const MAX_PAIRS = 10_000;
 type Taken = Pick<Outcome, "cost" | "tokens">;
 
 export interface Recent {
-  /** Remembers a request that `model` served. */
+  /** Remembers a request that `model` has completed. */
   add(account: string, model: string, taken: Taken): void;
-  /** The estimate, or what the last requests took at most and a quarter, if that is less. */
+  /**
+   * The estimate, or what the last requests took at most and a quarter, if that is less; but no less
+   * than the prompt's part of it.
+   */
   bound(account: string, estimate: Estimate): Taken;
 }
 
@@ -30,7 +33,7 @@ export function createRecent(): Recent {
       pair.taken[pair.next] = { cost, tokens };
       pair.next = (pair.next + 1) % REQUESTS;
     },
-    bound(account, { model, cost, tokens }) {
+    bound(account, { model, cost, tokens, prompt }) {
       const pair = pairs.get(nameOf(account, model));
       if (!pair) return { cost, tokens };
       let most = 0n;
@@ -39,12 +42,15 @@ export function createRecent(): Recent {
         if (taken.cost > most) most = taken.cost;
         if (taken.tokens > mostTokens) mostTokens = taken.tokens;
       }
-      const usual = (most * 5n + 3n) / 4n;
-      const usualTokens = Math.ceil(mostTokens * 1.25);
+      const usual = greater((most * 5n + 3n) / 4n, prompt.cost);
+      const usualTokens = Math.max(Math.ceil(mostTokens * 1.25), prompt.tokens);
       return {
-        cost: usual < cost ? usual : cost,
+        cost: lesser(usual, cost),
         tokens: Math.min(usualTokens, tokens),
       };
     },
   };
 }
+
+const greater = (a: bigint, b: bigint): bigint => (a > b ? a : b);
+const lesser = (a: bigint, b: bigint): bigint => (a < b ? a : b);

@@ -56,7 +56,8 @@ export function createBudgetWarnings(diagnose: Diagnose): BudgetWarnings {
       const level = Math.max(known, levelOf(figures));
       const becomesFull = refused || level === 100;
       reported.set(name, { of, level, isFull: isFull || becomesFull });
-      if (becomesFull && !isFull) report(figures, 100);
+      // One that was refused for being too large has told of a full budget that was not spent.
+      if ((becomesFull && !isFull) || (level === 100 && known < 100)) report(figures, 100);
       else if (level > known && level < 100) report(figures, level);
     },
   };

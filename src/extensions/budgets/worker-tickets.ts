@@ -4,7 +4,13 @@ import type { Worker } from "node:cluster";
 import { resolve as resolvePath } from "node:path";
 import { randomHex } from "../../core/ids.ts";
 import type { Host } from "../installation/index.ts";
-import type { Accountant, Decision, Outcome, Ticket } from "./contracts.ts";
+import {
+  NO_OUTCOME,
+  type Accountant,
+  type Decision,
+  type Outcome,
+  type Ticket,
+} from "./contracts.ts";
 import { readSettled } from "./read-settled.ts";
 
 /** When the spend log is read again that could not be read, in milliseconds. */
@@ -14,7 +20,6 @@ const RETRY_MS = 1_000;
  * wrote into the spend log at most this long before, in milliseconds.
  */
 const UNTOLD_MS = 60_000;
-const NOTHING: Outcome = { cost: 0n, tokens: 0, model: null };
 
 export interface WorkerTickets {
   /** A worker has said something: what it holds is given back when it dies. */
@@ -45,7 +50,7 @@ export function createWorkerTickets(
     const outcomes = await outcomesOf(tickets, clock.now() - UNTOLD_MS);
     if (isClosed) return;
     for (const ticket of tickets)
-      accountant().settle(ticket, outcomes.get(ticket.token) ?? NOTHING);
+      accountant().settle(ticket, outcomes.get(ticket.token) ?? NO_OUTCOME);
     gaveBack();
   }
 
@@ -81,7 +86,7 @@ export function createWorkerTickets(
       const ticket = { ...decision.ticket, token: randomHex(12) };
       const tickets = held.get(worker.id);
       if (tickets) tickets.set(ticket.id, ticket);
-      else accountant().settle(ticket, NOTHING); // it has died meanwhile
+      else accountant().settle(ticket, NO_OUTCOME); // it has died meanwhile
       return { ...decision, ticket };
     },
     take: (worker, { id }) => held.get(worker.id)?.delete(id) ?? false,

@@ -4,17 +4,18 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import { randomHex } from "../../core/ids.ts";
-import type {
-  Accountant,
-  BudgetWarnings,
-  Decision,
-  Figures,
-  Most,
-  Outcome,
-  ReserveRequest,
-  Spender,
-  SpendLimit,
-  Ticket,
+import {
+  NO_OUTCOME,
+  type Accountant,
+  type BudgetWarnings,
+  type Decision,
+  type Figures,
+  type Most,
+  type Outcome,
+  type ReserveRequest,
+  type Spender,
+  type SpendLimit,
+  type Ticket,
 } from "../budgets/index.ts";
 import type { OnError } from "../redis/index.ts";
 import { createAskScript, type Answer, type ScriptOptions } from "./ask-script.ts";
@@ -28,7 +29,6 @@ export interface SharedOptions extends ScriptOptions {
   readonly clock: Clock;
 }
 
-const NOTHING: Outcome = { cost: 0n, tokens: 0, model: null };
 const REFUSED_BY_STORE: Decision = {
   ticket: undefined,
   refusal: { by: "store" },
@@ -40,6 +40,7 @@ export function createSharedAccountant(options: SharedOptions): Accountant {
   const { script, local, warnings, onError, clock, diagnose } = options;
   const rows = createRows({
     ask: createAskScript(options),
+    holds: (limit) => local.own([limit]).some(({ held }) => held > 0n),
     clock,
     diagnose,
     // So that a gateway without requests knows what the others have spent meanwhile.
@@ -73,7 +74,7 @@ export function createSharedAccountant(options: SharedOptions): Accountant {
     const decision = decisionOf(answer, spender, most, id);
     const isDoubtful = onError === "refuse" && rows.isForgetful();
     if (!isDoubtful || !decision.ticket) return decision;
-    settle(decision.ticket, NOTHING);
+    settle(decision.ticket, NO_OUTCOME);
     return REFUSED_BY_STORE;
   }
 

@@ -7,7 +7,10 @@ import type { Diagnose } from "../../core/diagnose.ts";
 import type { SpendLimit, Spender } from "../budgets/index.ts";
 import type { Answer, AskScript, Task } from "./ask-script.ts";
 
-/** How often rows are written anew, in milliseconds, and how many at once. */
+/**
+ * How often rows are written anew, in milliseconds: those that hold something, which the store
+ * would take for those of a dead gateway else, and so many others.
+ */
 const BEAT_MS = 2_000;
 const ROWS_A_BEAT = 100;
 
@@ -37,13 +40,15 @@ export interface Rows {
 
 export interface RowsOptions {
   readonly ask: AskScript;
+  /** Whether this gateway holds something under a limit. */
+  readonly holds: (limit: SpendLimit) => boolean;
   readonly clock: Clock;
   readonly diagnose: Diagnose;
   /** Takes what the store says when a row is written anew. */
   readonly heard: (answer: Answer | undefined) => void;
 }
 
-export function createRows({ ask, clock, diagnose, heard }: RowsOptions): Rows {
+export function createRows({ ask, holds, clock, diagnose, heard }: RowsOptions): Rows {
   /** Rows that the store has, as far as is known. */
   const written = new Set<string>();
   /** Rows that this process has ever written. */
@@ -60,22 +65,30 @@ export function createRows({ ask, clock, diagnose, heard }: RowsOptions): Rows {
 
   async function publish({ account, limit }: Row): Promise<Answer | undefined> {
     const { name } = limit;
+    beat.add({ account, limit });
     if ((open.get(name) ?? 0) > 0) return undefined;
     written.add(name);
     const answer = await run(account, [limit], PUBLISH);
     if (!answer) return undefined;
-    if (!answer.isKnown && everWritten.has(name)) loss.noticed();
+    if (!answer.isKnown && everWritten.has(name)) lost();
     everWritten.add(name);
     return answer;
   }
 
-  const beat = createBeat(clock, async (row) => heard(await publish(row)));
+  /** The store has lost a row, and so all: they are written at once, before others miss them. */
+  function lost(): void {
+    const isNew = !loss.isRecent();
+    loss.noticed();
+    if (isNew) beat.writeAll();
+  }
+
+  const beat = createBeat(clock, holds, async (row) => heard(await publish(row)));
 
   /** Writes rows that are not there. False: that cannot be done now. */
   function ensureWritten({ account, limits }: Spender): boolean {
     for (const limit of limits) {
       if (!limit.budget) continue;
-      beat.add({ account, limit });
+      beat.add({ account, limit }); // a reload may have changed it
       if (written.has(limit.name)) continue;
       if ((open.get(limit.name) ?? 0) > 0) return false;
       publish({ account, limit });
@@ -101,7 +114,7 @@ export function createRows({ ask, clock, diagnose, heard }: RowsOptions): Rows {
     async reserve(spender, task) {
       const answer = await reserveOnce(spender, task);
       if (!answer || answer.isKnown) return answer;
-      loss.noticed();
+      lost();
       for (const { name } of spender.limits) written.delete(name);
       const again = await reserveOnce(spender, task);
       return again?.isKnown ? again : undefined;
@@ -117,23 +130,32 @@ export function createRows({ ask, clock, diagnose, heard }: RowsOptions): Rows {
   };
 }
 
-/** Writes all rows again and again, some at a time. */
-function createBeat(clock: Clock, publish: (row: Row) => unknown) {
+/** Writes rows again and again: those that hold something at each beat, the others in turn. */
+function createBeat(
+  clock: Clock,
+  holds: (limit: SpendLimit) => boolean,
+  publish: (row: Row) => unknown,
+) {
   const rows = new Map<string, Row>();
   let next = 0;
   let timer: Timer | undefined;
 
   function beat(): void {
     const all = [...rows.values()];
+    const due = new Set(all.filter(({ limit }) => holds(limit)));
     for (let count = 0; count < Math.min(ROWS_A_BEAT, all.length); count += 1) {
-      publish(all[next % all.length]!);
+      due.add(all[next % all.length]!);
       next = (next + 1) % all.length;
     }
+    for (const row of due) publish(row);
     timer = clock.after(BEAT_MS, beat);
   }
 
   return {
     add: (row: Row) => rows.set(row.limit.name, row),
+    writeAll(): void {
+      for (const row of rows.values()) publish(row);
+    },
     start() {
       timer ??= clock.after(BEAT_MS, beat);
     },

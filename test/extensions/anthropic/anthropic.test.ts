@@ -1332,6 +1332,13 @@ describe("replies, whole and streamed", { concurrency: 2 }, () => {
       writing({ cache_write_tokens: 9, cache_write_1h_tokens: 6 }, counts(19, 0, 7, 0)),
     ],
     [
+      "of the reply alone: the prompt is estimated",
+      { output_tokens: 7 },
+      { output_tokens: 1 },
+      { output_tokens: 7 },
+      counts(1, 0, 7, 0),
+    ],
+    [
       "an hour's share that is more than all that was written",
       { ...USAGE, cache_creation: { ephemeral_1h_input_tokens: 90 } },
       { ...USAGE, output_tokens: 1 },

@@ -52,6 +52,22 @@ const warningsOf = ({ diagnostics }: { readonly diagnostics: readonly any[] }): 
     .filter(({ event }) => event === "budget_used")
     .map(({ limit, percent, spent }) => [limit, percent, spent]);
 
+/** A stream that has begun. Returns what leaves it. */
+async function beginStream(url: string, more: object = {}): Promise<() => void> {
+  const leave = new AbortController();
+  const request = http.request(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+    signal: leave.signal,
+  });
+  request.on("error", () => undefined);
+  const begun = new Promise<http.IncomingMessage>((resolve) => request.on("response", resolve));
+  const body = { model: "m", messages: user("Say something."), stream: true, ...more };
+  request.end(JSON.stringify(body));
+  await within(begun, "the stream to begin");
+  return () => leave.abort();
+}
+
 describe("a budget", () => {
   it("admits what it has room for, to the pico-unit", async (t) => {
     const enough = await priced(t, { m: speak("Fine.") }, budget(HOLD));
@@ -89,23 +105,12 @@ describe("a budget", () => {
   it("holds while a request runs, and gives it back when the client has left", async (t) => {
     const { behaviour } = held();
     const { gw, ask } = await priced(t, { m: behaviour }, budget(HOLD));
-    const leave = new AbortController();
-    const first = http.request(`${gw.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
-      signal: leave.signal,
-    });
-    first.on("error", () => undefined);
-    const begun = new Promise<http.IncomingMessage>((resolve) => first.on("response", resolve));
-    first.end(
-      JSON.stringify({ model: "m", messages: user("Say something."), stream: true, ...ASK }),
-    );
-    await within(begun, "the stream to begin");
+    const leave = await beginStream(gw.url, ASK);
     assert.equal((await standing(gw))[0].held, HOLD);
     const refused = await ask(ASK);
     assert.equal(refused.status, 402);
     assert.match(errorOf(refused).message, /0\.000127500007 is held for requests that run/);
-    leave.abort();
+    leave();
     await until(async () => (await standing(gw))[0].held === "0", "the hold to be given back");
   });
 
@@ -245,6 +250,27 @@ describe("a hold of a request without max_tokens", () => {
     assert.equal(holds[1], "0.0000625"); // (10 + 40) and a quarter
     assert.equal(holds[100], "0.0000625");
     assert.equal(holds[101], "0.0000375"); // the dear one is the 101st before it
+  });
+
+  it("is not less where requests before it were left, or failed", async (t) => {
+    let behaviour: Behaviour = held().behaviour;
+    const { gw, ask, dir } = await priced(t, { m: (asked) => behaviour(asked) }, budget("0.02"));
+    const leave = await beginStream(gw.url);
+    leave();
+    await until(async () => (await standing(gw))[0].held === "0", "the hold to be given back");
+    behaviour = status(500);
+    assert.equal((await ask()).status, 503);
+    behaviour = speak("Fine.");
+    assert.equal((await ask()).status, 200);
+    const holds = entries(dir).map(({ open }) => open["hold"]);
+    assert.deepEqual(holds, Array<string>(3).fill("0.010057501"));
+  });
+
+  it("is no less than what the prompt alone comes to", async (t) => {
+    const { ask, dir } = await priced(t, { m: speak("Fine.") }, budget("1"));
+    await ask({ model: "m" });
+    await ask({ model: "m", messages: user("Long. ".repeat(4_000)) });
+    assert.equal(entries(dir)[1]!.open["hold"], "0.0075"); // 24,000 bytes, four a token
   });
 });
 

@@ -51,7 +51,8 @@ describe("a window of tokens", () => {
 });
 
 describe("the last requests of an account to a model", () => {
-  const estimate = { model: "m", cost: 1_000n, tokens: 1_000 };
+  const prompt = { cost: 3n, tokens: 2 };
+  const estimate = { model: "m", cost: 1_000n, tokens: 1_000, prompt };
 
   it("bound an estimate by the dearest of a hundred and a quarter, rounded up", () => {
     const recent = createRecent();
@@ -63,6 +64,15 @@ describe("the last requests of an account to a model", () => {
     assert.equal(recent.bound("acme", estimate).cost, 127n);
     recent.add("acme", "m", { cost: 4n, tokens: 4 });
     assert.deepEqual(recent.bound("acme", estimate), { cost: 5n, tokens: 5 });
+  });
+
+  it("bound no estimate below what its prompt comes to", () => {
+    const recent = createRecent();
+    recent.add("acme", "m", { cost: 100n, tokens: 80 });
+    const long = { ...estimate, prompt: { cost: 700n, tokens: 600 } };
+    assert.deepEqual(recent.bound("acme", long), { cost: 700n, tokens: 600 });
+    const dear = { ...estimate, prompt: { cost: 2_000n, tokens: 600 } };
+    assert.equal(recent.bound("acme", dear).cost, 1_000n);
   });
 
   it("say nothing of other accounts and models, and never raise an estimate", () => {

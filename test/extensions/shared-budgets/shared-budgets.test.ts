@@ -138,6 +138,21 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     await untilStanding(one.standing, { spent: text(4n * COST), held: "0" });
   });
 
+  it("are written again by a gateway that has restarted and is asked nothing", async (t) => {
+    await redis.command("FLUSHALL");
+    const { start } = await bench(t, program, { ...limits("local"), ...budget(9n * COST) });
+    const one = await start({}, folder());
+    const dir = folder();
+    const other = await start({}, dir);
+    for (const { url } of [one, other]) assert.equal(await ask(url), 200);
+    other.running.child.kill("SIGTERM");
+    await other.running.ended;
+    await start({}, dir);
+    await redis.command("FLUSHALL");
+    await untilStanding(one.standing, { spent: text(COST) });
+    await untilStanding(one.standing, { spent: text(2n * COST), held: "0" });
+  });
+
   it("are each gateway's own, or refuse, while the store is not there", async (t) => {
     await redis.command("FLUSHALL");
     const { start } = await bench(t, program, budget(2n * COST + HOLD));
