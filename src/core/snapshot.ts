@@ -1,6 +1,7 @@
 // What a configuration decides: whose keys are valid, which models there are, and what requests
 // pass first. It is replaced as one; a request keeps what it began with.
 import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring.ts";
+import type { ConfigSnapshot } from "./chat/context.ts";
 import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Diagnose } from "./diagnose.ts";
@@ -9,10 +10,7 @@ import { provided } from "./extension/gateway-parts.ts";
 import type { Guard } from "./http/request-listener.ts";
 import type { Catalog } from "./routing/catalog.ts";
 
-export interface Snapshot {
-  readonly config: Config;
-  readonly keyring: Keyring;
-  readonly catalog: Catalog;
+export interface Snapshot extends ConfigSnapshot {
   /** As Extension.guard. */
   readonly guard: Guard | undefined;
   /** When the configuration was put in force, in ISO 8601. */

@@ -2,7 +2,7 @@
 // are compared by their SHA-256, so neither memory nor timing holds anything of the key itself.
 import { sha256 } from "../hash.ts";
 import { ApiError, type ErrorCode } from "../openai/errors.ts";
-import type { AdmissionRequest } from "./limiter.ts";
+import { accountLimitName, keyLimitName, type AdmissionRequest } from "./limiter.ts";
 
 /** A key that was found: what it may do. */
 export interface Caller extends AdmissionRequest {
@@ -122,8 +122,8 @@ export function createKeyring(
       account,
       keyId,
       limits: [
-        { name: `account ${account}`, rpm: limitOf(account) },
-        { name: `key ${keyId}`, rpm },
+        { name: accountLimitName(account), rpm: limitOf(account) },
+        { name: keyLimitName(keyId), rpm },
       ],
       maxInFlight: settings.accounts.get(account)?.max_in_flight ?? null,
       models: models ? new Set(models) : undefined,

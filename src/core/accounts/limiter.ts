@@ -5,9 +5,13 @@
 
 export const WINDOW_MS = 60_000;
 
+/** The names of the limits of an account and of a key: `account acme`, `key key_...`. */
+export const accountLimitName = (account: string): string => `account ${account}`;
+export const keyLimitName = (keyId: string): string => `key ${keyId}`;
+
 /** A limit that a request falls under: the account's, or the key's. */
 export interface Limit {
-  /** Names its window: `account acme`, `key key_...`. */
+  /** Names its window. */
   readonly name: string;
   /** Requests per minute; null: unlimited; 0: none. */
   readonly rpm: number | null;

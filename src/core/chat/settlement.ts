@@ -22,7 +22,10 @@ export interface LedgerSettlement {
   settle(progress: RequestProgress, outcome: Outcome): Promise<void>;
 }
 
-/** What is held for the request is given back when it is settled, or cannot be opened. */
+/**
+ * Opens the request in the ledger. Throws what the ledger throws. What is held for the request is
+ * given back when it is settled, or cannot be opened.
+ */
 export function openInLedger(request: AcceptedRequest, services: ChatServices): LedgerSettlement {
   const { exchange, caller, chat, config, startedAt, hold } = request;
   const { ledger, observer, clock } = services;
@@ -71,7 +74,7 @@ export function openInLedger(request: AcceptedRequest, services: ChatServices): 
       () => written,
       () => undefined,
     );
-    // Only then, so that the ledger knows of everything that was settled if the process dies.
+    // After the ledger has the line: if the process dies, the ledger tells what was spent.
     return hold ? isKept.then(() => hold.settle(settlement)) : isKept;
   }
 

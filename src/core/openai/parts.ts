@@ -1,6 +1,6 @@
 // The vocabulary between dialects and writers. A dialect translates a provider's reply into a list
-// of parts. Two writers turn the parts into the public format, whole or as chunks, so a stream's
-// concatenated deltas equal the whole reply.
+// of parts. The writers of each client API turn the parts into its format, whole or as events, so a
+// stream's concatenated deltas equal the whole reply.
 import { asArray, asCount, asObject, asString } from "../schema/untrusted-json.ts";
 import type { UsageReport } from "./usage.ts";
 

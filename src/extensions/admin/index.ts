@@ -3,6 +3,7 @@
 import { port, strict } from "../../config/fields.ts";
 import { isLoopback } from "../../config/demo-key.ts";
 import type { Host, HostExtension, HostPart } from "../installation/index.ts";
+import { accountLimitName } from "../../core/accounts/limiter.ts";
 import { provided } from "../../core/extension/gateway-parts.ts";
 import { defineSetting } from "../../config/setting.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../core/error-responses.ts";
@@ -141,7 +142,7 @@ const statusHandler =
     const accounts = [...host.accounts()].map(([account, rpm]) => ({
       account,
       rpm,
-      used: host.used(`account ${account}`),
+      used: host.used(accountLimitName(account)),
     }));
     const shown = { ...status, limits: { ...status.limits, accounts } };
     sendJson(res, 200, shown, { "Cache-Control": "no-store" });

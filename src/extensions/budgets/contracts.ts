@@ -4,7 +4,7 @@ import type { Period } from "./periods.ts";
 
 /** A limit of an account or of a key, and what it bounds. */
 export interface SpendLimit {
-  /** `account acme`, `key key_...`. */
+  /** As accountLimitName() or keyLimitName() has it. */
   readonly name: string;
   /** Undefined: it bounds no costs. */
   readonly budget: { readonly amount: bigint; readonly period: Period } | undefined;

@@ -24,6 +24,7 @@ export type { SharingExtension, SharingOptions } from "./accountant.ts";
 export type * from "./contracts.ts";
 export { NO_OUTCOME } from "./contracts.ts";
 export type { LocalAccountant, Most } from "./local.ts";
+export { accountOf } from "./limits.ts";
 export { periodEnd, periodName } from "./periods.ts";
 export type { BudgetWarnings } from "./warnings.ts";
 

@@ -1,5 +1,6 @@
 // The accountant of one process: it decides at once, by what it has in memory. What was spent
 // before it began it reads from the books when the first budget is in force.
+import { accountLimitName, keyLimitName } from "../../core/accounts/limiter.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
 import type {
@@ -46,8 +47,8 @@ export interface LocalAccountant extends Accountant {
 
 /** The names under which somebody's money is counted. */
 export const namesOf = ({ account, keyId }: Spender): readonly string[] => [
-  `account ${account}`,
-  `key ${keyId}`,
+  accountLimitName(account),
+  keyLimitName(keyId),
 ];
 
 function dearest(recent: Recent, { spender, estimates, isOpen }: ReserveRequest): Most {

@@ -2,6 +2,7 @@
 // copied into them, and the last requests of the spend log.
 import { join } from "node:path";
 import { statSync } from "node:fs";
+import { accountLimitName, keyLimitName } from "../../core/accounts/limiter.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Config } from "../../core/config.ts";
 import type { Diagnose } from "../../core/diagnose.ts";
@@ -88,7 +89,7 @@ export async function readSpent(
   const today = periodName("day", now);
   const add = (part: Part, day: string): void => {
     if (part.currency !== books.currency) return;
-    for (const name of [`account ${part.account}`, `key ${part.key_id}`]) {
+    for (const name of [accountLimitName(part.account), keyLimitName(part.key_id)]) {
       const sums = spent.get(name) ?? { day: 0n, month: 0n, total: 0n };
       spent.set(name, sums);
       sums.total += part.cost;

@@ -4,6 +4,7 @@ import type { ServerResponse } from "node:http";
 import { formatMoney } from "../../core/ledger/price.ts";
 import { ApiError } from "../../core/openai/errors.ts";
 import type { Figures, Refusal, TokenState } from "./contracts.ts";
+import { accountOf } from "./limits.ts";
 
 const secondsIn = (ms: number): number => Math.max(1, Math.ceil(ms / 1000));
 
@@ -28,7 +29,7 @@ function balanceText(
   currency: string,
 ): string {
   const { name, amount, spent, held, ends } = figures;
-  const whose = name.startsWith("key ") ? "this API key" : "this account";
+  const whose = accountOf(name) === undefined ? "this API key" : "this account";
   const left = leftOf(figures);
   const heldText = held > 0n ? `, and ${formatMoney(held)} is held for requests that run` : "";
   const endText = ends === null ? "It is not renewed." : `It is renewed at ${ends}.`;

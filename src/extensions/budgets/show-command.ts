@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { JSON_OPTION, type Command } from "../../command-line/command.ts";
 import { table } from "../../command-line/table.ts";
 import { configuredKeys } from "../../core/accounts/keyring.ts";
+import { accountLimitName, keyLimitName } from "../../core/accounts/limiter.ts";
 import type { Config } from "../../core/config.ts";
 import { parseMoney } from "../usage-records/index.ts";
 import {
@@ -43,7 +44,7 @@ async function readHeld({ spendDir }: BooksFiles): Promise<ReadonlyMap<string, b
     if (!existsSync(claimFileOf(path))) continue;
     const { unsettled } = await readSegment(path);
     for (const { account, key_id, hold = "0" } of unsettled.values())
-      for (const name of [`account ${account}`, `key ${key_id}`])
+      for (const name of [accountLimitName(account), keyLimitName(key_id)])
         held.set(name, (held.get(name) ?? 0n) + parseMoney(hold));
   }
   return held;

@@ -1,9 +1,10 @@
 // How the budgets stand, for people and for other programs: of the accounts and keys that have one.
 import { keyIdOf } from "../../core/accounts/keyring.ts";
+import { keyLimitName } from "../../core/accounts/limiter.ts";
 import type { Config } from "../../core/config.ts";
 import { formatMoney } from "../../core/ledger/price.ts";
 import type { Figures } from "./contracts.ts";
-import { accountLimit } from "./limits.ts";
+import { accountLimit, accountOf } from "./limits.ts";
 import type { Period } from "./periods.ts";
 import { leftOf } from "./refusals.ts";
 import { keyBudget } from "./settings.ts";
@@ -69,8 +70,8 @@ export function statusOf(
  * key that was made keeps its own.
  */
 function isInForce({ name }: Figures, config: Config): boolean {
-  if (name.startsWith("account "))
-    return accountLimit(name.slice("account ".length), config)?.budget !== undefined;
+  const account = accountOf(name);
+  if (account !== undefined) return accountLimit(account, config)?.budget !== undefined;
   return !unlimitedKeys(config).has(name);
 }
 
@@ -79,7 +80,7 @@ function unlimitedKeys(config: Config): ReadonlySet<string> {
   const known = unlimited.get(config);
   if (known) return known;
   const keys = config.keys.filter((key) => !keyBudget.of(key));
-  const names = new Set(keys.map(({ digest }) => `key ${keyIdOf(digest)}`));
+  const names = new Set(keys.map(({ digest }) => keyLimitName(keyIdOf(digest))));
   unlimited.set(config, names);
   return names;
 }

@@ -6,6 +6,7 @@ import type { Diagnose } from "../../core/diagnose.ts";
 import { randomHex } from "../../core/ids.ts";
 import {
   NO_OUTCOME,
+  accountOf,
   type Accountant,
   type BudgetWarnings,
   type Decision,
@@ -125,10 +126,6 @@ export function createSharedAccountant(options: SharedOptions): Accountant {
     },
   };
 }
-
-/** The account of an account's limit. Undefined: it is a key's. */
-const accountOf = (name: string): string | undefined =>
-  name.startsWith("account ") ? name.slice("account ".length) : undefined;
 
 /** Connects to the store when the first limit is asked about. */
 function createReadiness({ script, local, gatewayId }: SharedOptions, rows: Rows) {
