@@ -20,17 +20,18 @@ export interface ItemTarget {
 export function addItem(item: InputItem, path: Path, target: ItemTarget): void {
   const { conversation, tools, open } = target;
   const content = () => required(item.content, path, "content");
+  const text = () => textOf(content(), [...path, "content"]);
   const addTools = () => tools.add(item.tools ?? [], [...path, "tools"]);
   const callId = () => required(item.call_id, path, "call_id");
   switch (item.type) {
     case "message": {
       const role = required(item.role, path, "role");
-      if (role === "assistant") conversation.assistant(path).texts.push(textOf(content()));
+      if (role === "assistant") conversation.assistant(path).texts.push(text());
       else conversation.addInput(role, content(), path);
       break;
     }
     case "agent_message":
-      conversation.addInput("user", textOf(content()), path);
+      conversation.addInput("user", text(), path);
       break;
     case "reasoning":
       conversation.assistant(path).thoughts.push(thoughtOf(item, path, open));
@@ -49,11 +50,7 @@ export function addItem(item: InputItem, path: Path, target: ItemTarget): void {
       fail("unsupported_value", "nothing is stored here; send the item itself", path);
       break;
     default:
-      conversation.assistant(path).calls.push({
-        id: callId(),
-        type: "function",
-        function: calledFunction(item, path),
-      });
+      conversation.addCall(callId(), calledFunction(item, path), path);
   }
 }
 
@@ -73,7 +70,8 @@ const foundTools = (names: readonly string[]): string =>
 /** The reasoning itself if the item has it, sealed or plain; else its summary. */
 function thoughtOf(item: InputItem, path: Path, open: Open): string {
   const { encrypted_content: sealed, content = "", summary = [] } = item;
-  if (sealed === undefined) return textOf(content) || textOf(summary);
+  if (sealed === undefined)
+    return textOf(content, [...path, "content"]) || textOf(summary, [...path, "summary"]);
   const place = [...path, "encrypted_content"];
   return open(sealed) ?? fail("invalid_value", "was not sealed here, or was changed", place);
 }

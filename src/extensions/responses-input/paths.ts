@@ -8,9 +8,17 @@ export type Path = ValidationIssue["path"];
 export const required = <T>(value: T | undefined, path: Path, field: string): T =>
   value ?? fail("missing_required_parameter", "is required", [...path, field]);
 
+/** Where a message of a chat completion stood in the client's request. */
+export interface MessageOrigin {
+  /** The item, or the first of several. */
+  readonly path: Path;
+  /** Its parts, if they come from several items. Absent: they are the content of the one item. */
+  readonly parts?: readonly Path[];
+}
+
 /** Where the messages and the tools of a chat completion stood in the client's request. */
 export interface Origins {
-  readonly messages: readonly Path[];
+  readonly messages: readonly MessageOrigin[];
   readonly tools: readonly Path[];
 }
 
@@ -27,10 +35,20 @@ export function withOwnPaths<T>(origins: Origins, action: () => T): T {
 
 function ownPath([field = "input", index, ...rest]: Path, { messages, tools }: Origins): Path {
   if (field === "response_format") return ["text", "format"];
-  if (field !== "messages" && field !== "tools") return [field];
-  const origin = (field === "messages" ? messages : tools)[Number(index)];
-  if (origin === undefined) return [field === "messages" ? "input" : field];
-  if (field === "tools") return [...origin, ...rest.slice(1)];
-  if (rest[0] === "content") return [...origin, ...rest];
-  return rest[0] === "tool_call_id" ? [...origin, "call_id"] : origin;
+  if (field === "tools") {
+    const path = tools[Number(index)];
+    return path === undefined ? [field] : [...path, ...rest.slice(1)];
+  }
+  if (field !== "messages") return [field];
+  const origin = messages[Number(index)];
+  return origin === undefined ? ["input"] : placeIn(origin, rest);
+}
+
+/** `rest`: what of the message is meant, as chat completions have it. */
+function placeIn({ path, parts }: MessageOrigin, [field, index, ...rest]: Path): Path {
+  if (field === "tool_call_id") return [...path, "call_id"];
+  if (field !== "content") return path;
+  const part = parts?.[Number(index ?? 0)];
+  if (part !== undefined) return [...part, ...rest];
+  return index === undefined ? [...path, field] : [...path, field, index, ...rest];
 }

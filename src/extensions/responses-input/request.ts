@@ -36,7 +36,7 @@ export function readRequest(json: unknown, open: Open): TranslatedRequest {
   const { include } = request;
   const tools = createToolSet();
   tools.add(request.tools, ["tools"]);
-  const { messages, paths } = messagesOf(request, tools, open);
+  const { messages, origins } = messagesOf(request, tools, open);
   const { tool_choice, isAllowed } = choiceOf(request.tool_choice, tools);
   const declared = [...tools.declarations].filter(([name]) => isAllowed(name));
   const chat = {
@@ -59,7 +59,7 @@ export function readRequest(json: unknown, open: Open): TranslatedRequest {
   };
   const toolPaths = declared.map(([, { path }]) => path);
   return {
-    chat: withOwnPaths({ messages: paths, tools: toolPaths }, () => chatRequest(chat)),
+    chat: withOwnPaths({ messages: origins, tools: toolPaths }, () => chatRequest(chat)),
     facts: {
       tools: new Map(declared.map(([name, { origin }]) => [name, origin])),
       leftOut: [...tools.leftOut],

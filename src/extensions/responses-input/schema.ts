@@ -66,14 +66,13 @@ const tool = object({
 export type Tool = Infer<typeof tool>;
 
 const noFiles = absent("no files are stored or fetched here; send the data itself");
-const TEXTS = ["input_text", "output_text", "summary_text", "reasoning_text", "refusal"] as const;
 const MEDIA = ["input_image", "input_file", "input_audio"] as const;
 const textPart = object({
-  type: literal(...TEXTS, ...MEDIA, "encrypted_content"),
-  text,
-  refusal: text,
-  encrypted_content: text,
+  type: literal("input_text", "output_text", "summary_text", "reasoning_text"),
+  text: string(),
 });
+const refusalPart = object({ type: literal("refusal"), refusal: string() });
+const encryptedPart = object({ type: literal("encrypted_content"), encrypted_content: string() });
 const mediaPart = object({
   type: literal(...MEDIA),
   image_url: optional(nonEmpty),
@@ -84,15 +83,29 @@ const mediaPart = object({
   file_id: noFiles,
   file_url: noFiles,
 });
-type TextPart = Infer<typeof textPart>;
-export type InputPart = Pick<TextPart, "type"> &
-  Partial<TextPart & Omit<Infer<typeof mediaPart>, "type">>;
-const isMedia = (value: unknown): boolean =>
-  isObject(value) && MEDIA.some((type) => type === value["type"]);
+type MediaPart = Infer<typeof mediaPart>;
+/** A part that is a text: what it says is always there. */
+export type TextPart =
+  | Infer<typeof textPart>
+  | Infer<typeof refusalPart>
+  | Infer<typeof encryptedPart>;
+export type InputPart = TextPart | MediaPart;
+/** Whether a part is an image, a file or audio. */
+export const isMedia = (part: InputPart): part is MediaPart =>
+  MEDIA.some((type) => type === part.type);
 /** Most parts are texts, and most items messages. A check takes time for each field. */
-const part = makeCheck<InputPart>({}, (value, all) =>
-  isMedia(value) ? mediaPart(value, all) : textPart(value, all),
-);
+const partOfType = variant("type", {
+  input_text: textPart,
+  output_text: textPart,
+  summary_text: textPart,
+  reasoning_text: textPart,
+  refusal: refusalPart,
+  encrypted_content: encryptedPart,
+  input_image: mediaPart,
+  input_file: mediaPart,
+  input_audio: mediaPart,
+});
+const part = makeCheck<InputPart>({}, (value, all) => partOfType(value, all));
 
 const CALLS = ["function_call", "custom_tool_call", "tool_search_call"] as const;
 const OUTPUTS = ["function_call_output", "custom_tool_call_output", "tool_search_output"] as const;

@@ -106,23 +106,86 @@ describe("a request of the Responses API", () => {
     assert.equal(messages([asked, { type: "reasoning", summary: [] }]).length, 1, "interrupted");
   });
 
-  it("sends the images that tools returned after their results", () => {
+  it("sends the images that tools returned after their results, under the calls' names", () => {
     const image = { type: "input_image", image_url: PIXEL, detail: "high" };
     const made = messages([
       asked,
       call("a"),
       call("b"),
+      call("c"),
       result("a", [{ type: "input_text", text: "see" }, image]),
       result("b"),
+      result("c", [image]),
       { role: "user", content: [image, { type: "input_text", text: "more" }] },
     ]);
     const part = { type: "image_url", image_url: { url: PIXEL, detail: "high" } };
+    const follows = "(What the tool shows follows in the next message.)";
+    const heading = (id: string) => ({ type: "text", text: `What the tool call ${id} shows:` });
     assert.deepEqual(made.slice(2), [
-      { role: "tool", tool_call_id: "a", content: "see" },
+      { role: "tool", tool_call_id: "a", content: `see\n${follows}` },
       { role: "tool", tool_call_id: "b", content: "14:05" },
-      { role: "user", content: [part] },
+      { role: "tool", tool_call_id: "c", content: follows },
+      { role: "user", content: [heading("a"), part, heading("c"), part] },
       { role: "user", content: [part, { type: "text", text: "more" }] },
     ]);
+  });
+
+  it("has each result right after its call, and what stood between them after that", () => {
+    const order = (...items: object[]) =>
+      messages([asked, ...items])
+        .slice(1)
+        .map((message) => {
+          if (message.role === "tool") return `= ${message.tool_call_id}`;
+          if (message.role !== "assistant") return `${message.role}: ${message.content}`;
+          return ["call", ...message.tool_calls.map(({ id }) => id)].join(" ");
+        });
+    const hurry = { role: "user", content: "hurry" };
+    const note = { role: "developer", content: "note" };
+    const said = { role: "assistant", content: "Well." };
+    const [c, d, e] = [call("c"), call("d"), call("e")];
+    assert.deepEqual(order(c, hurry, result("c")), ["call c", "= c", "user: hurry"]);
+    assert.deepEqual(order(c, note, result("c")), ["call c", "= c", "system: note"]);
+    assert.deepEqual(order(c, d, result("c"), hurry, result("d")), [
+      "call c d",
+      "= c",
+      "= d",
+      "user: hurry",
+    ]);
+    assert.deepEqual(order(c, d, result("d"), e, result("c"), result("e")), [
+      "call c d",
+      "= d",
+      "= c",
+      "call e",
+      "= e",
+    ]);
+    assert.deepEqual(order(c, d, result("c"), said, result("d")), [
+      "call c d",
+      "= c",
+      "= d",
+      "call",
+    ]);
+    assert.deepEqual(order(c, result("c"), hurry, c, result("c")), [
+      "call c",
+      "= c",
+      "user: hurry",
+      "call c",
+      "= c",
+    ]);
+    assert.deepEqual(refused({}, [asked, result("c"), c]), ["invalid_value", "input[1].call_id"]);
+  });
+
+  it("takes work in proportion to the images that one call returned", (t) => {
+    const iterator = Object.getPrototypeOf([][Symbol.iterator]());
+    const output = [{ type: "input_image", image_url: "data:," }];
+    const steps = (count: number): number => {
+      const input = [asked, call("c"), ...Array.from({ length: count }, () => result("c", output))];
+      const { mock } = t.mock.method(iterator, "next");
+      messages(input);
+      mock.restore();
+      return mock.callCount();
+    };
+    const [few, many] = [steps(100), steps(1_000)];
+    assert.ok(many < few * 20, `${few} steps for 100 images, ${many} for 1,000`);
   });
 
   it("declares free-form tools, namespaces and the client's search as functions", () => {
@@ -327,6 +390,44 @@ describe("a request of the Responses API", () => {
     assert.deepEqual(refused({}, [{ role: "system", content: [clip] }]), [
       "invalid_value",
       "input[0].content[0].type",
+    ]);
+  });
+
+  it("is refused where a text part lacks its text, or where only texts can stand", () => {
+    const user = (part: object) => refused({}, [{ role: "user", content: [part] }]);
+    const place = "input[0].content[0]";
+    const missing = "missing_required_parameter";
+    assert.deepEqual(user({ type: "input_text" }), [missing, `${place}.text`]);
+    assert.deepEqual(user({ type: "input_text", text: null }), ["invalid_type", `${place}.text`]);
+    assert.deepEqual(user({ type: "refusal" }), [missing, `${place}.refusal`]);
+    const encrypted = user({ type: "encrypted_content", text: "x" });
+    assert.deepEqual(encrypted, [missing, `${place}.encrypted_content`]);
+
+    const content = [
+      { type: "output_text", text: "b" },
+      { type: "input_image", image_url: PIXEL },
+    ];
+    for (const kind of [{ role: "assistant" }, { type: "agent_message" }, { type: "reasoning" }])
+      assert.deepEqual(refused({}, [asked, { ...kind, content }]), [
+        "invalid_value",
+        "input[1].content[1].type",
+      ]);
+    const summary = [{ type: "input_image", image_url: PIXEL }];
+    assert.deepEqual(refused({}, [asked, { type: "reasoning", summary }]), [
+      "invalid_value",
+      "input[1].summary[0].type",
+    ]);
+  });
+
+  it("names the part of a tool's output that is refused after it was moved", () => {
+    const input_audio = { data: Array.from({ length: 2_000 }, () => 0), format: "wav" };
+    const output = [
+      { type: "input_text", text: "x" },
+      { type: "input_audio", input_audio },
+    ];
+    assert.deepEqual(refused({}, [asked, call("a"), call("b"), result("a"), result("b", output)]), [
+      "invalid_value",
+      "input[4].output[1].input_audio",
     ]);
   });
 
