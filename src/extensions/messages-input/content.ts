@@ -1,5 +1,6 @@
 // The messages of a client of the Messages API as chat-completions messages: one that answers tool
 // calls becomes several, and what a tool showed beside its text follows in a message of the user.
+import { SHOWN_BELOW, shownHeading } from "../client-apis/index.ts";
 import type { ClientMessage, MediaBlock, ResultBlock, Unknown } from "./schema.ts";
 
 /** The signature of thoughts of models that sign none. No provider ever made it. */
@@ -83,7 +84,7 @@ function resultMessage(
   const isText = ({ type }: Part): boolean => type === "text";
   const shown = parts.filter((part) => !isText(part));
   const texts = parts.filter(isText).map(({ text }) => text);
-  if (shown.length > 0) texts.push("(What the tool shows follows in the next message.)");
+  if (shown.length > 0) texts.push(SHOWN_BELOW);
   // Chat completions has no field that says so.
   const text = `${is_error ? "Error: " : ""}${texts.join("\n")}`;
   const message = {
@@ -91,7 +92,7 @@ function resultMessage(
     tool_call_id: tool_use_id,
     content: [textPart(text, cache_control)],
   };
-  const heading = textPart(`What the tool call ${tool_use_id} shows:`);
+  const heading = textPart(shownHeading(tool_use_id));
   return { message, shown: shown.length > 0 ? [heading, ...shown] : [] };
 }
 
