@@ -153,12 +153,15 @@ const format = variant("type", {
   ),
 });
 
+const chosenTool = object({ type: nonEmpty, name: text, namespace: text });
+export type ChosenTool = Infer<typeof chosenTool>;
 const choice = object({
   type: nonEmpty,
   name: optional(nonEmpty),
   namespace: text,
-  mode: withDefault(literal("auto", "required"), "auto"),
-  tools: withDefault(array(object({ name: text, namespace: text })), []),
+  /** `allowed_tools` must have these two. */
+  mode: optional(literal("auto", "required")),
+  tools: optional(array(chosenTool, { min: 1 })),
 });
 export type NamedChoice = Infer<typeof choice>;
 

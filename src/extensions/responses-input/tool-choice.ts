@@ -1,7 +1,9 @@
-// `tool_choice`: whether a model must call a tool, and which ones it may call.
+// `tool_choice`: whether a model must call a tool, and which ones it may call. A choice is followed
+// exactly or refused: a hosted tool is never taken for the client's own of the same name.
 import { fail } from "../../core/schema/checker.ts";
-import { HOSTED, type NamedChoice, type ResponsesRequest } from "./schema.ts";
-import { functionName, type ToolSet } from "./tools.ts";
+import { required, type Path } from "./paths.ts";
+import { HOSTED, type ChosenTool, type NamedChoice, type ResponsesRequest } from "./schema.ts";
+import { functionName, TOOL_SEARCH, type ToolSet } from "./tools.ts";
 
 interface Choice {
   /** As chat completions have it. */
@@ -10,34 +12,52 @@ interface Choice {
   isAllowed(name: string): boolean;
 }
 
+const PATH: Path = ["tool_choice"];
+const UNDECLARED = "names a tool that is not among the tools";
+
 /** Throws a ValidationError for a choice that cannot be followed. */
-export function choiceOf(
-  choice: ResponsesRequest["tool_choice"],
-  { declarations }: ToolSet,
-): Choice {
-  const isDeclared = (name: string): boolean => declarations.has(name);
+export function choiceOf(choice: ResponsesRequest["tool_choice"], tools: ToolSet): Choice {
+  const { declarations } = tools;
+  const isAllowed = (name: string): boolean => declarations.has(name);
   if (typeof choice === "string") {
-    if (choice === "required" && declarations.size === 0) refuse(choice);
-    return { tool_choice: choice, isAllowed: isDeclared };
+    if (choice === "required" && declarations.size === 0) refuseNothing();
+    return { tool_choice: choice, isAllowed };
   }
-  if (choice.type === "allowed_tools") {
-    const names = new Set(choice.tools.map(nameOf).filter(isDeclared));
-    if (choice.mode === "required" && names.size === 0) refuse("required");
-    return { tool_choice: choice.mode, isAllowed: (name) => names.has(name) };
-  }
-  const name = nameOf(choice);
-  if (!isDeclared(name)) refuse(choice.type);
-  return { tool_choice: { type: "function", function: { name } }, isAllowed: isDeclared };
+  if (choice.type === "allowed_tools") return allowedTools(choice, tools);
+  const name = declaredName(choice, tools);
+  if (name !== undefined)
+    return { tool_choice: { type: "function", function: { name } }, isAllowed };
+  if (isHosted(choice.type, tools))
+    fail("unsupported_value", "forces a tool that only the vendor's own service has", PATH);
+  return fail("invalid_value", UNDECLARED, PATH);
 }
 
-const nameOf = ({ name = "", namespace }: Pick<NamedChoice, "name" | "namespace">): string =>
-  functionName(name, namespace);
-
-function refuse(type: string): never {
-  const path = ["tool_choice"];
-  if (HOSTED.some((hosted) => hosted === type))
-    fail("unsupported_value", "forces a tool that only the vendor's own service has", path);
-  if (type === "required")
-    fail("unsupported_value", "demands a call, but there is no tool that the model can call", path);
-  return fail("invalid_value", "names a tool that is not among the tools", path);
+/** The hosted tools in the list are left out, as they are of the tools. */
+function allowedTools(choice: NamedChoice, tools: ToolSet): Choice {
+  const chosen = required(choice.tools, PATH, "tools");
+  const mode = required(choice.mode, PATH, "mode");
+  const names = new Set<string>();
+  for (const [index, tool] of chosen.entries()) {
+    const name = declaredName(tool, tools);
+    if (name !== undefined) names.add(name);
+    else if (!tools.leftOut.has(tool.type))
+      fail("invalid_value", UNDECLARED, [...PATH, "tools", index]);
+  }
+  if (mode === "required" && names.size === 0) refuseNothing();
+  return { tool_choice: mode, isAllowed: (name) => names.has(name) };
 }
+
+/** The name of the function that stands for a tool. Undefined: no such tool is declared. */
+function declaredName(
+  { type, name = "", namespace }: ChosenTool,
+  { declarations }: ToolSet,
+): string | undefined {
+  const chosen = type === TOOL_SEARCH ? TOOL_SEARCH : functionName(name, namespace);
+  return declarations.get(chosen)?.origin.type === type ? chosen : undefined;
+}
+
+const isHosted = (type: string, { leftOut }: ToolSet): boolean =>
+  leftOut.has(type) || HOSTED.some((hosted) => hosted === type);
+
+const refuseNothing = (): never =>
+  fail("unsupported_value", "demands a call, but there is no tool that the model can call", PATH);

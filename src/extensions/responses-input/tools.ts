@@ -3,6 +3,7 @@
 // namespace's functions begin with that of the namespace. Tools that the vendor's service runs on
 // its own side are left out.
 import { createHash } from "node:crypto";
+import { cut, fail } from "../../core/schema/checker.ts";
 import { asObject, asString, parseJson } from "../../core/schema/untrusted-json.ts";
 import { required, type Path } from "./paths.ts";
 import type { Callable, Tool } from "./schema.ts";
@@ -32,7 +33,7 @@ export interface ToolSet {
   readonly leftOut: ReadonlySet<string>;
   /**
    * Adds tools. One that is declared again takes the place of the earlier one. Returns the names of
-   * their functions. Throws a ValidationError.
+   * their functions. Throws a ValidationError, also if two different tools had one name.
    */
   add(tools: readonly Tool[], path: Path): string[];
 }
@@ -56,34 +57,40 @@ export function createToolSet(): ToolSet {
   const declarations = new Map<string, Declaration>();
   const leftOut = new Set<string>();
 
-  function declare(tool: Callable, namespace: string | undefined, path: Path): string {
+  function declare(name: string, declaration: Declaration): string {
+    const { origin, path } = declaration;
+    const earlier = declarations.get(name);
+    if (earlier && !isSame(earlier.origin, origin))
+      fail("invalid_value", `two different tools would be called "${cut(name)}"`, path);
+    declarations.set(name, declaration);
+    return name;
+  }
+
+  function declareCallable(tool: Callable, namespace: string | undefined, path: Path): string {
     const name = functionName(tool.name, namespace);
     const origin = { type: tool.type, name: tool.name, namespace };
-    declarations.set(name, { origin, function: functionFor(tool, name), path });
-    return name;
+    return declare(name, { origin, function: functionFor(tool, name), path });
   }
 
   function addTool(tool: Tool, path: Path): string[] {
     const { type, description, parameters } = tool;
     switch (type) {
       case "function":
-      case "custom":
-        return [
-          declare({ ...tool, type, name: required(tool.name, path, "name") }, undefined, path),
-        ];
+      case "custom": {
+        const name = required(tool.name, path, "name");
+        return [declareCallable({ ...tool, type, name }, undefined, path)];
+      }
       case "namespace": {
         const namespace = required(tool.name, path, "name");
         const pathOf = (index: number): Path => [...path, "tools", index];
-        return tool.tools.map((inner, index) => declare(inner, namespace, pathOf(index)));
+        return tool.tools.map((inner, index) => declareCallable(inner, namespace, pathOf(index)));
       }
-      case "tool_search":
+      case "tool_search": {
         if (tool.execution !== "client") break;
-        declarations.set(TOOL_SEARCH, {
-          origin: { type, name: TOOL_SEARCH, namespace: undefined },
-          function: { name: TOOL_SEARCH, description, parameters },
-          path,
-        });
-        return [TOOL_SEARCH];
+        const name = TOOL_SEARCH;
+        const origin = { type, name, namespace: undefined };
+        return [declare(name, { origin, function: { name, description, parameters }, path })];
+      }
     }
     leftOut.add(type);
     return [];
@@ -95,6 +102,10 @@ export function createToolSet(): ToolSet {
     add: (tools, path) => tools.flatMap((tool, index) => addTool(tool, [...path, index])),
   };
 }
+
+/** Whether two declarations are of one tool. What they say of it may differ. */
+const isSame = (one: ToolOrigin, other: ToolOrigin): boolean =>
+  one.type === other.type && one.name === other.name && one.namespace === other.namespace;
 
 function functionFor(tool: Callable, name: string): object {
   const { description = "", parameters, strict, format } = tool;

@@ -317,6 +317,71 @@ describe("a request of the Responses API", () => {
     assert.equal(read({ tools: [tools[2]] }).chat.tools, undefined);
   });
 
+  it("never takes a choice of another tool for the function of the same name", () => {
+    const f = { ...get_time, name: "f" };
+    const mcp = { type: "mcp", server_label: "s", server_url: "http://x" };
+    const named = { type: "mcp", server_label: "s", name: "f" };
+    const tools = [mcp, f];
+    const of = (tool_choice: object) => refused({ tools, tool_choice });
+    assert.deepEqual(of(named), ["unsupported_value", "tool_choice"]);
+    assert.deepEqual(of({ type: "custom", name: "f" }), ["invalid_value", "tool_choice"]);
+    const allowed = { type: "allowed_tools", mode: "auto", tools: [named] };
+    assert.equal(read({ tools, tool_choice: allowed }).chat.tools, undefined);
+    assert.deepEqual(of({ ...allowed, mode: "required" }), ["unsupported_value", "tool_choice"]);
+    const custom = { ...allowed, tools: [{ type: "custom", name: "f" }] };
+    assert.deepEqual(of(custom), ["invalid_value", "tool_choice.tools[0]"]);
+    const search = { type: "tool_search", execution: "client", parameters: { type: "object" } };
+    const searched = read({ tools: [search], tool_choice: { type: "tool_search" } }).chat;
+    assert.deepEqual(searched.tool_choice, { type: "function", function: { name: "tool_search" } });
+    assert.deepEqual(
+      refused({ tools: [{ ...search, execution: "server" }], tool_choice: search }),
+      ["unsupported_value", "tool_choice"],
+    );
+  });
+
+  it("needs the mode and declared tools where only some tools are allowed", () => {
+    const type = "allowed_tools";
+    const list = [{ type: "function", name: "get_time" }];
+    const tools = [get_time];
+    const of = (more: object) => refused({ tools, tool_choice: { type, mode: "auto", ...more } });
+    const place = "tool_choice.tools";
+    assert.deepEqual(of({}), ["missing_required_parameter", place]);
+    assert.deepEqual(of({ tools: [] }), ["invalid_value", place]);
+    assert.deepEqual(of({ tools: [{ name: "get_time" }] }), [
+      "missing_required_parameter",
+      `${place}[0].type`,
+    ]);
+    const undeclared = [...list, { type: "function", name: "zz" }];
+    assert.deepEqual(of({ tools: undeclared }), ["invalid_value", `${place}[1]`]);
+    assert.deepEqual(of({ tools: [{ type: "web_search" }] }), ["invalid_value", `${place}[0]`]);
+    assert.deepEqual(of({ tools: list, mode: undefined }), [
+      "missing_required_parameter",
+      "tool_choice.mode",
+    ]);
+    const chosen = read({ tools, tool_choice: { type, mode: "auto", tools: list } });
+    assert.equal(chosen.chat.tools!.length, 1);
+  });
+
+  it("is refused where two different tools would be one function", () => {
+    const f = { ...get_time, name: "f" };
+    const custom = { type: "custom", name: "f" };
+    const namespace = { type: "namespace", name: "ns", tools: [get_time, f] };
+    const flat = { ...get_time, name: "ns__f" };
+    const search = { type: "tool_search", execution: "client", parameters: { type: "object" } };
+    const of = (...tools: object[]) => refused({ tools });
+    assert.deepEqual(of(flat, namespace), ["invalid_value", "tools[1].tools[1]"]);
+    assert.deepEqual(of(namespace, flat), ["invalid_value", "tools[1]"]);
+    assert.deepEqual(of(f, custom), ["invalid_value", "tools[1]"]);
+    const named = { ...get_time, name: "tool_search" };
+    assert.deepEqual(of(named, search), ["invalid_value", "tools[1]"]);
+    const more = { type: "additional_tools", role: "developer", tools: [custom] };
+    assert.deepEqual(refused({ tools: [f] }, [more, asked]), [
+      "invalid_value",
+      "input[0].tools[0]",
+    ]);
+    assert.equal(read({ tools: [namespace, namespace, search, search] }).chat.tools!.length, 3);
+  });
+
   it("asks for thinking, and shows it as a summary", () => {
     const thinking = (reasoning: object | null) => {
       const { wantsThinking, showThinking, effort } = read({ reasoning }).chat;
