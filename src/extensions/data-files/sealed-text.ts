@@ -52,7 +52,10 @@ export function createSeal({ purpose, readSecret, failed }: SealOptions): Seal {
     },
     open(sealed) {
       if (!sealed.startsWith(PREFIX)) return undefined;
-      const bytes = Buffer.from(sealed.slice(PREFIX.length), "base64url");
+      const body = sealed.slice(PREFIX.length);
+      const bytes = Buffer.from(body, "base64url");
+      // The decoder passes over other characters, and over what follows the padding.
+      if (bytes.toString("base64url") !== body) return undefined;
       if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
       const end = bytes.length - TAG_BYTES;
       const decipher = createDecipheriv(CIPHER, key(), bytes.subarray(0, NONCE_BYTES));

@@ -29,12 +29,18 @@ describe("sealed texts", () => {
     assert.equal(sealWith("b").open(sealed), undefined);
     assert.equal(sealWith("a", "others").open(sealed), undefined);
     const { open } = sealWith("a");
-    for (let at = 0; at < sealed.length - 1; at += 1) {
+    for (let at = 0; at < sealed.length; at += 1) {
       const other = sealed[at] === "A" ? "B" : "A";
       assert.equal(open(sealed.slice(0, at) + other + sealed.slice(at + 1)), undefined, `at ${at}`);
     }
     for (const text of ["", "sealed1.", "sealed1.AAAA", "gAAAAABo", sealed.slice(0, -4)])
       assert.equal(open(text), undefined);
+    for (const more of ["!!!", "\n", " ", "=", "==", "A", "."]) {
+      assert.equal(open(sealed + more), undefined, `with ${JSON.stringify(more)} after it`);
+      assert.equal(open(sealed.replace(".", `.${more}`)), undefined);
+    }
+    const long = sealWith("a").seal("thought".repeat(1_000));
+    assert.equal(open(long.replaceAll("-", "+").replaceAll("_", "/")), undefined);
   });
 
   it("go on with a key of their own where the secret cannot be had, and says so once", () => {
