@@ -4,6 +4,7 @@ import type { ClientApi } from "../../core/chat/client-api.ts";
 import type { GatewayContext, GatewayPart } from "../../core/extension/extension.ts";
 import type { ReplyWriter } from "../../core/openai/reply.ts";
 import type { ChatRequest, NativeRequest } from "../../core/openai/request.ts";
+import { CompletionFailed, type RequestProgress } from "../../core/routing/fallback.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
 import { apiEnabled, authorization } from "../client-apis/index.ts";
 import { createSeal, fingerprintSecretOf } from "../data-files/index.ts";
@@ -76,11 +77,27 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
       const tools = factsOf(chat).leftOut;
       if (tools.length === 0) return complete(chat, candidates, deliver, context);
       context.report("tools_left_out", candidates[0]!, { level: "info", tools });
-      const progress = await complete(chat, candidates, deliver, context);
       const note = `left out: ${tools.join(", ")}`;
-      return { ...progress, notes: [...(progress.notes ?? []), note] };
+      return withNote(note, () => complete(chat, candidates, deliver, context));
     },
   };
+}
+
+/** The progress of a request with one more note, also if the request is not completed. */
+async function withNote(
+  note: string,
+  action: () => Promise<RequestProgress>,
+): Promise<RequestProgress> {
+  const noted = (progress: RequestProgress): RequestProgress => ({
+    ...progress,
+    notes: [...(progress.notes ?? []), note],
+  });
+  try {
+    return noted(await action());
+  } catch (failure) {
+    if (!(failure instanceof CompletionFailed)) throw failure;
+    throw new CompletionFailed(noted(failure.progress), failure.error);
+  }
 }
 
 const isOwn = (reply: ReplyWriter | undefined): reply is ResponseWriter =>

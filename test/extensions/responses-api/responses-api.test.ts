@@ -1,6 +1,7 @@
 // POST /v1/responses at a running gateway: the way of all requests, in another format.
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { settled } from "../../support/books.ts";
 import { folder } from "../../support/folder.ts";
 import { configFor, json, KEY, startGateway } from "../../support/gateway.ts";
 import {
@@ -27,6 +28,8 @@ const behaviours: Behaviours = {
   silent,
   limited: status(429, { error: { message: "slow down" } }),
   cut: stream([chunk({ content: "Half" })], "cut"),
+  hanging: stream([chunk({ content: "Half" })], "open"),
+  broken: status(500),
 };
 
 async function start(t: TestContext, over: object = {}) {
@@ -122,6 +125,29 @@ describe("POST /v1/responses", () => {
       "the line about the tools",
     );
     assert.deepEqual([line["request_id"], line["tools"]], ["left-out", ["web_search"]]);
+  });
+
+  it("notes them for the receipt, however the request ends", async (t) => {
+    const data_dir = folder();
+    const { ask } = await start(t, { data_dir, timeouts: { leave_ms: 0 } });
+    const asked = { tools: TOOLS, stream: true };
+    await (await ask({ ...asked, model: "model" })).text();
+    await (await ask({ ...asked, model: "broken" })).text();
+    await (await ask({ ...asked, model: "cut" })).text();
+    const left = await ask({ ...asked, model: "hanging" });
+    const reader = left.body!.getReader();
+    await reader.read();
+    await reader.cancel();
+    const notes = ["left out: web_search"];
+    assert.deepEqual(
+      (await settled(data_dir, 4)).map((line) => [line["status"], line["notes"]]),
+      [
+        ["completed", notes],
+        ["failed", notes],
+        ["failed", notes],
+        ["cancelled", notes],
+      ],
+    );
   });
 
   it("gives a model its sealed reasoning back, also after a restart", async (t) => {
