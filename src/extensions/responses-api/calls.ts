@@ -1,6 +1,7 @@
 // The output items that are calls of the client's tools: of functions, of free-form tools, and of
 // the client's own search for tools.
 import { randomHex } from "../../core/ids.ts";
+import { isObject } from "../../core/schema/checker.ts";
 import { asObject, parseJson } from "../../core/schema/untrusted-json.ts";
 import type { BeginItem, ItemStatus, OpenItem } from "./output.ts";
 import { freeFormInput, type ToolOrigin } from "../responses-input/index.ts";
@@ -18,7 +19,10 @@ const EVENTS = {
   tool_search: undefined,
 } as const;
 
-/** `call_id`: the provider's, by which the client answers the call. */
+/**
+ * `call_id`: the provider's, by which the client answers the call. A call of a reply that was cut is
+ * complete if its arguments are.
+ */
 export function openCall(
   call_id: string,
   { type: kind, name, namespace }: ToolOrigin,
@@ -50,8 +54,10 @@ export function openCall(
       // The input of a free-form tool is known at the end: its JSON is around it.
       if (kind === "function" && text !== "") emit("delta", { delta: text });
     },
-    end(status) {
-      const value = isSearch ? asObject(parseJson(json)) : textOf(kind, json);
+    end(ended) {
+      const isCut = ended === "incomplete" && !isObject(parseJson(json));
+      const status = isCut ? "incomplete" : "completed";
+      const value = isSearch ? asObject(parseJson(json)) : textOf(kind, json, isCut);
       if (kind === "custom" || json === "") emit("delta", { delta: value });
       emit("done", { ...(kind === "function" && { name }), [field]: value });
       started.end(item(status, value));
@@ -59,5 +65,5 @@ export function openCall(
   };
 }
 
-const textOf = (kind: "function" | "custom", json: string): string =>
-  kind === "custom" ? freeFormInput(json) : json || "{}";
+const textOf = (kind: "function" | "custom", json: string, isCut: boolean): string =>
+  kind === "custom" ? freeFormInput(json, isCut) : json || "{}";

@@ -17,6 +17,7 @@ export type ItemStatus = "completed" | "incomplete";
 /** An item that still grows. */
 export interface OpenItem<Piece> {
   add(piece: Piece): void;
+  /** "incomplete": the reply was cut. An item that was whole before that is complete all the same. */
   end(status: ItemStatus): void;
 }
 
@@ -39,7 +40,7 @@ export interface OutputOptions extends TextOptions {
 
 export interface Output {
   add(part: Part): void;
-  /** Ends the items that are open. */
+  /** Ends the items that are open. "incomplete": the reply was cut. */
   end(status: ItemStatus): void;
   /** The items that have ended, in the order in which they began. */
   items(): object[];

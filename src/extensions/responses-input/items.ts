@@ -2,9 +2,10 @@
 import { fail } from "../../core/schema/checker.ts";
 import { textOf } from "./content.ts";
 import type { Conversation } from "./conversation.ts";
+import { freeFormArguments } from "./free-form.ts";
 import { required, type Path } from "./paths.ts";
 import type { InputItem } from "./schema.ts";
-import { freeFormArguments, functionName, TOOL_SEARCH, type ToolSet } from "./tools.ts";
+import { functionName, TOOL_SEARCH, type ToolSet } from "./tools.ts";
 
 /** Opens what was sealed. Undefined: this installation did not seal it, or it was changed. */
 export type Open = (sealed: string) => string | undefined;

@@ -4,7 +4,7 @@
 // its own side are left out.
 import { createHash } from "node:crypto";
 import { cut, fail } from "../../core/schema/checker.ts";
-import { asObject, asString, parseJson } from "../../core/schema/untrusted-json.ts";
+import { asObject, asString } from "../../core/schema/untrusted-json.ts";
 import { required, type Path } from "./paths.ts";
 import type { Callable, Tool } from "./schema.ts";
 
@@ -127,7 +127,3 @@ const FREE_FORM = {
 
 /** The arguments of the function that stands for a free-form tool. */
 export const freeFormArguments = (input: string): string => JSON.stringify({ input });
-
-/** The way back. A model that wrote no such arguments meant its text. */
-export const freeFormInput = (text: string): string =>
-  asString(asObject(parseJson(text))["input"]) ?? text;
