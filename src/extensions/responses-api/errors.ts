@@ -13,7 +13,11 @@ export function errorBody(error: ApiError, requestId: string): object {
   return { error: { ...detail, param, message } };
 }
 
-function ownName(param: string): string {
-  if (param.startsWith("messages")) return "input";
-  return param === "response_format" ? "text.format" : param;
-}
+/** Fields of a chat completion that this API has in another one. */
+const OWN_NAMES: ReadonlyMap<string, string> = new Map([
+  ["response_format", "text.format"],
+  ["logprobs", "include"],
+]);
+
+const ownName = (param: string): string =>
+  param.startsWith("messages") ? "input" : (OWN_NAMES.get(param) ?? param);

@@ -69,7 +69,8 @@ describe("POST /v1/responses", () => {
   });
 
   it("has errors of the vendor's shape, with the request's id", async (t) => {
-    const { ask, url } = await start(t);
+    const plain = { provider: "lab", supports: ["tools"] };
+    const { ask, url } = await start(t, { models: { plain } });
     const expect = async (
       answer: Response,
       statusCode: number,
@@ -95,6 +96,12 @@ describe("POST /v1/responses", () => {
       "input",
     );
     assert.match(message, /^Invalid 'input': /);
+    const include = ["message.output_text.logprobs"];
+    const noLogprobs = await ask({ model: "plain", include });
+    assert.match(
+      await expect(noLogprobs, 400, "unsupported_value", "include"),
+      /^Invalid 'include': /,
+    );
   });
 
   it("takes a key from x-api-key", async (t) => {
