@@ -289,6 +289,8 @@ export interface NativeRequest {
    * can.
    */
   readonly only?: { readonly path: (string | number)[]; readonly message: string } | undefined;
+  /** Where the content of a message stood in the request. Absent: there is no other place. */
+  readonly contentPath?: (message: number) => (string | number)[];
 }
 
 /** A checked request. `native`: absent from chat completions. */

@@ -21,7 +21,7 @@ type MediaKind = (typeof MEDIA)[keyof typeof MEDIA];
 
 /** What a request requires of a model, in the order in which it is told to the client. */
 export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
-  const { tools, tool_choice: choice, response_format: format, logprobs } = chat;
+  const { tools, tool_choice: choice, response_format: format, logprobs, native } = chat;
   const requirements: Requirement[] = [];
   const add = (
     path: Requirement["path"],
@@ -47,7 +47,6 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
   for (const name of MEANINGFUL) {
     if (chat[name]) add([name], ({ traits }) => !traits.omit.includes(name));
   }
-  const { native } = chat;
   if (native?.only)
     add(
       native.only.path,
@@ -56,7 +55,7 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
     );
   for (const [kind, index] of mediaIn(chat.messages))
     add(
-      ["messages", index, "content"],
+      native?.contentPath?.(index) ?? ["messages", index, "content"],
       ({ traits }) => traits.supports.includes(kind),
       `this model does not take ${kind}`,
     );

@@ -40,8 +40,8 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
     keepAlive: ": keep-alive\n\n",
     authorization,
     read(json) {
-      const { chat, facts } = readRequest(json, open);
-      const native = { dialect: DIALECT, body: asObject(json), headers: {} };
+      const { chat, facts, contentPath } = readRequest(json, open);
+      const native = { dialect: DIALECT, body: asObject(json), headers: {}, contentPath };
       known.set(native, facts);
       return { ...chat, native };
     },

@@ -44,6 +44,11 @@ function ownPath([field = "input", index, ...rest]: Path, { messages, tools }: O
   return origin === undefined ? ["input"] : placeIn(origin, rest);
 }
 
+/** Where the content of a message stood. Of parts that come from several items: the first. */
+export const contentPath = (origin: MessageOrigin): (string | number)[] => [
+  ...placeIn(origin, ["content"]),
+];
+
 /** `rest`: what of the message is meant, as chat completions have it. */
 function placeIn({ path, parts }: MessageOrigin, [field, index, ...rest]: Path): Path {
   if (field === "tool_call_id") return [...path, "call_id"];

@@ -5,7 +5,7 @@ import { jsonObject } from "../../core/schema/checker.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
 import { createConversation } from "./conversation.ts";
 import { addItem, type Open } from "./items.ts";
-import { withOwnPaths } from "./paths.ts";
+import { contentPath, withOwnPaths } from "./paths.ts";
 import { responsesRequest, type ResponsesRequest } from "./schema.ts";
 import { choiceOf } from "./tool-choice.ts";
 import { createToolSet, type ToolOrigin, type ToolSet } from "./tools.ts";
@@ -24,6 +24,8 @@ export interface ReplyFacts {
 
 export interface TranslatedRequest {
   readonly chat: ChatRequest;
+  /** As NativeRequest.contentPath. */
+  readonly contentPath: (message: number) => (string | number)[];
   readonly facts: ReplyFacts;
 }
 
@@ -60,6 +62,7 @@ export function readRequest(json: unknown, open: Open): TranslatedRequest {
   const toolPaths = declared.map(([, { path }]) => path);
   return {
     chat: withOwnPaths({ messages: origins, tools: toolPaths }, () => chatRequest(chat)),
+    contentPath: (message) => contentPath(origins[message]!),
     facts: {
       tools: new Map(declared.map(([name, { origin }]) => [name, origin])),
       leftOut: [...tools.leftOut],

@@ -89,13 +89,16 @@ describe("POST /v1/responses", () => {
     await expect(await ask({ model: "limited" }), 503, "model_overloaded", "model");
     await expect(await fetch(`${url}/v1/responses`), 405, "method_not_allowed", null);
     const image = { type: "input_image", image_url: "https://example.org/a.png" };
-    const message = await expect(
-      await ask({ input: [{ role: "user", content: [image] }] }),
-      400,
-      "unsupported_value",
-      "input",
-    );
-    assert.match(message, /^Invalid 'input': /);
+    const asked = { role: "user", content: [image] };
+    const hello = { role: "user", content: "hi" };
+    const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
+    const result = { type: "function_call_output", call_id: "c", output: [image] };
+    const unsupported = async (input: readonly object[], place: string) => {
+      const message = await expect(await ask({ input }), 400, "unsupported_value", place);
+      assert.equal(message, `Invalid '${place}': this model does not take images.`);
+    };
+    await unsupported([hello, asked], "input[1].content");
+    await unsupported([hello, call, hello, result], "input[3].output");
     const include = ["message.output_text.logprobs"];
     const noLogprobs = await ask({ model: "plain", include });
     assert.match(
