@@ -25,6 +25,6 @@ export interface ClientApi {
   writer(chat: ChatRequest, serving: Serving, now: number): ReplyWriter;
   /** The JSON document of an error. */
   errorBody(error: ApiError, requestId: string): object;
-  /** An error as the last events of a stream. `reply`: its writer, if a model had begun. */
-  errorEvents(error: ApiError, requestId: string, reply: ReplyWriter | undefined): string;
+  /** An error as the last events of a stream. `chat`: what `read` returned. */
+  errorEvents(error: ApiError, requestId: string, chat: ChatRequest): string;
 }

@@ -92,7 +92,7 @@ export function createDelivery(request: AcceptedRequest, services: ChatServices)
     },
     statusFor: (error) => (res.headersSent ? 200 : error.status),
     fail(error) {
-      if (res.headersSent) sink?.end(api.errorEvents(error, requestId, reply));
+      if (res.headersSent) sink?.end(api.errorEvents(error, requestId, chat));
     },
     close() {
       sink?.release();

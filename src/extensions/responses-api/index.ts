@@ -2,7 +2,6 @@
 // of all others. What the model says becomes items and events.
 import type { ClientApi } from "../../core/chat/client-api.ts";
 import type { GatewayContext, GatewayPart } from "../../core/extension/extension.ts";
-import type { ReplyWriter } from "../../core/openai/reply.ts";
 import type { ChatRequest, NativeRequest } from "../../core/openai/request.ts";
 import { CompletionFailed, type RequestProgress } from "../../core/routing/fallback.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
@@ -12,15 +11,22 @@ import type { DescribedExtension } from "../openapi/index.ts";
 import { readRequest, type ReplyFacts } from "../responses-input/index.ts";
 import { describe } from "./description.ts";
 import { errorBody } from "./errors.ts";
-import { createResponseWriter, type ResponseWriter } from "./writer.ts";
+import { createResponseWriter, type ResponseOptions, type ResponseWriter } from "./writer.ts";
 
 export const extension: DescribedExtension = { name: "responses-api", describe, start: startApi };
 
 /** No provider is asked in this format. The request is kept for its reply only. */
 const DIALECT = "responses";
 
-/** Of a stream that failed before a model began. */
-const NOTHING: ReplyFacts = { tools: new Map(), leftOut: [], seals: false, echo: { tools: [] } };
+/** What a response says of the model that serves. */
+type Served = Pick<ResponseOptions, "model" | "showsReasoning" | "now">;
+
+/** What the replies to one request need. */
+interface Asked {
+  readonly facts: ReplyFacts;
+  /** Undefined: no model has begun. */
+  writer: ResponseWriter | undefined;
+}
 
 function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
   if (!apiEnabled(config, "responses")) return {};
@@ -32,8 +38,20 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
       diagnose({ event: "reasoning_key_unavailable", level: "warn", detail });
     },
   });
-  const known = new WeakMap<NativeRequest, ReplyFacts>();
-  const factsOf = ({ native }: ChatRequest): ReplyFacts => (native && known.get(native)) ?? NOTHING;
+  const known = new WeakMap<NativeRequest, Asked>();
+  /** Undefined: the request came in another format. */
+  const askedIn = ({ native }: ChatRequest): Asked | undefined => native && known.get(native);
+
+  function writerFor(chat: ChatRequest, served: Served): ResponseWriter {
+    const facts = askedIn(chat)!.facts;
+    return createResponseWriter({
+      ...facts,
+      ...served,
+      stream: chat.stream,
+      showsLogprobs: chat.logprobs,
+      seal: facts.seals ? seal : undefined,
+    });
+  }
 
   const api: ClientApi = {
     path: "/v1/responses",
@@ -42,31 +60,20 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
     read(json) {
       const { chat, facts, contentPath } = readRequest(json, open);
       const native = { dialect: DIALECT, body: asObject(json), headers: {}, contentPath };
-      known.set(native, facts);
+      known.set(native, { facts, writer: undefined });
       return { ...chat, native };
     },
     writer(chat, { model }, now) {
-      const facts = factsOf(chat);
-      return createResponseWriter({
-        ...facts,
-        model: model.name,
-        now,
-        stream: chat.stream,
-        showsReasoning: chat.showThinking && model.reasoning,
-        showsLogprobs: chat.logprobs,
-        seal: facts.seals ? seal : undefined,
-      });
+      const showsReasoning = chat.showThinking && model.reasoning;
+      const writer = writerFor(chat, { model: model.name, showsReasoning, now });
+      askedIn(chat)!.writer = writer;
+      return writer;
     },
     errorBody,
-    errorEvents(error, requestId, reply) {
-      if (isOwn(reply)) return reply.fail(error, requestId);
-      const options = {
-        showsReasoning: false,
-        showsLogprobs: false,
-        seal: undefined,
-        stream: true,
-      };
-      const writer = createResponseWriter({ ...NOTHING, ...options, model: "", now: clock.now() });
+    errorEvents(error, requestId, chat) {
+      // Before a model began there is only the name that the client asked for.
+      const nobody = { model: chat.model, showsReasoning: false, now: clock.now() };
+      const writer = askedIn(chat)!.writer ?? writerFor(chat, nobody);
       return writer.fail(error, requestId);
     },
   };
@@ -74,7 +81,7 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
   return {
     apis: [api],
     around: (complete) => async (chat, candidates, deliver, context) => {
-      const tools = factsOf(chat).leftOut;
+      const tools = askedIn(chat)?.facts.leftOut ?? [];
       if (tools.length === 0) return complete(chat, candidates, deliver, context);
       context.report("tools_left_out", candidates[0]!, { level: "info", tools });
       const note = `left out: ${tools.join(", ")}`;
@@ -99,6 +106,3 @@ async function withNote(
     throw new CompletionFailed(noted(failure.progress), failure.error);
   }
 }
-
-const isOwn = (reply: ReplyWriter | undefined): reply is ResponseWriter =>
-  reply !== undefined && "fail" in reply;

@@ -194,12 +194,25 @@ describe("POST /v1/responses", () => {
       server: { port: 0, keep_alive_ms: 20 },
       timeouts: { first_token_ms: 200 },
     });
-    const answer = await ask({ model: "silent", stream: true });
+    const asked = {
+      model: "silent",
+      stream: true,
+      instructions: "Be brief.",
+      tools: TOOLS,
+      tool_choice: "none",
+      temperature: 0.5,
+      metadata: { a: "b" },
+    };
+    const answer = await ask(asked);
     assert.equal(answer.status, 200);
     const events = readEvents(await answer.text());
     assert.deepEqual(
       events.map(({ type }) => type),
       ["response.created", "response.in_progress", "error", "response.failed"],
     );
+    const echoed = { ...asked, parallel_tool_calls: true, top_p: 1, store: false };
+    for (const { response } of events.filter(({ type }) => type !== "error"))
+      for (const [field, value] of Object.entries(echoed))
+        if (field !== "stream") assert.deepEqual(response[field], value, field);
   });
 });
