@@ -51,7 +51,7 @@ async function fuzz(): Promise<string[]> {
   };
   const goesOn = () => faults.length === 0 && !hasEnded(fuzzed);
   const run = createRun({ seed, only, cases, publicPort, adminPort, goesOn, fault });
-  const watch = startWatch({ pid: child.pid!, publicPort, begun: run.begun, fault });
+  const watch = startWatch({ pid: child.pid!, publicPort, cases, begun: run.begun, fault });
   const late = setTimeout(() => {
     fault(`not through after ${MAX_MS} ms`);
     child.kill("SIGKILL");
@@ -76,7 +76,7 @@ async function fuzz(): Promise<string[]> {
     fault(`unexpected in its logs: ${complaint}`);
 
   const { probes, slowestMs } = watch.health();
-  const memory = watch.memory(cases);
+  const memory = watch.memory();
   printCounts(run);
   console.log(
     `  /healthz was asked ${probes} times meanwhile, the slowest answer took ${slowestMs.toFixed(0)} ms; ${said.trim().replaceAll("\n", "; ")}`,

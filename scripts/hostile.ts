@@ -20,6 +20,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { bodyOf, cpuOf, memoryOf, openStreams, percentile, wholeReplies } from "./bench/load.ts";
+import { COLLECTS } from "../test/support/collecting.ts";
 import type { Probed } from "./bench/probe.ts";
 import { table } from "./bench/table.ts";
 import { pinned, type Target } from "./bench/target.ts";
@@ -931,17 +932,6 @@ const probed = async (message: number | "stop"): Promise<Probed | "begun"> => {
   probe.send(message);
   return ((await reply) as [Probed | "begun"])[0];
 };
-
-/**
- * Garbage may lie about for as long as nobody needs its room. What is held is what is left when it
- * was taken away; of buffers of some megabytes the C library keeps a part for itself all the same,
- * some 200 MB after the largest bodies.
- */
-const COLLECTS = [
-  "--expose-gc",
-  "--import",
-  `data:text/javascript,${encodeURIComponent('process.on("SIGUSR2", () => gc())')}`,
-];
 
 async function play(given: Case, upstream: string): Promise<string[]> {
   const {

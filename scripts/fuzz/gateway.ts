@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { COLLECTS } from "../../test/support/collecting.ts";
 import { within } from "../../test/support/wait.ts";
 
 /** Its nursery is kept small: where V8 sizes that by itself, a leak would not show beside it. */
@@ -36,9 +37,11 @@ export interface FuzzedOptions {
 export async function startFuzzed({ file, folder, workers }: FuzzedOptions): Promise<Fuzzed> {
   const config = writeConfig(folder, workers);
   const args = [...(file.endsWith(".ts") ? ["--import", "tsx"] : []), file];
-  const child = spawn(process.execPath, [...NODE_OPTIONS, ...args, "serve", "--config", config], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const child = spawn(
+    process.execPath,
+    [...NODE_OPTIONS, ...COLLECTS, ...args, "serve", "--config", config],
+    { stdio: ["ignore", "pipe", "pipe"] },
+  );
   process.once("exit", () => child.kill("SIGKILL"));
   const exited = once(child, "exit") as Fuzzed["exited"];
   const complaints: string[] = [];

@@ -7,8 +7,9 @@ import { play } from "./play.ts";
 
 const LOOK_MS = 200;
 /**
- * How much resident memory may grow after the warm-up: the first tenth of the cases, and no fewer
- * than the heap takes to find its size.
+ * How much resident memory may grow from the tenth of the cases after the warm-up to the last
+ * tenth. The processes collect their garbage while these are measured. The warm-up is the first
+ * tenth, and no less than the heap takes to find its size.
  */
 const MAX_GROWTH_MB = 24;
 const WARM_UP = 10_000;
@@ -24,6 +25,8 @@ export interface WatchOptions {
   /** The gateway's first process. */
   readonly pid: number;
   readonly publicPort: number;
+  /** How many cases there are. */
+  readonly cases: number;
   /** How many cases have been begun. */
   readonly begun: () => number;
   /** Called with what is wrong. */
@@ -34,11 +37,14 @@ export interface Watch {
   stop(): void;
   /** How often /healthz answered, and the slowest answer in milliseconds. */
   health(): { readonly probes: number; readonly slowestMs: number };
-  /** What is to be said of the memory of a run of so many cases; reports a growth as a fault. */
-  memory(cases: number): string;
+  /** What is to be said of the memory; reports a growth as a fault. */
+  memory(): string;
 }
 
-export function startWatch({ pid, publicPort, begun, fault }: WatchOptions): Watch {
+export function startWatch({ pid, publicPort, cases, begun, fault }: WatchOptions): Watch {
+  const warm = Math.max(WARM_UP, 0.1 * cases);
+  const isMeasured = (at: number): boolean =>
+    (at >= warm && at <= warm + 0.1 * cases) || at >= 0.9 * cases;
   const samples: { readonly begun: number; readonly megabytes: number }[] = [];
   let probes = 0;
   let slowestMs = 0;
@@ -51,8 +57,11 @@ export function startWatch({ pid, publicPort, begun, fault }: WatchOptions): Wat
     if (found !== undefined) fault(`/healthz: ${found}`);
   }
   const timer = setInterval(() => {
-    const megabytes = residentMegabytes(pid);
+    const pids = processesOf(pid);
+    const megabytes = residentMegabytes(pids);
     if (megabytes !== undefined) samples.push({ begun: begun(), megabytes });
+    // It is measured at the next look.
+    if (isMeasured(begun())) collect(pids);
     probe().catch((error: unknown) => fault(`/healthz: ${String(error)}`));
   }, LOOK_MS);
 
@@ -65,8 +74,7 @@ export function startWatch({ pid, publicPort, begun, fault }: WatchOptions): Wat
   return {
     stop: () => clearInterval(timer),
     health: () => ({ probes, slowestMs }),
-    memory(cases) {
-      const warm = Math.max(WARM_UP, 0.1 * cases);
+    memory() {
       const before = mean(warm, warm + 0.1 * cases);
       const after = cases < 2 * WARM_UP ? NaN : mean(0.9 * cases, cases);
       if (Number.isNaN(before + after)) return "not measured";
@@ -78,15 +86,30 @@ export function startWatch({ pid, publicPort, begun, fault }: WatchOptions): Wat
   };
 }
 
-/** Of a process and its children. Undefined: not on Linux, or it has just ended. */
-function residentMegabytes(pid: number): number | undefined {
+/** Tells processes to collect their garbage; see COLLECTS. One may have ended just now. */
+function collect(pids: readonly number[]): void {
+  try {
+    for (const pid of pids) process.kill(pid, "SIGUSR2");
+  } catch {}
+}
+
+/** A process and its children. None: this is not Linux, or it has just ended. */
+function processesOf(pid: number): readonly number[] {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
-    const pids = [String(pid), ...children.split(" ").filter((child) => child !== "")];
+    return [pid, ...children.split(" ").filter(Boolean).map(Number)];
+  } catch {
+    return [];
+  }
+}
+
+/** Of some processes together. Undefined: there is none, or one has just ended. */
+function residentMegabytes(pids: readonly number[]): number | undefined {
+  try {
     const kilobytes = pids.map((each) =>
       Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${each}/status`, "utf8"))?.[1]),
     );
-    return kilobytes.reduce((sum, size) => sum + size) / 1024;
+    return kilobytes.length === 0 ? undefined : kilobytes.reduce((sum, size) => sum + size) / 1024;
   } catch {
     return undefined;
   }
