@@ -51,11 +51,55 @@ async function start(t: TestContext, dialect: string, settings: object = {}) {
   return ask;
 }
 
-/** The mark is at the last of the user's texts only, as Claude Code has it. */
-const marked = (isLast: boolean) => (isLast ? { cache_control: MARK } : {});
+/** The providers that are tried, each with its dialect and its further settings. */
+const PROVIDERS: Readonly<Record<string, readonly [dialect: string, settings?: object]>> = {
+  openai: ["openai"],
+  anthropic: ["anthropic"],
+  gemini: ["gemini"],
+  openrouter: ["openai", { vendor: "openrouter", dialect: undefined }],
+  "a server that takes marks": ["openai", { cache_control: true }],
+};
+
+const marked = (isMarked: boolean) => (isMarked ? { cache_control: MARK } : {});
+const text = (words: string, isMarked = false) => ({
+  type: "text",
+  text: words,
+  ...marked(isMarked),
+});
+
+/** What the user says in a turn of so many. */
+type Asks = (turn: number, turns: number) => unknown;
+const isOfLastTwo = (turn: number, turns: number): boolean => turn >= turns - 2;
+
+/** Where clients have their marks. */
+const MARKINGS: Readonly<Record<string, Asks>> = {
+  "the last text": (turn, turns) => [
+    text(`Question ${turn}: `),
+    text("what is it?", turn === turns - 1),
+  ],
+  "the last texts of two messages": (turn, turns) => [
+    text(`<task>${turn}</task>`),
+    text("<env></env>", isOfLastTwo(turn, turns)),
+  ],
+  "texts before others": (turn, turns) => [
+    text(`Document ${turn}.`, isOfLastTwo(turn, turns)),
+    text(" "),
+    text("What is it?"),
+  ],
+  "the first text alone": (turn) => [
+    text(`Question ${turn}: `, turn === 0),
+    text("what is it?"),
+    text("\n"),
+  ],
+};
+/** Claude Code makes a list of a text only while it has a mark. */
+const LISTED_IF_MARKED: Asks = (turn, turns) => {
+  const words = `Question ${turn}?`;
+  return turn === turns - 1 ? [text(words, true)] : words;
+};
 
 /** A conversation of so many turns as a client of chat completions has it. */
-function chatBody(turns: number): Json {
+function chatBody(turns: number, asked: Asks = MARKINGS["the last text"]!): Json {
   const messages: Json[] = [
     { role: "system", content: [{ type: "text", text: "You help.", cache_control: MARK }] },
   ];
@@ -65,10 +109,7 @@ function chatBody(turns: number): Json {
     messages.push(
       {
         role: "user",
-        content: [
-          { type: "text", text: `Question ${turn}: ` },
-          { type: "text", text: "what is it?", ...marked(isLast) },
-        ],
+        content: asked(turn, turns),
       },
       {
         role: "assistant",
@@ -93,7 +134,7 @@ function chatBody(turns: number): Json {
 }
 
 /** The same as a client of the Messages API has it. */
-function messagesBody(turns: number): Json {
+function messagesBody(turns: number, asked: Asks = MARKINGS["the last text"]!): Json {
   const messages: Json[] = [];
   for (let turn = 0; turn < turns; turn += 1) {
     const isLast = turn === turns - 1;
@@ -101,10 +142,7 @@ function messagesBody(turns: number): Json {
     messages.push(
       {
         role: "user",
-        content: [
-          { type: "text", text: `Question ${turn}: ` },
-          { type: "text", text: "what is it?", ...marked(isLast) },
-        ],
+        content: asked(turn, turns),
       },
       {
         role: "assistant",
@@ -147,23 +185,68 @@ function split(body: Json): { readonly turns: string; readonly rest: string } {
   return { turns: withoutMarks(messages ?? contents), rest: withoutMarks(rest) };
 }
 
+/** Fails if a turn does not begin with what was sent in the turn before. */
+async function assertSame(
+  ask: Awaited<ReturnType<typeof start>>,
+  path: string,
+  bodyOf: (turns: number) => Json,
+): Promise<void> {
+  let before: ReturnType<typeof split> | undefined;
+  for (let turns = 1; turns <= TURNS; turns += 1) {
+    const { body } = await ask(path, bodyOf(turns));
+    const now = split(body);
+    if (before) {
+      assert.equal(now.rest, before.rest);
+      const beginning = before.turns.slice(0, -1); // without the end of the list
+      assert.equal(now.turns.slice(0, beginning.length), beginning);
+    }
+    before = now;
+  }
+}
+
 describe("the beginning of a conversation", () => {
   for (const [path, bodyOf] of APIS)
-    for (const dialect of Object.keys(REPLIES))
-      it(`is the same over ten turns: ${path} to ${dialect}`, async (t) => {
-        const ask = await start(t, dialect);
-        let before: ReturnType<typeof split> | undefined;
-        for (let turns = 1; turns <= TURNS; turns += 1) {
-          const { body } = await ask(path, bodyOf(turns));
-          const now = split(body);
-          if (before) {
-            assert.equal(now.rest, before.rest);
-            const beginning = before.turns.slice(0, -1); // without the end of the list
-            assert.equal(now.turns.slice(0, beginning.length), beginning);
-          }
-          before = now;
-        }
+    for (const [provider, [dialect, settings]] of Object.entries(PROVIDERS)) {
+      for (const [place, asked] of Object.entries(MARKINGS))
+        it(`is the same over ten turns: ${path} to ${provider}, marks at ${place}`, async (t) => {
+          await assertSame(await start(t, dialect, settings), path, (turns) =>
+            bodyOf(turns, asked),
+          );
+        });
+      // A request in the provider's own format goes as its client wrote it.
+      if (path === "/v1/messages" && provider === "anthropic") continue;
+      it(`is the same where texts are lists while marked: ${path} to ${provider}`, async (t) => {
+        await assertSame(await start(t, dialect, settings), path, (turns) =>
+          bodyOf(turns, LISTED_IF_MARKED),
+        );
       });
+    }
+
+  it("has no texts of blanks alone, and their marks at the part before", async (t) => {
+    const content = [
+      text("", true),
+      text("b"),
+      text("\n", true),
+      { type: "image_url", image_url: { url: "data:image/png;base64,QQ==" } },
+      text(" ", true),
+      text("c", true),
+      text(""),
+    ];
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,QQ==" } };
+    const ask = await start(t, ...PROVIDERS["openrouter"]!);
+    const messages = [
+      { role: "system", content: "" },
+      { role: "user", content },
+    ];
+    const { body } = await ask("/v1/chat/completions", { model: "m", messages });
+    assert.deepEqual(body["messages"], [
+      { role: "system", content: "" },
+      {
+        role: "user",
+        content: [text("b\n", true), { ...image, ...marked(true) }, text("c", true)],
+      },
+    ]);
+  });
 
   it("has marks for the cache only where the provider takes them", async (t) => {
     for (const [path, bodyOf] of APIS) {
@@ -202,13 +285,13 @@ describe("the beginning of a conversation", () => {
         },
       ],
     });
-    assert.deepEqual(body["system"], [
-      { type: "text", text: "First.\n\nSecond.", cache_control: MARK },
-    ]);
+    assert.deepEqual(body["system"], [text("First."), text("\n\nSecond.", true)]);
     assert.deepEqual(body["messages"][0].content, [
-      { type: "text", text: "ab", cache_control: MARK },
+      text("a"),
+      text("b", true),
       { type: "image", source: { type: "base64", media_type: "image/png", data: "QQ==" } },
-      { type: "text", text: "cd" },
+      text("c"),
+      text("d"),
     ]);
   });
 });

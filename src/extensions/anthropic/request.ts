@@ -1,8 +1,8 @@
 // The request to Anthropic. WIRE.md 7.1.
-import { textOf, type ChatRequest, type NativeRequest } from "../../core/openai/request.ts";
+import type { ChatRequest, ContentPart, NativeRequest } from "../../core/openai/request.ts";
 import type { Target } from "../../core/providers/dialect.ts";
 import { parametersOf } from "../../core/providers/parameters.ts";
-import { joinedToMarks, type SignatureStore, type Turn, turnsOf } from "../turns/index.ts";
+import { type SignatureStore, type Turn, turnsOf } from "../turns/index.ts";
 import { contentBlocks } from "./blocks.ts";
 import { closedSchema } from "./closed-schema.ts";
 import { hasNeededThoughts, thinkingPlan } from "./thinking.ts";
@@ -58,26 +58,25 @@ export const nativeBody = (
 
 /**
  * The system texts as blocks with the client's marks for the cache. Together they are the same text
- * as without marks. Undefined: there are none.
+ * as without marks. Undefined: the request has no marks.
  */
 function markedSystem(
   messages: ChatRequest["messages"],
   last: string | undefined,
 ): readonly object[] | undefined {
-  const texts = messages.filter(({ role }) => role === "system");
-  if (texts.every(({ marked }) => marked === undefined)) return undefined;
-  const contents = texts
-    .map(
-      ({ content, marked }) => marked ?? [{ type: "text" as const, text: textOf(content ?? "") }],
-    )
-    .filter((parts) => textOf(parts).trim() !== "");
-  if (last !== undefined) contents.push([{ type: "text", text: last }]);
-  const separated = contents.map((parts, index) =>
-    index === 0 ? parts : [{ type: "text" as const, text: "\n\n" }, ...parts],
+  const contents = messages.flatMap(({ role, marked }) =>
+    role === "system" && marked ? [marked] : [],
   );
-  const blocks = joinedToMarks(separated.flat());
-  return blocks.filter((part) => part.type !== "text" || part.text.trim() !== "");
+  if (contents.length === 0) return undefined;
+  if (last !== undefined) contents.push([{ type: "text", text: last }]);
+  return contents.flatMap((parts, index) => (index === 0 ? parts : separated(parts)));
 }
+
+/** The parts of a system text as a paragraph of its own. */
+const separated = (parts: readonly ContentPart[]): readonly ContentPart[] =>
+  parts.map((part, index) =>
+    index === 0 && part.type === "text" ? { ...part, text: `\n\n${part.text}` } : part,
+  );
 
 /** The JSON Schema that the reply must satisfy. Undefined: there is none. */
 function replySchema({ response_format: format }: ChatRequest): unknown {

@@ -1,6 +1,7 @@
 // `cache_control` on the parts of messages: the client's marks for a provider's cache. The check of
 // a request joins texts and knows no marks; they are taken from the JSON again, so that a dialect
-// can send the parts as they were.
+// can send the parts as they were. In a request with a mark every message keeps its parts: clients
+// move their marks, and a message must go out the same when its mark is gone.
 import type { Extension } from "../../core/extension/extension.ts";
 import type { ChatRequest, ContentPart, Message } from "../../core/openai/request.ts";
 import { jsonObject, lenient } from "../../core/schema/checker.ts";
@@ -16,8 +17,8 @@ export function withCacheMarks(chat: ChatRequest, json: unknown): ChatRequest {
   const written = asArray(asObject(json)["messages"]);
   if (!written.some(hasMarks)) return chat;
   const messages = chat.messages.map((message, index) => {
-    const given = written[index];
-    return hasMarks(given) ? { ...message, marked: markedParts(message, given) } : message;
+    const marked = withoutBlanks(allParts(message, written[index]));
+    return marked.length > 0 ? { ...message, marked } : message;
   });
   return { ...chat, messages };
 }
@@ -28,9 +29,14 @@ const markIn = (part: unknown) => mark(asObject(part)["cache_control"]);
 const hasMarks = (message: unknown): boolean =>
   partsIn(message).some((part) => markIn(part) !== undefined);
 
-/** The parts of a message: texts as they were written, all others as they were checked. */
-const markedParts = ({ content }: Message, given: unknown): readonly ContentPart[] =>
-  partsIn(given).map((part, index) => {
+/**
+ * The parts of a message: texts as they were written, all others as they were checked. What was
+ * written as a string is one part: many clients make a list of it only while it has a mark.
+ */
+function allParts({ content }: Message, given: unknown): readonly ContentPart[] {
+  if (typeof content === "string" && !Array.isArray(asObject(given)["content"]))
+    return [{ type: "text", text: content }];
+  return partsIn(given).map((part, index) => {
     const { type, text, refusal } = asObject(part);
     const checked = Array.isArray(content) ? content[index] : undefined;
     const isText = type === "text" || type === "refusal" || !checked;
@@ -40,3 +46,22 @@ const markedParts = ({ content }: Message, given: unknown): readonly ContentPart
     const cache_control = markIn(part);
     return cache_control ? { ...plain, cache_control } : plain;
   });
+}
+
+/**
+ * Providers refuse parts of blanks alone. They become the end of the text before them, and their
+ * mark becomes that of the part before them. At the beginning of a message they say nothing.
+ */
+function withoutBlanks(parts: readonly ContentPart[]): readonly ContentPart[] {
+  const kept: ContentPart[] = [];
+  for (const part of parts) {
+    const last = kept.at(-1);
+    if (part.type !== "text" || part.text.trim() !== "") kept.push(part);
+    else if (last) {
+      const { text, cache_control = last.cache_control } = part;
+      const longer = last.type === "text" ? { ...last, text: last.text + text } : last;
+      kept.splice(-1, 1, cache_control ? { ...longer, cache_control } : longer);
+    }
+  }
+  return kept;
+}

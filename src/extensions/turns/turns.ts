@@ -49,7 +49,7 @@ type ToolMessage = Extract<Message, { readonly role: "tool" }>;
 
 /**
  * `texts` counts the conversation's texts that are parsed, here and by the dialect (`objectIn`).
- * `keepsMarks`: the client's marks for the provider's cache stay at the texts.
+ * `keepsMarks`: the client's marks for the provider's cache stay at the parts of messages.
  */
 export function turnsOf(
   messages: readonly Message[],
@@ -74,8 +74,7 @@ export function turnsOf(
     for (const part of parts) if (part.type !== "text" || part.text.trim() !== "") add(role, part);
   }
 
-  const said = ({ content, marked }: Message) =>
-    keepsMarks && marked ? joinedToMarks(marked) : (content ?? "");
+  const said = ({ content, marked }: Message) => (keepsMarks ? marked : undefined) ?? content ?? "";
 
   function addAssistant(message: AssistantMessage): void {
     const { tool_calls } = message;
@@ -98,8 +97,8 @@ export function turnsOf(
     const result = results.get(id);
     if (!result) return;
     result.content += result.content === "" ? content : `\n${content}`;
-    const mark = keepsMarks ? marked?.map(markOf).findLast((each) => each) : undefined;
-    if (mark) result.cache_control = mark;
+    const mark = marked?.findLast(({ cache_control }) => cache_control)?.cache_control;
+    if (keepsMarks && mark) result.cache_control = mark;
   }
 
   for (const message of messages) {
@@ -118,28 +117,6 @@ export function turnsOf(
     }
   }
   return { system, turns: turns[0]?.role === "user" ? turns : [OPENING, ...turns] };
-}
-
-const markOf = (part: ContentPart): object | undefined =>
-  part.type === "text" ? part.cache_control : undefined;
-
-/**
- * Texts are one text up to each mark, so that it is the same text when the client's mark has moved
- * on.
- */
-export function joinedToMarks(parts: readonly ContentPart[]): ContentPart[] {
-  const joined: ContentPart[] = [];
-  for (const part of parts) {
-    const last = joined.at(-1);
-    if (part.type !== "text") joined.push(part);
-    else {
-      const before = last?.type === "text" && !markOf(last) ? joined.pop() : undefined;
-      const text = (before?.type === "text" ? before.text : "") + part.text;
-      const { cache_control } = part;
-      joined.push({ type: "text", text, ...(cache_control && { cache_control }) });
-    }
-  }
-  return joined;
 }
 
 const textPart = (text: string) => ({ type: "text" as const, text });
