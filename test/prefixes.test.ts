@@ -34,7 +34,7 @@ const REPLIES: Readonly<Record<string, object>> = {
 async function start(t: TestContext, dialect: string, settings: object = {}) {
   const provider = await startProvider(t, status(200, REPLIES[dialect]));
   const config = configFor(provider.url, [], {
-    apis: ["messages"],
+    apis: ["messages", "responses"],
     providers: { behind: { dialect, base_url: provider.url, api_key: "k", ...settings } },
     models: { m: { provider: "behind", supports: ["tools", "images"] } },
   });
@@ -170,6 +170,14 @@ function messagesBody(turns: number, asked: Asks = MARKINGS["the last text"]!): 
   };
 }
 
+/** A conversation of so many turns in which instructions come up. */
+const instructed = (turns: number): Json[] =>
+  Array.from({ length: turns }, (_, turn) => [
+    ...(turn === 0 ? [] : [{ role: "assistant", content: `Answer ${turn - 1}` }]),
+    ...(turn % 3 === 2 ? [{ role: "system", content: `Rule ${turn}.` }] : []),
+    { role: "user", content: `Question ${turn}?` },
+  ]).flat();
+
 const APIS = [
   ["/v1/chat/completions", chatBody],
   ["/v1/messages", messagesBody],
@@ -221,6 +229,25 @@ describe("the beginning of a conversation", () => {
         );
       });
     }
+
+  for (const [provider, [dialect, settings]] of Object.entries(PROVIDERS)) {
+    it(`is the same where instructions come up: /v1/messages to ${provider}`, async (t) => {
+      await assertSame(await start(t, dialect, settings), "/v1/messages", (turns) => ({
+        model: "m",
+        max_tokens: 100,
+        system: "You help.",
+        messages: instructed(turns),
+      }));
+    });
+    it(`is the same where instructions come up: /v1/responses to ${provider}`, async (t) => {
+      await assertSame(await start(t, dialect, settings), "/v1/responses", (turns) => ({
+        model: "m",
+        store: false,
+        instructions: "You help.",
+        input: instructed(turns),
+      }));
+    });
+  }
 
   it("has no texts of blanks alone, and their marks at the part before", async (t) => {
     const content = [

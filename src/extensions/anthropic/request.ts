@@ -2,7 +2,7 @@
 import type { ChatRequest, ContentPart, NativeRequest } from "../../core/openai/request.ts";
 import type { Target } from "../../core/providers/dialect.ts";
 import { parametersOf } from "../../core/providers/parameters.ts";
-import { type SignatureStore, type Turn, turnsOf } from "../turns/index.ts";
+import { type SignatureStore, type SystemMessage, type Turn, turnsOf } from "../turns/index.ts";
 import { contentBlocks } from "./blocks.ts";
 import { closedSchema } from "./closed-schema.ts";
 import { hasNeededThoughts, thinkingPlan } from "./thinking.ts";
@@ -11,19 +11,19 @@ const JSON_ONLY =
   "Answer with one JSON object and nothing else: no prose around it, no code fence.";
 
 export function requestBody(chat: ChatRequest, target: Target, signatures: SignatureStore): object {
-  const { system, turns } = turnsOf(chat.messages, undefined, true);
+  // In chat completions system texts all come first (WIRE.md 7.1). Clients of other APIs send
+  // instructions where they come up, and what comes before them is to be in the provider's cache.
+  const keepsPlaces = chat.native !== undefined;
+  const { system, turns } = turnsOf(chat.messages, undefined, { keepsMarks: true, keepsPlaces });
   const parameters = parametersOf(chat, target.traits);
   const mayThink = hasNeededThoughts(turns, signatures);
   const { thinks, field, effort, maxTokens } = thinkingPlan(chat, target, mayThink);
   const schema = replySchema(chat);
-  const mustBeJson = chat.response_format !== undefined && !schema;
-  if (mustBeJson) system.push(JSON_ONLY);
+  if (chat.response_format && !schema) system.push({ role: "system", content: JSON_ONLY });
   return {
     model: target.upstreamModel,
     max_tokens: maxTokens,
-    system:
-      markedSystem(chat.messages, mustBeJson ? JSON_ONLY : undefined) ??
-      (system.join("\n\n") || undefined),
+    system: systemField(system),
     messages: turns.map((turn) => ({
       role: turn.role,
       content: contentBlocks(turn, turn === turns.at(-1), thinks ? signatures : undefined),
@@ -57,18 +57,15 @@ export const nativeBody = (
 });
 
 /**
- * The system texts as blocks with the client's marks for the cache. Together they are the same text
- * as without marks. Undefined: the request has no marks.
+ * The system texts as one, or in a request with marks for the cache as blocks, which together are
+ * the same text. Undefined: there are none.
  */
-function markedSystem(
-  messages: ChatRequest["messages"],
-  last: string | undefined,
-): readonly object[] | undefined {
-  const contents = messages.flatMap(({ role, marked }) =>
-    role === "system" && marked ? [marked] : [],
+function systemField(system: readonly SystemMessage[]): string | readonly object[] | undefined {
+  if (system.every(({ marked }) => marked === undefined))
+    return system.map(({ content }) => content).join("\n\n") || undefined;
+  const contents = system.map(
+    ({ content, marked }) => marked ?? [{ type: "text" as const, text: content }],
   );
-  if (contents.length === 0) return undefined;
-  if (last !== undefined) contents.push([{ type: "text", text: last }]);
   return contents.flatMap((parts, index) => (index === 0 ? parts : separated(parts)));
 }
 

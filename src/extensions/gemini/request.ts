@@ -17,11 +17,15 @@ const CHOICE_MODES = { none: "NONE", auto: "AUTO", required: "ANY" } as const;
 
 export function requestBody(chat: ChatRequest, target: Target, signatures: SignatureStore): object {
   const texts = createTextCounter();
-  const { system, turns } = turnsOf(chat.messages, texts);
+  // In chat completions system texts all come first (WIRE.md 7b). Clients of other APIs send
+  // instructions where they come up, and what comes before them is to be in the provider's cache.
+  const keepsPlaces = chat.native !== undefined;
+  const { system, turns } = turnsOf(chat.messages, texts, { keepsPlaces });
+  const text = system.map(({ content }) => content).join("\n\n");
   // Such models demand signatures whether they think or not.
   const mustSign = target.traits.thinking === "level";
   return {
-    systemInstruction: system.length > 0 ? { parts: [{ text: system.join("\n\n") }] } : undefined,
+    systemInstruction: text === "" ? undefined : { parts: [{ text }] },
     contents: turns.map((turn) => ({
       role: turn.role === "user" ? "user" : "model",
       parts: contentParts(turn, { signatures, mustSign, texts }),

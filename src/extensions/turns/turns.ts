@@ -31,9 +31,16 @@ export interface Turn {
   readonly items: Item[];
 }
 
+export type SystemMessage = Extract<Message, { readonly role: "system" }>;
+type AssistantMessage = Extract<Message, { readonly role: "assistant" }>;
+type ToolMessage = Extract<Message, { readonly role: "tool" }>;
+
 export interface Conversation {
-  /** The system texts, in their order. */
-  readonly system: string[];
+  /**
+   * The system messages that have a text, in their order: all of them, or with `keepsPlaces` those
+   * at the beginning.
+   */
+  readonly system: SystemMessage[];
   /** At least one, the user's first. */
   readonly turns: Turn[];
 }
@@ -44,19 +51,28 @@ const OPENING: Turn = {
   items: [{ type: "text", text: "(The conversation begins.)" }],
 };
 
-type AssistantMessage = Extract<Message, { readonly role: "assistant" }>;
-type ToolMessage = Extract<Message, { readonly role: "tool" }>;
+/** Comes before a system text among the user's, who has not written it. */
+const SYSTEM_HEADING = "(What follows is an instruction of the system.)\n";
+
+export interface TurnOptions {
+  /** The client's marks for the provider's cache stay at the parts of messages. Absent: false. */
+  readonly keepsMarks?: boolean;
+  /**
+   * System texts that come up after the first turn stay at their place, as texts of the user, so
+   * that what comes before them is the same as without them. Absent: false, all come first.
+   */
+  readonly keepsPlaces?: boolean;
+}
 
 /**
  * `texts` counts the conversation's texts that are parsed, here and by the dialect (`objectIn`).
- * `keepsMarks`: the client's marks for the provider's cache stay at the parts of messages.
  */
 export function turnsOf(
   messages: readonly Message[],
   texts: TextCounter = createTextCounter(),
-  keepsMarks = false,
+  { keepsMarks = false, keepsPlaces = false }: TurnOptions = {},
 ): Conversation {
-  const system: string[] = [];
+  const system: SystemMessage[] = [];
   const turns: Turn[] = [];
   const uniqueId = createIdMaker();
   /** The result of the latest call of each id that the client made. */
@@ -72,6 +88,12 @@ export function turnsOf(
   function addContent(role: Turn["role"], content: string | readonly ContentPart[]): void {
     const parts = typeof content === "string" ? [textPart(content)] : content;
     for (const part of parts) if (part.type !== "text" || part.text.trim() !== "") add(role, part);
+  }
+
+  function addSystem(message: SystemMessage): void {
+    if (message.content.trim() === "") return;
+    if (keepsPlaces && turns.length > 0) add("user", textPart(SYSTEM_HEADING + message.content));
+    else system.push(message);
   }
 
   const said = ({ content, marked }: Message) => (keepsMarks ? marked : undefined) ?? content ?? "";
@@ -104,7 +126,7 @@ export function turnsOf(
   for (const message of messages) {
     switch (message.role) {
       case "system":
-        if (message.content.trim() !== "") system.push(message.content);
+        addSystem(message);
         break;
       case "user":
         addContent("user", said(message));

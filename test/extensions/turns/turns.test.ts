@@ -60,6 +60,60 @@ describe("ids of tool calls that are used again", () => {
   });
 });
 
+describe("system texts", () => {
+  const system = (content: string): Message => ({ role: "system", content });
+  const user = (content: string): Message => ({ role: "user", content });
+  const messages = [
+    system("First."),
+    system("Second."),
+    user("hi"),
+    calls(["a"]),
+    { role: "tool", tool_call_id: "a", content: "1" } as const,
+    system(" "),
+    system("Hurry."),
+    user("go on"),
+    calls(["b"]),
+    system("Stop."),
+    { role: "tool", tool_call_id: "b", content: "2" } as const,
+  ];
+  /** The system texts, and the turns with what they hold. */
+  const outline = (keepsPlaces: boolean) => {
+    const { system, turns } = turnsOf(messages, undefined, { keepsPlaces });
+    const words = turns.map(({ role, items }) => [
+      role,
+      ...items.map((item) => (item.type === "text" ? item.text : item.type)),
+    ]);
+    return { system: system.map(({ content }) => content), words };
+  };
+
+  it("all come first", () => {
+    assert.deepEqual(outline(false), {
+      system: ["First.", "Second.", "Hurry.", "Stop."],
+      words: [
+        ["user", "hi"],
+        ["assistant", "call"],
+        ["user", "result", "go on"],
+        ["assistant", "call"],
+        ["user", "result"],
+      ],
+    });
+  });
+
+  it("after the first turn stay at their place, behind results of calls, and say what they are", () => {
+    const heading = "(What follows is an instruction of the system.)\n";
+    assert.deepEqual(outline(true), {
+      system: ["First.", "Second."],
+      words: [
+        ["user", "hi"],
+        ["assistant", "call"],
+        ["user", "result", `${heading}Hurry.`, "go on"],
+        ["assistant", "call"],
+        ["user", "result", `${heading}Stop.`],
+      ],
+    });
+  });
+});
+
 describe("texts that become objects", () => {
   it("so many values in all of a request; one with which they would be more stays a text", () => {
     const large = JSON.stringify({ a: Array.from({ length: 150_000 }, () => 1) });
