@@ -36,7 +36,7 @@ async function start(t: TestContext, dialect: string, settings: object = {}) {
   const config = configFor(provider.url, [], {
     apis: ["messages", "responses"],
     providers: { behind: { dialect, base_url: provider.url, api_key: "k", ...settings } },
-    models: { m: { provider: "behind", supports: ["tools", "images"] } },
+    models: { m: { provider: "behind", supports: ["tools", "images", "files"] } },
   });
   const { url } = await startGateway(t, config);
   async function ask(path: string, body: object): Promise<Asked> {
@@ -293,7 +293,7 @@ describe("the beginning of a conversation", () => {
     }
   });
 
-  it("has them at the texts that the client marked", async (t) => {
+  it("has them at the parts that the client marked", async (t) => {
     const ask = await start(t, "anthropic");
     const { body } = await ask("/v1/chat/completions", {
       ...chatBody(1),
@@ -305,7 +305,16 @@ describe("the beginning of a conversation", () => {
           content: [
             { type: "text", text: "a" },
             { type: "text", text: "b", cache_control: MARK },
-            { type: "image_url", image_url: { url: "data:image/png;base64,QQ==" } },
+            {
+              type: "image_url",
+              image_url: { url: "data:image/png;base64,QQ==" },
+              cache_control: MARK,
+            },
+            {
+              type: "file",
+              file: { file_data: "data:application/pdf;base64,JVBE" },
+              cache_control: MARK,
+            },
             { type: "text", text: "c" },
             { type: "text", text: "d", cache_control: "wrong" },
           ],
@@ -316,7 +325,16 @@ describe("the beginning of a conversation", () => {
     assert.deepEqual(body["messages"][0].content, [
       text("a"),
       text("b", true),
-      { type: "image", source: { type: "base64", media_type: "image/png", data: "QQ==" } },
+      {
+        type: "image",
+        source: { type: "base64", media_type: "image/png", data: "QQ==" },
+        cache_control: MARK,
+      },
+      {
+        type: "document",
+        source: { type: "base64", media_type: "application/pdf", data: "JVBE" },
+        cache_control: MARK,
+      },
       text("c"),
       text("d"),
     ]);

@@ -35,15 +35,15 @@ function blockOf(item: Item): object {
   if (item.type === "text") return item;
   if (item.type === "call")
     return { type: "tool_use", id: safeId(item.id), name: item.name, input: item.args };
+  const { cache_control } = item;
+  const mark = cache_control && { cache_control };
   if (item.type === "result") {
     const content = item.content.trim() === "" ? "" : item.content;
-    const { cache_control } = item;
-    const mark = cache_control && { cache_control };
     return { type: "tool_result", tool_use_id: safeId(item.id), content, ...mark };
   }
   const { url, mediaType, data } = mediaOf(item);
   const source = mediaType ? { type: "base64", media_type: mediaType, data } : { type: "url", url };
-  return { type: item.type === "image_url" ? "image" : "document", source };
+  return { type: item.type === "image_url" ? "image" : "document", source, ...mark };
 }
 
 /** Another provider's ids may have characters that Anthropic refuses. */
