@@ -348,6 +348,11 @@ const blocksOf = (content: unknown, path: string): Record<string, any>[] => {
       `${path}.${at}: Input tag '${block["type"]}' found using 'type' does not match any of the expected tags`,
     );
     known(block, ["type", "cache_control", ...fields], `${path}.${at}.${block["type"]}.`);
+    if (block["type"] === "document")
+      rule(
+        block["source"].type !== "base64" || block["source"].media_type === "application/pdf",
+        `${path}.${at}.document.source.base64.media_type: Input should be 'application/pdf'`,
+      );
     if (block["type"] !== "text") continue;
     rule(typeof block["text"] === "string", `${path}.${at}.text.text: Field required`);
     rule(block["text"] !== "", `${path}: text content blocks must be non-empty`);

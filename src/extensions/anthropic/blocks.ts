@@ -1,7 +1,9 @@
 // The content blocks of a turn.
 import { createHash } from "node:crypto";
+import { ApiError } from "../../core/openai/errors.ts";
+import { cut } from "../../core/schema/checker.ts";
 import { asArray, parseJson } from "../../core/schema/untrusted-json.ts";
-import { type Item, mediaOf, type SignatureStore, type Turn } from "../turns/index.ts";
+import { type Item, type Media, mediaOf, type SignatureStore, type Turn } from "../turns/index.ts";
 
 /**
  * The thinking blocks before a tool call, unchanged. Empty: there were none, or they are forgotten.
@@ -41,9 +43,29 @@ function blockOf(item: Item): object {
     const content = item.content.trim() === "" ? "" : item.content;
     return { type: "tool_result", tool_use_id: safeId(item.id), content, ...mark };
   }
-  const { url, mediaType, data } = mediaOf(item);
+  const media = mediaOf(item);
+  if (item.type !== "image_url") return { type: "document", source: fileSource(media), ...mark };
+  const { url, mediaType, data } = media;
   const source = mediaType ? { type: "base64", media_type: mediaType, data } : { type: "url", url };
-  return { type: item.type === "image_url" ? "image" : "document", source, ...mark };
+  return { type: "image", source, ...mark };
+}
+
+/** Throws an ApiError if Anthropic takes no documents of this type. */
+function fileSource({ mediaType = "", data }: Media): object {
+  switch (mediaType.toLowerCase()) {
+    case "application/pdf":
+      return { type: "base64", media_type: "application/pdf", data };
+    case "text/plain": {
+      // The API takes the text itself, and that without a byte order mark.
+      const text = new TextDecoder().decode(Buffer.from(data, "base64"));
+      return { type: "text", media_type: "text/plain", data: text };
+    }
+    default:
+      throw new ApiError(
+        "unsupported_value",
+        `this model takes files of the types application/pdf and text/plain, got ${cut(mediaType, 80)}`,
+      );
+  }
 }
 
 /** Another provider's ids may have characters that Anthropic refuses. */

@@ -167,6 +167,8 @@ describe("what goes out", { concurrency: 2 }, () => {
     content,
   });
   const image = (url: string) => ({ type: "image_url", image_url: { url } });
+  const file = (file_data: string) => ({ type: "file", file: { filename: "a", file_data } });
+  const base64 = (words: string): string => Buffer.from(words).toString("base64");
   const CONVERSATIONS: [name: string, messages: Json[], out: Json[], system?: string][] = [
     [
       "system texts, wherever they stood",
@@ -251,6 +253,27 @@ describe("what goes out", { concurrency: 2 }, () => {
           { type: "image", source: { type: "base64", media_type: "image/jpeg", data: "/9j/" } },
           { type: "image", source: { type: "url", url: "https://pictures.invalid/a.png" } },
           text("y"),
+          {
+            type: "document",
+            source: { type: "base64", media_type: "application/pdf", data: "JVBE" },
+          },
+        ),
+      ],
+    ],
+    [
+      "files of plain text",
+      [
+        said("user", [
+          file(`data:Text/Plain;charset=utf-8;base64,${base64("\u{feff}Gr\u00fc\u00dfe\n")}`),
+          file("data:Application/PDF;base64,JVBE"),
+        ]),
+      ],
+      [
+        u(
+          {
+            type: "document",
+            source: { type: "text", media_type: "text/plain", data: "Gr\u00fc\u00dfe\n" },
+          },
           {
             type: "document",
             source: { type: "base64", media_type: "application/pdf", data: "JVBE" },
@@ -409,6 +432,19 @@ describe("what goes out", { concurrency: 2 }, () => {
       assert.deepEqual(await (await bench(t)).ask({ messages }), expected);
     });
   }
+
+  it("files of any other type are refused before Anthropic is asked", async (t) => {
+    const { gw, provider } = await bench(t);
+    for (const type of ["text/csv", "image/png", `a/${"b".repeat(1_000)}`]) {
+      const messages = [said("user", [file(`data:${type};base64,QQ==`)])];
+      const response = await gw.chat({ model: "plain", messages });
+      const { error } = (await response.json()) as Json;
+      assert.deepEqual([response.status, error.code], [400, "unsupported_value"]);
+      assert.ok(error.message.includes(`text/plain, got ${type.slice(0, 60)}`), error.message);
+      assert.ok(error.message.length < 200);
+    }
+    assert.equal(provider.asked.length, 0);
+  });
 
   it("ids with characters that are refused there: others, the same in call and result, and no two alike", async (t) => {
     const ids = ["functions.f:0", "functions.f:1", "ü", "ok_-1"];
