@@ -293,6 +293,76 @@ describe("the beginning of a conversation", () => {
     }
   });
 
+  it("has them at tools, media and texts in results of tools", async (t) => {
+    const image = { type: "base64", media_type: "image/png", data: "QQ==" };
+    const pdf = { type: "base64", media_type: "application/pdf", data: "JVBE" };
+    const request = {
+      model: "m",
+      max_tokens: 100,
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "image", source: image, cache_control: MARK },
+            { type: "document", source: pdf, title: "a.pdf", context: "A.", cache_control: MARK },
+            text("See."),
+          ],
+        },
+        { role: "assistant", content: [{ type: "tool_use", id: "call_1", name: "f", input: {} }] },
+        {
+          role: "user",
+          content: [
+            { type: "tool_result", tool_use_id: "call_1", content: [text("a", true), text("b")] },
+          ],
+        },
+      ],
+      tools: [
+        { name: "g", input_schema: PARAMETERS },
+        { name: "f", input_schema: PARAMETERS, cache_control: MARK },
+      ],
+    };
+    const plain = await (await start(t, "openai"))("/v1/messages", request);
+    assert.ok(!JSON.stringify(plain.body).includes("cache_control"));
+    const { body } = await (await start(t, ...PROVIDERS["openrouter"]!))("/v1/messages", request);
+    const [g, f] = ["g", "f"].map((name) => ({
+      type: "function",
+      function: { name, parameters: PARAMETERS },
+    }));
+    assert.deepEqual(body["tools"], [g, { ...f, ...marked(true) }]);
+    const { messages } = body;
+    assert.deepEqual(messages[0].content, [
+      { type: "image_url", image_url: { url: "data:image/png;base64,QQ==" }, cache_control: MARK },
+      text("A."),
+      {
+        type: "file",
+        file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBE" },
+        cache_control: MARK,
+      },
+      text("See."),
+    ]);
+    assert.deepEqual(messages[2].content, [text("a\nb", true)]);
+  });
+
+  it("has them at tools of chat completions, and keeps parts for a mark there too", async (t) => {
+    const tools = chatBody(1)["tools"].map((tool: Json) => ({ ...tool, cache_control: MARK }));
+    const messages = [{ role: "user", content: [text("a"), text("b")] }];
+    const asked = async (provider: string) => {
+      const ask = await start(t, ...PROVIDERS[provider]!);
+      return (await ask("/v1/chat/completions", { model: "m", messages, tools })).body;
+    };
+    const openrouter = await asked("openrouter");
+    assert.deepEqual(openrouter["tools"], tools);
+    assert.deepEqual(openrouter["messages"], messages);
+    const anthropic = await asked("anthropic");
+    assert.deepEqual(
+      anthropic["tools"],
+      ["g", "f"].map((name) => ({ name, input_schema: PARAMETERS, cache_control: MARK })),
+    );
+    assert.deepEqual(anthropic["messages"], messages);
+    for (const provider of ["openai", "gemini"])
+      assert.ok(!JSON.stringify(await asked(provider)).includes("cache_control"));
+  });
+
   it("has them at the parts that the client marked", async (t) => {
     const ask = await start(t, "anthropic");
     const { body } = await ask("/v1/chat/completions", {

@@ -296,5 +296,7 @@ export interface NativeRequest {
 /** A checked request. `native`: absent from chat completions. */
 export type ChatRequest = Readonly<Omit<Infer<typeof chatRequest>, "messages">> & {
   readonly messages: readonly Message[];
+  /** `cache_control` of tools as an extension keeps it, by their names. Absent: there is none. */
+  readonly toolMarks?: ReadonlyMap<string, object> | undefined;
   readonly native?: NativeRequest | undefined;
 };

@@ -102,7 +102,7 @@ function toolFields(
   return { tools, tool_choice: { ...chosen, ...(oneOnly && { disable_parallel_tool_use: true }) } };
 }
 
-const declaredTools = ({ tools }: ChatRequest): readonly object[] | undefined =>
+const declaredTools = ({ tools, toolMarks }: ChatRequest): readonly object[] | undefined =>
   tools?.map(({ function: { name, description, parameters, strict } }) => {
     const input_schema = { ...parameters, type: "object" };
     return {
@@ -110,6 +110,7 @@ const declaredTools = ({ tools }: ChatRequest): readonly object[] | undefined =>
       description,
       input_schema: strict ? closedSchema(input_schema) : input_schema,
       strict: strict || undefined,
+      cache_control: toolMarks?.get(name),
     };
   });
 

@@ -1,4 +1,4 @@
-// `cache_control` on the parts of messages: the client's marks for a provider's cache. The check of
+// `cache_control` on the parts of messages and on tools: the client's marks for a provider's cache. The check of
 // a request joins texts and knows no marks; they are taken from the JSON again, so that a dialect
 // can send the parts as they were. In a request with a mark every message keeps its parts: clients
 // move their marks, and a message must go out the same when its mark is gone.
@@ -14,17 +14,30 @@ export const extension: Extension = { name: "cache-marks", annotate: withCacheMa
 
 /** The request with the marks that its JSON has. The JSON has passed the check. */
 export function withCacheMarks(chat: ChatRequest, json: unknown): ChatRequest {
-  const written = asArray(asObject(json)["messages"]);
-  if (!written.some(hasMarks)) return chat;
+  const { messages: given, tools } = asObject(json);
+  const written = asArray(given);
+  const toolMarks = marksOfTools(tools);
+  if (toolMarks.size === 0 && !written.some(hasMarks)) return chat;
   const messages = chat.messages.map((message, index) => {
     const marked = withoutBlanks(allParts(message, written[index]));
     return marked.length > 0 ? { ...message, marked } : message;
   });
-  return { ...chat, messages };
+  return { ...chat, messages, toolMarks };
+}
+
+/** By the names of the tools. */
+function marksOfTools(tools: unknown): ReadonlyMap<string, object> {
+  const marks = new Map<string, object>();
+  for (const tool of asArray(tools)) {
+    const name = asString(asObject(asObject(tool)["function"])["name"]);
+    const found = markIn(tool);
+    if (found && name !== undefined) marks.set(name, found);
+  }
+  return marks;
 }
 
 const partsIn = (message: unknown): readonly unknown[] => asArray(asObject(message)["content"]);
-const markIn = (part: unknown) => mark(asObject(part)["cache_control"]);
+const markIn = (marked: unknown) => mark(asObject(marked)["cache_control"]);
 
 const hasMarks = (message: unknown): boolean =>
   partsIn(message).some((part) => markIn(part) !== undefined);

@@ -2,6 +2,7 @@
 // differently (WIRE.md 6). It takes the place of the core's dialect `openai`, which reads the
 // format only as it is documented.
 import type { Extension } from "../../core/extension/extension.ts";
+import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";
 import { choiceIn } from "../../core/providers/openai/decoder.ts";
 import { openaiDialect, openaiDialectDefinition, PATH } from "../../core/providers/openai/index.ts";
@@ -10,9 +11,23 @@ import { finishReasonOf, refusal } from "../provider-words/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
 import { THINKING_SWITCHES, thinkingFields } from "./thinking.ts";
 
+/** The tools with the client's marks for the provider's cache. */
+function withToolMarks(chat: ChatRequest): ChatRequest {
+  const { tools, toolMarks } = chat;
+  if (!tools || !toolMarks) return chat;
+  const marked = tools.map((tool) => {
+    const cache_control = toolMarks.get(tool.function.name);
+    return cache_control ? { ...tool, cache_control } : tool;
+  });
+  return { ...chat, tools: marked };
+}
+
 export const compatibleDialect: Dialect = {
   ...openaiDialect,
-  request: (chat, target) => ({ path: PATH, body: requestBody(chat, target, thinkingFields) }),
+  request(chat, target) {
+    const written = target.traits.cache_control ? withToolMarks(chat) : chat;
+    return { path: PATH, body: requestBody(written, target, thinkingFields) };
+  },
   isReply(json) {
     const choice = choiceIn(json);
     // A reply of which the provider's filter left nothing may come without a message (Azure).

@@ -83,14 +83,17 @@ function resultMessage(
   );
   const isText = ({ type }: Part): boolean => type === "text";
   const shown = parts.filter((part) => !isText(part));
-  const texts = parts.filter(isText).map(({ text }) => text);
+  const textParts = parts.filter(isText);
+  const texts = textParts.map(({ text }) => text);
+  const mark =
+    cache_control ?? textParts.findLast((part) => part["cache_control"])?.["cache_control"];
   if (shown.length > 0) texts.push(SHOWN_BELOW);
   // Chat completions has no field that says so.
   const text = `${is_error ? "Error: " : ""}${texts.join("\n")}`;
   const message = {
     role: "tool",
     tool_call_id: tool_use_id,
-    content: [textPart(text, cache_control)],
+    content: [textPart(text, mark)],
   };
   const heading = textPart(shownHeading(tool_use_id));
   return { message, shown: shown.length > 0 ? [heading, ...shown] : [] };
@@ -107,14 +110,20 @@ function mediaParts(
     case "text":
       return [textPart(block.text, block.cache_control)];
     case "image":
-      return imageParts(block, path, foreign);
+      return withMark(imageParts(block, path, foreign), block.cache_control);
     case "document":
-      return documentParts(block, path, foreign);
+      return withMark(documentParts(block, path, foreign), block.cache_control);
     default:
       foreign(path, named(block));
       return [];
   }
 }
+
+/** The parts of one block, with its mark for the provider's cache at their end. */
+const withMark = (parts: readonly Part[], cache_control: unknown): readonly Part[] =>
+  cache_control === undefined
+    ? parts
+    : parts.map((part, index) => (index === parts.length - 1 ? { ...part, cache_control } : part));
 
 const dataUrl = (source: { readonly media_type: string; readonly data: string }): string =>
   `data:${source.media_type};base64,${source.data}`;

@@ -200,17 +200,16 @@ function chatTools(tools: readonly ClientTool[], note: Notes["note"]): readonly 
       note(["tools", index, "type"], `a tool of the type ${JSON.stringify(tool.name)}`);
     else if (!CHAT_TOOL_NAME.test(tool.name))
       note(["tools", index, "name"], "a name of another form than 1 to 64 of A-Z a-z 0-9 _ -");
-    else known.push({ type: "function", function: chatFunction(tool) });
+    else known.push(chatTool(tool));
   }
   return known.slice(0, MAX_TOOLS);
 }
 
-const chatFunction = ({
-  name,
-  description,
-  input_schema: parameters,
-  strict,
-}: Exclude<ClientTool, Unknown>) => ({ name, description, parameters, strict });
+function chatTool(tool: Exclude<ClientTool, Unknown>): object {
+  const { name, description, input_schema: parameters, strict, cache_control } = tool;
+  const declared = { name, description, parameters, strict };
+  return { type: "function", function: declared, ...(cache_control && { cache_control }) };
+}
 
 const demandsCall = ({ type }: NonNullable<Countable["tool_choice"]>): boolean =>
   type === "any" || type === "tool";

@@ -53,6 +53,7 @@ const text = object({ type: literal("text"), text: string(), cache_control: cach
 const image = object({
   type: literal("image"),
   source: openVariant({ base64: base64Source, url: urlSource }),
+  cache_control: cacheControl,
 });
 const document = object({
   type: literal("document"),
@@ -67,6 +68,7 @@ const document = object({
   title: optional(string()),
   context: optional(string()),
   citations: optional(object({ enabled: lenient(boolean()) })),
+  cache_control: cacheControl,
 });
 const media = { text, image, document };
 const toolResult = object({
@@ -116,6 +118,7 @@ const customTool = object({
   description: optional(string()),
   input_schema: jsonObject(SCHEMA_BOUNDS),
   strict: optional(boolean()),
+  cache_control: cacheControl,
 });
 const openTool = openVariant({});
 const tool: Check<Infer<typeof customTool> | Unknown> = makeCheck({}, (value, all) => {

@@ -22,9 +22,7 @@ export function requestBody(
   const echo = thinks ? echoField(traits) : "none";
   return {
     model: upstreamModel,
-    messages: chat.messages.map((message) =>
-      messageFields(message.marked ? unmarked(message, traits) : message, echo),
-    ),
+    messages: chat.messages.map((message) => messageFields(message, echo, traits)),
     stream: chat.stream || undefined,
     // Usage is asked for whether or not the client wants to see it: the bill needs it.
     stream_options: chat.stream && traits.ask_usage ? { include_usage: true } : undefined,
@@ -50,7 +48,8 @@ function echoField({ echo, thinking }: Traits): EchoField {
  * The known fields of a message. With an echo field, tool calls carry their reasoning, if only as
  * "".
  */
-function messageFields(message: Message, echo: EchoField): object {
+function messageFields(checked: Message, echo: EchoField, traits: Traits): object {
+  const message = checked.marked ? unmarked(checked, traits) : checked;
   if (message.role !== "assistant") return message;
   const { role, content, tool_calls, marks, reasoning_content = "" } = message;
   if (tool_calls.length === 0) return { role, content, ...marks };
