@@ -53,6 +53,7 @@ const fields: TraitChecks = {
   hidden_thinking_in_total: boolean(),
   prefill: literal("none", "plain", "prefix", "partial", "continue_final_message"),
   max_output_tokens: optional(number({ min: 1, integer: true })),
+  default_output_tokens: optional(number({ min: 1, integer: true })),
 };
 
 /** The checks of all traits, where these formats are known. */

@@ -59,7 +59,11 @@ const overridesIn = ({ rename, ...rest }: TraitsJson): TraitOverrides => ({
 /** The presets of the vendors that speak one of these formats. */
 export function vendorPresets(definitions: readonly DialectDefinition[]): VendorPresets {
   const names = new Set(definitions.map(({ name }) => name));
-  const unknown = { echo: undefined, max_output_tokens: undefined };
+  const unknown = {
+    echo: undefined,
+    max_output_tokens: undefined,
+    default_output_tokens: undefined,
+  };
   // The generic row states all other traits.
   const generic = { ...unknown, ...overridesIn(ROWS.get("generic")!.traits) } as Traits;
   const presets = new Map<string, VendorPreset>();

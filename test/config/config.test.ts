@@ -263,6 +263,7 @@ describe("ranges", () => {
     ["providers.lab.pace_ms", 0, 10_000],
     ["models.m.context_tokens", 1, null],
     ["models.m.max_output_tokens", 1, null],
+    ["models.m.default_output_tokens", 1, null],
     ["accounts.acme.rpm", 0, 1_000_000],
   ] as const) {
     it(`${path}: ${min} to ${max ?? "any"}`, () => {

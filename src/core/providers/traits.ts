@@ -91,6 +91,11 @@ export interface Traits {
    * unknown.
    */
   readonly max_output_tokens: number | undefined;
+  /**
+   * The limit that is sent to a format that demands one, where neither the client nor
+   * max_output_tokens states any. Absent: none is sent.
+   */
+  readonly default_output_tokens: number | undefined;
 }
 
 /**

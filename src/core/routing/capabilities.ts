@@ -47,12 +47,8 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
   for (const name of MEANINGFUL) {
     if (chat[name]) add([name], ({ traits }) => !traits.omit.includes(name));
   }
-  if (native?.only)
-    add(
-      native.only.path,
-      ({ provider }) => provider.dialect === native.dialect,
-      native.only.message,
-    );
+  const { dialect, only } = chat.native ?? {};
+  if (only) add(only.path, ({ provider }) => provider.dialect === dialect, only.message);
   for (const [kind, index] of mediaIn(chat.messages))
     add(
       native?.contentPath?.(index) ?? ["messages", index, "content"],

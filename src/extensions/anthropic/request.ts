@@ -5,7 +5,7 @@ import { parametersOf } from "../../core/providers/parameters.ts";
 import { type SignatureStore, type SystemMessage, type Turn, turnsOf } from "../turns/index.ts";
 import { contentBlocks } from "./blocks.ts";
 import { closedSchema } from "./closed-schema.ts";
-import { hasNeededThoughts, thinkingPlan } from "./thinking.ts";
+import { fittingThinking, hasNeededThoughts, thinkingPlan } from "./thinking.ts";
 
 const JSON_ONLY =
   "Answer with one JSON object and nothing else: no prose around it, no code fence.";
@@ -43,18 +43,19 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
 
 /**
  * The request as a client of this format wrote it, for this model. As in every request, a limit
- * beyond the model's own is lowered.
+ * beyond the model's own is lowered, and with it the budget for thinking.
  */
-export const nativeBody = (
+export function nativeBody(
   { body }: NativeRequest,
   { stream, maxTokens }: ChatRequest,
   { upstreamModel, traits }: Target,
-): object => ({
-  ...body,
-  model: upstreamModel,
-  max_tokens: maxTokens && Math.min(maxTokens, traits.max_output_tokens ?? Infinity),
-  stream: stream || undefined,
-});
+): object {
+  const { max_output_tokens = Infinity } = traits;
+  const passed = { ...body, model: upstreamModel, stream: stream || undefined };
+  if (maxTokens === undefined || maxTokens <= max_output_tokens) return passed;
+  const thinking = fittingThinking(body["thinking"], maxTokens, max_output_tokens);
+  return { ...passed, max_tokens: max_output_tokens, thinking };
+}
 
 /**
  * The system texts as one, or in a request with marks for the cache as blocks, which together are

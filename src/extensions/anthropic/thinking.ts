@@ -2,6 +2,7 @@
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Target } from "../../core/providers/dialect.ts";
 import { effortOf } from "../../core/providers/parameters.ts";
+import { asCount, asObject } from "../../core/schema/untrusted-json.ts";
 import type { SignatureStore, Turn } from "../turns/index.ts";
 import { thoughtsBefore } from "./blocks.ts";
 
@@ -34,10 +35,10 @@ export function thinkingPlan(
   { reasoning, traits }: Target,
   mayThink: boolean,
 ): ThinkingPlan {
-  const { max_output_tokens = Infinity } = traits;
+  const { max_output_tokens = Infinity, default_output_tokens = MIN_BUDGET } = traits;
   const stated = Math.min(chat.maxTokens ?? Infinity, max_output_tokens);
   // The API demands a limit.
-  const limit = stated === Infinity ? MIN_BUDGET : stated;
+  const limit = stated === Infinity ? default_output_tokens : stated;
   const isSwitchable = reasoning && traits.thinking !== "none";
   if (!isSwitchable || !chat.wantsThinking || !mayThink) {
     const canStop = isSwitchable && traits.thinking_off;
@@ -62,6 +63,21 @@ export function thinkingPlan(
     // So that the client's tokens are left for the answer.
     maxTokens: limit <= MIN_BUDGET ? limit + MIN_BUDGET : limit,
   };
+}
+
+/**
+ * The field `thinking` of a client that states its own, where its `max_tokens` was lowered to
+ * `limit`: a budget must stay below that. A pair that the client stated wrong stays as it is, for
+ * the provider to judge.
+ */
+export function fittingThinking(field: unknown, stated: number, limit: number): unknown {
+  const { type, budget_tokens } = asObject(field);
+  const budget = asCount(budget_tokens);
+  if (type !== "enabled" || budget === undefined) return field;
+  if (budget >= stated || budget < limit) return field;
+  return limit > MIN_BUDGET
+    ? { ...asObject(field), budget_tokens: limit - 1 }
+    : { type: "disabled" };
 }
 
 /**

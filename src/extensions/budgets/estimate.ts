@@ -49,9 +49,9 @@ export function estimatesOf(
 
 /** The most tokens of a reply. */
 function outputOf(chat: ChatRequest, { traits, reasoning }: Model, assumed: number): number {
-  const { max_output_tokens: most = Infinity } = traits;
+  const { max_output_tokens: most = Infinity, default_output_tokens = assumed } = traits;
   const stated = Math.min(chat.maxTokens ?? Infinity, most);
-  const bound = stated === Infinity ? assumed : stated;
+  const bound = stated === Infinity ? default_output_tokens : stated;
   const thinking = reasoning && chat.wantsThinking ? TOKENS_FOR_THINKING : 0;
   return Math.min(MAX_TOKENS, bound + thinking);
 }

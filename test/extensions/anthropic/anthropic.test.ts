@@ -567,7 +567,12 @@ describe("what goes out", { concurrency: 2 }, () => {
   const FIELDS: [name: string, fields: Json, out: Json][] = [
     ["max_tokens", { max_tokens: 100 }, { max_tokens: 100 }],
     ["max_completion_tokens", { max_completion_tokens: 90, max_tokens: 100 }, { max_tokens: 90 }],
-    ["max_tokens above the model's", { max_tokens: 8_193 }, { max_tokens: 8_192 }],
+    ["max_tokens above the vendor's default", { max_tokens: 32_000 }, { max_tokens: 32_000 }],
+    [
+      "max_tokens above the model's",
+      { model: "old", max_tokens: 64_001 },
+      { max_tokens: 64_000, ...OFF },
+    ],
     ["max_tokens of a model that says its own", { model: "old" }, { max_tokens: 64_000, ...OFF }],
     ["temperature", { temperature: 0.3 }, { temperature: 0.3 }],
     ["temperature 0", { temperature: 0, top_p: 0.5 }, { temperature: 0 }],

@@ -222,16 +222,15 @@ describe("a hold of a request without max_tokens", () => {
   it("takes the model's bound, or 1,000 tokens", async (t) => {
     const { ask, dir } = await priced(
       t,
-      { m: speak("Fine."), bound: speak("Fine.") },
+      { m: speak("Fine."), bound: speak("Fine."), sent: speak("Fine.") },
       {
         ...budget("1"),
-        models: { bound: { max_output_tokens: 100 } },
+        models: { bound: { max_output_tokens: 100 }, sent: { default_output_tokens: 100 } },
       },
     );
-    await ask({ model: "m" });
-    await ask({ model: "bound" });
+    for (const model of ["m", "bound", "sent"]) await ask({ model });
     const holds = entries(dir).map(({ open }) => open["hold"]);
-    assert.deepEqual(holds, ["0.010057501", "0.0010575001"]);
+    assert.deepEqual(holds, ["0.010057501", "0.0010575001", "0.0010575001"]);
   });
 
   it("is at most what the last 100 requests cost, and a quarter", async (t) => {

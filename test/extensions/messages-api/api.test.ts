@@ -281,6 +281,43 @@ describe("a provider of the same format", () => {
     assert.deepEqual([body["model"], body["max_tokens"]], ["claude-x", 64]);
   });
 
+  it("gets the client's limit whole where the model has none of its own", async (t) => {
+    const thinking = { type: "enabled", budget_tokens: 31_999 };
+    const request = { model: "c", messages: user("Hi"), max_tokens: 32_000, thinking };
+    const { body } = await asked(t, request);
+    assert.deepEqual([body["max_tokens"], body["thinking"]], [32_000, thinking]);
+  });
+
+  it("never gets a budget that a lowered limit has no room for", async (t) => {
+    const cases: [max: number, sent: object][] = [
+      [8_192, { type: "enabled", budget_tokens: 8_191 }],
+      [1_025, { type: "enabled", budget_tokens: 1_024 }],
+      [1_024, { type: "disabled" }],
+      [32_000, { type: "enabled", budget_tokens: 31_999 }],
+    ];
+    const models = cases.map(([max]) => [
+      `c${max}`,
+      { provider: "claude", max_output_tokens: max },
+    ]);
+    const { post, claude } = await start(
+      t,
+      { claude: status(200, whole([])) },
+      { models: Object.fromEntries(models), aliases: {} },
+    );
+    const thinking = { type: "enabled", budget_tokens: 31_999 };
+    for (const [index, [max, sent]] of cases.entries()) {
+      await (await post({ model: `c${max}`, max_tokens: 32_000, thinking })).text();
+      const { body } = await claude.nth(index);
+      assert.deepEqual([body["max_tokens"], body["thinking"]], [max, sent]);
+    }
+  });
+
+  it("gets a pair that its client stated wrong as it is, to judge", async (t) => {
+    const thinking = { type: "enabled", budget_tokens: 2_000 };
+    const request = { model: "c", messages: user("Hi"), max_tokens: 2_000, thinking };
+    assert.deepEqual((await asked(t, request)).body["thinking"], thinking);
+  });
+
   it("says what it says: events and blocks that are not known here, too", async (t) => {
     const events = [
       started,
@@ -484,6 +521,12 @@ describe("GET /v1/models for clients of this format", () => {
     assert.deepEqual([one.id, one.type], ["b", "model"]);
     for (const query of ["?limit=0", "?limit=x", "?after_id=no"])
       assert.equal((await fetch(`${url}/v1/models${query}`, { headers: VERSION })).status, 400);
+  });
+
+  it("states no limit of a model that has none", async (t) => {
+    const { url } = await start(t, { claude: status(500) });
+    const one = await json(await fetch(`${url}/v1/models/c`, { headers: VERSION }));
+    assert.equal(one.max_tokens, null);
   });
 
   it("has the usual form for all others", async (t) => {
