@@ -66,11 +66,13 @@ const tokensIn = (bytes: number): number => Math.min(MAX_TOKENS / 2, Math.ceil(b
 export type CountMedia = (chat: ChatRequest) => number;
 
 /**
- * An estimate of the prompt's tokens: texts, tool calls, tools and media. Response schemas and
+ * An estimate of the prompt's tokens: texts, tool calls, tools and media, and in another client API
+ * what only a provider of its format reads. Response schemas and
  * reasoning that the client sends back are left out.
  */
 export function estimatePrompt(chat: ChatRequest, countMedia: CountMedia): number {
-  let bytes = chat.tools ? Buffer.byteLength(JSON.stringify(chat.tools)) : 0;
+  let bytes = chat.native?.untranslatedBytes ?? 0;
+  if (chat.tools) bytes += Buffer.byteLength(JSON.stringify(chat.tools));
   for (const message of chat.messages) {
     bytes += Buffer.byteLength(textOf(message.content ?? ""));
     if (message.role !== "assistant") continue;

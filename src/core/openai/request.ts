@@ -289,8 +289,8 @@ export interface NativeRequest {
    * can.
    */
   readonly only?: { readonly path: (string | number)[]; readonly message: string } | undefined;
-  /** Where the content of a message stood in the request. Absent: there is no other place. */
-  readonly contentPath?: (message: number) => (string | number)[];
+  /** The bytes of the blocks and tools of `body` that the chat completion lacks. Absent: none. */
+  readonly untranslatedBytes?: number;
 }
 
 /** A checked request. `native`: absent from chat completions. */
@@ -299,4 +299,6 @@ export type ChatRequest = Readonly<Omit<Infer<typeof chatRequest>, "messages">> 
   /** `cache_control` of tools as an extension keeps it, by their names. Absent: there is none. */
   readonly toolMarks?: ReadonlyMap<string, object> | undefined;
   readonly native?: NativeRequest | undefined;
+  /** The place in the client's own request of what stands at a place of this. Absent: the same. */
+  readonly clientPath?: (path: readonly (string | number)[]) => (string | number)[];
 };

@@ -21,13 +21,14 @@ type MediaKind = (typeof MEDIA)[keyof typeof MEDIA];
 
 /** What a request requires of a model, in the order in which it is told to the client. */
 export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
-  const { tools, tool_choice: choice, response_format: format, logprobs, native } = chat;
+  const { tools, tool_choice: choice, response_format: format, logprobs } = chat;
+  const { clientPath = (path) => [...path] } = chat;
   const requirements: Requirement[] = [];
   const add = (
-    path: Requirement["path"],
+    chatPath: Requirement["path"],
     satisfiedBy: Requirement["satisfiedBy"],
-    message = `this model does not support ${path}`,
-  ) => requirements.push({ path, message, satisfiedBy });
+    message = `this model does not support ${clientPath(chatPath)}`,
+  ) => requirements.push({ path: clientPath(chatPath), message, satisfiedBy });
 
   if (tools) add(["tools"], ({ traits }) => traits.supports.includes("tools"));
   if (choice === "required" || typeof choice === "object")
@@ -41,14 +42,15 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
       ["response_format"],
       ({ traits }) => traits.supports.includes(format.type),
       // LangChain for Python looks for this very phrase (WIRE 1.5).
-      `'response_format' of type '${format.type}' is not supported with this model`,
+      `'${clientPath(["response_format"]).join(".")}' of type '${format.type}' is not ` +
+        "supported with this model",
     );
   if (logprobs) add(["logprobs"], supportsLogprobs);
-  for (const name of MEANINGFUL) {
+  for (const name of MEANINGFUL)
     if (chat[name]) add([name], ({ traits }) => !traits.omit.includes(name));
-  }
   const { dialect, only } = chat.native ?? {};
-  if (only) add(only.path, ({ provider }) => provider.dialect === dialect, only.message);
+  if (only)
+    requirements.push({ ...only, satisfiedBy: ({ provider }) => provider.dialect === dialect });
   for (const [kind, index] of mediaIn(chat.messages))
     add(
       native?.contentPath?.(index) ?? ["messages", index, "content"],
@@ -70,9 +72,8 @@ function mediaIn(messages: ChatRequest["messages"]): ReadonlyMap<MediaKind, numb
   const kinds = new Map<MediaKind, number>();
   for (const [index, { content }] of messages.entries()) {
     if (typeof content === "string" || !content) continue;
-    for (const { type } of content) {
+    for (const { type } of content)
       if (type !== "text" && !kinds.has(MEDIA[type])) kinds.set(MEDIA[type], index);
-    }
   }
   return kinds;
 }

@@ -16,7 +16,7 @@ type Part = Readonly<Record<string, unknown>>;
 type UserBlock = MediaBlock | ResultBlock | Unknown;
 type Blocks<R extends ClientMessage["role"]> = Exclude<
   Extract<ClientMessage, { readonly role: R }>["content"],
-  string
+  string | undefined
 >;
 
 /** A text part. It keeps the client's mark for the provider's cache. */
@@ -26,10 +26,12 @@ const textPart = (text: string, cache_control?: unknown): Part => ({
   ...(cache_control !== undefined && { cache_control }),
 });
 
-/** The chat-completions messages that one message of the client stands for. At least one. */
+/** The chat-completions messages that one message of the client stands for. */
 export function chatMessages(message: ClientMessage, foreign: Foreign): readonly object[] {
   const { role, content } = message;
   if (typeof content === "string") return [{ role, content }];
+  // Such an instruction only says how much effort the reply is worth.
+  if (content === undefined) return [];
   if (role === "user") return userMessages(message.content as Blocks<"user">, foreign);
   if (role === "assistant")
     return [assistantMessage(message.content as Blocks<"assistant">, foreign)];
@@ -37,8 +39,8 @@ export function chatMessages(message: ClientMessage, foreign: Foreign): readonly
 }
 
 /**
- * What Claude Code tells its own vendor of itself, in the place of the first system text. It is no
- * instruction to a model.
+ * What Claude Code tells its own vendor of itself, in the first line of the first system text. It is
+ * no instruction to a model.
  */
 const BILLING = "x-anthropic-billing-header:";
 
@@ -47,13 +49,28 @@ export function systemParts(blocks: Blocks<"system">, foreign: Foreign): readonl
   const parts: Part[] = [];
   for (const [index, block] of blocks.entries()) {
     if (block.type === "unknown") foreign(["content", index], named(block));
-    else if (!block.text.startsWith(BILLING)) {
-      const text = parts.length === 0 ? block.text : `\n\n${block.text}`;
-      parts.push(textPart(text, block.cache_control));
+    else {
+      const text = withoutBilling(block.text);
+      if (text !== undefined) parts.push(textPart(text, block.cache_control));
     }
   }
-  return parts;
+  return paragraphs(parts);
 }
+
+/** The text without that line. Undefined: there is no more. */
+function withoutBilling(text: string): string | undefined {
+  if (!text.startsWith(BILLING)) return text;
+  const [, ...lines] = text.split("\n");
+  const rest = lines.join("\n").replace(/^\n+/, "");
+  return rest.trim() === "" ? undefined : rest;
+}
+
+/** Texts that follow each other become paragraphs: they are joined without a separator. */
+const paragraphs = (parts: readonly Part[]): readonly Part[] =>
+  parts.map((part, index) => {
+    const isNext = part["type"] === "text" && parts[index - 1]?.["type"] === "text";
+    return isNext ? { ...part, text: `\n\n${part["text"]}` } : part;
+  });
 
 function userMessages(blocks: readonly UserBlock[], foreign: Foreign): readonly object[] {
   const results: object[] = [];
@@ -68,7 +85,7 @@ function userMessages(blocks: readonly UserBlock[], foreign: Foreign): readonly 
     }
   }
   if (results.length > 0 && parts.length === 0) return results;
-  return [...results, { role: "user", content: parts }];
+  return [...results, { role: "user", content: paragraphs(parts) }];
 }
 
 /** A tool's answer, and what it shows that a tool's message cannot hold. */
@@ -147,14 +164,14 @@ function documentParts(
   foreign: Foreign,
 ): readonly Part[] {
   if (citations?.enabled) foreign([...path, "citations"], "citations");
-  const head = [title, context].filter((text) => text !== undefined).map((text) => `${text}\n\n`);
+  const head = [title, context].filter((text) => text !== undefined);
   switch (source.type) {
     case "base64": {
       const file = { filename: title ?? "document.pdf", file_data: dataUrl(source) };
       return [...(context ? [textPart(context)] : []), { type: "file", file }];
     }
     case "text":
-      return [textPart(`${head.join("")}${source.data}`)];
+      return [textPart([...head, source.data].join("\n\n"))];
     case "content": {
       const { content } = source;
       const blocks = typeof content === "string" ? [textBlock(content)] : content;

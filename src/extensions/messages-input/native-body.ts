@@ -8,33 +8,62 @@ type Body = Readonly<Record<string, unknown>>;
 const isOwnThought = (block: unknown): boolean =>
   asObject(block)["type"] === "thinking" && asObject(block)["signature"] === OWN_SIGNATURE;
 
+const blocksOf = (message: unknown): readonly unknown[] => asArray(asObject(message)["content"]);
+
+const hasType = (message: unknown, type: string): boolean =>
+  blocksOf(message).some((block) => asObject(block)["type"] === type);
+
+/** Whether a message has thoughts that the provider has signed. */
+const hasSignedThoughts = (message: unknown): boolean =>
+  hasType(message, "redacted_thinking") ||
+  blocksOf(message).some((block) => asObject(block)["type"] === "thinking" && !isOwnThought(block));
+
 /** The body itself where it has no such thoughts. */
 export function nativeBody(body: Body): Body {
   const messages = asArray(body["messages"]);
-  const hasOwn = messages.some((message) =>
-    asArray(asObject(message)["content"]).some(isOwnThought),
-  );
+  const hasOwn = messages.some((message) => blocksOf(message).some(isOwnThought));
   const passed = hasOwn ? { ...body, messages: messages.map(withoutOwnThoughts) } : body;
   const thinks = asObject(body["thinking"])["type"] === "enabled";
   // The provider demands the thoughts that led to the calls that are answered now.
-  const mustNotThink = thinks && lacksThoughts(asArray(passed["messages"]));
+  const mustNotThink = thinks && lacksThoughts(callsInHand(messages));
   return mustNotThink ? { ...passed, thinking: { type: "disabled" } } : passed;
 }
 
 function withoutOwnThoughts(message: unknown): unknown {
-  const { content } = asObject(message);
-  if (!asArray(content).some(isOwnThought)) return message;
-  const kept = asArray(content).filter((block) => !isOwnThought(block));
+  const blocks = blocksOf(message);
+  if (!blocks.some(isOwnThought)) return message;
+  const kept = blocks.filter((block) => !isOwnThought(block));
   // A message must not be empty.
   const filled = kept.length > 0 ? kept : [{ type: "text", text: "(no answer)" }];
   return { ...asObject(message), content: filled };
 }
 
-/** Whether calls of another provider's model are being answered, which came without thoughts. */
-function lacksThoughts(messages: readonly unknown[]): boolean {
-  const last = asArray(asObject(messages.at(-1))["content"]);
-  if (!last.some((block) => asObject(block)["type"] === "tool_result")) return false;
-  const turn = messages.findLast((message) => asObject(message)["role"] === "assistant");
-  const types = asArray(asObject(turn)["content"]).map((block) => String(asObject(block)["type"]));
-  return types.includes("tool_use") && !types.some((type) => type.includes("thinking"));
+/**
+ * The messages with the calls that the next reply goes on from, first to last: those since the user
+ * last said something instead of answering calls. To the provider they are one turn of the model.
+ */
+function callsInHand(messages: readonly unknown[]): readonly unknown[] {
+  const calling: unknown[] = [];
+  let isAnswered = false; // by what stands between a message and the next one of the model
+  for (const message of messages.toReversed()) {
+    if (asObject(message)["role"] !== "assistant") {
+      isAnswered ||= hasType(message, "tool_result");
+      continue;
+    }
+    if (!isAnswered) break;
+    isAnswered = false;
+    if (hasType(message, "tool_use")) calling.unshift(message);
+  }
+  return calling;
+}
+
+/**
+ * Whether another provider's model began these calls: without thoughts, or with thoughts that this
+ * provider does not take. Later calls need none of their own.
+ */
+function lacksThoughts(calling: readonly unknown[]): boolean {
+  const [first] = calling;
+  if (first === undefined || hasSignedThoughts(first)) return false;
+  const isOwn = calling.some((message) => blocksOf(message).some(isOwnThought));
+  return isOwn || !calling.some(hasSignedThoughts);
 }

@@ -2,10 +2,12 @@
 // request as the client wrote it, for a provider of the same format.
 import type { IncomingHttpHeaders } from "node:http";
 import { withCacheMarks } from "../cache-marks/index.ts";
-import { chatRequest, type ChatRequest, type NativeRequest } from "../../core/openai/request.ts";
+import { chatRequest, type ChatRequest } from "../../core/openai/request.ts";
 import { jsonObject, ValidationError, type ValidationIssue } from "../../core/schema/checker.ts";
+import { answering, createClientPath } from "./client-path.ts";
 import { chatMessages, systemParts } from "./content.ts";
 import { nativeBody } from "./native-body.ts";
+import { createNotes, type Notes } from "./notes.ts";
 import {
   countRequest,
   messagesRequest,
@@ -28,14 +30,13 @@ const MAX_STOPS = 4;
 const MAX_TOOLS = 128;
 const CHAT_TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 /** The headers that providers of the same format get. */
-const PASSED_HEADERS = ["anthropic-version", "anthropic-beta"];
+const PASSED_HEADERS = ["anthropic-version", "anthropic-beta", "anthropic-user-profile-id"];
 
-/** What goes in which order, with the first thing that only a provider of the same format knows. */
+/** A request in the words of chat completions. */
 interface Translation {
   readonly body: Readonly<Record<string, unknown>>;
-  /** The index of the client's message that each of the messages comes from; -1: the system's. */
-  readonly origins: readonly number[];
-  readonly only: NativeRequest["only"];
+  /** The place in the client's request of what stands at a place of `body`. */
+  readonly clientPath: (path: Path) => (string | number)[];
 }
 
 /** A body that passes unread is written again for the provider, so its depth is bounded. */
@@ -46,16 +47,17 @@ export function readRequest(json: unknown, headers: IncomingHttpHeaders): ChatRe
   const body = anyBody(json);
   const request = messagesRequest(body);
   const { temperature, top_p, max_tokens, stream, metadata, stop_sequences } = request;
-  const foreign = createNotes();
+  const foreign = createNotes(body);
   if (request.top_k !== undefined) foreign.note(["top_k"], "top_k");
   if (stop_sequences.length > MAX_STOPS)
     foreign.note(["stop_sequences"], `more than ${MAX_STOPS} stop sequences`);
-  const translated = translate(request, foreign);
-  return withNative(body, headers, {
-    ...translated,
+  if (max_tokens === 0) foreign.note(["max_tokens"], "a prompt without a reply");
+  const { clientPath, body: translated } = translate(request, foreign);
+  const chat = withNative(body, headers, foreign, {
+    clientPath,
     body: {
-      ...translated.body,
-      max_tokens,
+      ...translated,
+      max_tokens: max_tokens || undefined,
       stream,
       temperature,
       top_p,
@@ -63,20 +65,24 @@ export function readRequest(json: unknown, headers: IncomingHttpHeaders): ChatRe
       user: metadata?.user_id,
     },
   });
+  // The check of chat completions takes no limit of 0.
+  return { ...chat, maxTokens: max_tokens };
 }
 
 /** A request whose tokens are to be counted. Throws a ValidationError. */
 export function readCountRequest(json: unknown, headers: IncomingHttpHeaders): ChatRequest {
   const body = anyBody(json);
-  return withNative(body, headers, translate(countRequest(body), createNotes()));
+  const foreign = createNotes(body);
+  return withNative(body, headers, foreign, translate(countRequest(body), foreign));
 }
 
 function withNative(
   body: Readonly<Record<string, unknown>>,
   headers: IncomingHttpHeaders,
-  { body: translated, origins, only }: Translation,
+  foreign: Notes,
+  translation: Translation,
 ): ChatRequest {
-  const chat = checked(translated, origins);
+  const chat = checked(translation);
   const passed = PASSED_HEADERS.flatMap((name) => {
     const value = headers[name];
     return typeof value === "string" ? [[name, value] as const] : [];
@@ -85,87 +91,74 @@ function withNative(
     dialect: DIALECT,
     body: nativeBody(body),
     headers: Object.fromEntries(passed),
-    only,
+    only: foreign.first(),
+    untranslatedBytes: foreign.bytes(),
   };
   // A display other than that of the thoughts themselves leaves them out.
   const { display } = (body["thinking"] ?? {}) as { display?: unknown };
   const showThinking = chat.showThinking && display !== "omitted";
-  return { ...chat, showThinking, native };
+  return { ...chat, showThinking, native, clientPath: translation.clientPath };
 }
 
 /** Checks the translated body. Issues are told at the client's own fields. */
-function checked(translated: Translation["body"], origins: readonly number[]): ChatRequest {
+function checked({ body, clientPath }: Translation): ChatRequest {
   try {
-    return withCacheMarks(chatRequest(translated), translated);
+    return withCacheMarks(chatRequest(body), body);
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
     throw new ValidationError(
-      error.issues.map((issue) => ({ ...issue, path: clientPath(issue.path, origins) })),
+      error.issues.map((issue) => ({ ...issue, path: clientPath(issue.path) })),
     );
   }
 }
 
-function clientPath([field, index, ...rest]: Path, origins: readonly number[]): Path {
-  if (field === "stop") return ["stop_sequences"];
-  if (field === "messages" && typeof index === "number") {
-    const origin = origins[index] ?? index;
-    return origin === -1 ? ["system"] : ["messages", origin, "content"];
-  }
-  if (field !== "tools" || index === undefined) return field === undefined ? [] : [field];
-  const [, member] = rest; // tools[0].function.parameters
-  return ["tools", index, member === "parameters" ? "input_schema" : (member ?? "name")];
-}
-
-interface Notes {
-  note(path: Path, what: string): void;
-  first(): NativeRequest["only"];
-}
-
-function createNotes(): Notes {
-  let first: NativeRequest["only"];
-  return {
-    note(path, what) {
-      const message = `${what} needs a model of a provider that speaks the Messages API`;
-      first ??= { path: [...path], message };
-    },
-    first: () => first,
-  };
-}
-
-function translate(request: Countable, { note, first }: Notes): Translation {
+function translate(request: Countable, notes: Notes): Translation {
+  const { note } = notes;
   noteForeignFields(request, note);
   const { messages, origins } = allMessages(request, note);
-  const tools = chatTools(request.tools, note);
+  const { tools, places } = chatTools(request.tools, note);
   const { tool_choice: choice, thinking, output_config: output } = request;
+  const oneOnly = choice && "disable_parallel_tool_use" in choice;
+  const format = replyFormat(request, note);
+  const isNative = notes.first() !== undefined;
   // Tools that chat completions has no words for are tools too.
-  const hasTools = tools.length > 0 || first() !== undefined;
-  const oneOnly = choice && choice.type !== "none" && choice.disable_parallel_tool_use;
+  const hasTools = tools.length > 0 || isNative;
   const body = {
     model: request.model,
-    messages,
+    messages: answering(messages, request.messages, isNative),
     ...(tools.length > 0 && {
       tools,
       // Without a choice the model decides, whatever the default of chat completions is.
-      tool_choice: choice ? chatToolChoice(choice, first() !== undefined) : "auto",
-      parallel_tool_calls: oneOnly ? false : undefined,
+      tool_choice: choice ? chatToolChoice(choice, isNative) : "auto",
+      parallel_tool_calls: oneOnly && choice.disable_parallel_tool_use ? false : undefined,
     }),
     // Without any tool, the check of chat completions refuses a choice that demands a call.
     ...(choice && !hasTools && demandsCall(choice) && { tool_choice: "required" }),
-    response_format: replyFormat(request, note),
-    thinking: { type: thinking?.type ?? "disabled" },
+    response_format: format,
+    thinking: { type: thinking?.type === "unknown" ? "adaptive" : (thinking?.type ?? "disabled") },
     reasoning_effort: output?.effort ?? effortFor(thinking),
   };
-  return { body, origins, only: first() };
+  const formatField = output?.format ? ["output_config", "format"] : ["output_format"];
+  return { body, clientPath: createClientPath({ origins, tools: places, formatField }) };
 }
 
 function noteForeignFields(request: Countable, note: Notes["note"]): void {
-  const { container, mcp_servers, context_management } = request;
+  const { container, mcp_servers, context_management, thinking, tool_choice, messages } = request;
   if (container !== undefined) note(["container"], "a container");
   if (mcp_servers.length > 0) note(["mcp_servers"], "an MCP server of the provider");
+  if (request.thread !== undefined) note(["thread"], "a thread, which the provider keeps,");
+  if (request.compaction !== undefined) note(["compaction"], "a compaction");
+  if (thinking?.type === "unknown")
+    note(["thinking", "type"], `thinking of the type ${JSON.stringify(thinking.name)}`);
+  if (tool_choice?.type === "unknown")
+    note(["tool_choice", "type"], `a choice of the type ${JSON.stringify(tool_choice.name)}`);
   // What clears old content only spares tokens.
   for (const [index, { type }] of (context_management?.edits ?? []).entries())
     if (!type.startsWith("clear_"))
       note(["context_management", "edits", index], `an edit of the type ${JSON.stringify(type)}`);
+  for (const [index, message] of messages.entries())
+    if (message.role === "system" && (message.clear_at ?? "never") !== "never")
+      note(["messages", index, "clear_at"], "an instruction that is cleared");
 }
 
 function allMessages({ system, messages }: Countable, note: Notes["note"]) {
@@ -190,19 +183,23 @@ function allMessages({ system, messages }: Countable, note: Notes["note"]) {
   return { messages: translated, origins };
 }
 
-/** Those that chat completions knows. */
-function chatTools(tools: readonly ClientTool[], note: Notes["note"]): readonly object[] {
+/** Those that chat completions knows, and the place of each among the client's. */
+function chatTools(tools: readonly ClientTool[], note: Notes["note"]) {
   if (tools.length > MAX_TOOLS) note(["tools"], `more than ${MAX_TOOLS} tools`);
   const isUnknown = (tool: ClientTool): tool is Unknown => "type" in tool;
   const known: object[] = [];
+  const places: number[] = [];
   for (const [index, tool] of tools.entries()) {
     if (isUnknown(tool))
       note(["tools", index, "type"], `a tool of the type ${JSON.stringify(tool.name)}`);
     else if (!CHAT_TOOL_NAME.test(tool.name))
       note(["tools", index, "name"], "a name of another form than 1 to 64 of A-Z a-z 0-9 _ -");
-    else known.push(chatTool(tool));
+    else {
+      known.push(chatTool(tool));
+      places.push(index);
+    }
   }
-  return known.slice(0, MAX_TOOLS);
+  return { tools: known.slice(0, MAX_TOOLS), places };
 }
 
 function chatTool(tool: Exclude<ClientTool, Unknown>): object {
@@ -220,6 +217,7 @@ function chatToolChoice(
   isForeign: boolean,
 ): unknown {
   if (choice.type === "any") return "required";
+  if (choice.type === "unknown") return "auto";
   if (choice.type !== "tool") return choice.type;
   return isForeign ? "required" : { type: "function", function: { name: choice.name } };
 }
@@ -232,7 +230,8 @@ function replyFormat({ output_config, output_format }: Countable, note: Notes["n
       type: "json_schema",
       json_schema: { name: "reply", schema: format.schema, strict: true },
     };
-  note(["output_config", "format"], `a format of the type ${JSON.stringify(format.name)}`);
+  const path = output_config?.format ? ["output_config", "format"] : ["output_format"];
+  note(path, `a format of the type ${JSON.stringify(format.name)}`);
   return undefined;
 }
 

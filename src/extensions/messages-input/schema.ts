@@ -5,6 +5,7 @@ import {
   array,
   boolean,
   byType,
+  fail,
   jsonObject,
   lenient,
   literal,
@@ -13,6 +14,7 @@ import {
   number,
   object,
   optional,
+  refine,
   string,
   variant,
   withDefault,
@@ -108,7 +110,18 @@ const message = variant("role", {
     }),
   }),
   // Claude Code sends instructions that come up in the course of a conversation at their place.
-  system: object({ role: literal("system"), content: content({ text }) }),
+  system: refine(
+    object({
+      role: literal("system"),
+      content: optional(content({ text })),
+      clear_at: optional(string()),
+      output_config: optional(jsonObject()),
+    }),
+    (instruction) =>
+      instruction.content === undefined && instruction.output_config === undefined
+        ? fail("missing_required_parameter", "is required", ["content"])
+        : instruction,
+  ),
 });
 export type ClientMessage = Infer<typeof message>;
 
@@ -128,7 +141,7 @@ const tool: Check<Infer<typeof customTool> | Unknown> = makeCheck({}, (value, al
 export type ClientTool = Infer<typeof tool>;
 
 const oneOnly = { disable_parallel_tool_use: optional(boolean()) };
-const toolChoice = variant("type", {
+const toolChoice = openVariant({
   auto: object({ type: literal("auto"), ...oneOnly }),
   any: object({ type: literal("any"), ...oneOnly }),
   tool: object({ type: literal("tool"), name: nonEmpty, ...oneOnly }),
@@ -136,7 +149,7 @@ const toolChoice = variant("type", {
 });
 
 const display = optional(string());
-const thinking = variant("type", {
+const thinking = openVariant({
   enabled: object({
     type: literal("enabled"),
     budget_tokens: number({ min: 1024, integer: true }),
@@ -171,9 +184,12 @@ const countFields = {
   context_management: optional(object({ edits: withDefault(array(typed), []) })),
   mcp_servers: withDefault(array(jsonObject()), []),
   container: optional(makeCheck({}, (value) => value)),
+  thread: optional(jsonObject()),
+  compaction: optional(jsonObject()),
 };
 
-const maxTokens = number({ min: 1, integer: true });
+/** 0: the prompt is put into the provider's cache, and there is no reply. */
+const maxTokens = number({ min: 0, integer: true });
 
 /** The body of POST /v1/messages/count_tokens. */
 export const countRequest = object({ ...countFields, max_tokens: optional(maxTokens) });

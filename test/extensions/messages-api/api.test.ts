@@ -162,6 +162,37 @@ describe("errors", () => {
     const format = { type: "json_schema", schema: { type: "object" } };
     const [, , message] = await errorOf(await post({ model: "m", output_config: { format } }));
     assert.match(message, /: 'output_config\.format' of type 'json_schema' is not supported/);
+    const [, , older] = await errorOf(await post({ model: "m", output_format: format }));
+    assert.match(older, /^Invalid 'output_format': 'output_format' of type 'json_schema' is not/);
+  });
+
+  it("name the place where the client put what no model can do", async (t) => {
+    const { post } = await start(
+      t,
+      { lab: speak("Fine.") },
+      { models: { m: { provider: "lab", supports: [], omit: ["stop"] } }, aliases: {} },
+    );
+    const image = { type: "image", source: { type: "url", url: "https://x.example/i.png" } };
+    const calls = ["a", "b"].map((id) => ({ type: "tool_use", id, name: "f", input: {} }));
+    const results = ["a", "b"].map((tool_use_id) => ({
+      type: "tool_result",
+      tool_use_id,
+      content: [image],
+    }));
+    const loop = [
+      ...user("Hi"),
+      { role: "assistant", content: calls },
+      { role: "user", content: results },
+    ];
+    const cases: [Json, string][] = [
+      [{ system: "x", messages: [{ role: "user", content: [image] }] }, "messages[0].content"],
+      [{ messages: loop }, "messages[2].content"],
+      [{ stop_sequences: ["END"] }, "stop_sequences"],
+    ];
+    for (const [body, place] of cases) {
+      const [, , message] = await errorOf(await post({ model: "m", ...body }));
+      assert.ok(message.startsWith(`Invalid '${place}': this model does not `), message);
+    }
   });
 
   it("are an event after that", async (t) => {
@@ -310,6 +341,19 @@ describe("a provider of the same format", () => {
       const { body } = await claude.nth(index);
       assert.deepEqual([body["max_tokens"], body["thinking"]], [max, sent]);
     }
+  });
+
+  it("gets values that are not known here, and prompts without a reply", async (t) => {
+    const body = {
+      model: "c",
+      messages: user("Hi"),
+      max_tokens: 0,
+      thinking: { type: "between_tools" },
+      tools: [{ name: "f", input_schema: { type: "object" } }],
+      tool_choice: { type: "several", names: ["f"] },
+    };
+    const sent = await asked(t, body);
+    assert.deepEqual(sent.body, body);
   });
 
   it("gets a pair that its client stated wrong as it is, to judge", async (t) => {
@@ -473,6 +517,21 @@ describe("POST /v1/messages/count_tokens", () => {
         estimated: true,
       });
     assert.equal(lab.asked.length, 0);
+  });
+
+  it("is estimated with what only a provider of the format reads", async (t) => {
+    const { post } = await start(
+      t,
+      { claude: status(500) },
+      { accounts: { acme: { tokens_per_minute: 1_000 } } },
+    );
+    const found = { type: "search_result", content: [{ type: "text", text: "x".repeat(8_000) }] };
+    const body = { model: "c", messages: [{ role: "user", content: [found] }] };
+    const { input_tokens } = await json(await post(body, {}, COUNT));
+    assert.equal(input_tokens, Math.ceil(JSON.stringify(found).length / 4));
+    const [code, , message] = await errorOf(await post(body));
+    assert.equal(code, 429);
+    assert.match(message, /[Tt]okens-per-minute/);
   });
 
   it("is refused as a request for a reply is", async (t) => {

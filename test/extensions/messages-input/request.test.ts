@@ -127,6 +127,40 @@ describe("messages", () => {
     assert.equal(messagesOf({ system: "One." })[0]!.content, "One.");
   });
 
+  it("leave out only the line that Claude Code writes of itself", () => {
+    const line = "x-anthropic-billing-header: cc_version=2;";
+    const system = (text: unknown) => messagesOf({ system: text })[0];
+    assert.deepEqual(system(`${line}\n\nYou help.`), { role: "system", content: "You help." });
+    assert.deepEqual(system(line), { role: "user", content: "Hi" });
+    const blocks = [{ type: "text", text: `${line}\nYou help.` }];
+    assert.deepEqual(system(blocks), { role: "system", content: "You help." });
+  });
+
+  it("have texts and documents as paragraphs", () => {
+    const document = (data: string) => ({ type: "document", source: { type: "text", data } });
+    const said = (text: string) => ({ type: "text", text });
+    const contents: [Json[], string][] = [
+      [[said("one"), said("two")], "one\n\ntwo"],
+      [[document("The end."), said("What does it say?")], "The end.\n\nWhat does it say?"],
+      [
+        [
+          {
+            type: "document",
+            title: "Notes",
+            source: { type: "content", content: [said("a"), said("b")] },
+          },
+          said("Well?"),
+        ],
+        "Notes\n\na\n\nb\n\nWell?",
+      ],
+    ];
+    for (const [blocks, expected] of contents)
+      assert.equal(userBlocks(...blocks)[0]!.content, expected);
+    // An assistant's texts are the pieces of one.
+    const answer = { role: "assistant", content: [said("one"), said(" and two")] };
+    assert.equal(messagesOf({ messages: [...HI, answer] })[1]!.content, "one and two");
+  });
+
   it("keep instructions at their place", () => {
     const messages = [...HI, { role: "system", content: "Hurry." }];
     assert.deepEqual(messagesOf({ messages }), [
@@ -156,7 +190,7 @@ describe("messages", () => {
         file: { filename: "r.pdf", file_data: "data:application/pdf;base64,Qg==" },
       },
       { type: "text", text: "Notes\n\nPlain." },
-      { type: "text", text: "In one." },
+      { type: "text", text: "\n\nIn one." },
     ]);
   });
 
@@ -228,6 +262,24 @@ describe("messages", () => {
 describe("what only a provider of the same format can serve", () => {
   const cases: [string, Json][] = [
     ["top_k: top_k", { top_k: 5 }],
+    ["max_tokens: a prompt without a reply", { max_tokens: 0 }],
+    [
+      'thinking.type: thinking of the type "between_tools"',
+      { thinking: { type: "between_tools" } },
+    ],
+    [
+      'tool_choice.type: a choice of the type "several"',
+      { tools: [tool("f")], tool_choice: { type: "several" } },
+    ],
+    ["compaction: a compaction", { compaction: { type: "summarize" } }],
+    ["thread: a thread, which the provider keeps,", { thread: { type: "create" } }],
+    [
+      "messages[1].clear_at: an instruction that is cleared",
+      {
+        messages: [...HI, { role: "system", content: "Hurry.", clear_at: "next_user_message" }],
+      },
+    ],
+    ['output_format: a format of the type "grammar"', { output_format: { type: "grammar" } }],
     ["container: a container", { container: "c" }],
     ["mcp_servers: an MCP server of the provider", { mcp_servers: [{ type: "url" }] }],
     ["stop_sequences: more than 4 stop sequences", { stop_sequences: ["a", "b", "c", "d", "e"] }],
@@ -298,8 +350,51 @@ describe("what only a provider of the same format can serve", () => {
       metadata: { user_id: "u" },
       context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
       system: [{ type: "text", text: "x", cache_control: { type: "ephemeral" } }],
+      thread: null,
+      compaction: null,
+      messages: [
+        ...HI,
+        { role: "system", output_config: { effort: "low" } },
+        { role: "system", content: "Hurry.", clear_at: "never" },
+      ],
     };
     assert.equal(onlyOf(over), "nothing");
+    assert.deepEqual(
+      messagesOf(over).map(({ role }) => role),
+      ["system", "user", "system"],
+    );
+  });
+
+  it("has a limit of 0 tokens", () => assert.equal(read({ max_tokens: 0 }).maxTokens, 0));
+
+  it("may answer calls of a conversation that the provider keeps", () => {
+    const result = { type: "tool_result", tool_use_id: "t", content: "x" };
+    const over = {
+      thread: { type: "continue", previous_message_id: "msg_1" },
+      messages: [{ role: "user", content: [result] }],
+    };
+    assert.match(onlyOf(over), /^thread: /);
+    assert.deepEqual(read(over).native!.body["messages"], over.messages);
+  });
+
+  it("counts as much as it has bytes, without the data of media", () => {
+    const words = "x".repeat(1_000);
+    const found = { type: "search_result", content: [{ type: "text", text: words }] };
+    const bytesOf = (over: Json) => read(over).native!.untranslatedBytes;
+    const block = { messages: [{ role: "user", content: [found] }] };
+    assert.equal(bytesOf(block), JSON.stringify(found).length);
+    const result = { type: "tool_result", tool_use_id: "t", content: [found] };
+    const call = { type: "tool_use", id: "t", name: "f", input: {} };
+    const within = [
+      { role: "assistant", content: [call] },
+      { role: "user", content: [result] },
+    ];
+    assert.equal(bytesOf({ messages: within }), JSON.stringify(found).length);
+    const future = { type: "x_20300101", description: words };
+    assert.equal(bytesOf({ tools: [tool("f"), future] }), JSON.stringify(future).length);
+    const video = { type: "video", source: { data: words } };
+    assert.ok(bytesOf({ messages: [{ role: "user", content: [video] }] })! < 100);
+    assert.equal(bytesOf({ top_k: 1 }), 0);
   });
 });
 
@@ -322,12 +417,18 @@ describe("a request that is wrong in every format", () => {
       { messages: [{ role: "user", content: [{ type: "text" }] }] },
     ],
     [
-      "messages[1].content: answers no tool call of an assistant message before it",
+      "messages[1].content[1].tool_use_id: answers no tool call of an assistant message before it",
       {
         system: "x",
         messages: [
           ...HI,
-          { role: "user", content: [{ type: "tool_result", tool_use_id: "no", content: "x" }] },
+          {
+            role: "user",
+            content: [
+              { type: "text", text: "x" },
+              { type: "tool_result", tool_use_id: "no", content: "x" },
+            ],
+          },
         ],
       },
     ],
@@ -347,6 +448,16 @@ describe("a request that is wrong in every format", () => {
   for (const [expected, over] of cases)
     it(`is refused: ${expected}`, () => assert.equal(issueOf(over), expected));
 
+  it("is refused at the place where its client put what is wrong", () => {
+    const search = { type: "web_search_20250305", name: "web_search" };
+    const faulty = { name: "f", input_schema: { x: "y".repeat(256 * 1024) } };
+    assert.match(issueOf({ tools: [search, tool("g"), faulty] }), /^tools\[2\]\.input_schema: /);
+    assert.equal(
+      issueOf({ messages: [...HI, { role: "system" }] }),
+      "messages[1].content: is required",
+    );
+  });
+
   it("is refused if it is too deep to be written again", () => {
     const deep = (levels: number): unknown => (levels === 0 ? 1 : [deep(levels - 1)]);
     assert.match(issueOf({ future_field: deep(200) }), /levels of nesting/);
@@ -359,6 +470,7 @@ describe("the request for a provider of the same format", () => {
     const headers = {
       "anthropic-version": "2023-06-01",
       "anthropic-beta": "a,b",
+      "anthropic-user-profile-id": "up_1",
       "x-api-key": "secret",
     };
     const { native } = readRequest(body, headers);
@@ -367,6 +479,7 @@ describe("the request for a provider of the same format", () => {
     assert.deepEqual(native!.headers, {
       "anthropic-version": "2023-06-01",
       "anthropic-beta": "a,b",
+      "anthropic-user-profile-id": "up_1",
     });
   });
 
@@ -400,8 +513,45 @@ describe("the request for a provider of the same format", () => {
     assert.deepEqual(of(called()), { type: "disabled" });
     assert.deepEqual(of(called(signed)), thinking);
     assert.deepEqual(of(called({ type: "redacted_thinking", data: "x" })), thinking);
-    assert.deepEqual(of([...called(), ...HI]), thinking);
+    // To the provider, what follows the results belongs to the same turn of the user.
+    assert.deepEqual(of([...called(), ...HI]), { type: "disabled" });
+    assert.deepEqual(of([...called(own), ...HI]), { type: "disabled" });
+    const instruction = { role: "system", content: "Hurry." };
+    assert.deepEqual(of([...called(own), instruction]), { type: "disabled" });
+    assert.deepEqual(of([...called(signed), instruction, ...HI]), thinking);
+    const answered = { role: "assistant", content: "Done." };
+    assert.deepEqual(of([...called(own), answered, ...HI]), thinking);
     assert.deepEqual(of(called(own), { thinking: { type: "adaptive" } }), { type: "adaptive" });
+  });
+});
+
+describe("thinking in a loop of calls", () => {
+  const call = (id: string, ...thoughts: Json[]) => [
+    { role: "assistant", content: [...thoughts, { type: "tool_use", id, name: "f", input: {} }] },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: "x" }] },
+  ];
+  const thought = (signature: string) => ({ type: "thinking", thinking: "Hm.", signature });
+  const signed = thought("EqQB");
+  const own = thought(OWN_SIGNATURE);
+  const thinking = { type: "enabled", budget_tokens: 1_024 };
+  const thinkingIn = (...calls: unknown[][]) =>
+    read({ messages: [...HI, ...calls.flat()], thinking }).native!.body["thinking"];
+
+  it("stays on where the provider itself began it, with thoughts at its beginning or later", () => {
+    assert.deepEqual(thinkingIn(call("a", signed), call("b")), thinking);
+    assert.deepEqual(thinkingIn(call("a", signed), call("b", own)), thinking);
+    assert.deepEqual(thinkingIn(call("a"), call("b", signed)), thinking);
+  });
+
+  it("is switched off where another provider's model began it", () => {
+    assert.deepEqual(thinkingIn(call("a", own), call("b")), { type: "disabled" });
+    assert.deepEqual(thinkingIn(call("a", own), call("b", signed)), { type: "disabled" });
+    assert.deepEqual(thinkingIn(call("a"), call("b")), { type: "disabled" });
+  });
+
+  it("is no matter of the loops before it", () => {
+    const earlier = [...call("a", own), { role: "assistant", content: "Done." }, ...HI];
+    assert.deepEqual(thinkingIn(earlier, call("b", signed)), thinking);
   });
 });
 
