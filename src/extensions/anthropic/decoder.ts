@@ -49,7 +49,9 @@ export function createAnthropicDecoder(signatures: SignatureStore, isNative = fa
 
   const pushBoth = (json: unknown): Part[] => {
     const parts = push(json);
-    return isNative ? [nativePart(asObject(json)), ...parts] : parts;
+    const event = asObject(json);
+    // What has no type is no event of this format.
+    return isNative && asString(event["type"]) ? [nativePart(event), ...parts] : parts;
   };
 
   const decoder: Decoder = { push: pushBoth, ended: () => isOver };

@@ -5,7 +5,7 @@ import type { UsageReport } from "../../core/openai/usage.ts";
 import { namelessCall, textPart, withUsage } from "../../core/providers/decoding.ts";
 import type { Decoder } from "../../core/providers/dialect.ts";
 import { asArray, asObject, asString, tokenCounter } from "../../core/schema/untrusted-json.ts";
-import { finishPart, throwErrorIn } from "../provider-words/index.ts";
+import { finishPart, isUsableId, throwErrorIn } from "../provider-words/index.ts";
 import { type SignatureStore, sumOf } from "../turns/index.ts";
 
 /** The first candidate. The gateway never asks for a second one. */
@@ -18,7 +18,11 @@ export const candidateIn = (json: unknown) => asArray(asObject(json)["candidates
 export const isBlocked = (json: unknown): boolean =>
   Boolean(asString(asObject(asObject(json)["promptFeedback"])["blockReason"]));
 
-export function createGeminiDecoder(signatures: SignatureStore): Decoder {
+/**
+ * `needsUsableIds`: the client's API renames calls whose ids a later provider could refuse. They
+ * are named anew here, so that their signatures are kept by the ids that come back.
+ */
+export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds = false): Decoder {
   let calls = 0;
   let signature: string | undefined; // may come in a part before its call's
   let hasAnswered = false; // something other than reasoning has come
@@ -26,7 +30,9 @@ export function createGeminiDecoder(signatures: SignatureStore): Decoder {
   function readCall({ id: statedId, name: statedName, args }: Record<string, unknown>): Part[] {
     const name = asString(statedName);
     if (!name) throw namelessCall();
-    const id = asString(statedId) || `call_${randomHex(12)}`;
+    const stated = asString(statedId) ?? "";
+    const isKept = needsUsableIds ? isUsableId(stated) : stated !== "";
+    const id = isKept ? stated : `call_${randomHex(12)}`;
     if (signature !== undefined) signatures.set(id, signature);
     signature = undefined;
     const call = calls;

@@ -18,7 +18,7 @@ export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({
     return { path: `/v1beta/${model}:${method}`, body: requestBody(chat, target, signatures) };
   },
   isReply: (json) => candidateIn(json) !== undefined || isBlocked(json),
-  decoder: () => createGeminiDecoder(signatures),
+  decoder: (_, native) => createGeminiDecoder(signatures, native !== undefined),
   refusal,
 });
 

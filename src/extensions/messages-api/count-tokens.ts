@@ -21,9 +21,19 @@ export const REQUEST_ID_HEADER = "request-id";
 /** How a provider is asked for a count. */
 interface Counter {
   /** The request for a count, made of the request for a reply. */
-  request(reply: ProviderRequest, model: Model): ProviderRequest;
+  request(reply: ProviderRequest): ProviderRequest;
   /** The member of the answer that has the count. */
   readonly member: string;
+  /** A member of the answer that the client gets too, where it is there. Absent: none. */
+  readonly passed?: string;
+}
+
+/** A provider's answer. */
+interface Count {
+  /** Undefined: it has none. */
+  readonly tokens: number | undefined;
+  /** Further members of the answer for the client. */
+  readonly more: object;
 }
 
 /** Fields that a request for a count must not have: they are about the reply. */
@@ -49,15 +59,22 @@ const COUNTERS = new Map<string, Counter>([
         body: Object.fromEntries(Object.entries(body).filter(([name]) => !REPLY_FIELDS.has(name))),
       }),
       member: "input_tokens",
+      passed: "context_management",
     },
   ],
   [
     "gemini",
     {
-      request: ({ path, headers = {}, body }, { upstreamModel }) => ({
+      // The path begins with /v1beta/ and the full name of the model.
+      request: ({ path, headers = {}, body }) => ({
         path: path.replace(/:generateContent$/, ":countTokens"),
         headers,
-        body: { generateContentRequest: { model: `models/${upstreamModel}`, ...body } },
+        body: {
+          generateContentRequest: {
+            model: path.replace(/^\/v1beta\/|:generateContent$/g, ""),
+            ...body,
+          },
+        },
       }),
       member: "totalTokens",
     },
@@ -73,12 +90,12 @@ async function providersCount(
   model: Model,
   account: string,
   cancel: Cancel,
-): Promise<number | undefined> {
+): Promise<Count | undefined> {
   const { provider } = model;
   const counter = COUNTERS.get(provider.dialect);
   if (!counter) return undefined;
   const reply = provider.dialectFor(account).request(chat, model);
-  const { path, headers, body } = counter.request(reply, model);
+  const { path, headers, body } = counter.request(reply);
   const response = await provider.transport(provider.baseUrl + path, {
     method: "POST",
     redirect: "manual",
@@ -97,7 +114,10 @@ async function providersCount(
   });
   const pieces = response.body ? await readAll(response.body, MAX_ANSWER_BYTES) : [];
   if (response.status !== 200) return undefined;
-  return asCount(asObject(parseJson(Buffer.concat(pieces).toString()))[counter.member]);
+  const answer = asObject(parseJson(Buffer.concat(pieces).toString()));
+  const { member, passed = "" } = counter;
+  const more = passed in answer ? { [passed]: answer[passed] } : {};
+  return { tokens: asCount(answer[member]), more };
 }
 
 export function createCountHandler(api: ClientApi, context: GatewayContext): Handler {
@@ -118,16 +138,15 @@ export function createCountHandler(api: ClientApi, context: GatewayContext): Han
       exchange.log.model = model.name;
       const { first_token_ms: ms } = model.provider.timeouts;
       const timer = clock.after(ms, () => cancel.abort(new Error(`no count within ${ms} ms`)));
-      const input_tokens = await providersCount(chat, model, caller.account, cancel)
+      const count = await providersCount(chat, model, caller.account, cancel)
         .catch(() => undefined)
         .finally(timer.cancel);
       if (exchange.cancel.aborted) throw exchange.cancel.reason;
-      const estimate = () => estimatePrompt(chat, model.provider.countMedia);
-      const isEstimated = input_tokens === undefined;
-      sendJson(exchange.res, 200, {
-        input_tokens: input_tokens ?? estimate(),
-        ...(isEstimated && { estimated: true }),
-      });
+      const answer =
+        count?.tokens === undefined
+          ? { input_tokens: estimatePrompt(chat, model.provider.countMedia), estimated: true }
+          : { input_tokens: count.tokens, ...count.more };
+      sendJson(exchange.res, 200, answer);
     } finally {
       detach();
       limiter.release(caller);

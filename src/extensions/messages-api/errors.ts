@@ -27,7 +27,9 @@ const TOO_LONG = "prompt is too long";
 export function errorEvent(error: ApiError, request_id: string): ReplyEvent {
   const isTooLong = error.code === "context_length_exceeded";
   // What was found after the translation names the field of the chat completion.
-  const told = error.message.replaceAll("'response_format'", "'output_config.format'");
+  const told = error.message
+    .replaceAll("'response_format'", "'output_config.format'")
+    .replace("'Authorization: Bearer", "'x-api-key: <API_KEY>' or 'Authorization: Bearer");
   const message = isTooLong ? `${TOO_LONG}: ${told}` : told;
   return { type: "error", error: { type: typeOf(error), message }, request_id };
 }

@@ -5,6 +5,7 @@ import type { FinishReason, Part } from "../../core/openai/parts.ts";
 import type { Usage } from "../../core/openai/usage.ts";
 import { parseJson } from "../../core/schema/untrusted-json.ts";
 import { OWN_SIGNATURE } from "../messages-input/index.ts";
+import { isUsableId } from "../provider-words/index.ts";
 
 /** An event as it is sent. */
 export interface ReplyEvent {
@@ -59,13 +60,19 @@ interface OpenBlock {
   readonly call: number | undefined;
   /** What has come of its arguments. */
   json: string;
+  /** Whether they begin as an object does. Others are kept until all are there. */
+  isObject: boolean | undefined;
 }
 
-/**
- * The next turn may go to a provider that refuses an id with other characters, or one that an
- * earlier turn had: some providers count from 0 in each reply.
- */
-const usableId = (id: string): string => (/^[\w-]{9,64}$/.test(id) ? id : `toolu_${randomHex(12)}`);
+/** The ids of calls as the client gets them: each is usable in later turns, and there once. */
+function createIds(): (id: string) => string {
+  const taken = new Set<string>();
+  return (id) => {
+    const usable = isUsableId(id) && !taken.has(id) ? id : `toolu_${randomHex(12)}`;
+    taken.add(usable);
+    return usable;
+  };
+}
 
 /** A part that came before the call that is open had ended, with the arguments of a call. */
 interface Waiting {
@@ -81,27 +88,30 @@ interface BlockWriter {
   writeArguments(call: number, json: string): ReplyEvent[];
   /** Whether the arguments of the call that is open are not all there. */
   isWithinCall(): boolean;
+  /** Whether a call was written. */
+  hasCalled(): boolean;
   close(): ReplyEvent[];
 }
 
 function createBlockWriter(showThinking: boolean, firstIndex: number): BlockWriter {
   let nextIndex = firstIndex;
   let open: OpenBlock | undefined;
+  let hasCalled = false;
+  const idOf = createIds();
 
   function start(type: OpenBlock["type"], content_block: object, call?: number): ReplyEvent[] {
     const events = close();
-    open = { type, index: nextIndex, call, json: "" };
+    open = { type, index: nextIndex, call, json: "", isObject: undefined };
     nextIndex += 1;
     return [...events, { type: "content_block_start", index: open.index, content_block }];
   }
 
   function close(): ReplyEvent[] {
     if (!open) return [];
-    const { index, type } = open;
+    const { index } = open;
+    const last = lastDelta(open);
     open = undefined;
-    const signature = { type: "signature_delta", signature: OWN_SIGNATURE };
-    const signed = type === "thinking" ? [deltaEvent(index, signature)] : [];
-    return [...signed, { type: "content_block_stop", index }];
+    return [...(last ? [deltaEvent(index, last)] : []), { type: "content_block_stop", index }];
   }
 
   function writeText(text: string): ReplyEvent[] {
@@ -123,17 +133,34 @@ function createBlockWriter(showThinking: boolean, firstIndex: number): BlockWrit
       if (part.type === "reasoning") return writeThinking(part.text);
       if (part.type !== "tool_call") return [];
       const { name, call } = part;
-      const id = usableId(part.id);
+      const id = idOf(part.id);
+      hasCalled = true;
       return start("tool_use", { type: "tool_use", id, name, input: {} }, call);
     },
     writeArguments(call, partial_json) {
       if (open?.call !== call || partial_json === "") return [];
       open.json += partial_json;
-      return [deltaEvent(open.index, { type: "input_json_delta", partial_json })];
+      const begins = open.isObject === undefined ? partial_json.trimStart() : "";
+      if (begins !== "") open.isObject = begins.startsWith("{");
+      if (!open.isObject) return [];
+      return [deltaEvent(open.index, argumentsDelta(begins === "" ? partial_json : open.json))];
     },
+    hasCalled: () => hasCalled,
     isWithinCall: () => open?.type === "tool_use" && parseJson(open.json) === undefined,
     close,
   };
+}
+
+const argumentsDelta = (partial_json: string) => ({ type: "input_json_delta", partial_json });
+
+/**
+ * What ends a block. Arguments that do not begin as an object become one, as in a whole reply: what
+ * a client makes of others, it could not send back.
+ */
+function lastDelta({ type, json, isObject }: OpenBlock): object | undefined {
+  if (type === "thinking") return { type: "signature_delta", signature: OWN_SIGNATURE };
+  if (type !== "tool_use" || isObject || json.trim() === "") return undefined;
+  return argumentsDelta(JSON.stringify({ _raw: json }));
 }
 
 /** `firstIndex`: that of the first block. */
@@ -171,7 +198,9 @@ export function createEventMaker(showThinking: boolean, firstIndex: number): Eve
     add: (parts) => parts.flatMap(add),
     end(usage, reason) {
       const rest = [...waiting.flatMap(writeWaiting), ...blocks.close()];
-      const stop_reason = hasRefused ? "refusal" : STOP_REASONS[reason];
+      // Some providers say that a text ends with calls. A client would look for them.
+      const stated = reason === "tool_calls" && !blocks.hasCalled() ? "stop" : reason;
+      const stop_reason = hasRefused ? "refusal" : STOP_REASONS[stated];
       const delta = { stop_reason, stop_sequence: null };
       const last = { type: "message_delta", delta, usage: usageFields(usage) };
       return [...rest, last, { type: "message_stop" }];

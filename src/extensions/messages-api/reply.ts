@@ -1,11 +1,11 @@
 // Writes a reply of the Messages API, whole or as a stream of events. What a provider of the same
-// format says passes event for event; only the message's id and the model's name are the gateway's.
+// format says passes event for event; only the model's name is the gateway's.
 import { randomHex } from "../../core/ids.ts";
 import type { NativePart, Part } from "../../core/openai/parts.ts";
 import type { ReplyWriter } from "../../core/openai/reply.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Serving } from "../../core/routing/attempt.ts";
-import { asCount, asObject } from "../../core/schema/untrusted-json.ts";
+import { asObject } from "../../core/schema/untrusted-json.ts";
 import { createTextCounter, objectIn } from "../turns/index.ts";
 import {
   createEventMaker,
@@ -15,12 +15,13 @@ import {
   type EventMaker,
   type ReplyEvent,
 } from "./events.ts";
+import { createPassage, eventsOf, messageOf } from "./passing.ts";
 
 /** One server-sent event. */
 export const eventText = (event: ReplyEvent): string =>
   `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 
-/** The gateway's own id of a message, never the provider's. */
+/** The gateway's own id of a message that is translated. */
 const messageId = (): string => `msg_${randomHex(12)}`;
 
 /** A writer of which another model can finish the reply. */
@@ -36,24 +37,28 @@ export const createWriter = (chat: ChatRequest, serving: Serving): ResumableWrit
 const eventMaker = (chat: ChatRequest, { model }: Serving, firstIndex = 0): EventMaker =>
   createEventMaker(chat.showThinking && model.reasoning, firstIndex);
 
-/** The provider's own events among the parts. */
+/** The provider's own events among the parts, also where its reply came whole. */
 const nativeEvents = (parts: readonly Part[]): readonly ReplyEvent[] =>
+  ownWords(parts).flatMap((event) => (event.type === "message" ? eventsOf(event) : [event]));
+
+/** What the provider itself said. */
+const ownWords = (parts: readonly Part[]): readonly ReplyEvent[] =>
   parts
     .filter((part): part is NativePart => part.type === "native")
     .map(({ event }) => event as ReplyEvent);
 
-/** The same event under the gateway's id and name of the model. */
-function renamed(event: ReplyEvent, id: string, model: string): ReplyEvent {
-  if (event.type === "message") return { ...event, id, model };
+/**
+ * The same event under the gateway's name of the model. The id stays the provider's, which takes it
+ * in later requests.
+ */
+function renamed(event: ReplyEvent, model: string): ReplyEvent {
+  if (event.type === "message") return { ...event, model };
   if (event.type !== "message_start") return event;
-  return { ...event, message: { ...asObject(event["message"]), id, model } };
+  return { ...event, message: { ...asObject(event["message"]), model } };
 }
 
 /** Stands where another attempt goes on with a stream, for whoever looks. */
 const RECOVERED = ": recovered\n\n";
-
-/** The events after which a client has its reply. They leave when the request is settled. */
-const LAST = ["message_delta", "message_stop"];
 
 function createStreamWriter(chat: ChatRequest, serving: Serving): ResumableWriter {
   const id = messageId();
@@ -78,7 +83,7 @@ function createStreamWriter(chat: ChatRequest, serving: Serving): ResumableWrite
     add(parts) {
       const start = maker || passed.hasBegun() ? "" : begin(parts);
       if (maker) return start + written(maker.add(parts));
-      const events = nativeEvents(parts).map((event) => renamed(event, id, model.name));
+      const events = nativeEvents(parts).map((event) => renamed(event, model.name));
       return start + written(passed.take(events));
     },
     end: (usage, reason) => written(maker ? maker.end(usage, reason) : passed.rest()),
@@ -91,81 +96,31 @@ function createStreamWriter(chat: ChatRequest, serving: Serving): ResumableWrite
   };
 }
 
-interface Passage {
-  begin(): void;
-  hasBegun(): boolean;
-  /** Takes a provider's events, and returns those that may leave now. */
-  take(events: readonly ReplyEvent[]): readonly ReplyEvent[];
-  /** The end of the reply, also where the provider did not send all of it. */
-  rest(): readonly ReplyEvent[];
-  /** Ends the block that is open. The events that end the reply are forgotten. */
-  interrupt(): readonly ReplyEvent[];
-  /** The index of the block that would follow. */
-  nextIndex(): number;
-}
-
-/** Passes a provider's events, but for the last ones, which it keeps. */
-function createPassage(): Passage {
-  let begun = false;
-  let kept: ReplyEvent[] = [];
-  let openIndex: number | undefined;
-  let next = 0;
-
-  function follow({ type, index }: ReplyEvent): void {
-    if (type === "content_block_stop") openIndex = undefined;
-    if (type !== "content_block_start") return;
-    openIndex = asCount(index) ?? next;
-    next = openIndex + 1;
-  }
-
-  return {
-    begin() {
-      begun = true;
-    },
-    hasBegun: () => begun,
-    take(events) {
-      const leaving: ReplyEvent[] = [];
-      for (const event of events) {
-        follow(event);
-        // What comes after an event that is kept must not overtake it.
-        (kept.length > 0 || LAST.includes(event.type) ? kept : leaving).push(event);
-      }
-      return leaving;
-    },
-    rest() {
-      const isComplete = kept.at(-1)?.type === "message_stop";
-      return isComplete ? kept : [...kept, { type: "message_stop" }];
-    },
-    interrupt() {
-      kept = [];
-      const open = openIndex;
-      openIndex = undefined;
-      return open === undefined ? [] : [{ type: "content_block_stop", index: open }];
-    },
-    nextIndex: () => next,
-  };
-}
-
 function createWholeWriter(chat: ChatRequest, serving: Serving): ResumableWriter {
   const maker = eventMaker(chat, serving);
   const events: ReplyEvent[] = [];
   let { name } = serving.model;
-  let native: ReplyEvent | undefined;
+  /** The provider's own words. They do not have all of a reply that another attempt went on with. */
+  const own: ReplyEvent[] = [];
+  let isResumed = false;
+  const wholeMessage = () => own.find(({ type }) => type === "message");
   return {
     add(parts) {
-      native ??= nativeEvents(parts).find(({ type }) => type === "message");
-      if (!native) events.push(...maker.add(parts));
+      if (!isResumed) own.push(...ownWords(parts));
+      if (!wholeMessage()) events.push(...maker.add(parts));
       return "";
     },
     end(usage, reason) {
-      if (native) return JSON.stringify(renamed(native, messageId(), name));
+      const native = wholeMessage() ?? messageOf(own);
+      if (native) return JSON.stringify(renamed(native, name));
       events.push(...maker.end(usage, reason));
       const message = emptyMessage(messageId(), name, usage);
       return JSON.stringify({ ...assembled(message, events), usage: usageFields(usage) });
     },
     resumed(next) {
       name = next;
-      native = undefined;
+      isResumed = true;
+      own.length = 0;
       return "";
     },
   };

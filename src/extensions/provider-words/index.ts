@@ -1,3 +1,4 @@
 // A library for dialects: what the words of providers mean, in errors and at the end of a reply.
 export { finishPart, finishReasonOf } from "./finish-reasons.ts";
 export { refusal, throwErrorIn } from "./refusal.ts";
+export { isUsableId } from "./usable-id.ts";

@@ -108,8 +108,10 @@ describe("the key", () => {
 
   it("is needed", async (t) => {
     const { url, post } = await start(t, { lab: speak("Fine.") });
-    const [code, type] = await errorOf(await fetch(`${url}/v1/messages`, { method: "POST" }));
+    const none = await fetch(`${url}/v1/messages`, { method: "POST" });
+    const [code, type, message] = await errorOf(none);
     assert.deepEqual([code, type], [401, "authentication_error"]);
+    assert.match(message, /Send it as 'x-api-key: <API_KEY>' or 'Authorization: Bearer <API_KEY>'/);
     const wrong = await post({ model: "m" }, { "x-api-key": "sk-wrong" });
     assert.deepEqual((await errorOf(wrong)).slice(0, 2), [401, "authentication_error"]);
   });
@@ -406,13 +408,83 @@ describe("a provider of the same format", () => {
     const response = await post({ model: "c", stream: true });
     const [first, ...rest] = eventsIn(await response.text());
     assert.deepEqual(rest, events.slice(1));
-    const { id, model, ...message } = first!["message"];
-    const { id: _, model: __, ...expected } = started.message as Json;
-    assert.deepEqual(message, expected);
-    assert.match(id, /^msg_[0-9a-f]{24}$/);
-    assert.equal(model, "c");
+    assert.deepEqual(first!["message"], { ...started.message, model: "c" });
     const line = await accessOf(response.headers.get("x-request-id")!);
     assert.deepEqual([line["prompt_tokens"], line["completion_tokens"]], [20, 7]);
+  });
+
+  const blocks = [
+    { type: "thinking", thinking: "Hm.", signature: "EqQB" },
+    { type: "server_tool_use", id: "s", name: "web_search", input: { query: "x" } },
+    { type: "web_search_tool_result", tool_use_id: "s", content: [] },
+    { type: "text", text: "So.", citations: [{ url: "https://x.example/" }] },
+    { type: "tool_use", id: "toolu_1", name: "f", input: {} },
+  ];
+  const ending = { stop_reason: "stop_sequence", stop_sequence: "END" };
+
+  it("says the same where it only streams and its client wants the whole", async (t) => {
+    const delta = (index: number, piece: object) => ({
+      type: "content_block_delta",
+      index,
+      delta: piece,
+    });
+    const begun = [
+      { type: "thinking", thinking: "", signature: "" },
+      { ...blocks[1], input: {} },
+      blocks[2],
+      { type: "text", text: "" },
+      blocks[4],
+    ];
+    const pieces = [
+      delta(0, { type: "thinking_delta", thinking: "H" }),
+      delta(0, { type: "thinking_delta", thinking: "m." }),
+      delta(0, { type: "signature_delta", signature: "EqQB" }),
+      delta(1, { type: "input_json_delta", partial_json: '{"query"' }),
+      delta(1, { type: "input_json_delta", partial_json: ':"x"}' }),
+      delta(3, { type: "citations_delta", citation: { url: "https://x.example/" } }),
+      delta(3, { type: "text_delta", text: "So." }),
+    ];
+    const events = [
+      started,
+      ...begun.flatMap((content_block, index) => [
+        { type: "content_block_start", index, content_block },
+        ...pieces.filter((piece) => piece.index === index),
+        { type: "content_block_stop", index },
+      ]),
+      { type: "message_delta", delta: ending, usage: { output_tokens: 7 } },
+      { type: "message_stop" },
+    ];
+    const { post } = await start(
+      t,
+      { claude: said(events) },
+      { models: { c: { provider: "claude", stream_only: true } } },
+    );
+    const message = await json(await post({ model: "c" }));
+    assert.deepEqual(message, whole(blocks, { model: "c", ...ending }));
+  });
+
+  it("says the same where it answers whole although its client wants a stream", async (t) => {
+    const { post } = await start(t, { claude: status(200, whole(blocks, ending)) });
+    const response = await post({ model: "c", stream: true });
+    const message = messageIn(
+      eventsIn(await response.text()).map((event) => {
+        // The reader of the tests knows arguments of the client's own tools only.
+        if (event["content_block"]?.type !== "server_tool_use") return event;
+        return { ...event, content_block: { ...event["content_block"], type: "tool_use" } };
+      }),
+    );
+    const read = message["content"].map((block: Json, index: number) =>
+      index === 1 ? { ...block, type: "server_tool_use" } : block,
+    );
+    assert.deepEqual({ ...message, content: read }, whole(blocks, { model: "c", ...ending }));
+  });
+
+  it("says nothing of what is no event", async (t) => {
+    const events = [started, { index: 3 }, "a string", 7, ...ended];
+    const { post } = await start(t, { claude: said(events as Json[]) });
+    const response = await post({ model: "c", stream: true });
+    const types = eventsIn(await response.text()).map(({ type }) => type);
+    assert.deepEqual(types, ["message_start", "message_delta", "message_stop"]);
   });
 
   it("serves chat completions as before", async (t) => {
@@ -485,27 +557,70 @@ describe("POST /v1/messages/count_tokens", () => {
     assert.equal(headers["x-api-key"], "sk-provider-secret");
   });
 
+  it("comes with what the provider says of old content", async (t) => {
+    const answer = { input_tokens: 42, context_management: { original_input_tokens: 50 } };
+    const { post } = await start(t, { claude: status(200, answer) });
+    assert.deepEqual(await json(await post({ model: "c" }, {}, COUNT)), answer);
+  });
+
   it("is Gemini's figure of the translated request", async (t) => {
     const gemini = await startProvider(t, status(200, { totalTokens: 43 }));
     const config = configFor(gemini.url, [], {
       apis: ["messages"],
       providers: { google: { vendor: "gemini", base_url: gemini.url, api_key: "k" } },
-      models: { g: { provider: "google", upstream_model: "gemini-x" } },
+      models: {
+        g: { provider: "google", upstream_model: "gemini-x" },
+        full: { provider: "google", upstream_model: "models/gemini-x" },
+      },
     });
     const { url } = await startGateway(t, config);
-    const response = await fetch(url + COUNT, {
-      method: "POST",
-      headers: { "x-api-key": KEY, "content-type": "application/json" },
-      body: JSON.stringify({ model: "g", messages: REQUEST.messages }),
+    for (const [index, name] of ["g", "full"].entries()) {
+      const response = await fetch(url + COUNT, {
+        method: "POST",
+        headers: { "x-api-key": KEY, "content-type": "application/json" },
+        body: JSON.stringify({ model: name, messages: REQUEST.messages }),
+      });
+      assert.deepEqual(await json(response), { input_tokens: 43 });
+      const { path, body } = await gemini.nth(index);
+      assert.equal(path, "/v1beta/models/gemini-x:countTokens");
+      const { model, contents } = body["generateContentRequest"];
+      assert.deepEqual(
+        [model, contents],
+        ["models/gemini-x", [{ role: "user", parts: [{ text: "Hi" }] }]],
+      );
+    }
+  });
+
+  it("keeps Gemini's signatures by the ids that its client gets", async (t) => {
+    const called = { id: "8f2b1a3c", name: "f", args: { a: 1 } };
+    const content = {
+      role: "model",
+      parts: [{ functionCall: called, thoughtSignature: "c2ln" }],
+    };
+    const reply = { candidates: [{ content, finishReason: "STOP" }] };
+    const gemini = await startProvider(t, status(200, reply));
+    const config = configFor(gemini.url, [], {
+      apis: ["messages"],
+      providers: { google: { vendor: "gemini", base_url: gemini.url, api_key: "k" } },
+      models: { g: { provider: "google" } },
     });
-    assert.deepEqual(await json(response), { input_tokens: 43 });
-    const { path, body } = await gemini.nth(0);
-    assert.equal(path, "/v1beta/models/gemini-x:countTokens");
-    const { model, contents } = body["generateContentRequest"];
-    assert.deepEqual(
-      [model, contents],
-      ["models/gemini-x", [{ role: "user", parts: [{ text: "Hi" }] }]],
-    );
+    const { url } = await startGateway(t, config);
+    const post = (messages: unknown[]) =>
+      fetch(`${url}/v1/messages`, {
+        method: "POST",
+        headers: { "x-api-key": KEY, "content-type": "application/json" },
+        body: JSON.stringify({ model: "g", max_tokens: 100, messages }),
+      });
+    const message = await json(await post(REQUEST.messages));
+    const [{ id }] = message.content;
+    const result = { type: "tool_result", tool_use_id: id, content: "x" };
+    await post([
+      ...REQUEST.messages,
+      { role: "assistant", content: message.content },
+      { role: "user", content: [result] },
+    ]);
+    const { body } = await gemini.nth(1);
+    assert.equal(body["contents"][1].parts[0].thoughtSignature, "c2ln");
   });
 
   it("is an estimate elsewhere, and says so", async (t) => {

@@ -138,6 +138,34 @@ describe("a reply", () => {
     assert.deepEqual(kept, ["Zx9Yw8Vu7", "toolu_01ABCDEFGH"]);
   });
 
+  it("has no id twice", () => {
+    const message = messageOf([[call(0, "call_same"), args(0, "{}"), call(1, "call_same")]]);
+    const [first, second] = message["content"].map(({ id }: Json) => id);
+    assert.equal(first, "call_same");
+    assert.match(second, /^toolu_[0-9a-f]{24}$/);
+  });
+
+  it("ends with calls only if there are some", () => {
+    const reason = (...parts: Part[]) => messageOf([parts], "tool_calls")["stop_reason"];
+    assert.equal(reason(text("Fine.")), "end_turn");
+    assert.equal(reason(call(0)), "tool_use");
+    assert.equal(reason(call(0), text("So.")), "tool_use");
+  });
+
+  it("makes an object of arguments that begin as none, so that they can be sent back", () => {
+    for (const pieces of [["[1]"], [" ", "[", "1", "]"], ['"x"'], ["oops"]]) {
+      const message = messageOf([[call(0), ...pieces.map((piece) => args(0, piece))]]);
+      assert.deepEqual(message["content"][0].input, { _raw: pieces.join("") });
+    }
+    const blanks = messageOf([[call(0), args(0, " "), args(0, '\n{"x":'), args(0, "1}")]]);
+    assert.deepEqual(blanks["content"][0].input, { x: 1 });
+    const turns = messageOf([[call(0), args(0, "[1]"), call(1), args(1, "2"), text("So.")]]);
+    assert.deepEqual(
+      turns["content"].map(({ input }: Json) => input),
+      [{ _raw: "[1]" }, { _raw: "2" }, undefined],
+    );
+  });
+
   it("keeps arguments that are no object", () => {
     const chat = chatFor(false);
     const writer = createWriter(chat, servingOf("m", chat));

@@ -1,0 +1,147 @@
+// What a provider of the same format says, as it passes to the client: its events, or its message
+// as a whole. Where the client wants the other of the two, one is made of the other.
+import {
+  asArray,
+  asCount,
+  asObject,
+  asString,
+  parseJson,
+} from "../../core/schema/untrusted-json.ts";
+import type { ReplyEvent } from "./events.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+export interface Passage {
+  begin(): void;
+  hasBegun(): boolean;
+  /** Takes a provider's events, and returns those that may leave now. */
+  take(events: readonly ReplyEvent[]): readonly ReplyEvent[];
+  /** The end of the reply, also where the provider did not send all of it. */
+  rest(): readonly ReplyEvent[];
+  /** Ends the block that is open. The events that end the reply are forgotten. */
+  interrupt(): readonly ReplyEvent[];
+  /** The index of the block that would follow. */
+  nextIndex(): number;
+}
+
+/** The events after which a client has its reply. They leave when the request is settled. */
+const LAST = ["message_delta", "message_stop"];
+
+/** Passes a provider's events, but for the last ones, which it keeps. */
+export function createPassage(): Passage {
+  let begun = false;
+  let kept: ReplyEvent[] = [];
+  let openIndex: number | undefined;
+  let next = 0;
+
+  function follow({ type, index }: ReplyEvent): void {
+    if (type === "content_block_stop") openIndex = undefined;
+    if (type !== "content_block_start") return;
+    openIndex = asCount(index) ?? next;
+    next = openIndex + 1;
+  }
+
+  return {
+    begin() {
+      begun = true;
+    },
+    hasBegun: () => begun,
+    take(events) {
+      const leaving: ReplyEvent[] = [];
+      for (const event of events) {
+        follow(event);
+        // What comes after an event that is kept must not overtake it.
+        (kept.length > 0 || LAST.includes(event.type) ? kept : leaving).push(event);
+      }
+      return leaving;
+    },
+    rest() {
+      const isComplete = kept.at(-1)?.type === "message_stop";
+      return isComplete ? kept : [...kept, { type: "message_stop" }];
+    },
+    interrupt() {
+      kept = [];
+      const open = openIndex;
+      openIndex = undefined;
+      return open === undefined ? [] : [{ type: "content_block_stop", index: open }];
+    },
+    nextIndex: () => next,
+  };
+}
+
+/** The message that a provider's events make. Undefined: none begins in them. */
+export function messageOf(events: readonly ReplyEvent[]): ReplyEvent | undefined {
+  const start = events.find(({ type }) => type === "message_start");
+  if (!start) return undefined;
+  let message: Json = asObject(start["message"]);
+  const blocks = new Map<unknown, Json>();
+  for (const { type, index, content_block, delta, ...rest } of events) {
+    if (type === "content_block_start") blocks.set(index, asObject(content_block));
+    else if (type === "content_block_delta")
+      blocks.set(index, grown(blocks.get(index) ?? {}, asObject(delta)));
+    else if (type === "message_delta") {
+      const usage = { ...asObject(message["usage"]), ...asObject(rest["usage"]) };
+      message = { ...message, ...asObject(delta), ...rest, usage };
+    }
+  }
+  const content = [...asArray(message["content"]), ...[...blocks.values()].map(withInput)];
+  return { ...message, type: "message", content };
+}
+
+/** Texts grow. What else there is of a delta takes its place in the block. */
+function grown(block: Json, { type, citation, ...more }: Json): Json {
+  if (type === "citations_delta")
+    return { ...block, citations: [...asArray(block["citations"]), citation] };
+  const added = Object.entries(more).map(([name, value]) => {
+    const before = asString(block[name]);
+    const isMore = before !== undefined && typeof value === "string";
+    return [name, isMore ? before + value : value];
+  });
+  return { ...block, ...Object.fromEntries(added) };
+}
+
+/** The arguments of a call have come as text. */
+function withInput({ partial_json, ...block }: Json): Json {
+  const text = asString(partial_json) ?? "";
+  if (text === "") return block;
+  return { ...block, input: parseJson(text) ?? { _raw: text } };
+}
+
+/** The events of a message that came whole. */
+export function eventsOf(whole: ReplyEvent): readonly ReplyEvent[] {
+  const { content, stop_reason, stop_sequence, usage } = whole;
+  const ending = { stop_reason: null, stop_sequence: null };
+  const delta = { stop_reason: stop_reason ?? "end_turn", stop_sequence: stop_sequence ?? null };
+  return [
+    { type: "message_start", message: { ...whole, content: [], ...ending } },
+    ...asArray(content).flatMap((block, index) => blockEvents(asObject(block), index)),
+    { type: "message_delta", delta, usage: asObject(usage) },
+    { type: "message_stop" },
+  ];
+}
+
+/** A block of a kind that does not grow is all there when it begins. */
+function blockEvents(block: Json, index: number): readonly ReplyEvent[] {
+  const { empty, deltas } = piecesOf(block);
+  return [
+    { type: "content_block_start", index, content_block: { ...block, ...empty } },
+    ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
+    { type: "content_block_stop", index },
+  ];
+}
+
+/** What of a block clients expect to come after its beginning. */
+function piecesOf({ type, text, thinking, signature, input }: Json) {
+  if (type === "text") return { empty: { text: "" }, deltas: [{ type: "text_delta", text }] };
+  if (type === "thinking")
+    return {
+      empty: { thinking: "", signature: "" },
+      deltas: [
+        { type: "thinking_delta", thinking },
+        { type: "signature_delta", signature },
+      ],
+    };
+  if (input === undefined) return { empty: {}, deltas: [] };
+  const partial_json = JSON.stringify(input);
+  return { empty: { input: {} }, deltas: [{ type: "input_json_delta", partial_json }] };
+}
