@@ -4,6 +4,7 @@ import type { ClientApi } from "./chat/client-api.ts";
 import { describe, type Diagnose } from "./diagnose.ts";
 import { HttpError, type HttpErrorReason } from "./http/http-error.ts";
 import type { ErrorResponse, RenderError } from "./http/responses.ts";
+import { pathOf } from "./http/router.ts";
 import { ApiError, errorBody, toApiError, type ErrorCode } from "./openai/errors.ts";
 
 /** The contract's code of each error of HTTP. The code decides on status and type. */
@@ -30,31 +31,26 @@ export function apiErrorOf(thrown: unknown): ApiError {
 
 /** Renders whatever was thrown as chat completions do. */
 export const renderError = (thrown: unknown, requestId: string): ErrorResponse =>
-  rendered(apiErrorOf(thrown), requestId, { errorBody });
+  errorRenderer([])(thrown, requestId, {});
 
-/** Renders whatever was thrown as the API does to which the path belongs. */
+/** Renders whatever was thrown as the API does to which the request belongs. */
 export const errorRenderer =
   (apis: readonly ClientApi[]): RenderError =>
-  (thrown, requestId, path) => {
-    const api = apis.find((each) => path === each.path || path.startsWith(`${each.path}/`));
-    return rendered(apiErrorOf(thrown), requestId, api ?? { errorBody });
+  (thrown, requestId, { url = "", headers = {} }) => {
+    const error = apiErrorOf(thrown);
+    const path = pathOf(url);
+    const isBelow = (each: ClientApi) => path === each.path || path.startsWith(`${each.path}/`);
+    const api = apis.find((each) => isBelow(each) || each.owns?.(path, headers));
+    const idHeader = api?.requestIdHeader && { [api.requestIdHeader]: requestId };
+    return {
+      status: error.status,
+      headers: { ...idHeader, ...error.headers },
+      body: JSON.stringify((api ?? { errorBody }).errorBody(error, requestId)),
+      code: error.code,
+      param: error.param,
+      isInternal: error.code === "internal_error",
+    };
   };
-
-function rendered(
-  error: ApiError,
-  requestId: string,
-  { errorBody: body, requestIdHeader }: Pick<ClientApi, "errorBody" | "requestIdHeader">,
-): ErrorResponse {
-  const idHeader = requestIdHeader && { [requestIdHeader]: requestId };
-  return {
-    status: error.status,
-    headers: { ...idHeader, ...error.headers },
-    body: JSON.stringify(body(error, requestId)),
-    code: error.code,
-    param: error.param,
-    isInternal: error.code === "internal_error",
-  };
-}
 
 /** The error of requests that the gateway cannot finish, or begin, because it is stopping. */
 export const shuttingDown = (): ApiError =>

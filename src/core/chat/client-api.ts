@@ -10,6 +10,8 @@ import type { Serving } from "../routing/attempt.ts";
 export interface ClientApi {
   /** It serves POST at this path. The errors of all paths below it have its shape too. */
   readonly path: string;
+  /** Whether the errors of a request to another path have its shape too. Absent: of none. */
+  owns?(path: string, headers: IncomingHttpHeaders): boolean;
   /** The events that a stream has in silence: a comment, or an event without a meaning. */
   readonly keepAlive: string;
   /** A header of responses that has the request id, beside X-Request-Id. Absent: there is none. */

@@ -7,7 +7,6 @@ import { isResponseOwed, type Connection, type Connections } from "./connection.
 import { HttpError } from "./http-error.ts";
 import { requestId, requestIdFromBytes } from "./request-id.ts";
 import { rawError, type RenderError } from "./responses.ts";
-import { pathOf } from "./router.ts";
 
 /** What Node's server reports about a request that it could not take. */
 interface ClientError extends NodeJS.ErrnoException {
@@ -37,7 +36,7 @@ export function createRefusals(
     }
     const [exchange] = connection.live;
     const shownId = exchange?.requestId ?? id;
-    const response = renderError(error, shownId, pathOf((exchange?.req ?? req).url ?? ""));
+    const response = renderError(error, shownId, exchange?.req ?? req);
     socket.end(rawError(response, shownId), () => socket.destroy());
     if (!exchange) {
       responseLog.refused(response, id, req);

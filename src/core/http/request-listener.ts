@@ -53,7 +53,7 @@ function checkHead({ headers, httpVersion }: IncomingMessage): void {
 function answerError(exchange: LiveExchange, thrown: unknown, hooks: RequestHooks): void {
   const { req, res, requestId, cancel, log } = exchange;
   if (thrown instanceof ClientGone) return;
-  const response = hooks.renderError(thrown, requestId, pathOf(req.url ?? ""));
+  const response = hooks.renderError(thrown, requestId, req);
   if (cancel.reason instanceof ClientGone) {
     // Nobody is there to be answered, but a bug is a bug.
     if (response.isInternal && !isCausedBy(thrown, cancel.reason)) hooks.failed(exchange, thrown);

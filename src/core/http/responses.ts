@@ -17,8 +17,11 @@ export interface ErrorResponse {
   readonly isInternal: boolean;
 }
 
-/** Renders whatever was thrown. `path`: of the request, "" if unknown. It must not throw itself. */
-export type RenderError = (thrown: unknown, requestId: string, path: string) => ErrorResponse;
+/** What is not known of a request is absent. */
+type RequestHead = Partial<Pick<IncomingMessage, "url" | "headers">>;
+
+/** Renders whatever was thrown. It must not throw itself. */
+export type RenderError = (thrown: unknown, requestId: string, req: RequestHead) => ErrorResponse;
 
 /**
  * How long the rest of a refused body is read and thrown away. To close at once would reset the

@@ -8,7 +8,7 @@ import { createCountHandler, REQUEST_ID_HEADER } from "./count-tokens.ts";
 import { describe } from "./description.ts";
 import { errorEvent } from "./errors.ts";
 import { PING } from "./events.ts";
-import { modelListForm } from "./models.ts";
+import { isOwnClient, modelListForm } from "./models.ts";
 import { createWriter, eventText } from "./reply.ts";
 import { readRequest } from "../messages-input/index.ts";
 
@@ -16,6 +16,7 @@ const PATH = "/v1/messages";
 
 export const messagesApi: ClientApi = {
   path: PATH,
+  owns: (path, headers) => /^\/v1\/models(\/|$)/.test(path) && isOwnClient(headers),
   keepAlive: eventText(PING),
   requestIdHeader: REQUEST_ID_HEADER,
   authorization,

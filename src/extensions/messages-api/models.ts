@@ -1,7 +1,9 @@
 // GET /v1/models for clients of the Messages API, which say so by the header `anthropic-version`.
+import type { IncomingHttpHeaders } from "node:http";
 import { fail } from "../../core/schema/checker.ts";
 import { apiEnabled, authorization } from "../client-apis/index.ts";
 import type { ListedModel, ModelListForm } from "../model-list/index.ts";
+import { REQUEST_ID_HEADER } from "./count-tokens.ts";
 
 /** A model in the vendor's form. What a gateway does not know of it is null. */
 const entry = (model: ListedModel) => ({
@@ -28,9 +30,13 @@ function limitIn(query: URLSearchParams): number {
   return fail("invalid_value", `expected an integer from 1 to ${MAX_LIMIT}`, ["limit"]);
 }
 
+/** Whether a client of this API asks, where others could. */
+export const isOwnClient = (headers: IncomingHttpHeaders): boolean =>
+  headers["anthropic-version"] !== undefined;
+
 export const modelListForm: ModelListForm = {
-  appliesTo: (headers, config) =>
-    headers["anthropic-version"] !== undefined && apiEnabled(config, "messages"),
+  appliesTo: (headers, config) => isOwnClient(headers) && apiEnabled(config, "messages"),
+  requestIdHeader: REQUEST_ID_HEADER,
   authorization,
   entry,
   list(models, query) {

@@ -23,6 +23,8 @@ export interface ListedModel extends Capabilities {
 export interface ModelListForm {
   /** Whether a request asks for this form. */
   appliesTo(headers: IncomingHttpHeaders, config: Config): boolean;
+  /** As ClientApi.requestIdHeader. The form's ClientApi gives it to errors. */
+  readonly requestIdHeader?: string;
   /** As ClientApi.authorization. */
   authorization(headers: IncomingHttpHeaders): string | undefined;
   /** The JSON document of one model. */
@@ -64,6 +66,7 @@ function modelRoutes(
     const { config, keyring, catalog } = current();
     const { headers } = exchange.req;
     const form = forms.find((each) => each.appliesTo(headers, config)) ?? OWN_FORM;
+    if (form.requestIdHeader) exchange.res.setHeader(form.requestIdHeader, exchange.requestId);
     const caller = authenticate(exchange, keyring, form.authorization(headers));
     const models = catalog.names(caller).map((id): ListedModel => {
       const capabilities = capabilitiesOf(catalog.behind(id, caller) ?? []);

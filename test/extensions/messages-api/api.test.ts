@@ -697,6 +697,27 @@ describe("GET /v1/models for clients of this format", () => {
       assert.equal((await fetch(`${url}/v1/models${query}`, { headers: VERSION })).status, 400);
   });
 
+  it("has the vendor's errors, and the request id where its clients look", async (t) => {
+    const { url } = await start(t, { lab: speak("") });
+    const ask = (path: string, init: RequestInit = {}) =>
+      fetch(`${url}/v1/models${path}`, { headers: VERSION, ...init });
+    const listed = await ask("");
+    assert.equal(listed.headers.get("request-id"), listed.headers.get("x-request-id"));
+    const wrong = { headers: { ...VERSION, "x-api-key": "sk-wrong" } };
+    const cases: [Response, number, string][] = [
+      [await ask("/nope"), 404, "not_found_error"],
+      [await ask("?limit=0"), 400, "invalid_request_error"],
+      [await ask("?after_id=zz"), 400, "invalid_request_error"],
+      [await ask("", wrong), 401, "authentication_error"],
+      [await ask("/m", { method: "POST" }), 405, "invalid_request_error"],
+    ];
+    for (const [response, code, type] of cases)
+      assert.deepEqual((await errorOf(response)).slice(0, 2), [code, type]);
+    const others = await fetch(`${url}/v1/models`);
+    assert.equal((await json(others)).error.code, "missing_api_key");
+    assert.equal(others.headers.get("request-id"), null);
+  });
+
   it("states no limit of a model that has none", async (t) => {
     const { url } = await start(t, { claude: status(500) });
     const one = await json(await fetch(`${url}/v1/models/c`, { headers: VERSION }));
