@@ -53,7 +53,7 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
     requirements.push({ ...only, satisfiedBy: ({ provider }) => provider.dialect === dialect });
   for (const [kind, index] of mediaIn(chat.messages))
     add(
-      native?.contentPath?.(index) ?? ["messages", index, "content"],
+      ["messages", index, "content"],
       ({ traits }) => traits.supports.includes(kind),
       `this model does not take ${kind}`,
     );

@@ -58,8 +58,8 @@ function startApi({ config, clock, diagnose }: GatewayContext): GatewayPart {
     keepAlive: ": keep-alive\n\n",
     authorization,
     read(json) {
-      const { chat, facts, contentPath } = readRequest(json, open);
-      const native = { dialect: DIALECT, body: asObject(json), headers: {}, contentPath };
+      const { chat, facts } = readRequest(json, open);
+      const native = { dialect: DIALECT, body: asObject(json), headers: {} };
       known.set(native, { facts, writer: undefined });
       return { ...chat, native };
     },

@@ -24,8 +24,6 @@ export interface ReplyFacts {
 
 export interface TranslatedRequest {
   readonly chat: ChatRequest;
-  /** As NativeRequest.contentPath. */
-  readonly contentPath: (message: number) => (string | number)[];
   readonly facts: ReplyFacts;
 }
 
@@ -61,8 +59,14 @@ export function readRequest(json: unknown, open: Open): TranslatedRequest {
   };
   const toolPaths = declared.map(([, { path }]) => path);
   return {
-    chat: withOwnPaths({ messages: origins, tools: toolPaths }, () => chatRequest(chat)),
-    contentPath: (message) => contentPath(origins[message]!),
+    chat: {
+      ...withOwnPaths({ messages: origins, tools: toolPaths }, () => chatRequest(chat)),
+      clientPath: (path) => {
+        const [field, message] = path;
+        const isContent = field === "messages" && typeof message === "number";
+        return isContent ? contentPath(origins[message]!) : [...path];
+      },
+    },
     facts: {
       tools: new Map(declared.map(([name, { origin }]) => [name, origin])),
       leftOut: [...tools.leftOut],
