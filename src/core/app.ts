@@ -47,6 +47,7 @@ export interface GatewayOptions extends LogTargets {
 }
 
 export interface Gateway extends RunningGateway {
+  /** What this process says of itself at this moment. */
   report(): Report;
   /**
    * Takes no new connections, lets requests in flight run for at most `drainMs` (0), then ends them

@@ -5,10 +5,13 @@ import type { AccountSettings } from "./accounts/keyring.ts";
 import type { RoutingSettings } from "./routing/model.ts";
 
 export interface Config extends RoutingSettings, AccountSettings {
+  /** The public listener, and the bounds of what comes in and goes out. */
   readonly server: ServerSettings;
   /** The folder of everything that is kept. */
   readonly data_dir: string;
+  /** What holds for accounts without limits of their own, and where requests are counted. */
   readonly limits: LimitSettings;
+  /** Where clients of other gateways expect something else than SPEC.md says (WIRE.md D1). */
   readonly compat: {
     /** The tool_choice of a request that has tools and does not state one. */
     readonly tool_choice_default: "none" | "auto";

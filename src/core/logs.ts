@@ -18,8 +18,11 @@ export interface LogTargets {
 }
 
 export interface Logs {
+  /** One line a response, as AccessRecord has it. */
   readonly access: LineLog;
+  /** The lines of `diagnose`. */
   readonly diagnostics: LineLog;
+  /** Adds the time, in ISO 8601, and writes to `diagnostics`. */
   readonly diagnose: Diagnose;
   /** Writes what is waiting, at once. */
   flush(): void;

@@ -18,17 +18,22 @@ export interface Snapshot extends ConfigSnapshot {
 }
 
 export interface Snapshots {
+  /** What is in force at this moment. Another configuration or other keys replace it. */
   current(): Snapshot;
   /** Prepares for another configuration. What it returns puts it in force, and cannot fail. */
   prepare(config: Config, extensions: readonly Extension[]): () => void;
+  /** Stops watching for changes of the created keys. */
   close(): void;
 }
 
 export interface SnapshotOptions {
   /** The extensions of the start, which may bring keys. */
   readonly extensions: readonly Extension[];
+  /** Tells which keys have expired, and stamps `loadedAt`. */
   readonly clock: Clock;
+  /** Goes to the source of created keys. */
   readonly diagnose: Diagnose;
+  /** Called for each configuration that is prepared, with the extensions that it needs. */
   createCatalog(config: Config, extensions: readonly Extension[]): Catalog;
 }
 

@@ -24,7 +24,9 @@ export interface Caller extends AdmissionRequest {
 
 /** What is known of a key. */
 export interface KeyTerms {
+  /** `key_` and 16 hexadecimal digits: as Caller.keyId. */
   readonly key_id: string;
+  /** The account that the key was issued for. It pays. */
   readonly account: string;
   /** Requests per minute of this key alone; null: only its account's limit. */
   readonly rpm: number | null;
@@ -38,7 +40,9 @@ export interface KeyTerms {
 
 /** Keys beside those of the configuration, as requests look for them. */
 export interface CreatedKeys {
+  /** By the SHA-256 of the key in lower-case hexadecimal; revoked and expired ones too. */
   readonly byDigest: ReadonlyMap<string, KeyTerms>;
+  /** The accounts of all these keys. */
   readonly accounts: ReadonlySet<string>;
 }
 
@@ -46,10 +50,18 @@ export const NO_CREATED_KEYS: CreatedKeys = { byDigest: new Map(), accounts: new
 
 /** The accounts and keys of a configuration, as far as they decide who may call. */
 export interface AccountSettings {
+  /**
+   * By name, those with limits of their own. `rpm` absent: as in `limits`; null: unlimited.
+   * `max_in_flight` absent or null: any number.
+   */
   readonly accounts: ReadonlyMap<
     string,
     { readonly rpm?: number | null | undefined; readonly max_in_flight?: number | null | undefined }
   >;
+  /**
+   * `digest` is the SHA-256 of the key in lower-case hexadecimal. `rpm` absent or null: only its
+   * account's limit. `models` absent: all.
+   */
   readonly keys: readonly {
     readonly account: string;
     readonly digest: string;

@@ -22,7 +22,9 @@ export interface Limit {
  * slots.
  */
 export interface AdmissionRequest {
+  /** Its concurrency slots are counted under this name. */
   readonly account: string;
+  /** The account's and the key's. Each that is finite must have room. */
   readonly limits: readonly Limit[];
   /** The account's concurrency slots; null: any number. */
   readonly maxInFlight: number | null;
@@ -30,6 +32,7 @@ export interface AdmissionRequest {
 
 /** About the limit that has least left. */
 export interface AdmissionDecision {
+  /** False: nothing was counted, and no slot was taken. */
   readonly admitted: boolean;
   /** Requests per minute; null: none of the limits is finite. */
   readonly limit: number | null;
@@ -55,11 +58,13 @@ export interface Limiter {
 
 /** The limiter of one process, which decides at once. */
 export interface LocalLimiter extends Limiter {
+  /** As Limiter.admit, never as a promise. */
   admit(request: AdmissionRequest): AdmissionDecision;
 }
 
 /** The state of one finite limit. */
 export interface WindowState {
+  /** Requests per minute, as in its Limit. */
   readonly rpm: number;
   /** What counts in its window by now, the request itself included if it was admitted. */
   readonly count: number;

@@ -17,17 +17,25 @@ import type { ClientApi } from "./client-api.ts";
 
 /** What one configuration decides. A request keeps the snapshot that it began with. */
 export interface ConfigSnapshot {
+  /** As it was checked, with every default. */
   readonly config: Config;
+  /** The keys of this configuration, and those that were created while the gateway runs. */
   readonly keyring: Keyring;
+  /** The models and aliases of this configuration. */
   readonly catalog: Catalog;
 }
 
 /** What outlives a configuration. */
 export interface ChatServices {
+  /** Admits each request before its body is read (DESIGN.md "Order"). */
   readonly limiter: Limiter;
+  /** Opens each request before a provider is called. Without books it keeps nothing. */
   readonly ledger: Ledger;
+  /** Hears of requests that are opened and settled, and of chunks that are sent. */
   readonly observer: Observer;
+  /** Gets failed attempts and other events of models, and bugs of this program. */
   readonly diagnose: Diagnose;
+  /** Stamps replies, and times attempts and deadlines. */
   readonly clock: Clock;
   /** As Extension.jsonExcess. */
   readonly jsonExcess: JsonExcess | undefined;
@@ -44,12 +52,17 @@ export type HoldFor = (request: AcceptedRequest) => Hold | undefined | Promise<H
 
 /** A request that was admitted and checked, and has candidates. */
 export interface AcceptedRequest {
+  /** The format in which the client asked, and in which it gets its answer. */
   readonly api: ClientApi;
+  /** The HTTP request, and the response that is to be sent. */
   readonly exchange: Exchange;
+  /** The key of the request, and the account that it belongs to. */
   readonly caller: Caller;
+  /** The checked body, whatever format it came in. */
   readonly chat: ChatRequest;
   /** Whether each step of the work on it is a turn of the event loop of its own. */
   readonly large: boolean;
+  /** In force when the request began. A reload does not change it. */
   readonly config: Config;
   /** Best first; at least one. */
   readonly candidates: readonly Model[];

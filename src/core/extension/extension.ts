@@ -27,7 +27,9 @@ import type { HostRunner, HostSources } from "./installation.ts";
 
 /** Everything but `name` may be absent: the extension adds nothing of that kind. */
 export interface Extension {
+  /** No other extension has it. What it reports stands under this name. */
   readonly name: string;
+  /** Wire formats of providers. One with the name of the core's own takes its place. */
   readonly dialects?: readonly DialectDefinition[];
   /**
    * An estimate of the tokens that the images, audio and files of a request are. `rules`: as in
@@ -109,9 +111,11 @@ export interface SecureSection extends SecureListener {
 }
 
 export interface KeySourceOptions {
+  /** The folder of everything that is kept: `data_dir` of the configuration at the start. */
   readonly dataDir: string;
   /** Call it when the keys are others than before, not before `openKeys` has returned. */
   changed(): void;
+  /** Tells the operator of keys that cannot be read any more. */
   readonly diagnose: Diagnose;
 }
 
@@ -119,10 +123,12 @@ export interface KeySourceOptions {
 export interface KeySource {
   /** The keys of this moment. It is asked at each change, not for each request. */
   current(): CreatedKeys;
+  /** Stops watching for changes of the keys. */
   close(): void;
 }
 
 export interface Observation {
+  /** Hears of all work of this process. */
   readonly observer: Observer;
   /** What it has seen so far, as data that can be sent to another process. */
   report(): unknown;
@@ -136,7 +142,9 @@ export interface GatewayContext {
   current(): Snapshot;
   /** All extensions that are loaded. */
   readonly extensions: readonly Extension[];
+  /** To be used in the place of the machine's clocks and timers. */
   readonly clock: Clock;
+  /** Tells the operator of events, on standard error. */
   readonly diagnose: Diagnose;
   /** The limiter of this process. */
   readonly limiter: Limiter;

@@ -34,7 +34,9 @@ export const provided = <K extends keyof Extension>(
   extensions.find((extension) => extension[member] !== undefined)?.[member];
 
 export interface Parts {
+  /** An extension's, else the one that keeps nothing. */
   readonly ledger: Ledger;
+  /** An extension's, else that of the context. */
   readonly limiter: Limiter;
   /** Undefined: no extension brings one. */
   readonly transport: Transport | undefined;
@@ -46,12 +48,15 @@ export interface Parts {
   readonly apis: readonly ClientApi[];
   /** Completes a request, with what the parts put around it. */
   readonly complete: Complete;
+  /** As GatewayPart.routes, of all. Of the same path the last part's counts. */
   readonly routes: Routes;
   /** By the names of the extensions: data that can be sent to another process. */
   report(): Readonly<Record<string, unknown>>;
+  /** Opens the parts in their order, one after the other. Rejects if one cannot start. */
   open(): Promise<void>;
   /** As GatewayPart.reload, for all. */
   reload(config: Config): () => void;
+  /** Closes the parts in the reverse of their order, one after the other. */
   close(): Promise<void>;
 }
 

@@ -16,8 +16,11 @@ export interface HostSources {
   readonly config: Config;
   /** The configuration in force. */
   current(): Config;
+  /** All extensions that are loaded. */
   readonly extensions: readonly Extension[];
+  /** To be used in the place of the machine's clocks and timers. */
   readonly clock: Clock;
+  /** Tells the operator of events, on standard error. */
   readonly diagnose: Diagnose;
   /** Of all processes that serve at the moment. */
   reports(): Promise<readonly Report[]>;
@@ -26,6 +29,7 @@ export interface HostSources {
    * and reports.
    */
   observed?(): Report["extensions"];
+  /** Every account that has a key at this moment, with its limit. */
   accounts(): AccountLimits;
   /** Requests of the last 60 seconds that count against the limit of this name: `account acme`. */
   used(limit: string): number;
@@ -37,6 +41,7 @@ export interface HostRunner {
   listen(publicAddress: string): Promise<void>;
   /** What the line that announces the gateway says of them. */
   announcements(): readonly string[];
+  /** Resolves when all of them have closed what they opened. */
   close(): Promise<void>;
 }
 
@@ -49,6 +54,7 @@ export interface RunningGateway {
   listen(): Promise<string>;
   /** What else the line that announces the gateway says. */
   announcements(): readonly string[];
+  /** Tells the operator of events, such as a reload that failed. */
   readonly diagnose: Diagnose;
   /**
    * Puts another configuration in force for requests and connections that come from now on. Throws

@@ -1,6 +1,7 @@
 // What one process that serves says of itself: data that can be sent to another process.
 
 export interface Report {
+  /** The process stops, and refuses new requests. */
   readonly draining: boolean;
   /** Requests that have been received and not answered. */
   readonly inFlight: number;

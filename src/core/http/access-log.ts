@@ -17,6 +17,7 @@ const HANDLER_MS = 10_000;
 export interface AccessRecord extends Readonly<LogFields> {
   /** When the response ended, in ISO 8601. */
   readonly time: string;
+  /** As in X-Request-Id. */
   readonly request_id: string;
   /** Null if the request could not be parsed. */
   readonly method: string | null;

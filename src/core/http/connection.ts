@@ -43,6 +43,7 @@ export const isResponseOwed = ({ req, res }: LiveExchange): boolean =>
   req.complete || res.headersSent;
 
 export interface Connection {
+  /** The TCP socket, or the TLS socket above it. */
   readonly socket: Duplex;
   /** Exchanges that are not over, oldest first. Only the response of the first is being sent. */
   readonly live: Set<LiveExchange>;

@@ -34,6 +34,7 @@ export interface EventSink {
 export interface KeepAlive {
   /** Milliseconds of silence. */
   readonly ms: number;
+  /** Whole events or comments, sent as they are. They must mean nothing to the client. */
   readonly events: string;
 }
 

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Cancel } from "./cancel.ts";
 
 export interface Exchange {
+  /** Node has parsed its head. The handler reads its body. */
   readonly req: IncomingMessage;
   /** It already has X-Request-Id. */
   readonly res: ServerResponse;
@@ -41,10 +42,13 @@ export interface LogFields {
   recovery?: string | undefined;
   /** The attempts of a recovered reply: each with its model and its outcome. */
   attempts?: readonly string[] | undefined;
+  /** As billed. Absent: nothing is billed. */
   prompt_tokens?: number | undefined;
+  /** As billed, reasoning included. Absent: nothing is billed. */
   completion_tokens?: number | undefined;
   /** An exact decimal number, in `currency`. */
   cost?: string | undefined;
+  /** Three capital letters, such as USD. Absent where `cost` is. */
   currency?: string | undefined;
   /** The code of the error that the client got. */
   error_code?: string | undefined;

@@ -58,7 +58,9 @@ export interface ServerOptions {
 }
 
 export interface ServerDeps extends RequestHooks {
+  /** Times requests, deadlines and the drain. */
   readonly clock: Clock;
+  /** Called once for each response, also for those that no handler made. */
   readonly access: AccessLog;
 }
 

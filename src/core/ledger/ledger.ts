@@ -10,10 +10,13 @@ import type { Price } from "./price.ts";
 export interface Opening {
   /** The gateway_request_id: the client's X-Request-Id, or one that the gateway made. */
   readonly requestId: string;
+  /** The account of the key. It pays. */
   readonly account: string;
+  /** As Caller.keyId. */
   readonly keyId: string;
   /** The model or alias that the client named. */
   readonly modelRequested: string;
+  /** Whether the client asked for a stream. */
   readonly stream: boolean;
   /**
    * The most that the request can cost, held until it is settled: an exact decimal number. Absent
@@ -28,9 +31,11 @@ export interface Opening {
 export interface AttemptRecord {
   /** The canonical name of the model. */
   readonly model: string;
+  /** The name of the model's provider, for the operator only. */
   readonly provider: string;
   /** "completed", "cancelled" (the client left), or the code of the error. */
   readonly outcome: string;
+  /** Whole milliseconds of this attempt, without the wait before it. */
   readonly duration_ms: number;
   /** HTTP status of the provider's answer. Absent: there was no answer, or no failure. */
   readonly status?: number | undefined;
@@ -46,7 +51,9 @@ export interface AttemptRecord {
 }
 
 export interface Share {
+  /** A part of the request's prompt_tokens. */
   readonly prompt_tokens: number;
+  /** A part of the request's completion_tokens, reasoning included. */
   readonly completion_tokens: number;
   /** An exact decimal number. */
   readonly cost: string;
@@ -62,6 +69,7 @@ export interface Settlement {
   readonly errorCode: string | null;
   /** Null: the provider did not finish its reply. */
   readonly finishReason: string | null;
+  /** In the order in which they were made. Empty: no provider was asked. */
   readonly attempts: readonly AttemptRecord[];
   /**
    * What came of a stream that broke after something of it was shown, if an extension went on with
@@ -79,7 +87,9 @@ export interface Settlement {
   readonly modelServed: string | null;
   /** The provider of that model. Null: as above. */
   readonly provider: string | null;
+  /** The tokens that are billed. All 0 where `usageSource` is "none". */
   readonly usage: Usage;
+  /** Whether the figures are the provider's own, or estimated. */
   readonly usageSource: UsageSource;
   /** Of that model, in force when the request began. Absent: it has none. */
   readonly price?: Price | undefined;

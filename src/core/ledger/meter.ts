@@ -12,7 +12,9 @@ export type UsageSource = "provider" | "estimated" | "none";
 
 /** The tokens of a reply so far. */
 export interface MeterReading {
+  /** All 0 where `source` is "none". */
   readonly usage: Usage;
+  /** Whether the figures are the provider's own, or estimated. */
   readonly source: UsageSource;
 }
 

@@ -14,7 +14,9 @@ export type Part =
 
 /** A piece of text. */
 export interface TextPart {
+  /** The answer, the thinking before it (shown only where it was asked for), or a refusal. */
   readonly type: "text" | "reasoning" | "refusal";
+  /** Continues the text of the same type. It may be empty. */
   readonly text: string;
   /** Those of the tokens of this piece. Absent: the provider sent none. */
   readonly logprobs?: TokenLogprob[] | undefined;
@@ -22,16 +24,21 @@ export interface TextPart {
 
 /** The start of a tool call. */
 export interface ToolCallPart {
+  /** Comes once for each call, before its arguments. */
   readonly type: "tool_call";
   /** The call's index in this reply, from 0. */
   readonly call: number;
+  /** The result of the call names it as `tool_call_id`. Made up where the provider sends none. */
   readonly id: string;
+  /** The name of the function that is called. */
   readonly name: string;
 }
 
 /** A piece of the arguments of a tool call that has started. */
 export interface ToolArgumentsPart {
+  /** Continues the arguments of the same call. */
   readonly type: "tool_arguments";
+  /** As ToolCallPart.call. */
   readonly call: number;
   /** A piece of JSON as the model wrote it. It need not be valid. */
   readonly text: string;
@@ -39,7 +46,9 @@ export interface ToolArgumentsPart {
 
 /** The provider has finished the reply. */
 export interface FinishPart {
+  /** May come more than once, with text or figures after it. The last one counts. */
   readonly type: "finish";
+  /** The provider's own word, translated to one of SPEC.md's four (WIRE.md 2). */
   readonly reason: FinishReason;
 }
 
@@ -47,7 +56,9 @@ export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
 /** What the provider states of the tokens so far. */
 export interface UsagePart {
+  /** May come more than once. Later figures take the place of earlier ones. */
   readonly type: "usage";
+  /** What it leaves undefined stays as it was stated before. */
   readonly usage: UsageReport;
 }
 
@@ -56,7 +67,9 @@ export interface UsagePart {
  * the same format (NativeRequest). What it says stands in the other parts too.
  */
 export interface NativePart {
+  /** Comes only where the decoder was given a NativeRequest of its format. */
   readonly type: "native";
+  /** Parsed JSON, unchanged. */
   readonly event: object;
   /** Whether it is a piece of the reply. Figures and frames are not. */
   readonly content: boolean;

@@ -12,6 +12,7 @@ export interface ReplyHead {
   readonly created: number;
   /** The canonical name of the model that serves. */
   readonly model: string;
+  /** `fp_` and hexadecimal digits, which stand for the provider and its model (WIRE.md 2). */
   readonly system_fingerprint: string;
 }
 
@@ -27,6 +28,7 @@ export const replyHead = (model: string, fingerprint: string, now: number): Repl
 export interface ReplyOptions {
   /** Whether reasoning is shown. Its tokens are in the usage in any case (WIRE D5). */
   readonly showReasoning: boolean;
+  /** Whether log probabilities are shown. If not, `logprobs` is null. */
   readonly showLogprobs: boolean;
   /** Whether a stream ends with a usage chunk (WIRE D7). A whole reply always has its usage. */
   readonly includeUsage: boolean;

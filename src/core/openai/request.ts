@@ -281,6 +281,7 @@ export const chatRequest = refine(
 export interface NativeRequest {
   /** The name of that provider's dialect. */
   readonly dialect: string;
+  /** The client's own JSON, as far as that provider takes it. */
   readonly body: Readonly<Record<string, unknown>>;
   /** Headers that are passed on. */
   readonly headers: Readonly<Record<string, string>>;

@@ -2,6 +2,7 @@
 
 /** Token statistics of a reply. All counts are in tokens. */
 export interface Usage {
+  /** Includes the tokens from the provider's cache. */
   readonly prompt_tokens: number;
   /** Reasoning tokens included. */
   readonly completion_tokens: number;
@@ -19,6 +20,7 @@ export interface Usage {
     /** The part of cache_write_tokens that the provider keeps for an hour. Absent: 0. */
     readonly cache_write_1h_tokens?: number;
   };
+  /** The part of completion_tokens that was thinking, shown or not. */
   readonly completion_tokens_details: { readonly reasoning_tokens: number };
 }
 

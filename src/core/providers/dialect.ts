@@ -13,6 +13,7 @@ export interface Target {
   readonly upstreamModel: string;
   /** Whether the model can think. A dialect never sends a thinking switch to one that cannot. */
   readonly reasoning: boolean;
+  /** How this model departs from others of the format. */
   readonly traits: Traits;
 }
 
@@ -66,6 +67,7 @@ export interface RefusalHeaders {
 export interface DialectScope {
   /** The provider's base_url. */
   readonly baseUrl: string;
+  /** The account whose request it is. Empty: no account's, as for a trial call. */
   readonly account: string;
 }
 

@@ -23,6 +23,7 @@ export interface ProviderErrorDetail {
    * on the wire. Absent: there was no refusal.
    */
   readonly status?: number;
+  /** The error beneath this one: of the network, or a bug. Absent: there is none. */
   readonly cause?: unknown;
   /**
    * When the provider says that it may be asked again, in milliseconds from now. Absent: it does

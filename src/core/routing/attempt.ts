@@ -38,6 +38,7 @@ export type ReportEvent = (event: string, model: Model, fields: object) => void;
 
 /** A model at work on a request. */
 export interface Serving {
+  /** A candidate that a pass was given for. */
   readonly model: Model;
   /** Counts what the model says in this attempt. */
   readonly meter: Meter;
@@ -55,7 +56,9 @@ export interface RequestContext {
   readonly inFlight: () => number;
   /** Whether each step of the work on the request is a turn of the event loop of its own. */
   readonly large: boolean;
+  /** Times deadlines, attempts and the waits between them. */
   readonly clock: Clock;
+  /** Called for failed attempts, events that cannot be read, and bugs. */
   readonly report: ReportEvent;
   /** Undefined: nobody traces it. */
   readonly trace: RequestTrace | undefined;

@@ -9,6 +9,10 @@ import type { BreakerSettings } from "./model.ts";
 export const BREAKER_STATES = ["closed", "probing", "open"] as const;
 
 export interface BreakerStatus {
+  /**
+   * Closed: every attempt passes. Probing: one request tries the model, and no other does. Open:
+   * nothing passes until the cooldown is over; then one probe does.
+   */
   readonly state: (typeof BREAKER_STATES)[number];
   /** Failures in a row. */
   readonly failures: number;
@@ -43,6 +47,7 @@ export interface Pass {
 export interface Breaker {
   /** A pass for one attempt. Undefined: the breaker is open, and this request is not its probe. */
   enter(settings: BreakerSettings): Pass | undefined;
+  /** The state at this moment. Changes nothing. */
   status(settings: BreakerSettings): BreakerStatus;
 }
 

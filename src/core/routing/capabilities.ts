@@ -8,6 +8,7 @@ export interface Requirement {
   readonly path: (string | number)[];
   /** For the client, where no model supports it. */
   readonly message: string;
+  /** Whether this model supports it. One that does not is no candidate. */
   satisfiedBy(model: Pick<Model, "traits" | "provider">): boolean;
 }
 

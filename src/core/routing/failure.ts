@@ -8,7 +8,9 @@ import { ProviderError, type ProviderErrorCode } from "../providers/provider-err
 import type { Model } from "./model.ts";
 
 export interface FailedAttempt {
+  /** The model that was asked, or passed over because its breaker is open. */
   readonly model: Model;
+  /** Why it did not reply. */
   readonly error: ProviderError;
 }
 

@@ -18,6 +18,7 @@ import type { Model } from "./model.ts";
 export interface RequestProgress {
   /** The model that served, else the last that was asked, else the first candidate. */
   readonly model: Model;
+  /** In the order in which they were made. Empty: no provider was asked. */
   readonly attempts: readonly AttemptRecord[];
   /** When the model began to reply, by the monotonic clock. Undefined: it did not. */
   readonly begunAt: number | undefined;

@@ -55,12 +55,16 @@ export interface ProviderSettings extends TraitOverrides {
   readonly base_url: string;
   /** Absent: requests carry no key. */
   readonly api_key?: string | undefined;
+  /** Timeouts that differ from the configuration's. Absent: none does. */
   readonly timeouts?: Overrides<TimeoutSettings> | undefined;
+  /** Settings that differ from the configuration's. Absent: none does. */
   readonly retry?: Overrides<RetrySettings> | undefined;
 }
 
 export interface ModelSettings {
+  /** A name in RoutingSettings.providers. */
   readonly provider: string;
+  /** The vendor's, with what the provider and the model state themselves in their place. */
   readonly traits: Traits;
   /** The provider's name of the model. Absent: the model's own name. */
   readonly upstream_model?: string | undefined;
@@ -73,6 +77,7 @@ export interface ModelSettings {
 }
 
 export interface RankedModel {
+  /** A name in RoutingSettings.models. */
   readonly model: string;
   /** From 1, the best. Null: the model is no candidate. */
   readonly rank: number | null;
@@ -85,15 +90,22 @@ export interface AliasSettings {
   readonly policy?: "reasoning" | "value" | undefined;
   /** Its models by their ranks, best first. */
   readonly ranking: readonly RankedModel[];
+  /** False: clients get the answer for an unknown model, a 404 (WIRE.md 4.2). */
   readonly enabled: boolean;
 }
 
 export interface RoutingSettings {
+  /** By canonical name, in the order of the configuration. */
   readonly models: ReadonlyMap<string, ModelSettings>;
+  /** By name, as ModelSettings.provider has it. */
   readonly providers: ReadonlyMap<string, ProviderSettings>;
+  /** By name, such as `auto/chat`. SPEC.md "Routing aliases". */
   readonly aliases: ReadonlyMap<string, AliasSettings>;
+  /** For providers that state none of their own. */
   readonly timeouts: TimeoutSettings;
+  /** For providers that state none of their own. */
   readonly retry: RetrySettings;
+  /** For every model, each with a breaker of its own. DESIGN.md "Breaker". */
   readonly breaker: BreakerSettings;
   /** `max_reply_bytes`: bytes of a provider's whole reply. */
   readonly server: { readonly max_reply_bytes: number };
@@ -111,6 +123,7 @@ export interface ModelAccess {
 type Redact = (text: string) => string;
 
 export interface Provider {
+  /** The operator's name for it. Clients never see it (WIRE.md 4.1). */
   readonly name: string;
   /** The name of its wire format. */
   readonly dialect: string;
@@ -118,13 +131,17 @@ export interface Provider {
   readonly baseUrl: string;
   /** The headers that carry the provider's key. Undefined: it needs none. */
   readonly headers: Readonly<Record<string, string>> | undefined;
+  /** The configuration's, with the provider's own in their place. */
   readonly timeouts: TimeoutSettings;
+  /** The configuration's, with the provider's own in its place. */
   readonly retry: RetrySettings;
   /** Milliseconds of one attempt. Undefined: only the request as a whole is bounded. */
   readonly attemptMs: number | undefined;
   /** Bytes of a whole reply. */
   readonly maxReplyBytes: number;
+  /** Estimates by the rules of its dialect; 0 where nothing counts media. */
   readonly countMedia: CountMedia;
+  /** The dialect's own, if it reaches its provider inside this process; else the gateway's. */
   readonly transport: Transport;
   /** As in CatalogServices. */
   readonly redact: Redact | undefined;
@@ -137,6 +154,7 @@ export interface Provider {
 export interface Model extends Target {
   /** Its canonical name. */
   readonly name: string;
+  /** The only provider that is asked for it. */
   readonly provider: Provider;
   /** Size of the context window in tokens. Undefined: unknown. */
   readonly contextTokens: number | undefined;
@@ -154,12 +172,14 @@ export interface Model extends Target {
 export interface CatalogMemory {
   /** A breaker stays as long as it is the same model at the same provider with the same key. */
   readonly breakers: Map<string, Breaker>;
+  /** Its key stays the same at a reload, and so do the fingerprints. */
   readonly fingerprint: Fingerprint;
 }
 
 export interface CatalogServices {
   /** By name. */
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
+  /** For providers whose dialect brings none of its own. */
   readonly transport: Transport;
   /** Undefined: neither the provider's words nor the path of its URL are shown to the operator. */
   readonly redact: Redact | undefined;
@@ -167,7 +187,9 @@ export interface CatalogServices {
   readonly jsonExcess: JsonExcess | undefined;
   /** As Extension.mediaTokens. Undefined: media count nothing. */
   readonly mediaTokens: ((chat: ChatRequest, rules: string) => number) | undefined;
+  /** Goes from one configuration to the next. */
   readonly memory: CatalogMemory;
+  /** Times the breakers' cooldowns. */
   readonly clock: Clock;
 }
 

@@ -119,7 +119,9 @@ export interface PumpOptions {
    * reply.
    */
   readonly cancel: Cancel;
+  /** Renewed by what arrives, and paused while the client has no room. */
   readonly deadlines: Deadlines;
+  /** Times `closingMs`. */
   readonly clock: Clock;
   /**
    * Bytes of the whole stream. Infinity: no bound, because each piece goes to the client at once.

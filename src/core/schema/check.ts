@@ -19,6 +19,7 @@ export type IssueCode =
 export interface ValidationIssue {
   /** From the root of the checked value: `["messages", 2, "role"]`. Empty: the root itself. */
   readonly path: readonly (string | number)[];
+  /** What kind of mistake it is. A client gets it as `error.code`. */
   readonly code: IssueCode;
   /** What was expected, without the path. */
   readonly message: string;

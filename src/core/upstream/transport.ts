@@ -10,10 +10,13 @@ import type { Cancel } from "../http/cancel.ts";
 export type Transport = (url: string, request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 export interface UpstreamRequest {
+  /** Every call to a provider is a POST. */
   readonly method: "POST";
   /** A redirect is not followed: it would carry the provider's key to another address. */
   readonly redirect: "manual";
+  /** The provider's key is among them, if it has one. */
   readonly headers: Readonly<Record<string, string>>;
+  /** JSON. It is sent in UTF-8. */
   readonly body: string;
   /** Aborts the request, or the response that is being read. */
   readonly cancel: Cancel;
@@ -33,7 +36,9 @@ export interface UpstreamRequest {
 }
 
 export interface UpstreamResponse {
+  /** The HTTP status, also that of a redirect, which is not followed. */
   readonly status: number;
+  /** Of the response's head, such as Content-Type and Retry-After. */
   readonly headers: UpstreamHeaders;
   /** The body in pieces, not decompressed. Null if the response has none. */
   readonly body: AsyncIterable<Uint8Array> | null;
