@@ -12,6 +12,7 @@ import type { Setting } from "./setting.ts";
  * absent: it is no reason to load it.
  */
 export interface ExtensionEntry<X extends ConfigExtension = ConfigExtension> {
+  /** Its folder in src/extensions, and the `name` of the extension. */
   readonly name: string;
   /** Its settings, as Setting.path has them. It is loaded when a configuration has one of them. */
   readonly settings?: readonly string[];
@@ -30,6 +31,7 @@ export interface ExtensionEntry<X extends ConfigExtension = ConfigExtension> {
    * it.
    */
   readonly replaces?: { readonly setting: string; readonly word: string };
+  /** Evaluates its code, at the first call. Not called while nothing needs it. */
   load(): Promise<{ readonly extension: X }>;
 }
 
@@ -39,6 +41,7 @@ export const dialectsOf = (entries: readonly ExtensionEntry[]): readonly string[
 
 /** Every member may be absent: the extension adds nothing of that kind. */
 export interface ConfigExtension extends Extension {
+  /** The fields that it adds to gateway.json. Its entry lists their paths. */
   readonly settings?: readonly Setting<unknown>[];
   /** What a program without a file runs with: JSON, as if it had been read. */
   readonly builtInConfig?: unknown;
@@ -69,7 +72,9 @@ export interface ConfigExtension extends Extension {
 
 /** Something in a configuration with which a gateway starts, but hardly as it is meant. */
 export interface Warning {
+  /** From the root of gateway.json, as ValidationIssue.path. */
   readonly path: ValidationIssue["path"];
+  /** What is odd, and what it leads to, without the path. */
   readonly message: string;
 }
 
@@ -79,6 +84,7 @@ export interface Warning {
 export interface StoreAddress {
   /** The setting's path: `limits.store`. */
   readonly setting: string;
+  /** Matches the beginning of such an address. */
   readonly scheme: RegExp;
   /** What the address is of, for messages: "a PostgreSQL database (postgres://...)". */
   readonly expected: string;

@@ -25,6 +25,7 @@ export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
   readonly host?: string | undefined;
   /** Takes the place of server.port. */
   readonly port?: number | undefined;
+  /** Where `"$NAME"` is looked up. */
   readonly env: Environment;
   /** Loads the extensions that the configuration needs. */
   readonly loader: Loader<X>;
@@ -48,6 +49,7 @@ export interface LoadOptions<X extends ConfigExtension = ConfigExtension> {
 }
 
 export interface Loaded<X extends ConfigExtension = ConfigExtension> {
+  /** Checked, with every default, and with `host` and `port` of the options. */
   readonly config: Config;
   /** What the configuration needs, in the order of src/extensions.ts. */
   readonly extensions: readonly X[];

@@ -4,8 +4,11 @@ import type { ModelSettings, RankedModel, RoutingSettings } from "../core/routin
 
 /** What an alias says of its models: it has either a policy or a list. */
 export interface WrittenAlias {
+  /** How it ranks all models (DESIGN.md "Configuration"). Absent: `models` is there. */
   readonly policy?: "reasoning" | "value" | undefined;
+  /** Canonical names, best first. Absent: `policy` is there. */
   readonly models?: readonly string[] | undefined;
+  /** As AliasSettings.enabled. */
   readonly enabled: boolean;
   /** With a policy: a model with a lower score, as the policy counts it, is no candidate. */
   readonly min_score?: number | undefined;

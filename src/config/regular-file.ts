@@ -32,7 +32,9 @@ const DIGEST_STEP_BYTES = MIB; // hashed in one turn of the event loop: about a 
  * The bytes of a file, and their SHA-256, which tells whether a later reading finds something else.
  */
 export interface FileContent {
+  /** All of the file, which is no larger than the reader allowed. */
   readonly bytes: Buffer;
+  /** In lower-case hexadecimal. */
   readonly digest: string;
 }
 

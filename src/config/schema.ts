@@ -47,6 +47,7 @@ export type { Environment } from "./secrets.ts";
 
 /** What a configuration is checked with. */
 export interface SchemaOptions {
+  /** Where `"$NAME"` is looked up. */
   readonly env: Environment;
   /** The files of secrets. Absent: relative paths are relative to the working directory. */
   readonly secretFiles?: SecretFiles;
@@ -103,7 +104,9 @@ type WrittenModel = Omit<ModelSettings, "traits"> &
  * ranked.
  */
 export interface WrittenConfig extends Omit<Config, "models" | "aliases"> {
+  /** By canonical name, in the order of the file. */
   readonly models: ReadonlyMap<string, WrittenModel>;
+  /** By name, in the order of the file. */
   readonly aliases: ReadonlyMap<string, WrittenAlias>;
 }
 

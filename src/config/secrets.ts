@@ -7,7 +7,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Where the secrets are that a configuration names. */
 export interface SecretSources {
+  /** For `"$NAME"`. An empty variable counts as one that is not set. */
   readonly env: Environment;
+  /** For `"$file:PATH"`. */
   readonly files: SecretFiles;
 }
 

@@ -24,6 +24,7 @@ export interface CheckContext {
 export interface Setting<T> {
   /** Dotted: `admin`, `server.tls`. A `*` stands for any name: `providers.*.pace_ms`. */
   readonly path: string;
+  /** Makes the check of the field. Called for each configuration that is checked. */
   check(context: CheckContext): Check<T>;
   /**
    * It is read when the gateway starts: a change needs a restart, and is reported. Absent: a reload
