@@ -56,9 +56,13 @@ export interface Signals {
 
 /** What the process gives to the program. */
 export interface Process {
+  /** Its environment variables, which may hold secrets. */
   readonly env: Environment;
+  /** SIGHUP reloads; SIGTERM and SIGINT stop (DESIGN.md "Stopping"). */
   readonly signals: Signals;
+  /** For the access log, and for the line that announces the gateway. */
   readonly stdout: Writable;
+  /** For diagnostics, and for what is wrong with a command. */
   readonly stderr: Writable;
   /** Standard input, which is opened at the first call. Absent: there is none. */
   readonly stdin?: () => Readable;
@@ -66,6 +70,7 @@ export interface Process {
   print(text: string): Promise<void>;
   /** What the process does from here on, it does as this user, if it is root. */
   actAs(user: { readonly uid: number; readonly gid: number }): void;
+  /** Ends the process at once. */
   exit(code: number): void;
 }
 

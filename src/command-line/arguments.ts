@@ -7,7 +7,9 @@ import { COMMON_OPTIONS } from "./help.ts";
 
 /** The commands that there are. Their code is loaded when it is needed. */
 export interface CommandTable {
+  /** As they are typed: `serve`, `keys list`. */
   readonly names: readonly string[];
+  /** Loads the extensions that bring these commands. A name that nothing brings is left out. */
   load(names: readonly string[]): Promise<ReadonlyMap<string, Command>>;
 }
 
@@ -16,8 +18,11 @@ export interface CommandTable {
  * for, as `name` says; `operand` is then what the help is to be about, or empty.
  */
 export interface CommandLine {
+  /** As it was typed; DEFAULT_COMMAND if none was. HELP or VERSION_ASKED if that was asked for. */
   readonly name: string;
+  /** Loaded, and ready to run. */
   readonly command: Command | undefined;
+  /** Checked against the command's options: nothing required is missing, nothing is foreign. */
   readonly args: CommandArguments;
 }
 

@@ -61,7 +61,9 @@ export interface CommandArguments {
 
 /** A configuration, and the extensions that it needs. */
 export interface CommandConfig {
+  /** Checked, with every default. See LoadForCommand for secrets that are not there. */
   readonly config: Config;
+  /** In the order of src/extensions.ts. */
   readonly extensions: readonly ConfigExtension[];
   /** The name of the file; undefined for the built-in demo configuration. */
   readonly source: string | undefined;
@@ -82,6 +84,7 @@ export interface LoadForCommand {
 
 /** What a command needs of the process. */
 export interface Terminal {
+  /** The environment variables of the process. */
   readonly env: Environment;
   /** Writes text to standard output. Resolves when it is written. */
   print(text: string): Promise<void>;
@@ -107,6 +110,7 @@ export const JSON_OPTION: CommandOption = { meaning: "print one line of JSON" };
 
 /** An extension as the program knows it. Every member may be absent. */
 export interface ProgramExtension extends ConfigExtension, ServingExtension {
+  /** By their names as they are typed: `keys list`. Its entry lists the names. */
   readonly commands?: Readonly<Record<string, Command>>;
   /** What `help` prints. At most one extension brings it. */
   readonly manual?: Manual;

@@ -3,6 +3,7 @@
 export interface Topic {
   /** What `help` is asked for: `routing`. */
   readonly name: string;
+  /** The heading of the page. */
   readonly title: string;
   /** One sentence that says what the page is about. */
   readonly summary: string;

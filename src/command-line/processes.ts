@@ -35,11 +35,14 @@ export interface ServingExtension {
 
 /** Where the two logs go. */
 export interface LogSinks {
+  /** Gets one JSON line a response: standard output. */
   readonly accessLog: Writable;
+  /** Gets one JSON line an event: standard error. */
   readonly diagnostics: Writable;
 }
 
 export interface SuperviseOptions extends LogSinks {
+  /** What the configuration needs, in the order of src/extensions.ts. */
   readonly extensions: readonly Extension[];
   /**
    * Whether the process has received a signal to stop, which a terminal sends to its child
@@ -63,5 +66,6 @@ export interface WorkerProgram {
 
 /** A gateway that is one of several processes. */
 export interface WorkerGateway extends RunningGateway {
+  /** What this process says of itself at this moment. */
   report(): Report;
 }

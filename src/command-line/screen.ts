@@ -4,11 +4,14 @@ import type { ReadStream, WriteStream } from "node:tty";
 
 /** In characters and lines. */
 export interface ScreenSize {
+  /** Characters of a line. */
   readonly columns: number;
+  /** Lines. */
   readonly rows: number;
 }
 
 export interface Screen {
+  /** At this moment. 80 by 24 if the terminal does not say. */
   size(): ScreenSize;
   /** Takes the screen over until it is closed. What was on it before comes back then. */
   open(events: ScreenEvents): OpenScreen;
@@ -24,6 +27,7 @@ export interface ScreenEvents {
 export interface OpenScreen {
   /** Replaces what is shown. Lines beyond the screen's size are cut. */
   show(lines: readonly string[]): void;
+  /** Brings back what was on the screen before. Keys are not heard any more. */
   close(): void;
 }
 
