@@ -12,8 +12,11 @@ import { createBudgetWarnings, type BudgetWarnings } from "./warnings.ts";
 export interface AccountantOptions {
   /** The configuration at the start. */
   readonly config: Config;
+  /** One of these may share budgets between gateways, one may bring the usage store. */
   readonly extensions: readonly Extension[];
+  /** Tells which period it is, and times the minutes of token limits. */
   readonly clock: Clock;
+  /** Gets warnings of budgets that run out, and books that cannot be read. */
   readonly diagnose: Diagnose;
   /** As LocalOptions.quietMs. */
   readonly quietMs: number;
@@ -27,7 +30,9 @@ export interface SharingOptions {
   readonly local: LocalAccountant;
   /** Here only what all gateways have spent is worth a warning. */
   readonly warnings: BudgetWarnings;
+  /** Tells which period it is, and times what is written anew. */
   readonly clock: Clock;
+  /** Tells the operator of a store that fails, or has forgotten what was spent. */
   readonly diagnose: Diagnose;
 }
 

@@ -14,7 +14,9 @@ export interface SpendLimit {
 
 /** Whose money is spent. */
 export interface Spender {
+  /** The account of the request's key. */
   readonly account: string;
+  /** As Caller.keyId. */
   readonly keyId: string;
   /** The limits of both. Empty: they may spend any amount, which is counted all the same. */
   readonly limits: readonly SpendLimit[];
@@ -34,6 +36,7 @@ export interface Estimate {
 
 /** A request that asks for money and tokens. */
 export interface ReserveRequest {
+  /** All of its limits must have room. */
   readonly spender: Spender;
   /** One a candidate; at least one. */
   readonly estimates: readonly Estimate[];
@@ -48,9 +51,11 @@ export interface ReserveRequest {
 export interface Ticket {
   /** Names it among those of the process that granted it. */
   readonly id: number;
+  /** Under its limits the amounts are held. */
   readonly spender: Spender;
   /** In pico-units of the currency. */
   readonly cost: bigint;
+  /** Counted in the limits of tokens per minute, until the settlement corrects them. */
   readonly tokens: number;
   /** Names its request in the spend log, as Opening.token. Absent: the log is not asked for it. */
   readonly token?: string;
@@ -60,7 +65,9 @@ export interface Ticket {
 
 /** How much of a limit of tokens per minute is left. */
 export interface TokenState {
+  /** Tokens per minute. */
   readonly limit: number;
+  /** Tokens that are left of it at this moment. Never negative. */
   readonly remaining: number;
   /** Milliseconds until it next gets room. */
   readonly resetMs: number;
@@ -93,6 +100,7 @@ export interface Decision {
 export interface Outcome {
   /** In pico-units of the currency. */
   readonly cost: bigint;
+  /** Those of the prompt and of the reply. They correct what the ticket took. */
   readonly tokens: number;
   /** The model that served the whole reply. Null: none did. */
   readonly model: string | null;
@@ -105,9 +113,13 @@ export const NO_OUTCOME: Outcome = { cost: 0n, tokens: 0, model: null };
 export interface Figures {
   /** As SpendLimit.name. */
   readonly name: string;
+  /** When the budget is renewed. `total`: never. */
   readonly period: Period;
+  /** What may be spent in one period. */
   readonly amount: bigint;
+  /** What was spent in the current period. It may be more than `amount`. */
   readonly spent: bigint;
+  /** For requests that run. */
   readonly held: bigint;
   /** When the period ends, in ISO 8601. Null: never. */
   readonly ends: string | null;
@@ -132,5 +144,6 @@ export interface Accountant {
    * process. A failure is reported, and is tried again when a request needs it.
    */
   start(limits: readonly SpendLimit[]): Promise<void>;
+  /** Ends its timers and its connection, if it has any. Nothing may be asked of it after that. */
   close(): void;
 }

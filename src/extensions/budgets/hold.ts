@@ -18,6 +18,7 @@ import { refusalError, setTokenHeaders } from "./refusals.ts";
 import { accountLimit, keyLimit } from "./limits.ts";
 
 export interface HoldOptions {
+  /** Decides on each request with a limit, and hears what each has cost. */
   readonly accountant: Accountant;
   /** Whether what is spent without a budget is counted too, because there are budgets. */
   isCounting(): boolean;

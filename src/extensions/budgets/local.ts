@@ -22,9 +22,13 @@ import { createTokenLimits } from "./token-limits.ts";
 import type { BudgetWarnings } from "./warnings.ts";
 
 export interface LocalOptions {
+  /** Tells which period it is, and times the minutes of token limits. */
   readonly clock: Clock;
+  /** As OpeningOptions.diagnose. */
   readonly diagnose: Diagnose;
+  /** Hears how budgets stand, whenever that has changed or one had no room. */
   readonly warnings: BudgetWarnings;
+  /** As OpeningOptions.readBooks. */
   readonly readBooks: ReadBooks;
   /** As OpeningOptions.quietMs. */
   readonly quietMs: number;

@@ -14,6 +14,7 @@ import type {
 export interface Numbered<T> {
   /** The number that the worker has given to the question. */
   readonly id: number;
+  /** The question itself, or the answer to the question of this number. */
   readonly value: T;
 }
 
@@ -43,5 +44,6 @@ export interface FromPrimary {
 
 /** A message as the channel has it. */
 export interface Envelope<M> {
+  /** Absent: the message is another extension's. */
   readonly budgets?: M;
 }

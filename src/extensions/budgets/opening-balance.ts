@@ -34,15 +34,20 @@ export interface BooksBalance {
 export type ReadBooks = (query: BooksQuery) => Promise<BooksBalance>;
 
 export interface OpeningOptions {
+  /** Tells which month it is, and times `quietMs` and the retries. */
   readonly clock: Clock;
+  /** Told once that the books cannot be read, and once that they can again. */
   readonly diagnose: Diagnose;
+  /** Called when the first budget needs it, and again if a budget needs earlier months. */
   readonly readBooks: ReadBooks;
   /**
    * How long it may take until all processes count, in milliseconds, once a budget was put in force
    * while they serve.
    */
   readonly quietMs: number;
+  /** Gets what was spent before. */
   readonly purses: Purses;
+  /** Gets what the last requests took. It does so only at the start. */
   readonly recent: Recent;
 }
 

@@ -14,6 +14,7 @@ export type Spent = Readonly<Record<Period, bigint>>;
 export interface Purses {
   /** What was spent under this name in the period of this moment. */
   spent(name: string, period: Period): bigint;
+  /** What is held under this name for requests that run. 0 for a name that is not known. */
   held(name: string): bigint;
   /** Adds to what was spent, now. */
   spend(name: string, cost: bigint): void;

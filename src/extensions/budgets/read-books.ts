@@ -29,8 +29,11 @@ const RECENT_BYTES = 4 * 1024 * 1024;
 const BY = ["day", "account", "key_id", "currency"] as const satisfies readonly Dimension[];
 
 export interface ReadOptions {
+  /** Tells which day it is. */
   readonly clock: Clock;
+  /** Gets what is wrong with the books while settled requests are copied. */
   readonly diagnose: Diagnose;
+  /** One of these may bring the usage store. */
   readonly extensions: readonly Extension[];
   /**
    * Whether only what the gateways of this data_dir have spent counts, where others write into the

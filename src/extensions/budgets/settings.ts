@@ -17,6 +17,7 @@ import { PERIODS, type Period } from "./periods.ts";
 export interface Budget {
   /** An exact decimal number, in `currency`. */
   readonly amount: string;
+  /** When it is renewed: at midnight in UTC, at that of a month's first day, or never (`total`). */
   readonly period: Period;
 }
 

@@ -17,8 +17,11 @@ export interface BudgetStatus {
   readonly key_id: string | null;
   /** Of its amounts: three capital letters, such as USD. */
   readonly currency: string;
+  /** When the budget is renewed. `total`: never. */
   readonly period: Period;
+  /** What may be spent in one period. */
   readonly amount: string;
+  /** What was spent in the current period. */
   readonly spent: string;
   /** For requests that run. */
   readonly held: string;

@@ -28,6 +28,7 @@ export interface WorkerTickets {
   note(worker: Worker, decision: Decision): Decision;
   /** Forgets a ticket. Returns false if the worker does not hold it. */
   take(worker: Worker, ticket: Ticket): boolean;
+  /** Nothing is given back any more: the first process ends. */
   close(): void;
 }
 

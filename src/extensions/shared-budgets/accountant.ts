@@ -23,10 +23,13 @@ import { createAskScript, type Answer, type ScriptOptions } from "./ask-script.t
 import { createRows, type Rows } from "./rows.ts";
 
 export interface SharedOptions extends ScriptOptions {
+  /** Hears how the budgets stand by what all gateways have spent. */
   readonly warnings: BudgetWarnings;
   /** What happens while the store cannot be asked, or has forgotten. */
   readonly onError: OnError;
+  /** As RowsOptions.diagnose. */
   readonly diagnose: Diagnose;
+  /** As in ScriptOptions and RowsOptions. */
   readonly clock: Clock;
 }
 

@@ -25,19 +25,25 @@ export interface Task {
   readonly name: "publish" | "reserve" | "settle";
   /** Names the admission. */
   readonly id: string;
+  /** What to hold, or what was taken in the end. 0 to publish. */
   readonly tokens: number;
+  /** In pico-units. 0 to publish. */
   readonly first: bigint;
+  /** In pico-units. 0 other than to settle. */
   readonly second: bigint;
 }
 
 /** What the script says. */
 export interface Answer {
+  /** Of `reserve`: everything that was asked for is held. False: nothing is. */
   readonly isGranted: boolean;
   /** The budget that has no room. Undefined: all have. */
   readonly shortOf: string | undefined;
   /** Milliseconds until there is room for the tokens; 0: there is. */
   readonly resetMs: number;
+  /** Of the budgets among the limits: what all gateways have spent and hold. */
   readonly figures: readonly Figures[];
+  /** Of the limit of tokens that has least left. Undefined: none of the limits bounds tokens. */
   readonly tokens: TokenState | undefined;
   /** Whether this gateway had a row in each of the budgets. */
   readonly isKnown: boolean;
@@ -51,10 +57,13 @@ export type AskScript = (
 ) => Promise<Answer | undefined>;
 
 export interface ScriptOptions {
+  /** The script on its server, with the connection to it. */
   readonly script: StoredScript;
+  /** Knows what this gateway itself has spent and holds, which is written into its rows. */
   readonly local: LocalAccountant;
   /** Names the rows of this gateway: 32 hexadecimal digits. */
   readonly gatewayId: () => string;
+  /** Its wall clock tells which period it is. */
   readonly clock: Clock;
 }
 

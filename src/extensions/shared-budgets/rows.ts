@@ -34,15 +34,20 @@ export interface Rows {
   publish(row: Row): Promise<Answer | undefined>;
   /** The store has lost rows a moment ago; those of other gateways may not be there again. */
   isForgetful(): boolean;
+  /** Begins to write rows anew from time to time. A second call changes nothing. */
   start(): void;
+  /** Ends that. The rows in the store stay. */
   stop(): void;
 }
 
 export interface RowsOptions {
+  /** Asks the script. What is asked first is carried out first. */
   readonly ask: AskScript;
   /** Whether this gateway holds something under a limit. */
   readonly holds: (limit: SpendLimit) => boolean;
+  /** Times the beats. */
   readonly clock: Clock;
+  /** Told when the store has lost rows. */
   readonly diagnose: Diagnose;
   /** Takes what the store says when a row is written anew. */
   readonly heard: (answer: Answer | undefined) => void;
