@@ -8,6 +8,7 @@ export interface ReceiptAttempt {
   readonly model: string;
   /** "ok", "cancelled" (the client left), or the code of the error. */
   readonly outcome: string;
+  /** Whole milliseconds of this attempt, without the wait before it. */
   readonly duration_ms: number;
   /** Its share, if several models served the request. Absent: none was recorded. */
   readonly usage?: unknown;
@@ -17,51 +18,71 @@ export interface ReceiptAttempt {
 
 /** Prices per million tokens, as exact decimals. Null: a cache miss's (of a write: as above). */
 export interface ReceiptPrices {
+  /** Of prompt tokens from the provider's cache. */
   readonly input_cache_hit: string | null;
+  /** Of all other prompt tokens. */
   readonly input_cache_miss: string;
+  /** Of prompt tokens that the provider wrote to its cache. */
   readonly input_cache_write: string | null;
   /** Absent: it is that of the other cache writes. */
   readonly input_cache_write_1h?: string;
+  /** Of completion tokens, reasoning included. */
   readonly output: string;
 }
 
 /** The tokens by class. */
 export interface ReceiptUsage {
+  /** Includes the tokens from the provider's cache. */
   readonly prompt_tokens: number;
+  /** Reasoning tokens included. */
   readonly completion_tokens: number;
+  /** prompt_tokens + completion_tokens. */
   readonly total_tokens: number;
+  /** Part of prompt_tokens: those from the provider's cache. */
   readonly prompt_cache_hit_tokens: number;
+  /** Part of prompt_tokens: the rest of them. */
   readonly prompt_cache_miss_tokens: number;
   /** Part of prompt_cache_miss_tokens. */
   readonly cache_write_tokens: number;
   /** Part of cache_write_tokens: what the provider keeps for an hour. Absent: 0. */
   readonly cache_write_1h_tokens?: number;
+  /** Part of completion_tokens, shown to the client or not. */
   readonly reasoning_tokens: number;
 }
 
 /** One request that was settled. A null is something that does not exist or was not recorded. */
 export interface Receipt {
+  /** The X-Request-Id of the answer. Several requests may have the same. */
   readonly request_id: string;
+  /** `sp_` and 32 hexadecimal digits. No other request has the same. */
   readonly spend_id: string;
   /** The model or alias that the client named. */
   readonly model_requested: string | null;
   /** The canonical name of the model that served. */
   readonly model: string | null;
+  /** As Settlement.status. */
   readonly status: UsageRecord["status"];
+  /** The `error.code` of the answer. Null also where the client left. */
   readonly error_code: string | null;
+  /** As in the reply. Null also where the provider did not finish it. */
   readonly finish_reason: string | null;
   /** ISO 8601 in UTC. */
   readonly started_at: string;
+  /** Milliseconds from `started_at` to the first text, reasoning or tool call. */
   readonly first_token_ms: number | null;
   /** ISO 8601 in UTC. */
   readonly ended_at: string;
+  /** In the order in which they were made. Empty also where none were recorded. */
   readonly attempts: readonly ReceiptAttempt[];
+  /** What was billed. All 0 where nothing was. */
   readonly usage: ReceiptUsage;
+  /** "provider", "estimated" or "none", as UsageSource. */
   readonly usage_source: string | null;
   /** In force when the request began. Null: the model has none, or nobody served. */
   readonly prices: ReceiptPrices | null;
   /** An exact decimal number, in `currency`. */
   readonly cost: string;
+  /** Three capital letters, such as USD. */
   readonly currency: string;
   /**
    * What was done for the request that its client should know of: that an alias stayed with the

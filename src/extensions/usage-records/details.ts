@@ -15,9 +15,11 @@ export interface RequestDetails {
   readonly finish_reason?: string | undefined;
   /** Absent: no text came. */
   readonly first_token_ms?: number | undefined;
+  /** Whether the record's tokens are the provider's own figures, or estimated. */
   readonly usage_source: UsageSource;
   /** Absent: 0. */
   readonly cache_write_1h_tokens?: number | undefined;
+  /** In the order in which they were made. Empty: no provider was asked. */
   readonly attempts: readonly AttemptDetails[];
   /** Absent: the model that served has none, or nobody served. */
   readonly prices?: Price | undefined;
@@ -35,6 +37,8 @@ export type AttemptDetails = readonly [
 
 /** The share of an attempt in a request that several models served. */
 export interface AttemptCharge {
+  /** Its part of the tokens, as the spend log has it. */
   readonly usage?: unknown;
+  /** Its part of the cost, as the spend log has it: an exact decimal number. */
   readonly cost?: unknown;
 }

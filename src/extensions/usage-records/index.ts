@@ -18,16 +18,19 @@ export interface UsageRecord {
   readonly usage_id: string;
   /** The request id that the client sent or was given. Several requests may have the same. */
   readonly gateway_request_id: string;
+  /** The account of the key. The record is on its bill. */
   readonly account: string;
+  /** As Caller.keyId. */
   readonly key_id: string;
-  /**
-   * The model that served the request or, if none did, the model or alias that the client named.
-   */
+  /** The model that served the request or, if none did, the model or alias that was asked for. */
   readonly model: string;
   /** Null if no provider began to answer. */
   readonly provider: string | null;
+  /** As Settlement.status. A sync replaces only a record that says "interrupted". */
   readonly status: Settlement["status"];
+  /** Includes the tokens from the provider's cache. */
   readonly prompt_tokens: number;
+  /** Reasoning tokens included. */
   readonly completion_tokens: number;
   /** prompt_tokens + completion_tokens. */
   readonly total_tokens: number;
@@ -83,18 +86,13 @@ export const USAGE_COLUMNS = [
 export interface Mark {
   /** The segment's file name when it was copied. */
   readonly segment: string;
-  /**
-   * The segment's identity. Null: the mark was written by a version that knew segments by name
-   * only.
-   */
+  /** The segment's identity. Null: a version that knew segments by name only wrote the mark. */
   readonly identity: string | null;
   /** Bytes from the beginning, up to the end of a line. */
   readonly position: number;
   /** Hash of the last bytes before `position`. "" matches nothing. */
   readonly tail: string;
-  /**
-   * Whether a line that says "interrupted" was copied. Only then can a later line correct a record.
-   */
+  /** Whether an "interrupted" line was copied. Only then can a later line correct a record. */
   readonly recovered: boolean;
 }
 
@@ -116,8 +114,11 @@ export interface UsageFilter {
   readonly from?: string | undefined;
   /** The last day of ended_at: `YYYY-MM-DD`, in UTC. */
   readonly to?: string | undefined;
+  /** As UsageRecord.account. */
   readonly account?: string | undefined;
+  /** As UsageRecord.model. */
   readonly model?: string | undefined;
+  /** As UsageRecord.key_id. */
   readonly keyId?: string | undefined;
   /** Empty: only records of which no provider began to answer. */
   readonly provider?: string | undefined;
@@ -151,6 +152,7 @@ export class IndexNotReady extends Error {}
 
 /** A filter that names a month. */
 export interface MonthFilter extends UsageFilter {
+  /** The month of ended_at: `YYYY-MM`, in UTC. */
   readonly month: string;
 }
 
@@ -164,11 +166,15 @@ export type Dimension = "day" | "account" | "key_id" | "model" | "provider" | "c
 export interface Sum {
   /** How many records. */
   requests: number;
+  /** Prompt tokens from the providers' caches. */
   prompt_cache_hit_tokens: number;
+  /** All other prompt tokens. */
   prompt_cache_miss_tokens: number;
   /** Part of prompt_cache_miss_tokens. */
   cache_write_tokens: number;
+  /** Reasoning tokens included. */
   completion_tokens: number;
+  /** Part of completion_tokens. */
   reasoning_tokens: number;
   /** Exact, in pico-units of the currency. */
   cost: bigint;
@@ -201,10 +207,13 @@ export interface StoreFault {
 
 /** What a rebuild did to the records of this data_dir. */
 export interface RebuildCounts {
+  /** Records that were missing. */
   readonly added: number;
+  /** Records that were not as the spend log has them. */
   readonly changed: number;
   /** Doubled records, and lines that are no records. */
   readonly removed: number;
+  /** Records that were as the spend log has them. */
   readonly unchanged: number;
   /** Records that have no lines in the spend log (any more), and stayed as they were. */
   readonly left: number;
@@ -213,9 +222,7 @@ export interface RebuildCounts {
 /** Enough of a record to look for it. */
 export type RecordKey = Pick<UsageRecord, "usage_id" | "ended_at">;
 
-/**
- * Reads the settled requests of the spend log as usage records, in batches. Each call begins anew.
- */
+/** Reads settled requests of the spend log as usage records, in batches. A call begins anew. */
 export type ReadSettled = () => AsyncIterable<readonly UsageRecord[]>;
 
 /**
@@ -271,6 +278,7 @@ export interface UsageStore {
 export interface UsageStoreOptions {
   /** The address in `usage.store`, which may hold a password. */
   readonly address: string;
+  /** As `data_dir` of the configuration has it, so it may be relative. */
   readonly dataDir: string;
   /** 32 hex digits that name the data_dir. Throws if data_dir can be neither read nor written. */
   readonly gatewayInstanceId: () => string;
