@@ -16,22 +16,29 @@ import { createSegmentReader, type SegmentReader } from "./usage/segment-progres
 export interface BooksFiles {
   /** The folder of the spend log's segments. Its path is absolute. */
   readonly spendDir: string;
+  /** Keeps the usage records, in files or in a database. */
   readonly store: UsageStore;
   /** The currency of bills, three capital letters. */
   readonly currency: string;
   /** Segments older than so many days are deleted. */
   readonly keepDays: number;
+  /** Says which segments may be deleted. */
   readonly retention: Retention;
+  /** Remembers what it saw of segments from one sync to the next. */
   readonly reader: SegmentReader;
   /** Seals the lines of the spend log. Undefined: they are not sealed. */
   readonly sealing: Sealing | undefined;
+  /** Times settle lines that are written later, deletions, and waits for locks. */
   readonly clock: Clock;
+  /** Tells the operator what was recovered, and what is wrong with the books. */
   readonly diagnose: Diagnose;
 }
 
 /** What the books need besides the configuration. */
 export interface BooksOptions {
+  /** As BooksFiles.clock. */
   readonly clock: Clock;
+  /** As BooksFiles.diagnose. */
   readonly diagnose: Diagnose;
   /** One of these may bring the usage store. */
   readonly extensions: readonly Extension[];

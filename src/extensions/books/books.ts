@@ -37,6 +37,7 @@ export interface Books extends Ledger {
    * a ValidationError if data_dir can never be used. Anything that may pass is in `status`.
    */
   start(): Promise<void>;
+  /** How they are at this moment. */
   status(): BooksStatus;
   /** Waits for the last settle lines, runs a last sync, and closes all files. */
   close(): Promise<void>;

@@ -16,6 +16,7 @@ export interface SegmentChain {
 
 /** What came of closing days. */
 export interface ClosedDays {
+  /** What the operator has to know. Empty: nothing went wrong. */
   readonly faults: readonly StoreFault[];
   /** Whether each day that is over has its head. Only then may old segments be deleted. */
   readonly isComplete: boolean;
@@ -59,10 +60,13 @@ export interface Sealing {
 
 /** What a sealing is made from. */
 export interface SealingOptions {
+  /** Its `seals` section says whether the spend log is sealed. */
   readonly config: Config;
   /** The absolute path of data_dir. */
   readonly dataDir: string;
+  /** Tells which days are over. */
   readonly clock: Clock;
+  /** Tells the operator what cannot be sealed. */
   readonly diagnose: Diagnose;
   /** Whether the clock has gone on for a day without a jump, as Retention.isClockSteady says. */
   readonly isClockSteady: () => boolean;

@@ -5,6 +5,7 @@ import { asCount, asObject } from "../../../core/schema/untrusted-json.ts";
 
 /** What cursor.json says. */
 export interface Cursor {
+  /** How far each segment of the spend log was copied. */
   readonly marks: readonly Mark[];
   /** How many bytes of each month's file count. */
   readonly months: ReadonlyMap<string, number>;

@@ -23,6 +23,7 @@ export interface Replacement {
   readonly sizes: ReadonlyMap<string, number>;
   /** The sizes of the new files. They are whole, and on the disk. */
   readonly rewritten: ReadonlyMap<string, number>;
+  /** All marks from then on. */
   readonly marks: readonly Mark[];
 }
 

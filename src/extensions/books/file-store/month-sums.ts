@@ -34,6 +34,7 @@ interface Month {
 
 /** Where the records are. */
 export interface MonthSumsOptions {
+  /** Finds the file of a month, and reads the cursor once more to see whether it was replaced. */
   readonly files: MonthFiles;
   /**
    * Reads the cursor. Throws if records that count are missing, because the sum would be a wrong

@@ -10,6 +10,7 @@ import type { ChangeMarks, MonthFiles } from "./month-files.ts";
 
 /** The part of a month's file that counts. */
 export interface Source {
+  /** Path of the file that holds the month at the moment. */
   readonly path: string;
   /** Bytes. */
   readonly size: number;

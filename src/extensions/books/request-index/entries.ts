@@ -44,6 +44,7 @@ export const offsetIn = (entries: Buffer, at: number): number =>
 
 /** An entry that is to be sorted. */
 export interface Entry {
+  /** ENTRY_BYTES of them: the hashes of id and account, then the offset of the line. */
   readonly bytes: Buffer;
   /** Its first bytes. Numbers are compared faster than bytes. */
   readonly value: number;

@@ -22,7 +22,9 @@ const RUN_NAME = /^(\d{4}-\d\d)\.(\d+)\.(\d+)-(\d+)\.ids$/;
 
 /** A run, as its name says it. */
 export interface Run {
+  /** Path of its file. */
   readonly path: string;
+  /** `YYYY-MM`, in UTC. */
   readonly month: string;
   /** How often the month had been written anew. */
   readonly version: number;
@@ -76,7 +78,9 @@ export async function isRunOf(run: Run, path: string): Promise<boolean> {
 
 /** What a run is called, and what its header says. */
 export interface RunPlan extends Omit<Run, "path"> {
+  /** The folder of the runs. It is made if it is not there. */
   readonly dir: string;
+  /** As tailHash() makes it, of what stands before byte `to` of the month's file. */
   readonly tail: Buffer;
 }
 

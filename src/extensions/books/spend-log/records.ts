@@ -9,16 +9,21 @@ import { asCount, asObject, asString, parseJson } from "../../../core/schema/unt
 
 /** The beginning of a request, written before a provider is called. */
 export interface OpenRecord {
+  /** Distinguishes it from a settle line. */
   readonly type: "open";
   /** `sp_` and 32 hex digits. It is unique, whatever request id the client sent. */
   readonly spend_id: string;
   /** ISO 8601 in UTC. */
   readonly time: string;
+  /** The request id that the client sent or was given. Several requests may have the same. */
   readonly gateway_request_id: string;
+  /** The account of the key. */
   readonly account: string;
+  /** As Caller.keyId. */
   readonly key_id: string;
   /** The model or alias that the client named. */
   readonly model_requested: string;
+  /** Whether the client asked for a stream. */
   readonly stream: boolean;
   /** What is held for the request until it is settled. Absent: it falls under no budget. */
   readonly hold?: string | undefined;
@@ -26,11 +31,17 @@ export interface OpenRecord {
 
 /** The token counts of a request. */
 export interface TokenCounts {
+  /** Includes the tokens from the provider's cache. */
   readonly prompt_tokens: number;
+  /** Reasoning tokens included. */
   readonly completion_tokens: number;
+  /** prompt_tokens + completion_tokens. */
   readonly total_tokens: number;
+  /** Part of prompt_tokens: those from the provider's cache. */
   readonly prompt_cache_hit_tokens: number;
+  /** Part of prompt_tokens: the rest of them. */
   readonly prompt_cache_miss_tokens: number;
+  /** Part of completion_tokens. */
   readonly reasoning_tokens: number;
   /**
    * The part of prompt_cache_miss_tokens that the provider wrote to its cache. Absent: 0, or an
@@ -43,31 +54,44 @@ export interface TokenCounts {
 
 /** The end of a request. */
 export interface SettleRecord {
+  /** Distinguishes it from an open line. */
   readonly type: "settle";
+  /** As in the open line of the request, which stands before it in the same segment. */
   readonly spend_id: string;
   /**
    * When it ended, in ISO 8601 and UTC. Never before it began, even if the wall clock was set back
    * meanwhile.
    */
   readonly time: string;
+  /** As in the open line. */
   readonly gateway_request_id: string;
+  /** As in the open line. */
   readonly account: string;
+  /** As in the open line. */
   readonly key_id: string;
+  /** As in the open line. */
   readonly model_requested: string;
   /** The canonical name of the model that served. Null if no provider began to answer. */
   readonly model_served: string | null;
+  /** The provider of the model that served. Null as model_served. */
   readonly provider: string | null;
+  /** As Settlement.status. "interrupted": a later process wrote the line. */
   readonly status: Settlement["status"];
   /** Of the answer to the client; 499 if the client left; null if nobody knows. */
   readonly http_status: number | null;
+  /** Null: the request completed, or its client left, or its process died. */
   readonly error_code: string | null;
   /** Null until the provider has finished its reply. */
   readonly finish_reason: string | null;
+  /** In the order in which they were made. Empty: none is known. */
   readonly attempts: readonly AttemptRecord[];
+  /** What was billed. All 0 where usage_source is "none". */
   readonly usage: TokenCounts;
+  /** Whether the figures are the provider's own, or estimated. */
   readonly usage_source: UsageSource;
   /** A decimal number, exact, in `currency`. */
   readonly cost: string;
+  /** Three capital letters, such as USD. */
   readonly currency: string;
   /**
    * Milliseconds from the beginning to the first text, thinking or tool call. Null if none came.

@@ -34,7 +34,9 @@ export interface RecoveryOptions {
   readonly currency: string;
   /** Seals the lines that are written. Absent: they are not sealed. */
   readonly sealing?: Sealing | undefined;
+  /** Its wall clock is when the interrupted requests end. */
   readonly clock: Clock;
+  /** Told how many requests were settled, if there were any. */
   readonly diagnose: Diagnose;
 }
 

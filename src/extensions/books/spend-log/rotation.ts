@@ -21,7 +21,9 @@ export interface SpendLogOptions {
   readonly segmentBytes: number;
   /** Absent: lines are not sealed. */
   readonly sealing?: Sealing | undefined;
+  /** Tells the day, which stands in the names of segments. */
   readonly clock: Clock;
+  /** Told of segments that somebody has deleted, replaced or overwritten. */
   readonly diagnose: Diagnose;
 }
 

@@ -15,17 +15,23 @@ import { usageRecord } from "./usage-record.ts";
 export interface CopyOptions {
   /** The folder of the segments. */
   readonly spendDir: string;
+  /** Gets each batch of records together with its mark. */
   readonly store: UsageStore;
+  /** Hashes what stands before a mark. */
   readonly reader: SegmentReader;
+  /** Says of a segment whether its mark may have been dropped. */
   readonly retention: Retention;
+  /** Told of lines that cannot be read. */
   readonly diagnose: Diagnose;
 }
 
 /** A segment of which not everything has been copied. */
 export interface PendingSegment {
+  /** Its file name in the folder. */
   readonly name: string;
   /** How much of it to copy, in bytes. */
   readonly size: number;
+  /** Where copying goes on, and what contradicts the segment's content. */
   readonly progress: Progress;
 }
 

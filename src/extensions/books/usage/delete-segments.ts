@@ -13,13 +13,17 @@ import type { SegmentReader } from "./segment-progress.ts";
 export interface DeleteOptions {
   /** The folder of the segments. */
   readonly spendDir: string;
+  /** The marks of deleted segments are removed from it. */
   readonly store: UsageStore;
+  /** Tells the identities of segments. */
   readonly reader: SegmentReader;
+  /** Says which segments and marks are old enough. */
   readonly retention: Retention;
 }
 
 /** A segment that no process writes, and of which an earlier pass has copied everything. */
 export interface IdleSegment {
+  /** Its file name in the folder. */
   readonly name: string;
   /** Bytes. */
   readonly size: number;
@@ -29,7 +33,9 @@ export interface IdleSegment {
 
 /** What a pass has found in the folder and in the store. */
 export interface DeleteCandidates {
+  /** Only segments in this list may be deleted. */
   readonly idle: readonly IdleSegment[];
+  /** All that the store has. */
   readonly marks: readonly Mark[];
   /** The identities of all segments in the folder. */
   readonly present: ReadonlySet<string>;

@@ -13,7 +13,9 @@ const LOOK_BACK_BYTES = 256 * 1024;
 export interface OldMarksOptions {
   /** The folder of the segments. */
   readonly spendDir: string;
+  /** Knows the records, and gets the new marks in the place of the old ones. */
   readonly store: UsageStore;
+  /** Tells the identities of segments. */
   readonly reader: SegmentReader;
 }
 

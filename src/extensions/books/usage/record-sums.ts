@@ -6,6 +6,7 @@ import { fingerprint } from "./usage-record.ts";
 
 /** What usage records that ended in one month add up to. */
 export interface RecordSum {
+  /** Number of records. */
   readonly records: number;
   /** The sum of their fingerprints, modulo 2^64. */
   readonly fingerprints: bigint;
@@ -62,6 +63,7 @@ export const costText = ({ costs }: RecordSum): string =>
 
 /** Adds up records, one after the other. */
 export interface MonthSummer {
+  /** Counts it in the month in which it ended. */
   add(record: UsageRecord): void;
   /** Takes back a record that was added. The span from the first to the last stays as it is. */
   remove(record: UsageRecord): void;

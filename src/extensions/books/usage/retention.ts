@@ -18,6 +18,7 @@ const STEADY_MS = DAY_MS;
 
 /** How old a segment is. */
 export interface SegmentAge {
+  /** Its file name, which begins with the day on which it was begun. */
   readonly name: string;
   /** When it was last written, in milliseconds since 1970. */
   readonly modified: number;

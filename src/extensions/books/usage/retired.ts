@@ -25,7 +25,9 @@ const MAX_BYTES = 256 * 1024 * 1024;
 
 /** A segment that is about to be deleted. */
 export interface RetiringSegment {
+  /** Its file name in the folder of the segments. */
   readonly name: string;
+  /** As Mark.identity. Empty: it has no whole line. */
   readonly identity: string;
   /** Bytes. */
   readonly size: number;
