@@ -12,25 +12,35 @@ import type { BreakerStatus } from "../../core/routing/breaker.ts";
 
 /** What GET /status says, beside the members that extensions add. */
 export interface Status {
+  /** Draining: at least one process stops. */
   readonly status: "serving" | "draining";
+  /** When the configuration in force was loaded, in ISO 8601. */
   readonly config_loaded_at: string;
   /** Whether the demo key, which everybody knows, is valid. */
   readonly demo_key: boolean;
   /** Processes that serve. */
   readonly workers: number;
+  /** Requests that have not had their whole answer, of all processes. */
   readonly in_flight: number;
   /** In seconds, by quantile; of the process that is latest. */
   readonly event_loop_delay: Readonly<Record<string, number>>;
+  /** In the order of the configuration. */
   readonly models: readonly ModelStatus[];
+  /** Enabled or not, each with its candidates by rank, and why each has its rank. */
   readonly aliases: readonly object[];
+  /** Where requests per minute are counted, and why it cannot be asked; null: it can. */
   readonly limits: { readonly store: string; readonly fault: string | null };
   readonly [extension: string]: unknown;
 }
 
 export interface ModelStatus {
+  /** Its canonical name. */
   readonly model: string;
+  /** The name of the provider in the configuration. */
   readonly provider: string;
+  /** The provider's name for the model. */
   readonly upstream_model: string;
+  /** As it is in the process in which it is most open. */
   readonly breaker: {
     readonly state: BreakerStatus["state"];
     /** Failures in a row. */
@@ -44,6 +54,7 @@ export interface ModelStatus {
 
 /** One look at all processes. */
 export interface Look {
+  /** What GET /status says. */
   readonly status: Status;
   /** What extensions report, of each process. */
   readonly extensions: readonly Report["extensions"][];
@@ -55,8 +66,11 @@ export interface Host {
   readonly config: Config;
   /** The configuration in force. */
   current(): Config;
+  /** All extensions that are loaded. */
   readonly extensions: readonly Extension[];
+  /** To be used in the place of the machine's clocks and timers. */
   readonly clock: Clock;
+  /** Tells the operator of events, on standard error. */
   readonly diagnose: Diagnose;
   /** Looks at all processes. Rejects with an ApiError while none serves. */
   look(): Promise<Look>;
@@ -86,10 +100,12 @@ export interface HostPart {
    * undefined: nothing.
    */
   announcement?(): string | undefined;
+  /** Called when the gateway ends. The part that was created last is closed first. */
   close?(): void | Promise<void>;
 }
 
 /** An extension that exists once in the installation, however many processes serve. */
 export interface HostExtension extends ConfigExtension {
+  /** Creates its part, before the public listener listens. */
   startOnce(host: Host): HostPart;
 }

@@ -8,7 +8,9 @@ const RESOLUTION_MS = 20;
 export type Delays = Readonly<Record<string, number>>;
 
 export interface LoopDelay {
+  /** Begins to measure. */
   start(): void;
+  /** Ends it. What was measured can still be taken. */
   stop(): void;
   /** The delays since the last call. */
   take(): Delays;

@@ -5,7 +5,9 @@ import type { Snapshot } from "../../core/snapshot.ts";
 import type { Delays } from "./loop-delay.ts";
 
 export interface ProcessReport {
+  /** How late the event loop was since the report before. */
   readonly delays: Delays;
+  /** All of the configuration in force, in its order. */
   readonly models: readonly ModelReport[];
   /** By alias, enabled or not: its models with their ranks. */
   readonly ranking: ReadonlyMap<string, readonly RankedModel[]>;
@@ -14,9 +16,13 @@ export interface ProcessReport {
 }
 
 export interface ModelReport {
+  /** Its canonical name. */
   readonly model: string;
+  /** The name of the provider in the configuration. */
   readonly provider: string;
+  /** The provider's name for the model. */
   readonly upstream_model: string;
+  /** As it is in this process. Each process has its own. */
   readonly breaker: BreakerStatus;
 }
 
