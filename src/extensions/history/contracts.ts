@@ -5,8 +5,11 @@ import type { Outcome } from "./figures.ts";
 
 /** What a client asked for, as far as it is no content. */
 export interface Asked {
+  /** Number of messages. */
   readonly messages: number;
+  /** Number of tools that the request declares. */
   readonly tools: number;
+  /** Whether the model is to think, shown to the client or not. */
   readonly thinking: boolean;
   /** "json_object" or "json_schema". Null: text. */
   readonly format: string | null;
@@ -28,33 +31,49 @@ export interface RequestEntry {
   readonly outcome: Outcome | null;
   /** The status of the answer. 499: the client left. Null: it runs. */
   readonly status: number | null;
+  /** Of the URL, without the query. */
   readonly path: string | null;
+  /** The account of the key. Null also where no key is known. */
   readonly account: string | null;
+  /** As Caller.keyId. Null as above. */
   readonly key: string | null;
   /** The model or alias that the client named. */
   readonly asked_model: string | null;
   /** The model that served, or the last that was asked. */
   readonly model: string | null;
+  /** The name of that model's provider. */
   readonly provider: string | null;
+  /** Whether the client asked for a stream. */
   readonly stream: boolean | null;
   /** The error code that the client got. */
   readonly code: string | null;
   /** The path of the request field that is to blame. */
   readonly param: string | null;
+  /** Null also where it was refused before it was opened in the books. */
   readonly asked: Asked | null;
+  /** As in the access log. */
   readonly duration_ms: number | null;
+  /** Milliseconds from its opening to the first text, reasoning or tool call. */
   readonly first_token_ms: number | null;
+  /** As in the reply. Null also where the provider did not finish it. */
   readonly finish_reason: string | null;
+  /** Includes the tokens from the provider's cache. */
   readonly prompt_tokens: number | null;
+  /** Part of prompt_tokens: those from the provider's cache. */
   readonly cached_tokens: number | null;
+  /** Part of prompt_tokens: those that the provider wrote to its cache. */
   readonly cache_write_tokens: number | null;
+  /** Reasoning tokens included. */
   readonly completion_tokens: number | null;
+  /** Part of completion_tokens. */
   readonly reasoning_tokens: number | null;
   /** "provider", "estimated" or "none". */
   readonly usage_source: string | null;
   /** An exact decimal number, in `currency`. */
   readonly cost: string | null;
+  /** Three capital letters, such as USD. */
   readonly currency: string | null;
+  /** In the order in which they were made. Empty: it runs, or no provider was asked. */
   readonly attempts: readonly AttemptRecord[];
 }
 
@@ -62,20 +81,27 @@ export interface RequestEntry {
 export interface RefusalCount {
   /** Null: nobody was authenticated. */
   readonly account: string | null;
+  /** As Caller.keyId. Null as above. */
   readonly key: string | null;
+  /** The HTTP status of the first of them. Below 400: a stream that broke off. */
   readonly status: number;
+  /** The error code that the client got; the status where there is none. */
   readonly code: string;
+  /** Number of refusals in the slice. */
   count: number;
   /** Milliseconds since 1970. */
   readonly first: number;
+  /** Milliseconds since 1970. */
   last: number;
 }
 
 /** What one key did in one slice. */
 export interface KeyCount {
+  /** Those that were answered, whatever the answer was. */
   requests: number;
   /** Of the requests, those with a 4xx. */
   refused: number;
+  /** In the currency of the configuration. It is rounded, and for looking at only. */
   cost: number;
   /** Milliseconds since 1970. */
   last: number;
@@ -83,7 +109,9 @@ export interface KeyCount {
 
 /** The last time that a provider failed at a model. */
 export interface ModelFault {
+  /** Its canonical name. */
   readonly model: string;
+  /** The name of its provider. */
   readonly provider: string;
   /** Milliseconds since 1970. */
   readonly time: number;
@@ -111,8 +139,11 @@ export interface Slice {
   readonly accounts: Map<string, number[]>;
   /** By MODEL. */
   readonly models: Map<string, number[]>;
+  /** By account, key and code. */
   readonly refusals: Map<string, RefusalCount>;
+  /** By the ids of the keys. */
   readonly keys: Map<string, KeyCount>;
+  /** By model: the last of each. */
   readonly faults: Map<string, ModelFault>;
   /** The last that ended, of each kind. */
   readonly ended: readonly RequestEntry[];

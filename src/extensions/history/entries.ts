@@ -8,7 +8,9 @@ import { outcomeOf, type Outcome } from "./figures.ts";
 
 /** A request that was opened in the books, and how far it has come. */
 export interface LiveRequest {
+  /** The object itself, not a copy: Observer.settled() gets the same one. */
   readonly opening: Opening;
+  /** Taken from the checked request, which is not kept. */
   readonly asked: Asked;
   /** Milliseconds since 1970. */
   readonly startedAt: number;

@@ -5,6 +5,7 @@ import type { ModelFault } from "./contracts.ts";
 const MAX_MODELS = 200;
 
 export interface Faults {
+  /** Keeps those that are not older than what is known of their model. */
   add(faults: Iterable<ModelFault>): void;
   /** One of each model. */
   all(): readonly ModelFault[];

@@ -56,11 +56,13 @@ export type TotalFigure = (typeof TOTAL_FIGURES)[number];
 const HIGHEST: ReadonlySet<string> = new Set(["in_flight", "loop_delay"]);
 
 export interface FigureSet<F extends string = string> {
+  /** In the order in which a tally has them. */
   readonly names: readonly F[];
   /** Where a figure stands in a tally. */
   at(name: F): number;
   /** Whether the highest value of the figure at this place counts; else values are added. */
   isHighest(place: number): boolean;
+  /** A tally of zeros. */
   empty(): number[];
 }
 

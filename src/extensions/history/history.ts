@@ -16,6 +16,7 @@ const MAX_PROCESSES = 200;
 
 /** How the installation is at the moment of a look. */
 export interface Moment {
+  /** Requests that have not had their whole answer, of all processes. */
   readonly inFlight: number;
   /** Seconds by which the event loop was late, at the 99th percentile. */
   readonly loopDelay: number;
@@ -23,6 +24,7 @@ export interface Moment {
 
 /** A page of requests. */
 export interface FoundRequests {
+  /** In the order of Recent.find(). */
   readonly requests: readonly RequestEntry[];
   /** How many fit, on all pages. */
   readonly count: number;
@@ -35,6 +37,7 @@ export interface History {
   take(reports: readonly ProcessReport[], moment: Moment): void;
   /** The figures of a range of LEVELS; undefined if there is no such range. */
   range(name: string): RangeFigures | undefined;
+  /** A page of the requests that fit. `skip` of them stand on the pages before. */
   find(filter: RequestFilter, page: { skip: number; limit: number }): FoundRequests;
   /** Changes whenever something new has been taken in. */
   version(): number;

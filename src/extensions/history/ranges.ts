@@ -22,7 +22,9 @@ type Plain<F extends string> = Exclude<F, `first_${number}`>;
 
 /** Times to a first token, in seconds. Null: there was none. */
 export interface FirstToken {
+  /** Half of them were no longer than this. */
   readonly p50: number | null;
+  /** All but one in twenty were no longer than this. */
   readonly p95: number | null;
 }
 
@@ -35,6 +37,7 @@ export interface BinFigures extends Readonly<Record<Plain<TotalFigure>, number>>
    * not over or the gateway began in it.
    */
   readonly seconds: number;
+  /** Of the requests of this bin. */
   readonly first_token: FirstToken;
 }
 
@@ -46,19 +49,23 @@ export interface AccountFigures extends Readonly<Record<AccountFigure, number>> 
 }
 
 export interface ModelFigures extends Readonly<Record<Plain<ModelFigure>, number>> {
+  /** Its canonical name; OTHER where `other` is true. */
   readonly model: string;
   /** It stands for all models that have no row of their own. */
   readonly other: boolean;
+  /** Of the requests that it served. */
   readonly first_token: FirstToken;
 }
 
 /** What is told of a range. */
 export interface RangeFigures {
+  /** Its name in LEVELS, such as `1h`. */
   readonly range: string;
   /** Milliseconds of a bin. */
   readonly step: number;
   /** When the range begins and ends, in milliseconds since 1970. */
   readonly from: number;
+  /** The moment of the question. */
   readonly to: number;
   /** When recording began, in milliseconds since 1970. Before it nothing is known. */
   readonly since: number;
@@ -70,7 +77,9 @@ export interface RangeFigures {
   readonly total: Readonly<Record<Plain<TotalFigure>, number>> & {
     readonly first_token: FirstToken;
   };
+  /** Those of which anything is known in the range. */
   readonly accounts: readonly AccountFigures[];
+  /** Those of which anything is known in the range. */
   readonly models: readonly ModelFigures[];
   /** Refusals of the range. An episode that goes on is told whole, also from before the range. */
   readonly refusals: readonly Episode[];
@@ -84,15 +93,25 @@ export interface RangeFigures {
 export interface RangeSources {
   /** Its index in LEVELS. */
   readonly level: number;
+  /** Where the range ends, in milliseconds since 1970. */
   readonly now: number;
+  /** As RangeFigures.since, of all processes. */
   readonly since: number;
+  /** What began before this moment is known, in milliseconds since 1970. */
   readonly completeUntil: number;
+  /** Says which bins lie in the range, and at which places the tracks have them. */
   readonly timeline: Timeline;
+  /** The figures of the whole gateway, by TOTAL. */
   readonly total: Track;
+  /** By ACCOUNT. */
   readonly accounts: Tracks;
+  /** By MODEL. */
   readonly models: Tracks;
+  /** All episodes that are kept, of which the range has some. */
   readonly refusals: Refusals;
+  /** RangeFigures has all of them, whatever the range is. */
   readonly keys: KeyUses;
+  /** RangeFigures has all of them, whatever the range is. */
   readonly faults: Faults;
 }
 

@@ -8,12 +8,15 @@ const KEPT = { fine: 800, refused: 600, failed: 600 } as const;
 
 /** What to look for. A request must fit all members that are there. */
 export interface RequestFilter {
+  /** Empty: requests of nobody who was authenticated. */
   readonly account?: string | undefined;
+  /** As RequestEntry.key. */
   readonly key?: string | undefined;
   /** The model that served, or the name that the client sent. */
   readonly model?: string | undefined;
   /** `429`, or `4xx` for all of that hundred, or `running`. */
   readonly status?: string | undefined;
+  /** As RequestEntry.code. */
   readonly code?: string | undefined;
   /** A part of the request id. */
   readonly id?: string | undefined;

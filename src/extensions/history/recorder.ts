@@ -27,6 +27,7 @@ const LISTS = ["/v1/models", "/v1/models/{id}"];
 
 /** An observation whose report is a ProcessReport. */
 export interface Recorder extends Observation {
+  /** Its slices are whole: what happened in the current one comes in a later report. */
   report(): ProcessReport;
 }
 

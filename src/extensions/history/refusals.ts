@@ -13,9 +13,13 @@ const MAX_KEYS = 1_000;
 export interface Episode {
   /** Null: nobody was authenticated. */
   readonly account: string | null;
+  /** As Caller.keyId. Null as above. */
   readonly key: string | null;
+  /** As RefusalCount.status. */
   readonly status: number;
+  /** As RefusalCount.code. */
   readonly code: string;
+  /** Refusals so far. */
   count: number;
   /** The first refusal, in milliseconds since 1970. */
   since: number;
@@ -25,10 +29,12 @@ export interface Episode {
 
 /** What a key has done since the gateway started. */
 export interface KeyUse extends Readonly<KeyCount> {
+  /** As Caller.keyId. */
   readonly key: string;
 }
 
 export interface Refusals {
+  /** Counts them in the episodes that go on, or begins others. */
   add(refusals: Iterable<RefusalCount>): void;
   /** Those that go on or ended after `from`, the most frequent first. */
   since(from: number): readonly Episode[];
@@ -63,7 +69,9 @@ export function createRefusals(): Refusals {
 }
 
 export interface KeyUses {
+  /** Adds what keys did in one slice, by their ids. */
   add(counts: ReadonlyMap<string, KeyCount>): void;
+  /** Those that were used last, in no particular order. */
   all(): readonly KeyUse[];
 }
 

@@ -16,7 +16,9 @@ const NO_FAULTS: ReadonlySet<string> = new Set([
 
 /** A request that was settled. */
 export interface Settled {
+  /** As the ledger got it. */
   readonly opening: Opening;
+  /** As the ledger got it. */
   readonly settlement: Settlement;
   /** From its opening in the books to its end. */
   readonly durationMs: number;

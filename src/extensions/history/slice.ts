@@ -26,11 +26,13 @@ interface Ended {
 }
 
 export interface SliceCounter {
+  /** As Slice.seq. */
   readonly seq: number;
   /** When the slice began, in milliseconds since 1970. */
   readonly at: number;
   /** A response has left at `time`, in milliseconds since 1970. */
   responded(record: AccessRecord, live: LiveRequest | undefined, time: number): void;
+  /** A request was settled. Its response may leave in a later slice. */
   settled(settled: Settled): void;
   /** The slice, when it is over. Undefined: nothing was counted. */
   close(): Slice | undefined;

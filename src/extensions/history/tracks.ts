@@ -14,6 +14,7 @@ export interface Track {
   add(places: readonly number[], tally: readonly number[]): void;
   /** The tally of the bins at these places together. */
   sum(places: readonly number[]): number[];
+  /** Sets the bin at this place to zeros, for another stretch of time. */
   clear(place: number): void;
   /** Adds all figures of another track of the same kind. */
   absorb(other: Track): void;
@@ -62,6 +63,7 @@ export interface Tracks {
   add(places: readonly number[], tallies: ReadonlyMap<string, readonly number[]>): void;
   /** The names that have a track, with it. The name OTHER stands for all others. */
   entries(): Iterable<readonly [name: string, track: Track]>;
+  /** As Track.clear, in all tracks. */
   clear(place: number): void;
 }
 
