@@ -14,6 +14,7 @@ import type { Span } from "./totals.ts";
 
 /** A number of requests, and when the first and the last of them ended. */
 export interface RequestSpan extends Span {
+  /** Number of requests. */
   readonly requests: number;
 }
 
@@ -45,6 +46,7 @@ export interface AuditResult {
    * prove.
    */
   readonly not_proved: RecordSpan;
+  /** Sentences for the operator, at most some 10,000. Empty: the books are proved. */
   readonly differences: readonly string[];
 }
 

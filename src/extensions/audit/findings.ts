@@ -10,6 +10,7 @@ const MAX_NAMED = 10_000;
 
 /** Differences between both sides, each named once. */
 export interface Differences {
+  /** A text that is known already does not count again. */
   add(text: string): void;
   /** The first ones, and how many more there are. */
   list(): readonly string[];
@@ -17,6 +18,7 @@ export interface Differences {
 
 /** What has been found so far. */
 export interface Findings {
+  /** What the audit reports in the end. */
   readonly differences: Differences;
   /** The requests of the spend log. */
   readonly settled: Totals;

@@ -21,6 +21,7 @@ export type RecordSpan = Pick<RecordSum, "records" | "from" | "to">;
 
 /** What the sums of deleted segments say of the records without lines. */
 export interface OrphanVerdict {
+  /** Records of months in which they add up to what the deleted segments had. */
   readonly proved: RecordSpan;
   /** Records older than keep_days that nothing proves. */
   readonly notProved: RecordSpan;
@@ -32,6 +33,7 @@ export interface OrphanVerdict {
 export interface Orphans {
   /** Whether a record is younger than keep_days, and should have its lines. */
   isYoung(record: UsageRecord): boolean;
+  /** Takes a record that seems to have no lines. */
   add(record: UsageRecord): void;
   /** Takes back a record that turns out to have lines. */
   remove(record: UsageRecord): void;

@@ -25,6 +25,7 @@ export type Report = (difference: string) => void;
 
 /** Requests that are opened and not settled yet. */
 export interface InFlight {
+  /** Number of requests. */
   readonly requests: number;
   /** What is held for them, in pico-units. */
   readonly held: bigint;

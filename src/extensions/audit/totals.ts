@@ -6,18 +6,23 @@ import type { RecordSum } from "../books/index.ts";
 
 /** When the first and the last of some records ended. Null where there are none. */
 export interface Span {
+  /** In ISO 8601. */
   readonly from: string | null;
+  /** In ISO 8601. */
   readonly to: string | null;
 }
 
 /** Counts records and their costs. */
 export interface Totals {
+  /** Counts a record, its cost, and when it ended. */
   add(record: UsageRecord): void;
   /** Takes back a record that was added. The span stays as it is. */
   remove(record: UsageRecord): void;
   /** Takes back many records. */
   removeAll(sum: RecordSum): void;
+  /** Those that were added, less those that were taken back. */
   count(): number;
+  /** Of all that were ever added. */
   span(): Span;
   /** Exact decimals by currency. */
   costs(): Record<string, string>;

@@ -17,6 +17,7 @@ export interface PrintedSum extends Omit<Sum, "cost"> {
 
 /** Which bill to make. */
 export interface StatementOptions {
+  /** As UsageRecord.account. */
   readonly account: string;
   /** `YYYY-MM`, in UTC. */
   readonly month: string;
@@ -28,6 +29,7 @@ export interface StatementOptions {
 export interface Statement extends StatementOptions {
   /** One line a model, in the order of their names. */
   readonly lines: readonly (PrintedSum & { readonly model: string })[];
+  /** All lines together. */
   readonly total: PrintedSum & { readonly currency: string };
   /**
    * The number of requests by currency that were billed in another one. Nothing of them is in the
@@ -79,6 +81,7 @@ export async function* billedRecords(
 
 /** Which records to print, and where to. */
 export interface CsvOptions {
+  /** Which records of the store. */
   readonly filter: UsageFilter;
   /** Only records in this currency. Absent: all. */
   readonly currency?: string | undefined;

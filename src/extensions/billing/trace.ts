@@ -34,7 +34,9 @@ export interface TraceOptions {
 
 /** What is known of a request. */
 export interface Trace {
+  /** The request id that was asked about. */
   readonly gateway_request_id: string;
+  /** Without details, in the order in which they ended. Empty where only a day was looked at. */
   readonly records: readonly UsageRecord[];
   /** What the account is told: of those requests, and of what is not copied yet. */
   readonly receipts: readonly Receipt[];
@@ -44,7 +46,9 @@ export interface Trace {
 
 /** Where to look. */
 export interface TraceSources {
+  /** The usage records and the spend log. */
   readonly books: BooksFiles;
+  /** Makes the receipts, also of what is not copied yet. */
   readonly receipts: Receipts;
 }
 
