@@ -39,12 +39,15 @@ const PERIODS = ["day", "month", "total"] as const;
 export interface KeyBudget {
   /** An exact decimal number. */
   amount: string;
+  /** When it is renewed. */
   period: (typeof PERIODS)[number];
 }
 
 /** A key as keys.json has it. */
 export interface CreatedKey {
+  /** As keyIdOf() makes it of `sha256`. */
   key_id: string;
+  /** The account that the key was issued for. */
   account: string;
   /** Null: it was not given one. */
   name: string | null;
@@ -58,6 +61,7 @@ export interface CreatedKey {
   budget?: KeyBudget | undefined;
   /** Tokens per minute of this key alone. Absent: only its account's limit. */
   tokens_per_minute?: number | undefined;
+  /** When `keys create` made it, in ISO 8601. */
   created: string;
   /** Null: never. */
   expires: string | null;
