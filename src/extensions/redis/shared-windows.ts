@@ -12,7 +12,9 @@ import {
 
 /** A limit that is not unlimited. */
 export interface FiniteLimit {
+  /** As Limit.name. */
   readonly name: string;
+  /** Requests per minute; 0: none. */
   readonly rpm: number;
 }
 

@@ -28,12 +28,15 @@ interface Client {
 
 /** What is used of the package `redis`. */
 export interface RedisPackage {
+  /** Makes a client that is not connected yet. */
   createClient(options: object): Client;
 }
 
 /** Hears of the store's condition, once each time that it changes. */
 export interface StoreEvents {
+  /** The store cannot be asked, or is too slow. `message` is for the operator. */
   failed(message: string): void;
+  /** The store answers again. */
   recovered(): void;
 }
 
@@ -48,6 +51,7 @@ export interface StoredScript {
   fault(): string | null;
   /** Resolves when the store answers, or has not for two seconds. */
   start(): Promise<void>;
+  /** Ends the connection at once. */
   close(): void;
 }
 
