@@ -43,7 +43,9 @@ const STEPS = {
 export interface RebuildSource {
   /** The gateway instance id of the data_dir. */
   readonly source: string;
+  /** As UsageStore.rebuild(). */
   readonly readSettled: ReadSettled;
+  /** They take the place of all marks of the source. */
   readonly marks: readonly Mark[];
 }
 
