@@ -35,20 +35,26 @@ export type SendResult =
 export type Send = (spans: readonly string[], signal: AbortSignal) => Promise<SendResult>;
 
 export interface ExporterOptions {
+  /** Called for one batch at a time. */
   readonly send: Send;
+  /** Times batches, retries and deadlines. */
   readonly clock: Clock;
+  /** Told of spans that were dropped, at most once a minute. */
   readonly diagnose: Diagnose;
 }
 
 /** Spans since the start. */
 export interface Exported {
+  /** Spans that the collector has taken. */
   readonly sent: number;
+  /** Spans that were dropped, for whatever reason. */
   readonly dropped: number;
 }
 
 export interface Exporter {
   /** Takes a span, as JSON. Returns at once. */
   add(span: string): void;
+  /** The counts so far, for the metrics. */
   report(): Exported;
   /** Sends what is held. Resolves after CLOSE_MS at the latest; what is left then is dropped. */
   close(): Promise<void>;

@@ -14,13 +14,16 @@ export type Value = string | number | readonly string[] | null | undefined;
 export type Values = Readonly<Record<string, Value>>;
 
 export interface SpanEvent {
+  /** What happened: `first_token`. */
   readonly name: string;
   /** Milliseconds since 1970. */
   readonly at: number;
 }
 
 export interface Span {
+  /** 32 hexadecimal digits. The client's, if it sent a traceparent. */
   readonly traceId: string;
+  /** 16 hexadecimal digits. */
   readonly spanId: string;
   /** Undefined: it is the root of its trace. */
   readonly parentId: string | undefined;
@@ -30,13 +33,17 @@ export interface Span {
   readonly flags: number;
   /** Its tracestate. */
   readonly state: string;
+  /** SERVER: a request of a client. CLIENT: an attempt at a provider. */
   readonly kind: typeof SERVER | typeof CLIENT;
+  /** Has few different values, as names of spans must. */
   readonly name: string;
   /** Milliseconds since 1970. */
   readonly startedAt: number;
   /** Milliseconds since 1970. */
   readonly endedAt: number;
+  /** By the names of OpenTelemetry's conventions where these have one. */
   readonly attributes: Values;
+  /** What happened in it, in order. Empty: there is nothing to note. */
   readonly events: readonly SpanEvent[];
   /** It failed. A request that was refused for its client's mistake did not. */
   readonly isError: boolean;

@@ -20,12 +20,14 @@ import {
 
 /** Where a provider is. */
 export interface ServerAddress {
+  /** A host's name or its IP address. */
   readonly address: string;
   /** Undefined: the usual one of its protocol. */
   readonly port: number | undefined;
 }
 
 export interface SpanOptions {
+  /** Its monotonic clock measures; its wall clock is read once a request. */
   readonly clock: Clock;
   /** Takes each span, as JSON. */
   readonly emit: (span: string) => void;
