@@ -7,6 +7,7 @@ import { MAX_KNOWN, OTHER } from "./top-accounts.ts";
 
 /** An observation whose report is the samples. */
 export interface Counting extends Observation {
+  /** The samples since the start, and not a copy of them. */
   report(): Samples;
 }
 

@@ -4,6 +4,7 @@
 
 /** One family of GET /metrics. */
 export interface Family {
+  /** As its TYPE line has it. */
   readonly type: "counter" | "histogram" | "gauge" | "summary";
   /** What it counts, for its HELP line. */
   readonly help: string;

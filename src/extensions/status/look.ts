@@ -5,6 +5,7 @@ import type { AdminClient } from "./admin-client.ts";
 import { samplesIn, type Sample } from "./metrics-text.ts";
 
 export interface AccountUse {
+  /** The account's name. Only accounts that have a key are listed. */
   readonly account: string;
   /** Requests per minute; null: unlimited. */
   readonly rpm: number | null;
@@ -14,13 +15,16 @@ export interface AccountUse {
 
 /** What GET /status says. */
 export interface ShownStatus extends Status {
+  /** With what each account has used of its limit. */
   readonly limits: Status["limits"] & { readonly accounts: readonly AccountUse[] };
 }
 
 export interface Look {
   /** When it was taken, in milliseconds of the monotonic clock. */
   readonly at: number;
+  /** What the gateway says of itself. */
   readonly status: ShownStatus;
+  /** What it has counted. Empty: it gives no metrics. */
   readonly samples: readonly Sample[];
 }
 

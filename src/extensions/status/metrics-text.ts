@@ -2,8 +2,11 @@
 
 /** One line. */
 export interface Sample {
+  /** Of the family, with `_bucket`, `_sum` or `_count` where the type has these. */
   readonly name: string;
+  /** By their names. Empty: it has none. */
   readonly labels: Readonly<Record<string, string>>;
+  /** Infinity for `+Inf`. */
   readonly value: number;
 }
 
