@@ -27,19 +27,24 @@ export interface ChildEnd {
 export interface ChildEvents {
   /** It runs, and wants to know what is in force. */
   born(child: Child): void;
+  /** It listens, on an address that clients can use. */
   listening(address: string): void;
   /** It cannot listen. */
   failed(message: string): void;
+  /** Its process has ended, and its output is closed. */
   ended(end: ChildEnd): void;
   /** It cannot be talked to. */
   unreachable(id: number, message: string): void;
   /** A line of its access log, and of its diagnostics. */
   accessLine(line: string): void;
+  /** A line of its diagnostics, without its line end. */
   diagnosticsLine(line: string): void;
 }
 
 export interface Child {
+  /** Counts the workers from 1. A worker that replaces another has a new one. */
   readonly id: number;
+  /** Does nothing if the worker cannot be reached any more. */
   send(message: PrimaryMessage): void;
   /** Resolves with undefined if it ends, or does not answer in time. */
   report(): Promise<Report | undefined>;

@@ -22,7 +22,9 @@ export interface WorkerMessage {
 
 /** A configuration, and the names of the extensions that it needs: code does not travel. */
 export interface ConfigMessage {
+  /** Checked, with every default and with its secrets. */
   readonly config: Config;
+  /** In the order of src/extensions.ts. */
   readonly extensions: readonly string[];
 }
 

@@ -19,7 +19,9 @@ export interface WorkerPoolOptions {
   readonly atStart: ConfigMessage;
   /** Admits the requests of all workers. */
   readonly limiter: LocalLimiter;
+  /** Gets the lines of all workers, so that only one process writes to each log. */
   readonly logs: Logs;
+  /** Times the wait before a worker is started again. */
   readonly clock: Clock;
   /**
    * Whether the process has received a signal to stop, which a terminal sends to its child
