@@ -6,7 +6,9 @@ export const CLIENT_VARIABLE = "GATEWAY_KEY";
 export const ACCOUNT = "main";
 
 export interface FirstConfigOptions {
+  /** Its name in gateway.json, which becomes the provider's. */
   readonly vendor: string;
+  /** What is known of this vendor. */
   readonly row: VendorRow;
   /** The models by the vendor's names. */
   readonly models: readonly string[];
@@ -15,9 +17,13 @@ export interface FirstConfigOptions {
 }
 
 export interface FirstConfig {
+  /** One provider: the vendor. */
   readonly providers: Readonly<Record<string, object>>;
+  /** By the vendor's names. */
   readonly models: Readonly<Record<string, ModelRow & { readonly provider: string }>>;
+  /** auto/chat and auto/reasoning, as far as there are models for them. */
   readonly aliases: Readonly<Record<string, { readonly models: readonly string[] }>>;
+  /** One key, read from the environment. */
   readonly keys: readonly object[];
 }
 

@@ -4,7 +4,9 @@ import vendorsJson from "./vendors.json" with { type: "json" };
 
 /** A model as gateway.json has it, without its provider. */
 export interface ModelRow {
+  /** The model can think. Absent: it cannot. */
   readonly reasoning?: boolean;
+  /** Size of the context window in tokens. Absent: not known. */
   readonly context_tokens?: number;
   /** Absent: it is not known, or depends on more than the number of tokens. */
   readonly price?: {

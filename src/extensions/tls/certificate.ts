@@ -10,13 +10,17 @@ import {
 
 /** The names of two files in PEM. */
 export interface CertificateFiles {
+  /** The certificate, followed by its intermediate certificates. */
   readonly cert_file: string;
+  /** The private key of the certificate. */
   readonly key_file: string;
 }
 
 /** Their contents. */
 export interface Certificate {
+  /** In PEM, as it stands in the file. */
   readonly cert: Buffer;
+  /** In PEM, as it stands in the file. A secret. */
   readonly key: Buffer;
 }
 
