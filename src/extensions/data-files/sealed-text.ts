@@ -3,6 +3,9 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 
 export interface Seal {
+  /**
+   * Returns ASCII that can stand in JSON and in a header. The same text gets another one each time.
+   */
   seal(text: string): string;
   /** Undefined: another installation sealed it, or it was changed. */
   open(sealed: string): string | undefined;

@@ -28,7 +28,9 @@ export type Found = FileContent | { readonly error: Error };
  * at this moment.
  */
 export interface WatchOptions {
+  /** A larger file is not read, which is an error of it. */
   readonly maxBytes?: number;
+  /** Content other than this is reported at the first look. */
   readonly seen?: string | null;
 }
 

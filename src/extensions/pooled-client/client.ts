@@ -18,6 +18,7 @@ import { requestBytes, requestStart } from "./request-bytes.ts";
 const MAX_TARGETS = 1_000;
 
 export interface PooledClient {
+  /** Sends once more, on a new connection, where a pooled one turns out to be closed. */
   readonly send: Transport;
   /** Closes the idle connections, and others when their response is complete. */
   close(): void;

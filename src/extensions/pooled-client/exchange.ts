@@ -24,7 +24,9 @@ export interface Exchange {
 
 /** How the promise of a response is settled. */
 export interface Settle {
+  /** Called when the head has come. The body may still be on its way. */
   readonly resolve: (response: UpstreamResponse) => void;
+  /** Called with the error of Exchange.fail(). Changes nothing once there was a response. */
   readonly reject: (error: unknown) => void;
 }
 

@@ -7,7 +7,9 @@ const MAX_QUEUED_BYTES = 16 * 1024;
 
 /** What a body wants of the connection that it comes from. None is called after its end. */
 export interface BodySource {
+  /** The reader is behind: it wants no more bytes until `resume`. */
   pause(): void;
+  /** The reader has taken all that was queued. */
   resume(): void;
   /** Nobody will read the rest. */
   stop(): void;

@@ -9,7 +9,9 @@ export class MalformedResponse extends Error {
 }
 
 export interface ResponseHead {
+  /** From 100 to 999. */
   readonly status: number;
+  /** Lines of the same name as one list, but for those in SINGLE_FIELDS: the first line. */
   readonly headers: UpstreamHeaders;
   /**
    * The bytes of the body; Infinity: it ends with the connection; "chunked": it tells its end

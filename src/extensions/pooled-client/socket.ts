@@ -5,9 +5,11 @@ import { ConnectTimeout } from "../../core/upstream/transport.ts";
 
 /** Where connections go. */
 export interface Origin {
+  /** TLS, with the certificate verified. False: TCP alone. */
   readonly secure: boolean;
   /** A name or an address, without brackets. */
   readonly host: string;
+  /** The usual one of the protocol where the URL has none. */
   readonly port: number;
   /** The TLS session of an earlier connection, which makes the next handshake shorter. */
   session: Buffer | undefined;
