@@ -23,7 +23,9 @@ import { createGuard } from "./access.ts";
 import { DEFAULT_ADDRESS, portIssues, portWarnings } from "./port.ts";
 
 export interface AdminSettings {
+  /** The address or name to listen on. Beyond loopback it takes a password, and TLS or `plain`. */
   readonly host: string;
+  /** 0: any free port. */
   readonly port: number;
   /** Absent: everybody who reaches the listener may ask. */
   readonly password?: string | undefined;

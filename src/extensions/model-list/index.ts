@@ -12,10 +12,13 @@ import { type Capabilities, capabilitiesOf } from "./capabilities.ts";
 
 /** A model as the list has it. */
 export interface ListedModel extends Capabilities {
+  /** What clients send as `model`: a canonical name, or an enabled alias. */
   readonly id: string;
+  /** As clients of OpenAI expect it (WIRE.md 4.6). */
   readonly object: "model";
   /** In seconds since 1970. */
   readonly created: number;
+  /** Always `chat-gateway`: no provider's name may show (WIRE.md 4.1). */
   readonly owned_by: string;
 }
 
@@ -35,6 +38,7 @@ export interface ModelListForm {
 
 /** An extension that brings a form. */
 export interface ModelListExtension extends Extension {
+  /** Absent: it brings none. Of several the first that applies to a request counts. */
   readonly modelListForm?: ModelListForm;
 }
 

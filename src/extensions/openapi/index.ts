@@ -23,10 +23,13 @@ export interface DescribedExtension extends Extension {
 
 /** The names of the schemas of an operation. */
 export interface OperationSchemas {
+  /** The schema of the request's body. */
   readonly request: string;
+  /** The schema of a whole reply. */
   readonly reply: string;
   /** What a stream's event has. Absent: it never streams. */
   readonly event?: string;
+  /** The schema of every error. */
   readonly error: string;
 }
 
