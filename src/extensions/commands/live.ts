@@ -21,9 +21,11 @@ export const LIVE_DEADLINE_MS = 30_000;
 
 /** What a provider said to the call. */
 export interface LiveAnswer {
+  /** Its name in the configuration. */
   readonly provider: string;
   /** The first model of the provider; null: no model uses the provider, so it was not called. */
   readonly model: string | null;
+  /** Skipped: no model uses the provider. */
   readonly result: "ok" | "failed" | "skipped";
   /** Milliseconds until the whole answer was there, or the call had failed. Null: no call. */
   readonly ms: number | null;

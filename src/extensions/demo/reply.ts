@@ -25,6 +25,7 @@ export interface DemoReply {
   readonly answer: readonly string[];
   /** Undefined: the answer is a text. */
   readonly call: { readonly id: string; readonly name: string } | undefined;
+  /** "length" where max_tokens cut it off, whatever it was to be. */
   readonly finish: FinishReason;
 }
 

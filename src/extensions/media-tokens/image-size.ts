@@ -7,6 +7,7 @@ const MAX_READS_IN_IMAGE = 200;
 export interface ImageSize {
   /** In pixels. */
   readonly width: number;
+  /** In pixels. */
   readonly height: number;
 }
 

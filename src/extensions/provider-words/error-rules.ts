@@ -7,6 +7,7 @@ import type {
 } from "../../core/providers/provider-error.ts";
 
 export interface ErrorRule {
+  /** Is matched with the digits of the HTTP status, or of what an error inside a 200 stands for. */
   readonly status: RegExp;
   /** Are looked for in the error's code and type. */
   readonly names?: RegExp;
@@ -15,6 +16,7 @@ export interface ErrorRule {
    * status is enough.
    */
   readonly messages?: readonly RegExp[];
+  /** What the refusal means, if the rule matches. */
   readonly code: ProviderErrorCode;
   /** See ProviderErrorDetail. */
   readonly operator?: ProviderErrorDetail["operator"];
