@@ -63,7 +63,8 @@ function fileSource({ mediaType = "", data }: Media): object {
     default:
       throw new ApiError(
         "unsupported_value",
-        `this model takes files of the types application/pdf and text/plain, got ${cut(mediaType, 80)}`,
+        "this model takes files of the types application/pdf and text/plain, " +
+          `got ${cut(mediaType, 80)}`,
       );
   }
 }

@@ -169,7 +169,7 @@ async function readRecent({ spendDir }: BooksFiles): Promise<BooksBalance["recen
   const found: TakenRequest[] = [];
   for (const { path, from } of parts)
     for await (const { lines } of readLines(path, { from }))
-      found.push(...lines.map(takenIn).filter((taken) => taken !== undefined));
+      for (const taken of lines.map(takenIn)) if (taken) found.push(taken);
   return found;
 }
 

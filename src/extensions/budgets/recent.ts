@@ -14,8 +14,8 @@ export interface Recent {
   /** Remembers a request that `model` has completed. */
   add(account: string, model: string, taken: Taken): void;
   /**
-   * The estimate, or what the last requests took at most and a quarter, if that is less; but no less
-   * than the prompt's part of it.
+   * The estimate, or what the last requests took at most and a quarter, if that is less; but no
+   * less than the prompt's part of it.
    */
   bound(account: string, estimate: Estimate): Taken;
 }

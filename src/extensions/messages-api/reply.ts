@@ -100,7 +100,9 @@ function createWholeWriter(chat: ChatRequest, serving: Serving): ResumableWriter
   const maker = eventMaker(chat, serving);
   const events: ReplyEvent[] = [];
   let { name } = serving.model;
-  /** The provider's own words. They do not have all of a reply that another attempt went on with. */
+  /**
+   * The provider's own words. They do not have all of a reply that another attempt went on with.
+   */
   const own: ReplyEvent[] = [];
   let isResumed = false;
   const wholeMessage = () => own.find(({ type }) => type === "message");

@@ -39,8 +39,8 @@ export function chatMessages(message: ClientMessage, foreign: Foreign): readonly
 }
 
 /**
- * What Claude Code tells its own vendor of itself, in the first line of the first system text. It is
- * no instruction to a model.
+ * What Claude Code tells its own vendor of itself, in the first line of the first system text. It
+ * is no instruction to a model.
  */
 const BILLING = "x-anthropic-billing-header:";
 
@@ -77,11 +77,13 @@ function userMessages(blocks: readonly UserBlock[], foreign: Foreign): readonly 
   const parts: Part[] = [];
   for (const [index, block] of blocks.entries()) {
     const path = ["content", index];
-    if (block.type !== "tool_result") parts.push(...mediaParts(block, path, foreign));
+    // One by one: a call with 100,000 arguments would overflow the stack.
+    if (block.type !== "tool_result")
+      for (const part of mediaParts(block, path, foreign)) parts.push(part);
     else {
       const { message, shown } = resultMessage(block, path, foreign);
       results.push(message);
-      parts.push(...shown);
+      for (const part of shown) parts.push(part);
     }
   }
   if (results.length > 0 && parts.length === 0) return results;

@@ -20,8 +20,8 @@ const EVENTS = {
 } as const;
 
 /**
- * `call_id`: the provider's, by which the client answers the call. A call of a reply that was cut is
- * complete if its arguments are.
+ * `call_id`: the provider's, by which the client answers the call. A call of a reply that was cut
+ * is complete if its arguments are.
  */
 export function openCall(
   call_id: string,

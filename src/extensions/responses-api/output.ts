@@ -17,7 +17,9 @@ export type ItemStatus = "completed" | "incomplete";
 /** An item that still grows. */
 export interface OpenItem<Piece> {
   add(piece: Piece): void;
-  /** "incomplete": the reply was cut. An item that was whole before that is complete all the same. */
+  /**
+   * "incomplete": the reply was cut. An item that was whole before that is complete all the same.
+   */
   end(status: ItemStatus): void;
 }
 
