@@ -45,6 +45,7 @@ export {
   BUCKETS,
   bucketOf,
   fingerprint,
+  parseUsageLine,
   recordText,
   usageRecord,
 } from "./usage/usage-record.ts";

@@ -5,8 +5,9 @@ import { segmentsIn } from "../books/index.ts";
 import type { Mark } from "../usage-records/index.ts";
 import { sealsDir, type SettledLine } from "../seals/index.ts";
 import { createFindings } from "./findings.ts";
+import { collectDetails, type DetailsCollection } from "./closed-details.ts";
 import { createOpenRecords, expectedRecords } from "./day-leaves.ts";
-import { verifyRanges } from "./verify-ranges.ts";
+import { verifyBytes } from "./month-bytes.ts";
 import { verifyHeads, type Trust } from "./verify-heads.ts";
 import {
   monthsInFiles,
@@ -50,19 +51,28 @@ export async function verifyBooks(
   const dir = sealsDir(dataDir);
   const spendDir = join(dataDir, "spend");
   // What grows first is read last, so that a gateway that runs meanwhile makes no finding.
-  const source = other ? await other(firstSegmentDay(spendDir)) : monthsInFiles(dataDir, findings);
   const { heads, publicKey, named } = verifyHeads(dir, trust, findings);
-  const open = createOpenRecords(heads.at(-1)?.head.day ?? "");
+  const source = other
+    ? await other(firstSegmentDay(spendDir))
+    : monthsInFiles(dataDir, heads, findings);
+  const lastDay = heads.at(-1)?.head.day ?? "";
+  const open = createOpenRecords(lastDay);
+  const details = detailsOf(source, lastDay);
   const awaited = createAwaited(source?.marks ?? []);
   const segments = await verifySegments({ spendDir, named, findings }, (settled, { first }) => {
     open.take(settled);
+    details.take(settled);
     awaited.take(settled, first);
   });
-  const expected = await expectedRecords({ dir, heads, findings }, await open.sorted());
-  if (!other) await verifyRanges(join(dataDir, "usage"), heads, findings);
+  const evidence = {
+    expected: await expectedRecords({ dir, heads, findings }, await open.sorted()),
+    details: await details.sorted(),
+    isAwaited: awaited.has,
+  };
+  for (const file of source?.files ?? []) await verifyBytes(file, heads, findings);
   const hadFiles = heads.some(({ head }) => head.months.length > 0);
   if (!source && hadFiles) findings.add("usage", "is not there, and heads have files in it");
-  const months = source ? await verifyRecords(source, expected, awaited.has, findings) : [];
+  const months = source ? await verifyRecords(source, evidence, findings) : [];
   const list = findings.list();
   return {
     ok: list.length === 0,
@@ -78,6 +88,19 @@ export async function verifyBooks(
     awaited: source ? awaited.count() : 0,
     findings: list,
   };
+}
+
+/**
+ * The details of closed days that no head has byte for byte: those in files that were written anew,
+ * and those of the last day, whose head may have been made before all of them were copied.
+ */
+function detailsOf(source: RecordSource | undefined, lastDay: string): DetailsCollection {
+  const anew = new Set(
+    source?.months.flatMap(({ month, bytes }) => (bytes.writtenAnew ? [month] : [])),
+  );
+  return collectDetails(
+    (day) => day === lastDay || (day < lastDay && anew.has(day.slice(0, "YYYY-MM".length))),
+  );
 }
 
 /** The day of the first segment that is there. The epoch if there is none. */

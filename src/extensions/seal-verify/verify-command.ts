@@ -171,8 +171,18 @@ function monthText(month: MonthProof): string {
     month.uncounted_bytes > 0 ? `; ${month.uncounted_bytes} bytes after them do not count` : "";
   return (
     `${month.file}: ${month.records} records: ${month.by_head} proved by heads, ` +
-    `${month.by_log} by sealed lines of the spend log, ${month.not_proved} not proved${rest}`
+    `${month.by_log} by sealed lines of the spend log, ${month.not_proved} not proved${rest}` +
+    anewText(month)
   );
+}
+
+/** What heads do not prove of a month, because its file is not the one that they have. */
+function anewText({ written_anew: anew, details_not_proved: details = 0 }: MonthProof): string {
+  const bytes = anew
+    ? `; the file was written anew since the head of ${anew.since}: ` +
+      `the ${anew.bytes} bytes that heads have of it cannot be compared`
+    : "";
+  return details > 0 ? `${bytes}; the details of ${details} records are not proved` : bytes;
 }
 
 /** A verification of a statement for people. */
