@@ -32,7 +32,7 @@ export interface ExpectedRecords {
   judge(line: string, day: string): RecordProof;
   /**
    * Names each record that was expected, and that judge() was not asked about. Records for which
-   * `isAwaited` says so are on their way.
+   * `isAwaited` says so are on their way, unless their day was closed before the last one.
    */
   missing(isAwaited: (usageId: string) => boolean, report: MissingRecord): void;
 }
@@ -139,15 +139,17 @@ export async function expectedRecords(
       return isFirst ? "head" : "again";
     },
     missing(isAwaited, report) {
-      const reportAll = (found: readonly Unmet[], by: string): void => {
-        for (const { id } of found.filter((each) => !isAwaited(each.id))) report(id, by);
+      const reportAll = (found: readonly Unmet[], by: string, mayBeAwaited: boolean): void => {
+        for (const { id } of found) if (!mayBeAwaited || !isAwaited(id)) report(id, by);
       };
+      // A day is closed after everything was copied, but for what was settled during the copying.
       for (const [day, { head, met }] of days) {
         const found = unmet(cache.get(head), met).filter(({ leaf }) => !late.isReplaced(leaf));
-        reportAll(found, `the head of ${day}`);
+        reportAll(found, `the head of ${day}`, day === lastDay);
       }
-      reportAll(unmet(open.sealed, openMet), "the spend log");
-      reportAll(late.unmet(), "the head of a later day");
+      reportAll(unmet(open.sealed, openMet), "the spend log", true);
+      for (const found of late.unmet())
+        reportAll([found], "the head of a later day", found.namedOn === lastDay);
     },
   };
 }
@@ -172,7 +174,9 @@ function unmet(leaves: SortedLeaves, met: Uint8Array): Unmet[] {
 function createLate(heads: readonly HeadLine[]) {
   const replaced = new Set(heads.flatMap(({ head }) => head.replaced.map(({ leaf }) => leaf)));
   const expected = new Map(
-    heads.flatMap(({ head }) => head.late.map(({ leaf, usage_id }) => [leaf, usage_id] as const)),
+    heads.flatMap(({ head }) =>
+      head.late.map(({ leaf, usage_id: id }) => [leaf, { leaf, id, namedOn: head.day }] as const),
+    ),
   );
   const met = new Set<string>();
   return {
@@ -184,10 +188,9 @@ function createLate(heads: readonly HeadLine[]) {
       return isFirst ? "head" : "again";
     },
     isReplaced: (leaf: string): boolean => replaced.has(leaf),
-    unmet: (): Unmet[] =>
-      [...expected]
-        .filter(([leaf]) => !met.has(leaf) && !replaced.has(leaf))
-        .map(([leaf, id]) => ({ id, leaf })),
+    /** `namedOn`: the day of the head that names the record. */
+    unmet: (): (Unmet & { readonly namedOn: string })[] =>
+      [...expected.values()].filter(({ leaf }) => !met.has(leaf) && !replaced.has(leaf)),
   };
 }
 

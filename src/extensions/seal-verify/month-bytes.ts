@@ -34,11 +34,37 @@ export function bytesInHeads(
   return { proved: 0, writtenAnew: { since: last.since, bytes: last.to } };
 }
 
+/**
+ * Names months of which heads have bytes that usage/cursor.json does not count. A head is made of
+ * bytes that count already, and these only grow, unless the file is written anew.
+ */
+export function verifyCounted(
+  files: readonly MonthFile[],
+  heads: readonly HeadLine[],
+  findings: Findings,
+): void {
+  const months = new Set(heads.flatMap(({ head }) => head.months.map(({ month }) => month)));
+  for (const month of months) {
+    const file = files.find((each) => each.month === month);
+    const counted = file?.counted ?? 0;
+    const { proved, writtenAnew } = bytesInHeads(heads, month, file?.rewritten ?? 0);
+    const expected = file ? proved : Math.max(proved, writtenAnew?.bytes ?? 0);
+    if (counted >= expected) continue;
+    const what = file ? `counts ${counted} bytes of it` : "does not know it";
+    findings.add(
+      `usage/${month}.jsonl`,
+      `usage/cursor.json ${what}, and heads have ${expected}: records were removed or moved`,
+    );
+  }
+}
+
 /** The file of a month, as far as usage/cursor.json counts it. */
 export interface MonthFile {
   /** `YYYY-MM`. */
   readonly month: string;
   readonly path: string;
+  /** How many bytes of it count. */
+  readonly counted: number;
   /** How often it was written anew. */
   readonly rewritten: number;
 }

@@ -7,7 +7,7 @@ import { sealsDir, type SettledLine } from "../seals/index.ts";
 import { createFindings } from "./findings.ts";
 import { collectDetails, type DetailsCollection } from "./closed-details.ts";
 import { createOpenRecords, expectedRecords } from "./day-leaves.ts";
-import { verifyBytes } from "./month-bytes.ts";
+import { verifyBytes, verifyCounted } from "./month-bytes.ts";
 import { verifyHeads, type Trust } from "./verify-heads.ts";
 import {
   monthsInFiles,
@@ -69,6 +69,7 @@ export async function verifyBooks(
     details: await details.sorted(),
     isAwaited: awaited.has,
   };
+  if (source && !other) verifyCounted(source.files, heads, findings);
   for (const file of source?.files ?? []) await verifyBytes(file, heads, findings);
   const hadFiles = heads.some(({ head }) => head.months.length > 0);
   if (!source && hadFiles) findings.add("usage", "is not there, and heads have files in it");

@@ -87,7 +87,7 @@ export function monthsInFiles(
   const months = [...cursor.months].sort().flatMap(([month, size]): MonthRecords[] => {
     const path = files.pathOf(month, cursor);
     const rewritten = cursor.rewritten.get(month) ?? 0;
-    monthFiles.push({ month, path, rewritten });
+    monthFiles.push({ month, path, counted: size, rewritten });
     if (!existsSync(path) || size === 0) return [];
     const file = `usage/${month}.jsonl`;
     const actual = statSync(path).size;
@@ -211,13 +211,15 @@ interface JudgedLine {
 
 function judgeLine(
   { text, end }: RecordLine,
-  { bytes }: MonthRecords,
+  { month, bytes }: MonthRecords,
   { expected, details }: Evidence,
 ): JudgedLine {
   const { day, hasDetails, fault } = readRecordLine(text);
   if (day === "") return { proof: "wrong", what: fault };
   const proof = expected.judge(text, day);
   if (fault !== undefined) return { proof: "wrong", what: fault };
+  if (!day.startsWith(`${month}-`))
+    return { proof: "wrong", what: `ended on ${day}: it was moved to the file of another month` };
   if (proof !== "head" || !hasDetails || end <= bytes.proved) return { proof, what: WRONG[proof] };
   const detailsProof = details.judge(text);
   if (detailsProof === "wrong") return { proof: "wrong", what: OTHER_DETAILS };
