@@ -1,6 +1,6 @@
 // Checks the chain of one segment, line by line, and names what is wrong with it.
-import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { NO_SEAL, sealOf, splitSeal, type SealedLine } from "./chain.ts";
+import { createRecoveryLines } from "./recovery-lines.ts";
 
 /** How many lines before the last are tried, to tell an inserted line from a changed one. */
 const LOOK_BACK = 3;
@@ -32,6 +32,7 @@ export function createChainCheck(finding: Finding): ChainCheck {
   /** The seals of the lines before the last one. */
   let earlier: readonly string[] = [];
   let unsealed: string[] = [];
+  const recovery = createRecoveryLines();
 
   function takeSealed(line: SealedLine): void {
     if (number - sealedLines > 1) {
@@ -70,12 +71,14 @@ export function createChainCheck(finding: Finding): ChainCheck {
     take(line) {
       number += 1;
       const sealed = splitSeal(line);
-      if (sealed) takeSealed(sealed);
-      else if (sealedLines > 0) unsealed.push(line);
+      if (sealed) {
+        takeSealed(sealed);
+        recovery.take(line);
+      } else if (sealedLines > 0) unsealed.push(line);
     },
     finish() {
       unsealed.forEach((line, index) => {
-        if (!isRecovery(line))
+        if (!recovery.accepts(line))
           finding(sealedLines + 1 + index, "has no seal, as lines before it have");
       });
     },
@@ -87,12 +90,3 @@ export function createChainCheck(finding: Finding): ChainCheck {
 
 const span = (from: number, to: number): string =>
   from === to ? `line ${from} was` : `lines ${from} to ${to} were`;
-
-/** What is left of a seal of which one byte was changed. */
-const DAMAGED_SEAL = /[0-9a-f]{30}.{0,40}$/s;
-
-/** Whether a gateway without seals wrote the line, after the process of the segment had died. */
-function isRecovery(line: string): boolean {
-  const { type, status } = asObject(parseJson(line));
-  return type === "settle" && status === "interrupted" && !DAMAGED_SEAL.test(line);
-}
