@@ -28,6 +28,8 @@ export type RecordProof = "head" | "log" | "nothing" | "wrong" | "again";
 
 /** The expected records. */
 export interface ExpectedRecords {
+  /** Whether a head has a record of a closed day, or cannot say, because its tree is damaged. */
+  isSealed(leaf: Buffer, day: string): boolean;
   /** Says what proves a record. `line`: as it stands in a month's file. */
   judge(line: string, day: string): RecordProof;
   /**
@@ -122,6 +124,10 @@ export async function expectedRecords(
   }
 
   return {
+    isSealed(leaf, day) {
+      const proved = days.get(day);
+      return !proved || late.has(leaf.toString("hex")) || cache.get(proved.head).indexOf(leaf) >= 0;
+    },
     judge(line, day) {
       const leaf = leafOf(line);
       if (day > lastDay || !headDays.has(day)) return judgeOpen(line, day);
@@ -187,6 +193,7 @@ function createLate(heads: readonly HeadLine[]) {
       met.add(leaf);
       return isFirst ? "head" : "again";
     },
+    has: (leaf: string): boolean => expected.has(leaf),
     isReplaced: (leaf: string): boolean => replaced.has(leaf),
     /** `namedOn`: the day of the head that names the record. */
     unmet: (): (Unmet & { readonly namedOn: string })[] =>

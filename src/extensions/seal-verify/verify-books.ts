@@ -15,7 +15,13 @@ import {
   type MonthProof,
   type RecordSource,
 } from "./verify-records.ts";
-import { verifySegments, type SegmentProof } from "./verify-segments.ts";
+import { collectUnnamedLines } from "./unnamed-lines.ts";
+import {
+  verifySegments,
+  type GoneSegment,
+  type SegmentProof,
+  type TakeSettled,
+} from "./verify-segments.ts";
 
 /** What a verification found. `seal verify --json` prints it. */
 export interface Verification {
@@ -31,6 +37,8 @@ export interface Verification {
     readonly to: string | null;
   };
   readonly segments: readonly SegmentProof[];
+  /** Segments that heads name and that are not there any more. */
+  readonly gone: readonly GoneSegment[];
   /** Null: the usage records are not in files of this folder, and nothing is said of them. */
   readonly months: readonly MonthProof[] | null;
   /** Settled requests that the usage sync had not copied yet when the verification began. */
@@ -59,16 +67,17 @@ export async function verifyBooks(
   const open = createOpenRecords(lastDay);
   const details = detailsOf(source, lastDay);
   const awaited = createAwaited(source?.marks ?? []);
-  const segments = await verifySegments({ spendDir, named, findings }, (settled, { first }) => {
+  const unnamed = collectUnnamedLines(heads);
+  const take: TakeSettled = (settled, segment) => {
     open.take(settled);
     details.take(settled);
-    awaited.take(settled, first);
-  });
-  const evidence = {
-    expected: await expectedRecords({ dir, heads, findings }, await open.sorted()),
-    details: await details.sorted(),
-    isAwaited: awaited.has,
+    awaited.take(settled, segment.first);
+    unnamed.take(settled, segment);
   };
+  const { segments, gone } = await verifySegments({ spendDir, named, findings }, take);
+  const expected = await expectedRecords({ dir, heads, findings }, await open.sorted());
+  unnamed.report(expected.isSealed, findings);
+  const evidence = { expected, details: await details.sorted(), isAwaited: awaited.has };
   if (source && !other) verifyCounted(source.files, heads, findings);
   for (const file of source?.files ?? []) await verifyBytes(file, heads, findings);
   const hadFiles = heads.some(({ head }) => head.months.length > 0);
@@ -85,6 +94,7 @@ export async function verifyBooks(
       to: heads.at(-1)?.head.day ?? null,
     },
     segments,
+    gone,
     months: source ? months : null,
     awaited: source ? awaited.count() : 0,
     findings: list,

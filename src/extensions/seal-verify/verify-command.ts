@@ -13,6 +13,7 @@ import { systemClock } from "../../core/clock.ts";
 import { hasFileStore, openBooks } from "../books/index.ts";
 import { publicHexOf, scanSegment } from "../seals/index.ts";
 import { createFindings } from "./findings.ts";
+import type { GoneSegment } from "./verify-segments.ts";
 import { verifyBooks, type OtherRecords, type Verification } from "./verify-books.ts";
 import type { Trust } from "./verify-heads.ts";
 import { monthsInStore, type MonthProof } from "./verify-records.ts";
@@ -133,6 +134,7 @@ function booksText(result: Verification): string {
     heads.count > 0
       ? `heads: ${heads.count} of closed days, from ${heads.from} to ${heads.to}`
       : "heads: none; no day was closed since seals were switched on",
+    ...goneTexts(result.gone),
     ...segments.map(segmentText),
     ...(months?.map(monthText) ?? [
       "usage records: there are none in files here, and nothing is said of others",
@@ -157,13 +159,31 @@ function segmentText({
   head,
   unsealed,
   torn_bytes,
+  named_as,
 }: Verification["segments"][number]): string {
+  const known = named_as === undefined ? "" : `; heads know it as ${named_as}`;
   const torn =
     torn_bytes > 0 ? `; its last line is torn: ${torn_bytes} bytes that count for nothing` : "";
-  if (sealed === 0) return `${file}: ${lines} lines, not sealed: nothing proves them${torn}`;
+  if (sealed === 0)
+    return `${file}: ${lines} lines, not sealed: nothing proves them${torn}${known}`;
   const tail = unsealed > 0 ? `; ${unsealed} lines after them are not sealed` : "";
   const proof = head === null ? "no head has the last of them yet" : `${head} has the last of them`;
-  return `${file}: ${sealed} lines sealed, ${proof}${tail}${torn}`;
+  return `${file}: ${sealed} lines sealed, ${proof}${tail}${torn}${known}`;
+}
+
+/** So many segments that are gone are named one by one: those of years are thousands. */
+const MAX_GONE = 50;
+
+function goneTexts(gone: readonly GoneSegment[]): readonly string[] {
+  const last = gone.slice(-MAX_GONE);
+  const earlier = gone.length - last.length;
+  return [
+    ...(earlier > 0 ? [`${earlier} segments before ${last[0]?.file} are gone as well`] : []),
+    ...last.map(
+      ({ file, lines, head }) =>
+        `${file}: gone; ${lines} lines were proved by ${head} until it was deleted`,
+    ),
+  ];
 }
 
 function monthText(month: MonthProof): string {

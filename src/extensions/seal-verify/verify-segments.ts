@@ -27,6 +27,24 @@ export interface SegmentProof {
   readonly unsealed: number;
   /** Bytes of a last line that was cut short: its process died, or is writing it. */
   readonly torn_bytes: number;
+  /** The name by which heads know the segment. Absent: its own, or no head names it. */
+  readonly named_as?: string;
+}
+
+/** A segment that a head names and that is gone: deleted after spend.keep_days, or by somebody. */
+export interface GoneSegment {
+  /** Its path in data_dir. */
+  readonly file: string;
+  /** How many lines heads have of it. */
+  readonly lines: number;
+  /** The last head that names it. */
+  readonly head: string;
+}
+
+/** What is proved of all segments. */
+export interface SegmentProofs {
+  readonly segments: readonly SegmentProof[];
+  readonly gone: readonly GoneSegment[];
 }
 
 /** What is done with the settled requests of a segment. */
@@ -80,7 +98,7 @@ export interface SegmentSources {
 export async function verifySegments(
   sources: SegmentSources,
   settled: TakeSettled = () => undefined,
-): Promise<readonly SegmentProof[]> {
+): Promise<SegmentProofs> {
   const { spendDir, named, findings } = sources;
   const { segments, wanted } = lookInto(spendDir);
   const proofs: SegmentProof[] = [];
@@ -101,11 +119,35 @@ export async function verifySegments(
       },
     });
     compareWithHeads(file, { scan, named: mine, own }, findings);
-    proofs.push(proofOf(file, scan, mine));
+    proofs.push(proofOf(segment.name, scan, mine));
   }
+  reportCopies(segments, findings);
   reportMissing(segments, named, findings);
   reportUnmet(wanted, named, findings);
-  return proofs;
+  return { segments: proofs, gone: goneSegments(segments, named) };
+}
+
+/** Reports segments that begin with the line of another. */
+function reportCopies(segments: readonly SegmentHead[], findings: Findings): void {
+  const names = new Map<string, string>();
+  for (const { name, first } of segments) {
+    const earlier = names.get(first);
+    if (first !== "" && earlier !== undefined)
+      findings.add(`spend/${name}`, `begins as spend/${earlier} does: one is a copy of the other`);
+    names.set(first, earlier ?? name);
+  }
+}
+
+function goneSegments(
+  segments: readonly SegmentHead[],
+  named: readonly NamedLine[],
+): readonly GoneSegment[] {
+  const present = new Set(segments.map(({ first }) => first));
+  const gone = new Map<string, GoneSegment>();
+  for (const { first, segment, lines, by, isClosed } of named)
+    if (isClosed && !present.has(first))
+      gone.set(first, { file: `spend/${segment}`, lines, head: by });
+  return [...gone.values()];
 }
 
 /** Reports last lines that first lines of later segments name, and that are nowhere. */
@@ -172,14 +214,16 @@ function reportMissing(
   }
 }
 
-function proofOf(file: string, scan: SegmentScan, named: readonly NamedLine[]): SegmentProof {
+function proofOf(name: string, scan: SegmentScan, named: readonly NamedLine[]): SegmentProof {
   const head = named.findLast(({ seal }) => seal !== null && seal === scan.seal);
+  const knownAs = named.at(-1)?.segment ?? name;
   return {
-    file,
+    file: `spend/${name}`,
     lines: scan.lines,
     sealed: scan.sealedLines,
     head: head?.by ?? null,
     unsealed: scan.lines - scan.sealedLines,
     torn_bytes: scan.tornBytes,
+    ...(knownAs !== name && { named_as: `spend/${knownAs}` }),
   };
 }

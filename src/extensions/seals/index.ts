@@ -23,7 +23,7 @@ export {
   parseHead,
   sealsDir,
 } from "./heads/heads.ts";
-export { recordLeaf, recordLine } from "./heads/make-head.ts";
+export { coveredLines, recordLeaf, recordLine } from "./heads/make-head.ts";
 export { rangesOf, readRange } from "./heads/month-ranges.ts";
 export { publicHexOf } from "./heads/seal-key.ts";
 export { hasSignature } from "./heads/signed.ts";
