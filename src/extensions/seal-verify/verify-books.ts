@@ -8,6 +8,7 @@ import { createFindings } from "./findings.ts";
 import { collectDetails, type DetailsCollection } from "./closed-details.ts";
 import { createOpenRecords, expectedRecords } from "./day-leaves.ts";
 import { verifyBytes, verifyCounted } from "./month-bytes.ts";
+import { collectOlderRecords } from "./older-records.ts";
 import { verifyHeads, type Trust } from "./verify-heads.ts";
 import {
   monthsInFiles,
@@ -77,12 +78,14 @@ export async function verifyBooks(
   const { segments, gone } = await verifySegments({ spendDir, named, findings }, take);
   const expected = await expectedRecords({ dir, heads, findings }, await open.sorted());
   unnamed.report(expected.isSealed, findings);
-  const evidence = { expected, details: await details.sorted(), isAwaited: awaited.has };
+  const older = collectOlderRecords(heads);
+  const evidence = { expected, details: await details.sorted(), older, isAwaited: awaited.has };
   if (source && !other) verifyCounted(source.files, heads, findings);
   for (const file of source?.files ?? []) await verifyBytes(file, heads, findings);
   const hadFiles = heads.some(({ head }) => head.months.length > 0);
   if (!source && hadFiles) findings.add("usage", "is not there, and heads have files in it");
   const months = source ? await verifyRecords(source, evidence, findings) : [];
+  await older.report(spendDir, findings);
   const list = findings.list();
   return {
     ok: list.length === 0,

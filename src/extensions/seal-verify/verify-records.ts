@@ -9,6 +9,7 @@ import type { SealedDetails } from "./closed-details.ts";
 import type { ExpectedRecords, RecordProof } from "./day-leaves.ts";
 import type { Findings } from "./findings.ts";
 import { bytesInHeads, type MonthBytes, type MonthFile } from "./month-bytes.ts";
+import type { OlderRecords } from "./older-records.ts";
 import { readRecordLine } from "./record-line.ts";
 
 /** What is proved of the usage records of a month. */
@@ -153,6 +154,7 @@ const WRONG: { readonly [proof in RecordProof]?: string } = {
 export interface Evidence {
   readonly expected: ExpectedRecords;
   readonly details: SealedDetails;
+  readonly older: OlderRecords;
   /** Whether a record is on its way into the usage records. */
   readonly isAwaited: (usageId: string) => boolean;
 }
@@ -182,10 +184,12 @@ async function verifyMonth(
   let withoutDetails = 0;
   for await (const lines of records()) {
     for (const line of lines) {
-      const { proof, what, lacksDetails } = judgeLine(line, month, evidence);
+      const { proof, day, what, lacksDetails } = judgeLine(line, month, evidence);
       counts[proof] += 1;
       if (lacksDetails) withoutDetails += 1;
-      if (what !== undefined) findings.add(`${file}, ${line.where}`, `${idIn(line.text)} ${what}`);
+      const where = `${file}, ${line.where}`;
+      if (what !== undefined) findings.add(where, `${idIn(line.text)} ${what}`);
+      if (proof === "nothing") evidence.older.take({ ...line, where, day }, bytes);
     }
   }
   return {
@@ -203,6 +207,8 @@ async function verifyMonth(
 /** What is said of a line. */
 interface JudgedLine {
   readonly proof: RecordProof;
+  /** The day on which the record ended. "": the line is none. */
+  readonly day: string;
   /** What is wrong with it. Undefined: nothing. */
   readonly what: string | undefined;
   /** Whether a head proves the columns, and nothing the details. */
@@ -215,15 +221,17 @@ function judgeLine(
   { expected, details }: Evidence,
 ): JudgedLine {
   const { day, hasDetails, fault } = readRecordLine(text);
-  if (day === "") return { proof: "wrong", what: fault };
+  const wrong = (what: string | undefined): JudgedLine => ({ proof: "wrong", day, what });
+  if (day === "") return wrong(fault);
   const proof = expected.judge(text, day);
-  if (fault !== undefined) return { proof: "wrong", what: fault };
+  if (fault !== undefined) return wrong(fault);
   if (!day.startsWith(`${month}-`))
-    return { proof: "wrong", what: `ended on ${day}: it was moved to the file of another month` };
-  if (proof !== "head" || !hasDetails || end <= bytes.proved) return { proof, what: WRONG[proof] };
+    return wrong(`ended on ${day}: it was moved to the file of another month`);
+  const isExact = !hasDetails || end <= bytes.proved;
+  if (proof !== "head" || isExact) return { proof, day, what: WRONG[proof] };
   const detailsProof = details.judge(text);
-  if (detailsProof === "wrong") return { proof: "wrong", what: OTHER_DETAILS };
-  return { proof, what: undefined, lacksDetails: detailsProof === "nothing" };
+  if (detailsProof === "wrong") return wrong(OTHER_DETAILS);
+  return { proof, day, what: undefined, lacksDetails: detailsProof === "nothing" };
 }
 
 const OTHER_DETAILS = "does not say in its details what the spend log says: they were changed";
