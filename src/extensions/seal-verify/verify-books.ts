@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { segmentsIn } from "../books/index.ts";
 import type { Mark } from "../usage-records/index.ts";
-import { sealsDir, type SettledLine } from "../seals/index.ts";
-import { createFindings } from "./findings.ts";
+import { type HeadLine, sealsDir, type SettledLine } from "../seals/index.ts";
+import { createFindings, type Findings } from "./findings.ts";
 import { collectDetails, type DetailsCollection } from "./closed-details.ts";
 import { createOpenRecords, expectedRecords } from "./day-leaves.ts";
 import { verifyBytes, verifyCounted } from "./month-bytes.ts";
@@ -26,7 +26,7 @@ import {
 
 /** What a verification found. `seal verify --json` prints it. */
 export interface Verification {
-  /** Whether nothing was found wrong. */
+  /** Whether there is a head or a sealed line, and nothing was found wrong. */
   readonly ok: boolean;
   /** The public key, 64 hexadecimal digits. Null: nothing is signed. */
   readonly public_key: string | null;
@@ -80,22 +80,16 @@ export async function verifyBooks(
   unnamed.report(expected.isSealed, findings);
   const older = collectOlderRecords(heads);
   const evidence = { expected, details: await details.sorted(), older, isAwaited: awaited.has };
-  if (source && !other) verifyCounted(source.files, heads, findings);
-  for (const file of source?.files ?? []) await verifyBytes(file, heads, findings);
-  const hadFiles = heads.some(({ head }) => head.months.length > 0);
-  if (!source && hadFiles) findings.add("usage", "is not there, and heads have files in it");
+  await verifyFiles(source, heads, findings);
   const months = source ? await verifyRecords(source, evidence, findings) : [];
   await older.report(spendDir, findings);
+  const isSealed = heads.length > 0 || segments.some(({ sealed }) => sealed > 0);
   const list = findings.list();
   return {
-    ok: list.length === 0,
+    ok: list.length === 0 && isSealed,
     public_key: publicKey ?? null,
     key_stated: trust.publicKey !== undefined,
-    heads: {
-      count: heads.length,
-      from: heads[0]?.head.day ?? null,
-      to: heads.at(-1)?.head.day ?? null,
-    },
+    heads: spanOf(heads),
     segments,
     gone,
     months: source ? months : null,
@@ -103,6 +97,25 @@ export async function verifyBooks(
     findings: list,
   };
 }
+
+/** Compares the files of months with the bytes that heads have of them. */
+async function verifyFiles(
+  source: RecordSource | undefined,
+  heads: readonly HeadLine[],
+  findings: Findings,
+): Promise<void> {
+  const hadFiles = heads.some(({ head }) => head.months.length > 0);
+  if (!source && hadFiles) findings.add("usage", "is not there, and heads have files in it");
+  if (!source?.files) return;
+  verifyCounted(source.files, heads, findings);
+  for (const file of source.files) await verifyBytes(file, heads, findings);
+}
+
+const spanOf = (heads: readonly HeadLine[]): Verification["heads"] => ({
+  count: heads.length,
+  from: heads[0]?.head.day ?? null,
+  to: heads.at(-1)?.head.day ?? null,
+});
 
 /**
  * The details of closed days that no head has byte for byte: those in files that were written anew,

@@ -11,21 +11,27 @@ import {
 import { asObject, parseJson } from "../../core/schema/untrusted-json.ts";
 import { systemClock } from "../../core/clock.ts";
 import { hasFileStore, openBooks } from "../books/index.ts";
-import { publicHexOf, scanSegment } from "../seals/index.ts";
-import { createFindings } from "./findings.ts";
+import { publicHexOf } from "../seals/index.ts";
 import type { GoneSegment } from "./verify-segments.ts";
 import { verifyBooks, type OtherRecords, type Verification } from "./verify-books.ts";
 import type { Trust } from "./verify-heads.ts";
 import { monthsInStore, type MonthProof } from "./verify-records.ts";
+import { verifySegment, type SegmentVerification } from "./verify-segment.ts";
 import { isStatement, verifyStatement, type StatementVerification } from "./verify-statement.ts";
+
+/** What a data_dir has, or one of it. */
+const FOLDERS = ["spend", "usage", "seals"];
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<number> {
   const trust = trustOf(args);
   const path = args.operand;
   if (path === "") return await verifyConfigured(args, terminal, trust);
   if (!existsSync(path)) throw new Error(`${path} is not there`);
-  if (statSync(path).isDirectory())
+  if (statSync(path).isDirectory()) {
+    if (!FOLDERS.some((name) => existsSync(join(path, name))))
+      throw new Error(`${path} holds no books: it has none of the folders ${FOLDERS.join(", ")}`);
     return await answer(args, terminal, await verifyBooks(resolve(path), trust));
+  }
   const text = readFileSync(path, "utf8");
   if (isStatement(text)) {
     if (!parseJson(text)) throw new Error(`${path} cannot be read: it was cut off or damaged`);
@@ -34,7 +40,7 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
     return result.ok ? 0 : 1;
   }
   if (/^\d{4}-\d\d-\d\d\..*\.jsonl$/.test(basename(path)))
-    return await verifySegment(args, terminal, path);
+    return await verifyOneSegment(args, terminal, path);
   throw new UsageError(
     `${path} is neither a data_dir, nor a segment of a spend log, nor a sealed statement; ` +
       "usage records of a month are verified with their data_dir",
@@ -100,29 +106,26 @@ async function answer(
   return result.ok ? 0 : 1;
 }
 
-/** Verifies the chain of one segment, of which nothing else is known. */
-async function verifySegment(
+async function verifyOneSegment(
   args: CommandArguments,
   terminal: Terminal,
   path: string,
 ): Promise<number> {
-  const findings = createFindings();
-  const scan = await scanSegment(path, {
-    finding: (line, what) => findings.add(`${path}, line ${line}`, what),
-  });
-  const { lines, sealedLines, tornBytes } = scan;
-  const proof = {
-    file: path,
-    lines,
-    sealed: sealedLines,
-    head: null,
-    unsealed: lines - sealedLines,
-    torn_bytes: tornBytes,
-  };
-  const list = findings.list();
-  const result = { ok: list.length === 0, segments: [proof], findings: list };
-  await terminal.answer(args, result, [segmentText(proof), ...verdict(list), ""].join("\n"));
+  const trust = trustOf(args);
+  const result = await verifySegment(path, trust);
+  await terminal.answer(args, result, segmentVerificationText(result, trust));
   return result.ok ? 0 : 1;
+}
+
+/** A verification of a segment for people. */
+function segmentVerificationText(result: SegmentVerification, { kept }: Trust): string {
+  const { compared, segments, findings } = result;
+  const heads =
+    compared.length > 0
+      ? `compared with ${compared.length} heads that were kept`
+      : "compared with no head: none of those that were kept names this segment";
+  const lines = [segmentText(segments[0]), ...(kept.length > 0 ? [heads] : [])];
+  return [...lines, ...verdict(result.ok, findings), ""].join("\n");
 }
 
 /** A verification for people. */
@@ -143,7 +146,7 @@ function booksText(result: Verification): string {
       ? [`on the way into the usage records: ${result.awaited} requests`]
       : []),
   ];
-  return [...lines, ...verdict(result.findings), ""].join("\n");
+  return [...lines, ...verdict(result.ok, result.findings), ""].join("\n");
 }
 
 const keyText = (publicKey: string | null, isStated: boolean): string => {
@@ -216,13 +219,15 @@ function statementText(result: StatementVerification): string {
       ? `compared with heads that were kept: ${compared.join(", ")}`
       : "compared with no head that was kept elsewhere",
   ];
-  return [...lines, ...verdict(result.findings), ""].join("\n");
+  return [...lines, ...verdict(result.ok, result.findings), ""].join("\n");
 }
 
-const verdict = (findings: readonly string[]): readonly string[] =>
-  findings.length === 0
-    ? ["nothing was changed"]
-    : ["something was changed, removed or damaged:", ...findings.map((each) => `  ${each}`)];
+/** Without findings nothing was changed, unless there is nothing that could show a change. */
+function verdict(isOk: boolean, findings: readonly string[]): readonly string[] {
+  if (isOk) return ["nothing was changed"];
+  if (findings.length === 0) return ["nothing is proved: no line here is sealed"];
+  return ["something was changed, removed or damaged:", ...findings.map((each) => `  ${each}`)];
+}
 
 export const verifyCommand: Command = {
   summary: "verify sealed books, or a sealed statement, by their files alone",

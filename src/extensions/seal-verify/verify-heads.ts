@@ -13,6 +13,8 @@ import type { Findings } from "./findings.ts";
 /** What is wrong with a line that was kept, if it names no head. */
 export const NO_HEAD = "is neither a head nor a line of the log that names one";
 
+const OTHER_KEY = "was changed, or signed by another key: its signature is not that of the key";
+
 /** A line of a segment that a head names. */
 export interface NamedLine extends HeadSegment {
   /** Which head names it: "the head of 2026-11-22". */
@@ -53,11 +55,7 @@ export function verifyHeads(dir: string, trust: Trust, findings: Findings): Veri
       previous = "";
       return;
     }
-    if (!hasSignature(text, publicKey ?? ""))
-      findings.add(
-        where,
-        "was changed, or signed by another key: its signature is not that of the key",
-      );
+    if (!hasSignature(text, publicKey ?? "")) findings.add(where, OTHER_KEY);
     const continues = line.head.previous === previous && line.head.number === index + 1;
     if (!continues && previous !== "")
       findings.add(
@@ -96,10 +94,7 @@ function compareKept(
     return [];
   }
   if (!hasSignature(text, publicKey ?? "")) {
-    findings.add(
-      where,
-      "was changed, or signed by another key: its signature is not that of the key",
-    );
+    findings.add(where, OTHER_KEY);
     return [];
   }
   const { head, hash } = line;
@@ -115,8 +110,29 @@ function compareKept(
       "continues a head that is not in seals/heads.jsonl: heads were changed or removed",
     );
   }
-  const by = `the head that was kept, of ${head.made_at},`;
-  return head.segments.map((segment) => ({ ...segment, by, isClosed: false }));
+  return linesOfKept(head);
+}
+
+function linesOfKept({ made_at, segments }: HeadLine["head"]): NamedLine[] {
+  const by = `the head that was kept, of ${made_at},`;
+  return segments.map((segment) => ({ ...segment, by, isClosed: false }));
+}
+
+/**
+ * The lines of segments that kept heads name, where the heads of the books are not there. A line of
+ * the log that names a head has none.
+ */
+export function keptLines({ publicKey, kept }: Trust, findings: Findings): readonly NamedLine[] {
+  return kept.flatMap((text) => {
+    const where = "the head that was kept";
+    const line = parseHead(text);
+    const isNamed = asObject(parseJson(text))["event"] === "seal_head";
+    if (!line && !isNamed) findings.add(where, NO_HEAD);
+    if (!line) return [];
+    const isSigned = hasSignature(text, publicKey ?? line.head.public_key);
+    if (!isSigned) findings.add(where, OTHER_KEY);
+    return isSigned ? linesOfKept(line.head) : [];
+  });
 }
 
 /** A line of the gateway's log names a head by its hash. */

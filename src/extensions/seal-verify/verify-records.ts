@@ -67,8 +67,8 @@ export interface RecordSource {
   /** How far each segment was copied. */
   readonly marks: readonly Mark[];
   readonly months: readonly MonthRecords[];
-  /** The files of these months. */
-  readonly files: readonly MonthFile[];
+  /** The files of these months. Absent: they are in a database. */
+  readonly files?: readonly MonthFile[];
 }
 
 /**
@@ -130,7 +130,7 @@ export async function monthsInStore(
     const bytes = { proved: 0 };
     months.push({ month, file, uncounted: 0, bytes, records: () => rowsOf(store, only) });
   }
-  return { marks, months, files: [] };
+  return { marks, months };
 }
 
 function monthAfter(month: string): string {

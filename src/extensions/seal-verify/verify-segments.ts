@@ -172,14 +172,19 @@ function namedLines(named: readonly NamedLine[]): ReadonlyMap<string, readonly N
 }
 
 /** A segment that was read, and what heads say of it. */
-interface Compared {
+export interface Compared {
   readonly scan: SegmentScan;
   readonly named: readonly NamedLine[];
   /** The seals of the lines that heads name. */
   readonly own: ReadonlyMap<number, string>;
 }
 
-function compareWithHeads(file: string, { scan, named, own }: Compared, findings: Findings): void {
+/** Compares a segment with what heads say of its lines. */
+export function compareWithHeads(
+  file: string,
+  { scan, named, own }: Compared,
+  findings: Findings,
+): void {
   for (const { lines, seal, by } of named) {
     if (lines > scan.lines && scan.tornBytes > 0)
       findings.add(
@@ -214,7 +219,12 @@ function reportMissing(
   }
 }
 
-function proofOf(name: string, scan: SegmentScan, named: readonly NamedLine[]): SegmentProof {
+/** What is proved of a segment that was read. `name`: that of its file. */
+export function proofOf(
+  name: string,
+  scan: SegmentScan,
+  named: readonly NamedLine[],
+): SegmentProof {
   const head = named.findLast(({ seal }) => seal !== null && seal === scan.seal);
   const knownAs = named.at(-1)?.segment ?? name;
   return {
