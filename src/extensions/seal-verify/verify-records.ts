@@ -258,4 +258,4 @@ async function nameMissing(
 }
 
 /** The usage_id in a line. */
-const idIn = (line: string): string => /"usage_id":"([^"]*)"/.exec(line)?.[1] ?? "a record";
+const idIn = (line: string): string => /"usage_id":"([^"]*)"/.exec(line)?.[1] ?? "the line";
