@@ -2,6 +2,8 @@
 // pure: texts in, the text to be shown out. Whatever cannot be told for certain is refused, because
 // a doubled or missing word would be a lie about the reply.
 import { ProviderError } from "../../core/providers/provider-error.ts";
+import { searchEndings, type EndingSearch } from "./endings.ts";
+import { hasWholeWord, hasWord } from "./words.ts";
 
 /** Joins the pieces of one attempt. */
 export interface Joint {
@@ -10,8 +12,11 @@ export interface Joint {
    * a ProviderError if the attempt does not go on from what was shown.
    */
   push(text: string): string;
-  /** No further text is to be considered. Returns what was not known yet. Throws as `push`. */
-  settle(): string;
+  /**
+   * No further text is to be considered. Returns what was not known yet. Throws as `push`.
+   * `isCut`: the text ended because it was as long as it may be.
+   */
+  settle(isCut: boolean): string;
 }
 
 /**
@@ -24,10 +29,10 @@ const MIN_REPEATED = 32;
  * answer.
  */
 const MIN_ALIKE = 8;
-/** Characters at the end of what was shown that are looked through for repeated words. */
-const WINDOW = 1_000;
-/** So many characters at the end of a word, said once more, are a repetition. */
-const MIN_WORD_END = 4;
+/** Blanks before the first word of a text. */
+const MAX_BLANKS = 1_000;
+/** Characters of a text that are held back because they stand somewhere in what was shown too. */
+const MAX_HELD = 10_000;
 
 /**
  * The attempt cannot be used. It is the work of this text alone, so the breaker does not count it,
@@ -65,98 +70,167 @@ export function joinRepeated(shown: string): Joint {
   };
 }
 
-/** Joins an attempt that was asked to go on from `beginningOf(shown)`. */
+/**
+ * Joins an attempt that was asked to go on from `beginningOf(shown)`. First it is compared with the
+ * start of what was shown, then with the words that it ended in. The blanks before the first word
+ * do not count there: models and servers add and drop them.
+ */
 export function joinContinued(shown: string): Joint {
   const beginning = beginningOf(shown);
   /** What was shown and is not a part of the beginning. The model says it once more. */
   const cutOff = shown.slice(beginning.length);
-  // A model that repeats words repeats those that it was given, or those that were shown.
-  const given = lastWords(beginning);
-  const words = lastWords(shown);
-  /** As long as the attempt repeats what was shown from its start: how much of it. */
-  let repeated: number | undefined = 0;
+  const start = compareWithStart(shown);
+  /** The blanks that the attempt begins with. */
+  let blanks = "";
+  let endings: EndingSearch | undefined;
+  /** What the attempt says after them, and what is not shown yet. */
   let held = "";
   let joined = false;
 
-  /** Takes a piece of a repetition. Returns what follows it; undefined: it goes on, or is none. */
-  function takeRepeated(text: string, matched: number): string | undefined {
-    const piece = text.slice(0, shown.length - matched);
-    if (!shown.startsWith(piece, matched)) {
-      const alike = shown.slice(0, matched + sharedLength(piece, shown.slice(matched)));
-      if (isAnotherAnswer(alike)) throw refused("it is another answer, from the start");
-      repeated = undefined;
-      held = shown.slice(0, matched) + text;
-      return undefined;
-    }
-    repeated = matched + piece.length;
-    if (repeated < shown.length) return undefined;
-    if (shown.length >= MIN_REPEATED && !isOneTextAgainAndAgain(shown))
-      return text.slice(piece.length);
-    throw refused("it may repeat what was shown, or begin like it");
+  function show(): string {
+    joined = true;
+    return (blanks + held).slice(cutOff.length);
   }
 
-  /** What is new of a text that is no repetition. Undefined: more text is needed to tell. */
-  function newIn(text: string, ended: boolean): string | undefined {
-    if (!text.startsWith(cutOff)) {
-      if (!ended && cutOff.startsWith(text)) return undefined;
-      throw refused("it goes on without the blanks that were shown");
-    }
-    const rest = text.slice(cutOff.length);
-    if (!ended && rest.length > WINDOW && rest.trimStart() === "")
+  /** Takes blanks. Returns what follows them. */
+  function takeBlanks(text: string): string {
+    const rest = text.trimStart();
+    blanks += text.slice(0, text.length - rest.length);
+    if (blanks.length > cutOff.length + MAX_BLANKS) throw refused("it begins with too many blanks");
+    return rest;
+  }
+
+  /** Takes what may be a repetition from the start, or another answer. */
+  function takeFromStart(text: string): string {
+    const { state, rest } = start.take(text, blanks);
+    if (state === "repeated") return takeNew(rest);
+    return state === "other" ? takeOther(rest) : "";
+  }
+
+  /** Takes what follows a repetition of all that was shown. */
+  function takeNew(text: string): string {
+    held += text;
+    if (held.length > MAX_BLANKS && held.trim() === "")
       throw refused("it goes on with too many blanks");
-    const found = [given.in(text, ended), words.in(rest, ended)];
-    if (found.includes("repeated")) throw refused("it repeats the last words that were shown");
-    return found.includes("unknown") ? undefined : rest;
+    joined = held.trim() !== "";
+    return joined ? held : "";
   }
 
-  function show(text: string | undefined): string {
-    joined = text !== undefined;
-    return text ?? "";
-  }
-
-  /**
-   * What is new of a text that has ended. A server that takes the beginning for a complete turn
-   * adds nothing, and so does a model that had said all: these cannot be told apart.
-   */
-  function showLast(text: string): string {
-    const rest = newIn(text, true) ?? "";
-    if (rest.trim() === "") throw refused("it adds nothing to what was shown");
-    return show(rest);
+  /** Takes what does not begin like what was shown. */
+  function takeOther(text: string): string {
+    if (!endings && !(blanks + text.charAt(0)).startsWith(cutOff))
+      throw refused("it goes on without the blanks that were shown");
+    endings ??= searchEndings(beginning, blanks !== "");
+    held += text;
+    const found = endings.take(text);
+    if (found === "repeated") throw refused(REPEATS_END);
+    if (found === "new") return show();
+    if (held.length > MAX_HELD) throw refused("it says too much of what was shown once more");
+    return "";
   }
 
   return {
     push(text) {
       if (joined) return text;
-      if (cutOff.length > WINDOW) throw refused("what was shown ends in too many blanks");
-      if (repeated === undefined) held += text;
-      else {
-        const rest = takeRepeated(text, repeated);
-        if (rest !== undefined || repeated !== undefined) return show(rest);
-      }
-      return show(newIn(held, false));
+      if (cutOff.length > MAX_BLANKS) throw refused("what was shown ends in too many blanks");
+      if (endings) return takeOther(text);
+      if (start.isOver()) return takeNew(text);
+      const rest = start.hasBegun() ? text : takeBlanks(text);
+      return rest === "" ? "" : takeFromStart(rest);
     },
-    settle() {
+    settle(isCut) {
       if (joined) return "";
-      if (repeated === undefined) return showLast(held);
-      const alike = shown.slice(0, repeated);
-      if (isAnotherAnswer(alike)) throw refused("it repeats a part of what was shown");
-      return showLast(alike);
+      // A server that takes the beginning for a complete turn adds nothing, and so does a model
+      // that had said all: these cannot be told apart.
+      if (!start.hasBegun() || start.isOver()) throw refused(ADDS_NOTHING);
+      const last = endings ? "" : takeOther(start.end(blanks));
+      if (joined) return last;
+      if (endings?.end(isCut) === "repeated") throw refused(REPEATS_END);
+      const rest = show();
+      if (rest.trim() === "") throw refused(ADDS_NOTHING);
+      return rest;
     },
   };
 }
 
-/** How many characters two texts share at their beginnings. */
-function sharedLength(a: string, b: string): number {
-  let length = 0;
-  while (length < a.length && a[length] === b[length]) length += 1;
-  return length;
+const REPEATS_END = "it repeats the last words that were shown";
+const ADDS_NOTHING = "it adds nothing to what was shown";
+
+/** What is known of a text that may repeat what was shown from its start. */
+interface FromStart {
+  /**
+   * "alike": it does so far. "repeated": it has repeated all. "other": it does not begin like it,
+   * not for as much as a word.
+   */
+  readonly state: "alike" | "repeated" | "other";
+  /** What follows the repetition; of an "other" text all of it. "" where it is "alike". */
+  readonly rest: string;
 }
 
-/**
- * `alike`: what the beginnings of an attempt and of what was shown have in common. A whole word is
- * enough: what goes on after a word begins with a blank or a sign.
- */
-const isAnotherAnswer = (alike: string): boolean => alike.length >= MIN_ALIKE || /\S\s/.test(alike);
+interface StartComparison {
+  /**
+   * Takes the next piece of a text, of which `blanks` stood before. Throws where the text may be a
+   * repetition or not, and where it is another answer.
+   */
+  take(piece: string, blanks: string): FromStart;
+  /** A text has come. */
+  hasBegun(): boolean;
+  /** All that was shown has been repeated. */
+  isOver(): boolean;
+  /** The text has ended, and was "alike". Returns all of it. Throws as `take`. */
+  end(blanks: string): string;
+}
+
+/** Compares a text with the start of what was shown, both without the blanks before them. */
+function compareWithStart(shown: string): StartComparison {
+  const start = shown.trimStart();
+  const shownBlanks = shown.slice(0, shown.length - start.length);
+  let matched = 0;
+  let begun = false;
+
+  /** Whether the text is another answer. `rest`: what follows what is alike. */
+  function isAnother(rest: string, blanks: string): boolean {
+    const alike = start.slice(0, matched);
+    const hasSameBlanks = blanks === shownBlanks;
+    // After a line break of its own a text may well begin with the same sign: the next of a list.
+    if (blanks !== "" && !hasSameBlanks && !hasWord(alike)) return false;
+    const length = hasSameBlanks ? blanks.length + matched : matched;
+    if (length >= MIN_ALIKE || /\S\s/.test(alike)) return true;
+    return hasWholeWord(alike, rest, start.slice(matched));
+  }
+
+  return {
+    take(piece, blanks) {
+      begun = true;
+      const before = matched;
+      const length = sharedLength(piece, start, matched);
+      matched += length;
+      const rest = piece.slice(length);
+      if (matched === start.length) {
+        const isCertain = start.length >= MIN_REPEATED && !isOneTextAgainAndAgain(start);
+        // After a blank the same words may be said once more, such as a line of a song.
+        if (isCertain && blanks === "") return { state: "repeated", rest };
+        throw refused("it may repeat what was shown, or begin like it");
+      }
+      if (rest === "") return { state: "alike", rest };
+      if (isAnother(rest, blanks)) throw refused("it is another answer, from the start");
+      return { state: "other", rest: start.slice(0, before) + piece };
+    },
+    hasBegun: () => begun,
+    isOver: () => begun && matched === start.length,
+    end(blanks) {
+      if (isAnother("", blanks)) throw refused("it repeats a part of what was shown");
+      return start.slice(0, matched);
+    },
+  };
+}
+
+/** How many characters at the beginning of `text` stand in `other` too, from `at` on. */
+function sharedLength(text: string, other: string, at: number): number {
+  let length = 0;
+  while (length < text.length && text[length] === other[at + length]) length += 1;
+  return length;
+}
 
 /**
  * Whether a text is a shorter one said several times, such as a line of dashes. What goes on with
@@ -173,50 +247,4 @@ function isOneTextAgainAndAgain(text: string): boolean {
     if (text.startsWith(text.slice(period))) return true;
   }
   return false;
-}
-
-interface LastWords {
-  /**
-   * Whether a text repeats them. "unknown": that depends on what follows; not if the text has
-   * `ended`.
-   */
-  in(text: string, ended: boolean): Finding;
-}
-
-type Finding = "repeated" | "new" | "unknown";
-
-/**
- * The words at the end of a text, from the end of one up to as many as fit the window. Signs alone
- * are no words: two closing brackets in a row are nothing unusual.
- */
-function lastWords(shown: string): LastWords {
-  const end = shown.slice(-WINDOW);
-  const starts = [...end.matchAll(/(?<=^|\s)\S/g)].map(({ index }) => index);
-  // A script without blanks has one long word.
-  for (let index = (starts.at(-1) ?? 0) + 1; index <= end.length - MIN_WORD_END; index += 1)
-    starts.push(index);
-  const endings = starts
-    .map((index) => end.slice(index).trimEnd())
-    .filter((ending) => /[\p{L}\p{N}]/u.test(ending));
-  const endsInBlank = /\s$/.test(shown);
-
-  return {
-    in(text, ended) {
-      const begun = text.trimStart();
-      if (begun === "") return ended ? "new" : "unknown";
-      // Without a blank between them the end of what was shown may be a part of a word.
-      const isApart = endsInBlank || begun.length < text.length;
-      const found = endings.map((ending) => comparedWith(ending, begun, isApart));
-      if (found.includes("repeated")) return "repeated";
-      return found.includes("unknown") && !ended ? "unknown" : "new";
-    },
-  };
-}
-
-/** `isApart`: only whole words count. */
-function comparedWith(ending: string, text: string, isApart: boolean): Finding {
-  if (!text.startsWith(ending)) return ending.startsWith(text) ? "unknown" : "new";
-  const next = text.slice(ending.length);
-  if (isApart && next === "") return "unknown";
-  return isApart && /^[\p{L}\p{N}]/u.test(next) ? "new" : "repeated";
 }

@@ -172,9 +172,11 @@ const joining =
   async (chat, serving, deliver, options) => {
     const joint = createJoint();
     let heard = false;
+    let isCut = false;
     let refusal: unknown;
     const take = (parts: readonly Part[]): Promise<unknown> | undefined => {
       heard = true;
+      isCut ||= parts.some((part) => part.type === "finish" && part.reason === "length");
       try {
         const joined = joinParts(parts, joint);
         return joined.length > 0 ? deliver(joined) : undefined;
@@ -191,7 +193,7 @@ const joining =
     // An attempt that had finished has dropped the error.
     if (refusal !== undefined) throw refusal;
     // Also where nothing is left to say: the attempt has replied.
-    await deliver([{ type: "text", text: joint.settle() }]);
+    await deliver([{ type: "text", text: joint.settle(isCut) }]);
   };
 
 /** What is new in a batch. Reasoning has its place before the text, and is not shown after it. */
@@ -203,7 +205,7 @@ function joinParts(parts: readonly Part[], joint: Joint): readonly Part[] {
   for (const part of parts) {
     if (part.type === "text") add(joint.push(part.text));
     else if (part.type === "tool_call" || part.type === "refusal") {
-      add(joint.settle());
+      add(joint.settle(false));
       joined.push(part);
     } else if (part.type === "tool_arguments") joined.push(part);
   }

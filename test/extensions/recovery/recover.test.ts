@@ -12,6 +12,7 @@ import {
   goesOn,
   inTurn,
   REST,
+  said,
   sayText,
   seen,
   SHOWN,
@@ -258,6 +259,19 @@ describe("a recovery", () => {
     });
     const got = await seen(answer);
     assert.deepEqual([got.text, got.error], [SHOWN, "upstream_error"]);
+  });
+
+  it("is refused where max_tokens cuts it off in the middle of what was shown", async (t) => {
+    for (const [finish, text] of [
+      ["stop", "So cats and dogs and"],
+      ["length", "So cats and dogs"],
+    ] as const) {
+      const { answer } = await askScene(t, {
+        models: { m: inTurn(broken(texts("So cats and dogs")), said(texts(" and"), finish)) },
+        config: continuing(),
+      });
+      assert.equal((await seen(answer)).text, text);
+    }
   });
 
   it("counts the break for the breaker, and what cannot be joined not", async (t) => {
