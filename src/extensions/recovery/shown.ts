@@ -2,6 +2,8 @@
 import type { Part } from "../../core/openai/parts.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Deliver } from "../../core/routing/fallback.ts";
+import type { Model } from "../../core/routing/model.ts";
+import { asArray } from "../../core/schema/untrusted-json.ts";
 
 export interface Shown {
   /** Delivers, and takes note. */
@@ -17,7 +19,14 @@ export interface Shown {
   size(): number;
 }
 
-export function watchShown({ showThinking }: ChatRequest, deliver: Deliver): Shown {
+/** Whether a client of the Responses API has asked for the reasoning in sealed form. */
+const wantsSealed = ({ native }: ChatRequest): boolean =>
+  native?.dialect === "responses" &&
+  asArray(native.body["include"]).includes("reasoning.encrypted_content");
+
+export function watchShown(chat: ChatRequest, deliver: Deliver): Shown {
+  const { showThinking } = chat;
+  const sealsReasoning = wantsSealed(chat);
   let text = "";
   let other = false;
   let size = 0;
@@ -29,26 +38,24 @@ export function watchShown({ showThinking }: ChatRequest, deliver: Deliver): Sho
     other = true;
   }
 
-  function note(part: Part, limit: number): void {
-    if (part.type === "tool_call") {
-      other = true;
-      size += part.name.length;
-    }
-    if (part.type === "native") {
-      other = true;
-      size += 1;
-    }
-    if (!("text" in part) || part.text === "") return;
-    if (part.type === "reasoning" && !showThinking) return;
-    size += part.text.length;
-    if (part.type !== "text") other = true;
-    else if (!other) noteText(part.text, limit);
+  /** How much the client sees of a part: its characters, or 1 where it has none. */
+  function sizeOf(part: Part, model: Model): number {
+    if (part.type === "tool_call" || part.type === "native") return 1;
+    if (!("text" in part)) return 0;
+    const isSeen = part.type !== "reasoning" || sealsReasoning || (showThinking && model.reasoning);
+    return isSeen ? part.text.length : 0;
+  }
+
+  function note(part: Part, model: Model): void {
+    const seen = sizeOf(part, model);
+    size += seen;
+    if (part.type !== "text") other ||= seen > 0;
+    else if (!other) noteText(part.text, model.provider.maxReplyBytes);
   }
 
   return {
     deliver(parts, serving) {
-      const { maxReplyBytes } = serving.model.provider;
-      for (const part of parts) note(part, maxReplyBytes);
+      for (const part of parts) note(part, serving.model);
       return deliver(parts, serving);
     },
     text: () => text,
