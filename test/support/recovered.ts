@@ -1,6 +1,7 @@
 // Streams that break, and what a client sees of them: for the tests of recovery.
 
 import assert from "node:assert/strict";
+import { setImmediate as turn } from "node:timers/promises";
 import { configFor, readStream, user, type ChatAnswer } from "./gateway.ts";
 import { createMemoryGateway, memoryProvider } from "./memory.ts";
 import {
@@ -12,6 +13,7 @@ import {
   type Asked,
   type Behaviour,
 } from "./provider.ts";
+import type { createFakeClock } from "./fake-clock.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import type { Scope } from "./scope.ts";
 
@@ -135,3 +137,17 @@ const textIn = (events: string): string =>
   [...events.matchAll(/"content":("(?:[^"\\]|\\.)*")/g)]
     .map(([, json]) => JSON.parse(json!))
     .join("");
+
+/** Lets time pass in steps, between which the work goes on, until `done`. */
+export async function passed(
+  clock: ReturnType<typeof createFakeClock>,
+  ms: number,
+  done: Promise<unknown> | undefined,
+): Promise<void> {
+  let isDone = false;
+  done?.then(() => (isDone = true));
+  for (let time = 0; time < ms && !isDone; time += 500) {
+    for (let turns = 0; turns < 15; turns += 1) await turn();
+    clock.advance(500);
+  }
+}

@@ -4,7 +4,7 @@ import type { ConfigExtension } from "../../config/extension.ts";
 import type { Config } from "../../core/config.ts";
 import { attempt as plainAttempt } from "../../core/routing/attempt.ts";
 import type { Complete } from "../../core/routing/fallback.ts";
-import { holding } from "./hold.ts";
+import { buffering } from "./buffered.ts";
 import { recovering } from "./recover.ts";
 import { aliasRecovery, maxRecoveries, modelRecovery, type RecoveryMode } from "./settings.ts";
 
@@ -29,7 +29,7 @@ export const aroundBreaks =
   (chat, candidates, deliver, context) => {
     const mode = chat.stream ? modeOf(config(), chat.model) : "none";
     if (mode === "hold") {
-      const attempt = holding(context.attempt ?? plainAttempt);
+      const attempt = buffering(context.attempt ?? plainAttempt);
       return complete(chat, candidates, deliver, { ...context, attempt });
     }
     if (mode === "none") return complete(chat, candidates, deliver, context);

@@ -1,5 +1,5 @@
-// The attempts at a recovered reply as one. A leg is what came of one time that the candidates were
-// asked: some failed attempts, and at its end one that said something, or none.
+// The attempts at a recovered reply as one. A leg is one pass over the candidates: its failed
+// attempts, and the attempt that replied, if there was one.
 import { formatMoney } from "../../core/ledger/price.ts";
 import type { AttemptRecord } from "../../core/ledger/ledger.ts";
 import { NO_USAGE, type MeterReading } from "../../core/ledger/meter.ts";
@@ -8,7 +8,10 @@ import type { CompletionFailed, RequestProgress } from "../../core/routing/fallb
 
 export interface Leg {
   readonly progress: RequestProgress;
-  /** The client was shown something of it. */
+  /**
+   * Whether it is billed: it finished the reply, showed something, or its client left while it
+   * replied.
+   */
   readonly isBilled: boolean;
   /** Absent: the leg has finished the reply. */
   readonly failure?: CompletionFailed;

@@ -11,6 +11,7 @@
 //       │ goes on
 //       v
 //   streaming (at most max_recoveries times)
+import { ClientGone } from "../../core/http/cancel.ts";
 import type { Part } from "../../core/openai/parts.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
 import { ProviderError } from "../../core/providers/provider-error.ts";
@@ -22,7 +23,7 @@ import { beginningOf, joinContinued, joinRepeated, type Joint } from "./joint.ts
 import { progressOf, type Leg } from "./legs.ts";
 import { marked, takesBeginning, withBeginning } from "./prefill.ts";
 import { watchShown, type Shown } from "./shown.ts";
-import { spoken } from "./spoken.ts";
+import { asked, spoken } from "./spoken.ts";
 
 type Attempt = typeof plainAttempt;
 
@@ -34,13 +35,18 @@ export interface RecoverableRequest {
   readonly context: RequestContext;
 }
 
-/** How the candidates are asked to go on with a stream. */
-interface Way {
-  /** The word for it in the books, if it succeeds. */
-  readonly recovery: "continued" | "repeated";
+/** Who is asked for what. */
+interface Asking {
   readonly chat: ChatRequest;
   readonly candidates: readonly Model[];
-  readonly attempt: Attempt | undefined;
+  /** Absent: nothing takes the place of an attempt. */
+  readonly attempt?: Attempt | undefined;
+}
+
+/** How the candidates are asked to go on with a stream. */
+interface Way extends Asking {
+  /** The word for it in the books, if it succeeds. */
+  readonly recovery: "continued" | "repeated";
 }
 
 /** Completes a stream, and goes on with it at most `maxRecoveries` times after it broke. */
@@ -48,19 +54,15 @@ export const recovering =
   (complete: Complete, maxRecoveries: number): Complete =>
   async (chat, candidates, deliver, context) => {
     const request = { chat, candidates, shown: watchShown(chat, deliver), context };
-    const first = await ask(complete, firstWay(request), request);
+    const { attempt } = context;
+    const first = await ask(complete, { chat, candidates, attempt }, request);
     if (!first.failure) return first.progress;
     const way = maxRecoveries > 0 ? wayOn(request, [first]) : undefined;
+    // Where there is no way the failure is told as the end of the reply.
     if (!way) throw first.failure;
+    report(first.failure, context);
     return goOn(complete, request, { legs: [first], way, maxRecoveries });
   };
-
-const firstWay = ({ chat, candidates, context: { attempt } }: RecoverableRequest): Way => ({
-  recovery: "repeated",
-  chat,
-  candidates,
-  attempt,
-});
 
 interface Going {
   readonly legs: readonly Leg[];
@@ -77,18 +79,20 @@ async function goOn(
   const leg = await ask(complete, way, request);
   const all = [...legs, leg];
   if (!leg.failure) return progressOf(all, way.recovery);
+  report(leg.failure, request.context);
   const next = all.length <= maxRecoveries ? wayOn(request, all) : undefined;
-  if (!next) throw givenUp(all, request.context);
+  if (!next) throw givenUp(all, way, request.context);
   return goOn(complete, request, { legs: all, way: next, maxRecoveries });
 }
 
 /** Asks the candidates once. Throws only what is no end of the request. */
-async function ask(complete: Complete, way: Way, request: RecoverableRequest): Promise<Leg> {
+async function ask(complete: Complete, asking: Asking, request: RecoverableRequest): Promise<Leg> {
   const { shown, context } = request;
   const before = shown.size();
-  const hooks = way.attempt ? { ...context, attempt: way.attempt } : context;
+  const { chat, candidates, attempt } = asking;
+  const hooks = attempt ? { ...context, attempt } : context;
   try {
-    const progress = await complete(way.chat, way.candidates, shown.deliver, hooks);
+    const progress = await complete(chat, candidates, shown.deliver, hooks);
     return { progress, isBilled: true };
   } catch (failure) {
     if (!(failure instanceof CompletionFailed)) throw failure;
@@ -99,14 +103,26 @@ async function ask(complete: Complete, way: Way, request: RecoverableRequest): P
   }
 }
 
-/** The failure of a stream with which nobody could go on: what broke it first. */
-function givenUp(legs: readonly Leg[], { cancel }: RequestContext): CompletionFailed {
-  const { failure } = cancel.aborted ? legs.at(-1)! : legs[0]!;
-  return new CompletionFailed(progressOf(legs, "failed"), failure!.error);
+/**
+ * The failure of a stream with which nobody could go on: what broke it first, as that of the model
+ * whose stream it was. `way`: how it was gone on with last. A client that left in the middle of it
+ * has had a reply that was gone on with.
+ */
+function givenUp(legs: readonly Leg[], way: Way, { cancel }: RequestContext): CompletionFailed {
+  const first = legs[0]!;
+  const last = legs.at(-1)!;
+  if (!cancel.aborted) {
+    const { model } = first.progress;
+    return new CompletionFailed({ ...progressOf(legs, "failed"), model }, first.failure!.error);
+  }
+  const wentOn = last.progress.begunAt !== undefined && cancel.reason instanceof ClientGone;
+  const progress = progressOf(legs, wentOn ? way.recovery : "failed");
+  return new CompletionFailed(progress, last.failure!.error);
 }
 
-/** Tells the operator what broke. */
+/** Tells the operator what broke a stream that had begun, or a stream that went on with it. */
 function report({ progress, error }: CompletionFailed, context: RequestContext): void {
+  if (progress.begunAt === undefined || context.cancel.aborted) return;
   if (error instanceof ProviderError)
     context.report("reply_broken", progress.model, errorFields(error));
 }
@@ -139,43 +155,80 @@ function wayOn(request: RecoverableRequest, legs: readonly Leg[]): Way | undefin
   const { chat, candidates, shown, context } = request;
   const { failure, progress } = legs.at(-1)!;
   if (!failure || !isBreak(failure, context) || !isJoinable(request)) return undefined;
-  report(failure, context);
   const broken = progress.model;
   const models = [broken, ...candidates.filter((model) => model !== broken)];
   const text = shown.text();
-  const { attempt = plainAttempt } = context;
-  if (text === "") return { recovery: "repeated", chat, candidates: models, attempt };
-  const beginning = beginningOf(text);
   const able = canContinue(chat) ? models.filter(takesBeginning) : [];
-  if (able.length === 0 || beginning === "") {
-    const repeating = joining(attempt, () => joinRepeated(text));
-    return { recovery: "repeated", chat, candidates: [broken], attempt: repeating };
-  }
+  const hasWords = beginningOf(text) !== "";
+  if (hasWords && able.length > 0) return wayToContinue(request, legs, able);
+  // Another model does not say the same words, but it may begin with the same line break.
+  return wayToRepeat(request, hasWords ? [broken] : models);
+}
+
+/** These models are asked to go on from the text that was shown. */
+function wayToContinue(
+  { chat, shown, context: { attempt = plainAttempt } }: RecoverableRequest,
+  legs: readonly Leg[],
+  candidates: readonly Model[],
+): Way {
+  const text = shown.text();
   const used = legs
     .filter(({ isBilled }) => isBilled)
     .reduce((sum, leg) => sum + leg.progress.reading.usage.completion_tokens, 0);
-  const continuing: Attempt = (asked, serving, deliver, options) => {
-    const { chat: marks, model } = marked(asked, serving.model);
-    return attempt(marks, { ...serving, model }, deliver, options);
-  };
   return {
     recovery: "continued",
-    chat: withBeginning(chat, beginning, used),
-    candidates: able,
-    attempt: joining(continuing, () => joinContinued(text)),
+    chat: withBeginning(chat, beginningOf(text), used),
+    candidates,
+    attempt: late(continuing(joining(attempt, () => joinContinued(text)))),
   };
 }
+
+/** These models are asked from the start. What was shown must come again. */
+function wayToRepeat(
+  { chat, shown, context: { attempt = plainAttempt } }: RecoverableRequest,
+  candidates: readonly Model[],
+): Way {
+  const text = shown.text();
+  const repeating = text === "" ? attempt : joining(attempt, () => joinRepeated(text));
+  return { recovery: "repeated", chat, candidates, attempt: late(repeating) };
+}
+
+/** The same attempt, which has only what is left of the request's time. */
+const late =
+  (attempt: Attempt): Attempt =>
+  async (chat, serving, deliver, options) => {
+    try {
+      await attempt(chat, serving, deliver, options);
+    } catch (error) {
+      throw spoken(error, options.cancel);
+    }
+  };
+
+/** The same attempt, which asks the model to go on as the model wants it. */
+const continuing =
+  (attempt: Attempt): Attempt =>
+  async (chat, serving, deliver, options) => {
+    const { chat: markedChat, model } = marked(chat, serving.model);
+    let delivered = false;
+    const take = (parts: readonly Part[]): Promise<unknown> | undefined => {
+      delivered = true;
+      return deliver(parts);
+    };
+    try {
+      await attempt(markedChat, { ...serving, model }, take, options);
+    } catch (error) {
+      throw delivered ? error : asked(error);
+    }
+  };
 
 /** The same attempt, of which only what is new is delivered. */
 const joining =
   (attempt: Attempt, createJoint: () => Joint): Attempt =>
   async (chat, serving, deliver, options) => {
     const joint = createJoint();
-    let heard = false;
     let isCut = false;
     let refusal: unknown;
     const take = (parts: readonly Part[]): Promise<unknown> | undefined => {
-      heard = true;
       isCut ||= parts.some((part) => part.type === "finish" && part.reason === "length");
       try {
         const joined = joinParts(parts, joint);
@@ -185,11 +238,7 @@ const joining =
         throw error;
       }
     };
-    try {
-      await attempt(chat, serving, take, options);
-    } catch (error) {
-      throw heard ? spoken(error, options.cancel) : error;
-    }
+    await attempt(chat, serving, take, options);
     // An attempt that had finished has dropped the error.
     if (refusal !== undefined) throw refusal;
     // Also where nothing is left to say: the attempt has replied.

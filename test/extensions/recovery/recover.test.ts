@@ -3,7 +3,6 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { setImmediate as turn } from "node:timers/promises";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import {
   askScene,
@@ -11,6 +10,7 @@ import {
   broken,
   goesOn,
   inTurn,
+  passed,
   REST,
   said,
   sayText,
@@ -419,17 +419,3 @@ describe("recovery hold", () => {
     assert.equal(model!.status().state, "closed");
   });
 });
-
-/** Lets time pass in steps, between which the work goes on, until `done`. */
-async function passed(
-  clock: ReturnType<typeof createFakeClock>,
-  ms: number,
-  done: Promise<unknown> | undefined,
-): Promise<void> {
-  let isDone = false;
-  done?.then(() => (isDone = true));
-  for (let time = 0; time < ms && !isDone; time += 500) {
-    for (let turns = 0; turns < 15; turns += 1) await turn();
-    clock.advance(500);
-  }
-}

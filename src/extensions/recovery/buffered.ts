@@ -14,25 +14,29 @@ type Attempt = typeof plainAttempt;
 const PART_BYTES = 100;
 
 /** The same attempt, which delivers its batches after its end. */
-export const holding =
+export const buffering =
   (attempt: Attempt): Attempt =>
   async (chat, serving, deliver, options) => {
     const batches: (readonly Part[])[] = [];
     const { maxReplyBytes } = serving.model.provider;
     let bytes = 0;
-    const hold = (parts: readonly Part[]): undefined => {
+    const keep = (parts: readonly Part[]): undefined => {
       for (const part of parts) bytes += PART_BYTES + sizeOf(part);
       if (bytes > maxReplyBytes) throw tooLong(maxReplyBytes);
       batches.push(parts);
     };
     try {
-      await attempt(chat, serving, hold, options);
+      await attempt(chat, serving, keep, options);
     } catch (error) {
       throw bytes === 0 ? error : spoken(error, options.cancel);
     }
     // An attempt that had finished has dropped the error.
     if (bytes > maxReplyBytes) throw tooLong(maxReplyBytes);
-    for (const parts of batches) await deliver(parts);
+    try {
+      for (const parts of batches) await deliver(parts);
+    } catch (error) {
+      throw spoken(error, options.cancel);
+    }
   };
 
 function sizeOf(part: Part): number {
