@@ -121,8 +121,9 @@ export function joinContinued(shown: string): Joint {
     if (!endings && !(blanks + text.charAt(0)).startsWith(cutOff))
       throw refused("it goes on without the blanks that were shown");
     endings ??= searchEndings(beginning, blanks !== "");
+    // However the pieces are cut, no more is compared than may be held.
+    const found = endings.take(text.slice(0, MAX_HELD + 1 - held.length));
     held += text;
-    const found = endings.take(text);
     if (found === "repeated") throw refused(REPEATS_END);
     if (found === "new") return show();
     if (held.length > MAX_HELD) throw refused("it says too much of what was shown once more");

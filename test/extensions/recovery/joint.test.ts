@@ -142,6 +142,10 @@ describe("a continuation", () => {
       ` ${long.slice(0, 9_000)}!`,
     );
     assert.equal(joined(joinContinued(shown), [` ${long}`, "!"]), undefined);
+    // However it is cut.
+    const tooLong = ` ${long.slice(0, 10_500)}!`;
+    assert.equal(joined(joinContinued(shown), [tooLong]), undefined);
+    assert.equal(joined(joinContinued(shown), [...tooLong]), undefined);
   });
 
   it("that ends within what it says once more is refused, if it was cut or is long", () => {
