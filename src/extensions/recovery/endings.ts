@@ -13,8 +13,8 @@ export interface EndingSearch {
   /** Takes the next piece. Once the finding is not "open", no more is taken. */
   take(piece: string): Finding;
   /**
-   * The text has ended: never "open". `isCut`: it ended because it was as long as it may be, so
-   * that it may have gone on.
+   * The text has ended: never "open". `isCut`: the model did not end it, so that it might have said
+   * more.
    */
   end(isCut: boolean): Finding;
 }

@@ -14,7 +14,7 @@ export interface Joint {
   push(text: string): string;
   /**
    * No further text is to be considered. Returns what was not known yet. Throws as `push`.
-   * `isCut`: the text ended because it was as long as it may be.
+   * `isCut`: the model did not end it, but max_tokens or a filter.
    */
   settle(isCut: boolean): string;
 }

@@ -229,7 +229,7 @@ const joining =
     let isCut = false;
     let refusal: unknown;
     const take = (parts: readonly Part[]): Promise<unknown> | undefined => {
-      isCut ||= parts.some((part) => part.type === "finish" && part.reason === "length");
+      isCut ||= parts.some((part) => part.type === "finish" && part.reason !== "stop");
       try {
         const joined = joinParts(parts, joint);
         return joined.length > 0 ? deliver(joined) : undefined;

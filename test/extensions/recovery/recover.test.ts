@@ -261,10 +261,11 @@ describe("a recovery", () => {
     assert.deepEqual([got.text, got.error], [SHOWN, "upstream_error"]);
   });
 
-  it("is refused where max_tokens cuts it off in the middle of what was shown", async (t) => {
+  it("is refused where it is cut off in the middle of what was shown", async (t) => {
     for (const [finish, text] of [
       ["stop", "So cats and dogs and"],
       ["length", "So cats and dogs"],
+      ["content_filter", "So cats and dogs"],
     ] as const) {
       const { answer } = await askScene(t, {
         models: { m: inTurn(broken(texts("So cats and dogs")), said(texts(" and"), finish)) },
