@@ -2,7 +2,7 @@
 // says what is always there.
 import type { Config } from "../../core/config.ts";
 import { apiEnabled } from "../client-apis/index.ts";
-import { countRequest, messagesRequest } from "../messages-input/index.ts";
+import { messagesRequest } from "../messages-input/index.ts";
 import { describeOperation, type Description } from "../openapi/index.ts";
 
 const object = (properties: Readonly<Record<string, object>>): object => ({
@@ -15,7 +15,6 @@ const count = { type: "integer", minimum: 0 };
 
 const SCHEMAS = {
   MessagesRequest: messagesRequest.schema,
-  MessagesCountRequest: countRequest.schema,
   Message: object({
     id: text,
     type: { const: "message" },
@@ -27,7 +26,6 @@ const SCHEMAS = {
     usage: object({ input_tokens: count, output_tokens: count }),
   }),
   MessagesEvent: object({ type: text }),
-  MessagesCount: object({ input_tokens: count }),
   MessagesError: object({
     type: { const: "error" },
     error: object({ type: text, message: text }),
@@ -36,7 +34,7 @@ const SCHEMAS = {
 };
 
 /** The key may stand where this API's clients put it. */
-const withKey = (operation: object): object => ({
+export const withKey = (operation: object): object => ({
   ...operation,
   security: [{ bearer: [] }, { apiKey: [] }],
 });
@@ -53,16 +51,5 @@ export function describe(config: Config): Description | undefined {
       error: "MessagesError",
     },
   );
-  const counted = describeOperation(
-    "Count the tokens of a prompt",
-    "The number of tokens. `estimated: true` says that no provider counted them.",
-    { request: "MessagesCountRequest", reply: "MessagesCount", error: "MessagesError" },
-  );
-  return {
-    paths: {
-      "/v1/messages": { post: withKey(reply) },
-      "/v1/messages/count_tokens": { post: withKey(counted) },
-    },
-    schemas: SCHEMAS,
-  };
+  return { paths: { "/v1/messages": { post: withKey(reply) } }, schemas: SCHEMAS };
 }

@@ -1,6 +1,9 @@
-// Errors in the form of the Messages API.
+// Errors in the form of the Messages API, and the header that names a request.
 import type { ApiError } from "../../core/openai/errors.ts";
 import type { ReplyEvent } from "./events.ts";
+
+/** Where clients of this API look for the request id. */
+export const REQUEST_ID_HEADER = "request-id";
 
 /** By the gateway's own code, where it says more than the status does. */
 const BY_CODE: Readonly<Record<string, string>> = {

@@ -1,21 +1,20 @@
-// POST /v1/messages: Anthropic's Messages API for clients, with the count of tokens and the list of
-// models in its form.
+// POST /v1/messages: Anthropic's Messages API for clients, with the list of models in its form.
 import type { ClientApi } from "../../core/chat/client-api.ts";
 import { apiEnabled, authorization } from "../client-apis/index.ts";
 import type { ModelListExtension } from "../model-list/index.ts";
 import type { DescribedExtension } from "../openapi/index.ts";
-import { createCountHandler, REQUEST_ID_HEADER } from "./count-tokens.ts";
 import { describe } from "./description.ts";
-import { errorEvent } from "./errors.ts";
+import { errorEvent, REQUEST_ID_HEADER } from "./errors.ts";
 import { PING } from "./events.ts";
 import { isOwnClient, modelListForm } from "./models.ts";
 import { createWriter, eventText } from "./reply.ts";
 import { readRequest } from "../messages-input/index.ts";
 
-const PATH = "/v1/messages";
+export { withKey } from "./description.ts";
+export { REQUEST_ID_HEADER } from "./errors.ts";
 
 export const messagesApi: ClientApi = {
-  path: PATH,
+  path: "/v1/messages",
   owns: (path, headers) => /^\/v1\/models(\/|$)/.test(path) && isOwnClient(headers),
   keepAlive: eventText(PING),
   requestIdHeader: REQUEST_ID_HEADER,
@@ -30,11 +29,8 @@ export const extension: ModelListExtension & DescribedExtension = {
   name: "messages-api",
   describe,
   modelListForm,
-  start(context) {
-    if (!apiEnabled(context.config, "messages")) return {};
-    return {
-      apis: [messagesApi],
-      routes: { [`${PATH}/count_tokens`]: { POST: createCountHandler(messagesApi, context) } },
-    };
+  start({ config }) {
+    if (!apiEnabled(config, "messages")) return {};
+    return { apis: [messagesApi] };
   },
 };

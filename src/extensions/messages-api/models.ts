@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { fail } from "../../core/schema/checker.ts";
 import { apiEnabled, authorization } from "../client-apis/index.ts";
 import type { ListedModel, ModelListForm } from "../model-list/index.ts";
-import { REQUEST_ID_HEADER } from "./count-tokens.ts";
+import { REQUEST_ID_HEADER } from "./errors.ts";
 
 /** A model in the vendor's form. What a gateway does not know of it is null. */
 const entry = (model: ListedModel) => ({

@@ -13,10 +13,8 @@ import type { ProviderRequest } from "../../core/providers/dialect.ts";
 import type { Model } from "../../core/routing/model.ts";
 import { asCount, asObject, parseJson } from "../../core/schema/untrusted-json.ts";
 import { readAll } from "../../core/upstream/body.ts";
+import { REQUEST_ID_HEADER } from "../messages-api/index.ts";
 import { readCountRequest } from "../messages-input/index.ts";
-
-/** Where clients of this API look for the request id. */
-export const REQUEST_ID_HEADER = "request-id";
 
 /** How a provider is asked for a count. */
 interface Counter {
