@@ -18,7 +18,8 @@ export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({
     return { path: `/v1beta/${model}:${method}`, body: requestBody(chat, target, signatures) };
   },
   isReply: (json) => candidateIn(json) !== undefined || isBlocked(json),
-  decoder: (_, native) => createGeminiDecoder(signatures, native !== undefined),
+  // Only the Messages API renames calls.
+  decoder: (_, native) => createGeminiDecoder(signatures, native?.dialect === "anthropic"),
   refusal,
 });
 
