@@ -61,6 +61,16 @@ describe("promises", () => {
     ]);
   });
 
+  it("no file of src has more than 300 lines, and none is longer than 100 columns", () => {
+    for (const { name, lines } of sources) {
+      assert.ok(lines.length <= 300, `${name} has ${lines.length} lines`);
+      // A string that cannot be broken, alone on its line, may be longer.
+      const isLong = (line: string) => line.length > 100 && !/^\s*(["'`]).*\1[,;]?$/.test(line);
+      const at = lines.findIndex(isLong);
+      assert.equal(at, -1, `${name}, line ${at + 1} is longer than 100 columns`);
+    }
+  });
+
   it("sources import node: modules, each other and data beside them, nothing else", () => {
     for (const { name, lines } of sources) {
       for (const line of lines) {

@@ -103,7 +103,8 @@ export interface Settlement {
 export interface Hold {
   /** As Opening.hold. */
   readonly amount: string | undefined;
-  readonly token?: string | undefined; // as Opening.token
+  /** As Opening.token. */
+  readonly token?: string | undefined;
   /** Gives the rest back, once the ledger has the settlement. Undefined: it was not opened. */
   settle(settlement: Settlement | undefined): void;
 }

@@ -34,6 +34,9 @@ export interface ReplyOptions {
   readonly includeUsage: boolean;
 }
 
+/** A comment that stands where another attempt goes on with a stream, for whoever looks. */
+export const RECOVERED = ": recovered\n\n";
+
 /** Turns parts into the public format. */
 export interface ReplyWriter {
   /** Returns the text that can be sent at once, "" if there is none. */
@@ -209,7 +212,7 @@ export function createChunkWriter(
   return {
     resumed(model, system_fingerprint) {
       open = openingOf({ ...head, model, system_fingerprint });
-      return ": recovered\n\n";
+      return RECOVERED;
     },
     add: (parts) => parts.reduce((text, part) => text + write(part), ""),
     end(usage, reason) {

@@ -2,6 +2,7 @@
 // completion request" and "Message", WIRE.md 1. The checked request is normalised (no nulls, text
 // parts joined, `developer` as `system`) and has known fields only. What fields demand of each
 // other is a rule here and, for /openapi.json, a JSON Schema in request.json.
+import type { NativeRequest } from "./native-request.ts";
 import published from "./request.json" with { type: "json" };
 import {
   array,
@@ -276,23 +277,6 @@ export const chatRequest = refine(
   },
   published.request,
 );
-
-/** A request in another client API, as it was written: for a provider that has the same format. */
-export interface NativeRequest {
-  /** The name of that provider's dialect. */
-  readonly dialect: string;
-  /** The client's own JSON, as far as that provider takes it. */
-  readonly body: Readonly<Record<string, unknown>>;
-  /** Headers that are passed on. */
-  readonly headers: Readonly<Record<string, string>>;
-  /**
-   * What chat completions has no words for, so that only such a provider can serve it. Absent: any
-   * can.
-   */
-  readonly only?: { readonly path: (string | number)[]; readonly message: string } | undefined;
-  /** The bytes of the blocks and tools of `body` that the chat completion lacks. Absent: none. */
-  readonly untranslatedBytes?: number;
-}
 
 /** A checked request. `native`: absent from chat completions. */
 export type ChatRequest = Readonly<Omit<Infer<typeof chatRequest>, "messages">> & {

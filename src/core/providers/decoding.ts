@@ -1,6 +1,6 @@
 // What the decoders of all formats have in common: whole replies, texts and usage.
 import { tokenLogprob, type Part, type TextPart } from "../openai/parts.ts";
-import type { NativeRequest } from "../openai/request.ts";
+import type { NativeRequest } from "../openai/native-request.ts";
 import type { UsageReport } from "../openai/usage.ts";
 import type { Decoder, Dialect, Target } from "./dialect.ts";
 import { asArray, asString } from "../schema/untrusted-json.ts";

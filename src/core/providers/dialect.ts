@@ -2,7 +2,8 @@
 // is pure and synchronous: it does no I/O and never waits. The gateway's one asynchronous pump
 // (routing/stream.ts) feeds it, so a test can cut the bytes anywhere.
 import type { Part } from "../openai/parts.ts";
-import type { ChatRequest, NativeRequest } from "../openai/request.ts";
+import type { NativeRequest } from "../openai/native-request.ts";
+import type { ChatRequest } from "../openai/request.ts";
 import type { Transport } from "../upstream/transport.ts";
 import type { ProviderError } from "./provider-error.ts";
 import type { Traits } from "./traits.ts";

@@ -1,6 +1,7 @@
 // What a request requires of a model.
 import type { ChatRequest } from "../openai/request.ts";
 import type { Traits } from "../providers/traits.ts";
+import { pathText } from "../schema/checker.ts";
 import type { Model } from "./model.ts";
 
 export interface Requirement {
@@ -28,7 +29,7 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
   const add = (
     chatPath: Requirement["path"],
     satisfiedBy: Requirement["satisfiedBy"],
-    message = `this model does not support ${clientPath(chatPath)}`,
+    message = `this model does not support ${pathText(clientPath(chatPath))}`,
   ) => requirements.push({ path: clientPath(chatPath), message, satisfiedBy });
 
   if (tools) add(["tools"], ({ traits }) => traits.supports.includes("tools"));
@@ -43,7 +44,7 @@ export function requirementsOf(chat: ChatRequest): readonly Requirement[] {
       ["response_format"],
       ({ traits }) => traits.supports.includes(format.type),
       // LangChain for Python looks for this very phrase (WIRE 1.5).
-      `'${clientPath(["response_format"]).join(".")}' of type '${format.type}' is not ` +
+      `'${pathText(clientPath(["response_format"]))}' of type '${format.type}' is not ` +
         "supported with this model",
     );
   if (logprobs) add(["logprobs"], supportsLogprobs);

@@ -1,6 +1,6 @@
 // Anthropic's Messages API as a wire format of providers. WIRE.md 7.
 import type { Extension } from "../../core/extension/extension.ts";
-import type { NativeRequest } from "../../core/openai/request.ts";
+import type { NativeRequest } from "../../core/openai/native-request.ts";
 import type { Dialect, DialectDefinition } from "../../core/providers/dialect.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
 import { refusal } from "../provider-words/index.ts";

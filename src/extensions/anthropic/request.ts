@@ -1,5 +1,6 @@
 // The request to Anthropic. WIRE.md 7.1.
-import type { ChatRequest, ContentPart, NativeRequest } from "../../core/openai/request.ts";
+import type { NativeRequest } from "../../core/openai/native-request.ts";
+import type { ChatRequest, ContentPart } from "../../core/openai/request.ts";
 import type { Target } from "../../core/providers/dialect.ts";
 import { parametersOf } from "../../core/providers/parameters.ts";
 import { type SignatureStore, type SystemMessage, type Turn, turnsOf } from "../turns/index.ts";

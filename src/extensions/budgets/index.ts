@@ -26,6 +26,7 @@ export { NO_OUTCOME } from "./contracts.ts";
 export type { LocalAccountant, Most } from "./local.ts";
 export { accountOf } from "./limits.ts";
 export { periodEnd, periodName } from "./periods.ts";
+export { leastLeft } from "./token-limits.ts";
 export type { BudgetWarnings } from "./warnings.ts";
 
 export const extension: ProgramExtension & HostExtension = {

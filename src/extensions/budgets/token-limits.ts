@@ -58,13 +58,16 @@ export function createTokenLimits(now: () => number): TokenLimits {
     },
     state(limits) {
       const time = now();
-      let tightest: TokenState | undefined;
-      for (const { limit, window } of finite(limits)) {
-        const remaining = Math.max(0, limit - window.total(time));
-        if (!tightest || remaining < tightest.remaining)
-          tightest = { limit, remaining, resetMs: window.renewsIn(time) };
-      }
-      return tightest;
+      const states = Array.from(finite(limits), ({ limit, window }) => ({
+        limit,
+        remaining: Math.max(0, limit - window.total(time)),
+        resetMs: window.renewsIn(time),
+      }));
+      return leastLeft(states);
     },
   };
 }
+
+/** That of the limit of tokens that has least left. Undefined: there is none. */
+export const leastLeft = (states: readonly TokenState[]): TokenState | undefined =>
+  states.toSorted((a, b) => a.remaining - b.remaining)[0];

@@ -1,7 +1,7 @@
 // `cache_control` on the parts of messages and on tools: the client's marks for a provider's cache.
-// The check of a request joins texts and knows no marks; they are taken from the JSON again, so that
-// a dialect can send the parts as they were. In a request with a mark every message keeps its parts:
-// clients move their marks, and a message must go out the same when its mark is gone.
+// The check of a request joins texts and knows no marks. They are taken from the JSON again, so
+// that a dialect can send the parts as they were. In a request with a mark every message keeps its
+// parts: clients move their marks, and a message must go out the same when its mark is gone.
 import type { Extension } from "../../core/extension/extension.ts";
 import type { ChatRequest, ContentPart, Message } from "../../core/openai/request.ts";
 import { jsonObject, lenient } from "../../core/schema/checker.ts";

@@ -2,7 +2,7 @@
 // format says passes event for event; only the model's name is the gateway's.
 import { randomHex } from "../../core/ids.ts";
 import type { NativePart, Part } from "../../core/openai/parts.ts";
-import type { ReplyWriter } from "../../core/openai/reply.ts";
+import { RECOVERED, type ReplyWriter } from "../../core/openai/reply.ts";
 import type { ChatRequest } from "../../core/openai/request.ts";
 import type { Serving } from "../../core/routing/attempt.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
@@ -56,9 +56,6 @@ function renamed(event: ReplyEvent, model: string): ReplyEvent {
   if (event.type !== "message_start") return event;
   return { ...event, message: { ...asObject(event["message"]), model } };
 }
-
-/** Stands where another attempt goes on with a stream, for whoever looks. */
-const RECOVERED = ": recovered\n\n";
 
 function createStreamWriter(chat: ChatRequest, serving: Serving): ResumableWriter {
   const id = messageId();

@@ -1,5 +1,5 @@
 // What chat completions has no words for, noted while a request is translated.
-import type { NativeRequest } from "../../core/openai/request.ts";
+import type { NativeRequest } from "../../core/openai/native-request.ts";
 import type { ValidationIssue } from "../../core/schema/checker.ts";
 import { asArray, asObject } from "../../core/schema/untrusted-json.ts";
 

@@ -2,7 +2,8 @@
 // of all others. What the model says becomes items and events.
 import type { ClientApi } from "../../core/chat/client-api.ts";
 import type { GatewayContext, GatewayPart } from "../../core/extension/extension.ts";
-import type { ChatRequest, NativeRequest } from "../../core/openai/request.ts";
+import type { NativeRequest } from "../../core/openai/native-request.ts";
+import type { ChatRequest } from "../../core/openai/request.ts";
 import { CompletionFailed, type RequestProgress } from "../../core/routing/fallback.ts";
 import { asObject } from "../../core/schema/untrusted-json.ts";
 import { apiEnabled, authorization } from "../client-apis/index.ts";

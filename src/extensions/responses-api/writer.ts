@@ -3,7 +3,7 @@
 import { randomHex } from "../../core/ids.ts";
 import type { ApiError } from "../../core/openai/errors.ts";
 import type { FinishReason } from "../../core/openai/parts.ts";
-import type { ReplyWriter } from "../../core/openai/reply.ts";
+import { RECOVERED, type ReplyWriter } from "../../core/openai/reply.ts";
 import type { Usage } from "../../core/openai/usage.ts";
 import { createOutput, type OutputOptions } from "./output.ts";
 
@@ -89,7 +89,7 @@ export function createResponseWriter(options: ResponseOptions): ResponseWriter {
     },
     resumed(name) {
       model = name;
-      return ": recovered\n\n";
+      return RECOVERED;
     },
     fail({ type, code, message, param }, request_id) {
       begin();

@@ -3,6 +3,7 @@
 import { WINDOW_MS } from "../../core/accounts/limiter.ts";
 import type { Clock } from "../../core/clock.ts";
 import {
+  leastLeft,
   periodEnd,
   periodName,
   type Figures,
@@ -137,7 +138,7 @@ function answerOf(
     shortOf: limits[refused - 1]?.name,
     resetMs,
     figures: limits.flatMap((limit, index) => figuresIn(limit, rows[index]!, at)),
-    tokens: tokensIn(limits, rows),
+    tokens: leastLeft(tokenStatesIn(limits, rows)),
     isKnown,
   };
 }
@@ -159,16 +160,12 @@ function figuresIn({ name, budget }: SpendLimit, row: RawRow, at: number): Figur
   ];
 }
 
-/** The limit of tokens that has least left. */
-function tokensIn(limits: readonly SpendLimit[], rows: readonly RawRow[]): TokenState | undefined {
-  let tightest: TokenState | undefined;
-  for (const [index, { tokensPerMinute: limit }] of limits.entries()) {
-    if (limit === null) continue;
+/** How the limits of tokens stand. */
+function tokenStatesIn(limits: readonly SpendLimit[], rows: readonly RawRow[]): TokenState[] {
+  return limits.flatMap(({ tokensPerMinute: limit }, index) => {
     const [, , , , count, resetMs] = rows[index]!;
-    const remaining = Math.max(0, limit - count);
-    if (!tightest || remaining < tightest.remaining) tightest = { limit, remaining, resetMs };
-  }
-  return tightest;
+    return limit === null ? [] : [{ limit, remaining: Math.max(0, limit - count), resetMs }];
+  });
 }
 
 const parts = (amount: bigint): readonly bigint[] => [amount / UNIT, amount % UNIT];

@@ -9,6 +9,7 @@ import { describe, it } from "node:test";
 import type { Host } from "../../../src/extensions/installation/index.ts";
 import type { Accountant, Outcome, Ticket } from "../../../src/extensions/budgets/contracts.ts";
 import { createWorkerTickets } from "../../../src/extensions/budgets/worker-tickets.ts";
+import { settleLine, textOf } from "../../support/books.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { folder } from "../../support/folder.ts";
 import { waitFor } from "../../support/wait.ts";
@@ -16,37 +17,9 @@ import { waitFor } from "../../support/wait.ts";
 const DAY = "2026-01-02";
 const SPENDER = { account: "acme", keyId: "key_1", limits: [] };
 
-const settleLine = (token: string, over: object = {}): string =>
-  `${JSON.stringify({
-    type: "settle",
-    spend_id: `sp_01234567${token}`,
-    time: `${DAY}T00:00:01.000Z`,
-    gateway_request_id: "r",
-    account: "acme",
-    key_id: "key_1",
-    model_requested: "m",
-    model_served: "m",
-    provider: "lab",
-    status: "completed",
-    http_status: 200,
-    error_code: null,
-    finish_reason: "stop",
-    attempts: [],
-    usage: {
-      prompt_tokens: 20,
-      completion_tokens: 7,
-      total_tokens: 27,
-      prompt_cache_hit_tokens: 0,
-      prompt_cache_miss_tokens: 20,
-      reasoning_tokens: 0,
-    },
-    usage_source: "provider",
-    cost: "0.00009",
-    currency: "USD",
-    first_token_ms: 1,
-    duration_ms: 1,
-    ...over,
-  })}\n`;
+/** The settle line of the request that has this token: 27 tokens. */
+const lineOf = (token: string, over: object = {}): string =>
+  textOf([settleLine(1, { spend_id: `sp_01234567${token}`, cost: "0.00009", ...over })]);
 
 /** Workers, and what is settled for them when they die. */
 function bench(dataDir: string) {
@@ -102,10 +75,10 @@ describe("what a worker held that died", () => {
     const spend = join(dataDir, "spend", `${DAY}.0001.jsonl`);
     const interrupted = { status: "interrupted", cost: "0", model_served: null };
     const lines = [
-      settleLine(tokens[0]!),
-      settleLine(tokens[1]!, interrupted),
-      settleLine(tokens[3]!),
-      settleLine(tokens[4]!),
+      lineOf(tokens[0]!),
+      lineOf(tokens[1]!, interrupted),
+      lineOf(tokens[3]!),
+      lineOf(tokens[4]!),
     ];
     writeFileSync(spend, lines.join(""));
     dying.die();
@@ -127,7 +100,7 @@ describe("what a worker held that died", () => {
     await waitFor(() => clock.pending() === 1, "the next attempt to be planned");
     assert.equal(settled.length, 0);
     mkdirSync(join(dataDir, "spend"));
-    writeFileSync(join(dataDir, "spend", `${DAY}.0001.jsonl`), settleLine(token));
+    writeFileSync(join(dataDir, "spend", `${DAY}.0001.jsonl`), lineOf(token));
     clock.advance(1_000);
     await waitFor(() => rounds() === 1, "the end of the burial");
     assert.deepEqual(
@@ -143,7 +116,7 @@ describe("what a worker held that died", () => {
     const token = dying.hold(1);
     mkdirSync(join(dataDir, "spend"));
     const path = join(dataDir, "spend", `${DAY}.0001.jsonl`);
-    writeFileSync(path, settleLine(token));
+    writeFileSync(path, lineOf(token));
     const old = (clock.now() - 60_001) / 1_000;
     utimesSync(path, old, old);
     dying.die();
