@@ -36,6 +36,23 @@ async function collectReceipts(
   }
 }
 
+async function budgetsOf(admin: string): Promise<Line[]> {
+  const response = await fetch(`${admin}/status`);
+  return ((await response.json()) as { budgets: Line[] }).budgets;
+}
+
+/** Whether nothing is held, and all gateways that know of a budget say the same of it. */
+function areSettled(all: readonly (readonly Line[])[]): boolean {
+  const spent = new Map<string, unknown>();
+  for (const { account, key_id, ...budget } of all.flat()) {
+    const name = `${account} ${key_id}`;
+    if (budget["held"] !== "0") return false;
+    if (spent.has(name) && spent.get(name) !== budget["spent"]) return false;
+    spent.set(name, budget["spent"]);
+  }
+  return true;
+}
+
 /** From the gateways while they run, when no request is on its way any more. */
 export async function collectRunning(
   gateways: Gateways,
@@ -43,18 +60,15 @@ export async function collectRunning(
   random: Random,
   receipts: number,
 ): Promise<void> {
-  const live = await Promise.all(
-    gateways.list.map(({ running }) =>
-      until(
-        async () => {
-          const response = await fetch(`${running!.admin()}/status`);
-          const { budgets } = (await response.json()) as { budgets: Line[] };
-          return budgets.every(({ held }) => held === "0") && budgets;
-        },
-        "nothing to be held any more",
-        30_000,
-      ),
-    ),
+  const live = await until(
+    async () => {
+      const all = await Promise.all(
+        gateways.list.map(({ running }) => budgetsOf(running!.admin())),
+      );
+      return areSettled(all) && all;
+    },
+    "nothing to be held any more, and each gateway to know what the others have spent",
+    30_000,
   );
   // Each gateway knows the receipts of the others when they are copied.
   for (const gateway of gateways.list) await gateways.run(gateway, "usage", "sync", "--once");
